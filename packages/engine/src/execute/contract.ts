@@ -1,0 +1,89 @@
+/**
+ * The contract between the scheduler and whatever runs attempts. An executor is told what to run and reports what
+ * happened; it is never polled, and it never touches the database. Every message names the attempt it speaks for:
+ * the receiver decides, by that token alone, whether it still matters.
+ */
+import type { ConnectionFacts, ErrorFacts, RunFacts, SettledInput } from "@tradewind/sdk/program";
+import type { Json } from "@tradewind/sdk/manifest";
+
+/** One attempt, complete: nothing needs to be looked up to run it. */
+export interface Workload {
+  readonly attempt: string;
+  readonly dagRunId: number;
+  readonly taskId: string;
+  readonly mapIndex: number;
+  readonly tryNumber: number;
+  readonly maxTries: number;
+  readonly bundleHash: string;
+  /** Where this machine keeps the bundle; imported by the child. */
+  readonly bundlePath: string;
+  readonly step: { readonly method: string; readonly kwargs: Json; readonly event: Json } | null;
+  readonly inputs: Readonly<Record<string, SettledInput>>;
+  readonly run: RunFacts;
+  readonly conf: Json;
+  readonly timeoutMs: number | null;
+  readonly memoryMb: number | null;
+  readonly isolation: "warm" | "fresh";
+  readonly logPath: string;
+}
+
+/** A callback to be run by a child: of the run (taskId null) or of a task whose own process could not run it. */
+export interface CallbackWorkload {
+  readonly callbackId: string;
+  readonly bundleHash: string;
+  readonly bundlePath: string;
+  readonly taskId: string | null;
+  readonly event: "success" | "failure" | "retry";
+  readonly tryNumber: number;
+  readonly error: ErrorFacts | null;
+  readonly run: RunFacts;
+  readonly dagRunId: number;
+  readonly conf: Json;
+  readonly logPath: string;
+}
+
+/** Why an attempt ended, as seen from outside the child. */
+export type AttemptOutcome =
+  | { readonly kind: "success"; readonly output: Json | undefined; readonly skip: readonly string[] }
+  | { readonly kind: "skipped"; readonly reason: string | null }
+  | {
+      readonly kind: "failed";
+      readonly error: ErrorFacts;
+      readonly retry: boolean;
+      /** The child could not run the task's failure or retry callback itself (it was killed). */
+      readonly callbackPending: boolean;
+    }
+  /** Ended because `cancel` was called; the scheduler already knows what it wants instead. */
+  | { readonly kind: "cancelled" }
+  /** The executor never got to run it (e.g. it is stopping): not the task's fault, no try is used up. */
+  | { readonly kind: "lost"; readonly reason: string };
+
+export type ExecutorEvent =
+  | { readonly type: "started"; readonly attempt: string; readonly at: number; readonly pid: number }
+  | { readonly type: "ended"; readonly attempt: string; readonly at: number; readonly outcome: AttemptOutcome }
+  | { readonly type: "callbackEnded"; readonly callbackId: string; readonly error: ErrorFacts | null }
+  /** Capacity grew: `freeSlots` may be read again. */
+  | { readonly type: "capacity" };
+
+/** What user code may read while it runs; answered by the process that owns the database connection. */
+export interface TaskServices {
+  output(dagRunId: number, taskId: string, mapIndex: number | null): Promise<Json | undefined>;
+  variable(key: string): Promise<string | undefined>;
+  connection(id: string): Promise<ConnectionFacts | undefined>;
+}
+
+export interface Executor {
+  readonly name: string;
+  start(report: (event: ExecutorEvent) => void): Promise<void>;
+  /** Takes responsibility at once: every workload is answered by exactly one `ended`. */
+  submit(workloads: readonly Workload[]): void;
+  submitCallback(workload: CallbackWorkload): void;
+  /** Of these attempts, the ones this executor still has in hand; the others are lost. */
+  adopt(attempts: readonly string[]): Promise<ReadonlySet<string>>;
+  /** Aborts, then kills after the grace period. Unknown attempts are ignored. */
+  cancel(attempt: string, reason: string): void;
+  /** How many more workloads may be submitted now. */
+  freeSlots(): number;
+  /** Stops taking work, waits up to `graceMs` for running attempts, then kills; the rest is reported as lost. */
+  stop(graceMs: number): Promise<void>;
+}
