@@ -11,7 +11,10 @@ export const PROGRAM = Symbol.for("tradewind.program");
 export interface Program {
   readonly protocol: 1;
   describe(): DagManifest;
-  /** Runs one attempt. Never rejects: whatever user code does comes back as an outcome. */
+  /**
+   * Runs one attempt, then the task's callback for its outcome. Never rejects: whatever user code does comes back as
+   * an outcome. An attempt whose `host.abort` has fired runs no callback: only the supervisor knows why it was aborted.
+   */
   run(call: TaskCall): Promise<TaskOutcome>;
   /** Runs a callback of the DAG or of a task, e.g. after an attempt whose process was killed. */
   callback(call: CallbackCall): Promise<CallbackOutcome>;
@@ -32,6 +35,8 @@ export interface TaskCall {
   readonly run: RunFacts;
   /** The run's conf, as given; the program validates it against `params`. */
   readonly conf: Json;
+  /** Outputs longer than this, as UTF-8 JSON, fail the attempt. 1 MB when left out. */
+  readonly maxOutputBytes?: number;
   readonly host: TaskHost;
 }
 

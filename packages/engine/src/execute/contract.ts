@@ -3,8 +3,9 @@
  * happened; it is never polled, and it never touches the database. Every message names the attempt it speaks for:
  * the receiver decides, by that token alone, whether it still matters.
  */
-import type { ConnectionFacts, ErrorFacts, RunFacts, SettledInput } from "@tradewind/sdk/program";
+
 import type { Json } from "@tradewind/sdk/manifest";
+import type { ConnectionFacts, ErrorFacts, RunFacts, SettledInput } from "@tradewind/sdk/program";
 
 /** One attempt, complete: nothing needs to be looked up to run it. */
 export interface Workload {
@@ -60,7 +61,12 @@ export type AttemptOutcome =
 
 export type ExecutorEvent =
   | { readonly type: "started"; readonly attempt: string; readonly at: number; readonly pid: number }
-  | { readonly type: "ended"; readonly attempt: string; readonly at: number; readonly outcome: AttemptOutcome }
+  | {
+      readonly type: "ended";
+      readonly attempt: string;
+      readonly at: number;
+      readonly outcome: AttemptOutcome;
+    }
   | { readonly type: "callbackEnded"; readonly callbackId: string; readonly error: ErrorFacts | null }
   /** Capacity grew: `freeSlots` may be read again. */
   | { readonly type: "capacity" };

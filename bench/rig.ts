@@ -1,0 +1,119 @@
+/**
+ * A whole Tradewind in one process on a throw-away home: embedded PostgreSQL (fsync on), DAG processor, scheduler with
+ * warm children. What the benchmarks measure is this, end to end; nothing is left out.
+ */
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DagProcessor } from "../packages/engine/src/bundle/dag-processor.ts";
+import { openDatabase } from "../packages/engine/src/processes/open-database.ts";
+import { createScheduler } from "../packages/engine/src/processes/scheduler.ts";
+import { planNext } from "../packages/engine/src/schedule/planner.ts";
+import type { SchedulerJob } from "../packages/engine/src/schedule/scheduler-job.ts";
+import { resolveConfig } from "../packages/engine/src/service/config.ts";
+import { openHome } from "../packages/engine/src/service/home.ts";
+import { createLogger } from "../packages/engine/src/service/logger.ts";
+import { SecretBox } from "../packages/engine/src/service/secret-box.ts";
+import { WakeUps } from "../packages/engine/src/signal/wake-up.ts";
+import { adhoc, type Database } from "../packages/engine/src/store/database.ts";
+import { migrate } from "../packages/engine/src/store/migrate.ts";
+import { runEdits } from "../packages/engine/src/store/run-edit.ts";
+
+export interface Rig {
+  readonly database: Database;
+  readonly scheduler: SchedulerJob;
+  readonly folder: string;
+  readonly processor: DagProcessor;
+  readonly wakeUps: WakeUps;
+  /** Writes DAG files and loads them. */
+  publish(files: Readonly<Record<string, string>>): Promise<{ ms: number }>;
+  /** Creates runs and resolves when all have ended; milliseconds from the first creation to the last end. */
+  run(dagIds: readonly string[]): Promise<{ ms: number; states: Record<string, number> }>;
+  stop(): Promise<void>;
+}
+
+export async function openRig(options: { parallelism?: number } = {}): Promise<Rig> {
+  const root = await mkdtemp(join(tmpdir(), "tradewind-bench-"));
+  const folder = join(root, "dags");
+  const config = resolveConfig(
+    { home: join(root, "home"), dags: folder, ...(options.parallelism ? { parallelism: options.parallelism } : {}) },
+    { TRADEWIND_LOG_LEVEL: process.env.TRADEWIND_LOG_LEVEL ?? "warn" },
+  );
+  await (await import("node:fs/promises")).mkdir(folder, { recursive: true });
+  const home = await openHome(config.home);
+  const logger = createLogger({ level: config.logLevel, format: "pretty" });
+  const { database, stop } = await openDatabase(config, "tradewind bench");
+  await migrate(database);
+  const secretBox = await SecretBox.load(home.secretKey);
+  const wakeUps = new WakeUps(database);
+  const scheduler = createScheduler({ config, database, home, logger, secretBox, wakeUps });
+  const processor = new DagProcessor({ database, folder, logger, plan: planNext, isPausedAtCreation: false });
+  await scheduler.start();
+  return {
+    database,
+    scheduler,
+    folder,
+    processor,
+    wakeUps,
+    async publish(files) {
+      for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
+      const started = performance.now();
+      const report = await processor.runOnce();
+      if (report.failed > 0) throw new Error(`DAG files failed: ${JSON.stringify(await database.rows(ERRORS))}`);
+      return { ms: performance.now() - started };
+    },
+    async run(dagIds) {
+      const started = performance.now();
+      const ids = await createRuns(database, dagIds);
+      wakeUps.send("runs");
+      const states = await allEnded(database, ids, wakeUps);
+      return { ms: performance.now() - started, states };
+    },
+    async stop() {
+      await scheduler.stop(0);
+      await processor.stop();
+      wakeUps.close();
+      await stop();
+      await rm(root, { recursive: true, force: true });
+    },
+  };
+}
+
+const ERRORS = adhoc("SELECT file, message FROM import_error");
+const OPEN = adhoc("SELECT count(*) AS n FROM dag_run WHERE id = ANY($1) AND state IN ('queued', 'running')");
+const STATES = adhoc("SELECT state, count(*) AS n FROM dag_run WHERE id = ANY($1) GROUP BY state");
+
+async function createRuns(database: Database, dagIds: readonly string[]): Promise<number[]> {
+  return database.transaction(async (tx) => {
+    const ids: number[] = [];
+    for (const dagId of dagIds) {
+      const result = await runEdits.createRun(tx, {
+        dagId,
+        runId: null,
+        logicalDate: null,
+        interval: null,
+        runAfter: null,
+        conf: {},
+        note: null,
+        triggeredBy: "cli",
+        triggeringUser: null,
+      });
+      if (result.kind !== "created") throw new Error(`run of ${dagId}: ${result.kind}`);
+      ids.push(result.dagRunId);
+    }
+    return ids;
+  });
+}
+
+/** Polls gently: a query every 5 ms is noise beside the work measured. */
+async function allEnded(database: Database, ids: readonly number[], _: WakeUps): Promise<Record<string, number>> {
+  const deadline = performance.now() + 120_000;
+  for (;;) {
+    const open = await database.one<{ n: number }>(OPEN, [ids]);
+    if (open?.n === 0) break;
+    if (performance.now() > deadline) throw new Error(`runs do not end: ${JSON.stringify(await database.rows(STATES, [ids]))}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  const rows = await database.rows<{ state: string; n: number }>(STATES, [ids]);
+  return Object.fromEntries(rows.map((row) => [row.state, row.n]));
+}

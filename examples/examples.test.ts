@@ -1,0 +1,34 @@
+import { runDag } from "@tradewind/testing";
+import { describe, expect, it } from "vitest";
+import etl from "./etl.ts";
+import hello from "./hello.ts";
+
+describe("hello", () => {
+  it("greets", async () => {
+    const run = await runDag(hello);
+    expect(run.state).toBe("success");
+    expect(run.outputs).toEqual({ who: "world", greet: "Hello, world!", shout: "HELLO, WORLD!" });
+  });
+});
+
+describe("etl", () => {
+  it("survives a source that fails once, and loads a few orders at once", async () => {
+    const run = await runDag(etl, { conf: { orders: 3 } });
+    expect(run.state).toBe("success");
+    expect(run.task("extract").tries).toBe(2);
+    expect(run.states).toMatchObject({ load_at_once: "success", load_in_parts: "skipped" });
+    expect(run.outputs["report"]).toEqual({ rows: 3, sum: 0 + 37 + 74 });
+  });
+
+  it("loads many orders in parts", async () => {
+    const run = await runDag(etl, { conf: { orders: 2000 } });
+    expect(run.states).toMatchObject({ load_at_once: "skipped", load_in_parts: "success" });
+    expect(run.outputs["cleanup"]).toBe("removed 2000 temporary rows");
+  });
+
+  it("refuses a conf that does not fit its params", async () => {
+    const run = await runDag(etl, { conf: { orders: -1 } });
+    expect(run.state).toBe("failed");
+    expect(run.task("extract").error?.message).toContain("orders");
+  });
+});

@@ -1,0 +1,11 @@
+import { HttpError } from "./http-error.ts";
+
+/** Changes what is there; when it is not, creates it. */
+export async function changeOrCreate<T>(change: () => Promise<T>, create: () => Promise<T>): Promise<T> {
+  try {
+    return await change();
+  } catch (error) {
+    if (error instanceof HttpError && error.status === 404) return create();
+    throw error;
+  }
+}

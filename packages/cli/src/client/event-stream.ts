@@ -1,0 +1,36 @@
+/** Server-sent events, as far as the API uses them. */
+
+export interface ServerEvent {
+  readonly type: string;
+  /** Where to go on after this event; undefined when it does not say. */
+  readonly id: string | undefined;
+  readonly data: readonly string[];
+}
+
+/** Whole events only: one that the connection cut off is not told, and comes again after reconnecting. */
+export async function* readEvents(response: Response): AsyncGenerator<ServerEvent> {
+  if (response.body === null) return;
+  let pending = "";
+  for await (const text of response.body.pipeThrough(new TextDecoderStream())) {
+    pending += text;
+    const blocks = pending.split("\n\n");
+    pending = blocks.pop()!;
+    for (const block of blocks) {
+      const event = parseEvent(block);
+      if (event) yield event;
+    }
+  }
+}
+
+function parseEvent(block: string): ServerEvent | undefined {
+  let type = "message";
+  let id: string | undefined;
+  const data: string[] = [];
+  for (const line of block.split("\n")) {
+    const [, field, value = ""] = /^(\w+)(?:: ?(.*))?$/s.exec(line) ?? [];
+    if (field === "event") type = value;
+    else if (field === "id") id = value;
+    else if (field === "data") data.push(value);
+  }
+  return data.length === 0 ? undefined : { type, id, data };
+}

@@ -1,0 +1,58 @@
+import { describe, expect, it } from "vitest";
+import { HttpError, networkError } from "./http-error.ts";
+
+describe("HttpError", () => {
+  it.each([
+    [400, 2],
+    [401, 4],
+    [403, 4],
+    [404, 3],
+    [409, 5],
+    [412, 5],
+    [422, 2],
+    [429, 6],
+    [500, 6],
+    [503, 6],
+  ])("status %i becomes exit code %i", (status, exit) => {
+    expect(new HttpError(status, "cannot do it", undefined).exit).toBe(exit);
+  });
+
+  it("tells what failed and why", () => {
+    const error = new HttpError(404, "cannot show the DAG x", {
+      detail: 'There is no DAG "x"',
+      code: "NOT_FOUND",
+    });
+    expect(error).toMatchObject({ message: 'cannot show the DAG x: There is no DAG "x"', code: "NOT_FOUND" });
+  });
+
+  it("names the field of a validation error", () => {
+    const detail = [{ loc: ["body", "conf", "region"], msg: "must be a string", type: "x" }];
+    expect(new HttpError(422, "cannot trigger x", { detail }).fields).toEqual([
+      { field: "conf.region", message: "must be a string" },
+    ]);
+  });
+
+  it("understands pointers, objects and texts that are no JSON", () => {
+    const errors = [{ pointer: "/slots", message: "too small" }];
+    expect(new HttpError(422, "x", { title: "Bad", errors }).fields).toEqual([
+      { field: "slots", message: "too small" },
+    ]);
+    expect(new HttpError(409, "x", { detail: { reason: "taken" } }).message).toBe("x: taken");
+    expect(new HttpError(502, "x", "Bad Gateway\nmore").message).toBe("x: Bad Gateway");
+    expect(new HttpError(500, "x", null).message).toBe("x: the server answered 500.");
+  });
+});
+
+it("a network error says whose server it was when that process is gone", () => {
+  const refused = new TypeError("fetch failed", {
+    cause: Object.assign(new Error(), { code: "ECONNREFUSED" }),
+  });
+  const target = { url: "http://127.0.0.1:1", token: undefined };
+  // The highest pid there can be: nobody has it.
+  expect(networkError("cannot x", { ...target, pid: 4_194_304 }, refused)).toMatchObject({
+    exit: 6,
+    message: "cannot x: http://127.0.0.1:1 does not answer (connection refused).",
+    remedy: expect.stringContaining("has stopped"),
+  });
+  expect(networkError("cannot x", { ...target, pid: process.pid }, refused).remedy).toContain("doctor");
+});

@@ -1,0 +1,127 @@
+/** The fields of the REST API's answers that the commands read; JSON and YAML output passes on all the others too. */
+
+export interface Dag {
+  readonly dag_id: string;
+  readonly is_paused: boolean;
+  readonly is_stale: boolean;
+  readonly description: string | null;
+  readonly fileloc: string;
+  readonly relative_fileloc: string | null;
+  readonly timetable_summary: string | null;
+  readonly tags: readonly { readonly name: string }[];
+  readonly owners: readonly string[];
+  readonly has_import_errors: boolean;
+  readonly next_dagrun_run_after: string | null;
+  readonly last_parsed_time: string | null;
+  readonly max_active_runs: number | null;
+  readonly max_active_tasks: number;
+}
+
+export interface Task {
+  readonly task_id: string;
+  readonly operator_name: string | null;
+  readonly trigger_rule: string | null;
+  readonly retries: number | null;
+  readonly pool: string | null;
+  readonly downstream_task_ids: readonly string[];
+  readonly upstream_task_ids: readonly string[];
+}
+
+export interface DagRun {
+  readonly dag_run_id: string;
+  readonly dag_id: string;
+  readonly run_type: string;
+  readonly state: string;
+  readonly logical_date: string | null;
+  readonly data_interval_start: string | null;
+  readonly data_interval_end: string | null;
+  readonly run_after: string;
+  readonly queued_at: string | null;
+  readonly start_date: string | null;
+  readonly end_date: string | null;
+  readonly duration: number | null;
+  readonly conf: unknown;
+  readonly note: string | null;
+  readonly end_reason: string | null;
+  readonly triggering_user_name: string | null;
+}
+
+export interface TaskInstance {
+  readonly task_id: string;
+  readonly dag_id: string;
+  readonly dag_run_id: string;
+  readonly map_index: number;
+  readonly state: string | null;
+  readonly try_number: number;
+  readonly max_tries: number;
+  readonly start_date: string | null;
+  readonly end_date: string | null;
+  readonly duration: number | null;
+  readonly pool: string;
+  /** Why it ended as it did, when there is more to say than its state. */
+  readonly reason: string | null;
+  readonly queue: string | null;
+  readonly operator: string | null;
+  readonly operator_name: string | null;
+  readonly priority_weight: number | null;
+  readonly note: string | null;
+}
+
+export interface ImportProblem {
+  readonly filename: string;
+  readonly timestamp: string;
+  readonly stack_trace: string;
+}
+
+export interface Pool {
+  readonly name: string;
+  readonly slots: number;
+  readonly description: string | null;
+  readonly include_deferred: boolean;
+  readonly occupied_slots: number;
+  readonly running_slots: number;
+  readonly queued_slots: number;
+  readonly scheduled_slots: number;
+  readonly open_slots: number;
+  readonly deferred_slots: number;
+}
+
+export interface Variable {
+  readonly key: string;
+  readonly value?: string | null;
+  readonly description: string | null;
+}
+
+export interface Connection {
+  readonly connection_id: string;
+  readonly conn_type: string;
+  readonly description: string | null;
+  readonly host: string | null;
+  readonly login: string | null;
+  readonly schema: string | null;
+  readonly port: number | null;
+  readonly password: string | null;
+  readonly extra: string | null;
+}
+
+export interface Health {
+  readonly metadatabase: { readonly status: string | null };
+  readonly scheduler: { readonly status: string | null; readonly latest_scheduler_heartbeat?: string | null };
+  readonly dag_processor?: {
+    readonly status: string | null;
+    readonly latest_dag_processor_heartbeat?: string | null;
+  } | null;
+}
+
+/** Task instance states that no scheduler will change by itself. */
+export const ENDED_TASK_STATES: ReadonlySet<string> = new Set([
+  "success",
+  "failed",
+  "skipped",
+  "upstream_failed",
+  "removed",
+]);
+
+export function isRunEnded(run: Pick<DagRun, "state">): boolean {
+  return run.state === "success" || run.state === "failed";
+}

@@ -1,0 +1,112 @@
+/**
+ * Waiting for the end of a run. The server tells at once when the run has ended; how far its tasks are is asked for
+ * again and again, a little slower the longer it lasts. A server that is away for a while (a restart) is waited for.
+ * Leaving the wait never touches the run.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { CliError } from "../errors.ts";
+import { EXIT } from "../exit-code.ts";
+import { type Client, path } from "./client.ts";
+import { type DagRun, isRunEnded, type TaskInstance } from "./resources.ts";
+
+/** How many of the run's task instances are in which state. */
+export type StateCounts = ReadonlyMap<string, number>;
+
+export interface Wait {
+  readonly dagId: string;
+  readonly runId: string;
+  readonly timeoutMs: number | undefined;
+  readonly signal: AbortSignal;
+  readonly onProgress: (run: DagRun, counts: StateCounts) => void;
+}
+
+export type WaitResult =
+  | { readonly kind: "ended"; readonly run: DagRun }
+  | { readonly kind: "timeout" }
+  | { readonly kind: "detached" };
+
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 1_000;
+/** A server that stays away longer than this is an error. */
+const PATIENCE_MS = 30_000;
+
+export async function waitForRun(client: Client, wait: Wait): Promise<WaitResult> {
+  const deadline = wait.timeoutMs === undefined ? Number.POSITIVE_INFINITY : Date.now() + wait.timeoutMs;
+  const runPath = path`/dags/${wait.dagId}/dagRuns/${wait.runId}`;
+  const what = `cannot watch the run ${wait.runId} of ${wait.dagId}`;
+  let pause = FIRST_PAUSE_MS;
+  let answeredAt = Date.now();
+  while (!wait.signal.aborted) {
+    try {
+      const run = await client.get<DagRun>(runPath, { what, signal: wait.signal });
+      wait.onProgress(run, await countStates(client, runPath, wait.signal));
+      if (isRunEnded(run)) return { kind: "ended", run };
+      answeredAt = Date.now();
+    } catch (error) {
+      if (wait.signal.aborted) break;
+      const away = error instanceof CliError && error.exit === EXIT.server;
+      if (!away || Date.now() - answeredAt > PATIENCE_MS) throw error;
+    }
+    if (Date.now() >= deadline) return { kind: "timeout" };
+    await waitForChange(client, runPath, { ms: Math.min(pause, deadline - Date.now()), signal: wait.signal });
+    pause = Math.min(LONGEST_PAUSE_MS, pause * 1.5);
+  }
+  return { kind: "detached" };
+}
+
+/** Returns after this time, or at once when the run has ended. */
+async function waitForChange(
+  client: Client,
+  runPath: string,
+  { ms, signal }: { ms: number; signal: AbortSignal },
+) {
+  try {
+    const query = { timeout: ms / 1000, interval: Math.max(0.05, Math.min(0.2, ms / 2000)) };
+    const response = await client.open(`${runPath}/wait`, { what: "cannot wait for the run", query, signal });
+    await response.text();
+  } catch {
+    // Aborted, or the server is away: the next look at the run tells which.
+    await sleep(ms, undefined, { signal }).catch(() => {});
+  }
+}
+
+const STATES = [
+  "success",
+  "failed",
+  "upstream_failed",
+  "skipped",
+  "running",
+  "queued",
+  "scheduled",
+  "up_for_retry",
+  "deferred",
+] as const;
+
+/** One page tells all about a small run; of a big one only the totals are asked for, never its tasks. */
+export async function countStates(
+  client: Client,
+  runPath: string,
+  signal?: AbortSignal,
+): Promise<StateCounts> {
+  const call = {
+    path: `${runPath}/taskInstances`,
+    key: "task_instances",
+    what: "cannot count the tasks",
+    signal,
+  };
+  const first = await client.list<TaskInstance>({ ...call, limit: 100 });
+  const counts = new Map<string, number>();
+  if (first.items.length >= first.total) {
+    for (const { state } of first.items) counts.set(state ?? "none", (counts.get(state ?? "none") ?? 0) + 1);
+    return counts;
+  }
+  const totals = await Promise.all(
+    STATES.map(
+      async (state) => [state, (await client.list({ ...call, query: { state }, limit: 1 })).total] as const,
+    ),
+  );
+  for (const [state, total] of totals) if (total > 0) counts.set(state, total);
+  const others = first.total - totals.reduce((sum, [, total]) => sum + total, 0);
+  if (others > 0) counts.set("none", others);
+  return counts;
+}

@@ -1,0 +1,20 @@
+import { Command } from "@commander-js/extra-typings";
+import { wholeNumber } from "../input/values.ts";
+import type { Session } from "../session.ts";
+import { serve } from "./service.ts";
+
+export function command(session: Session) {
+  return new Command("api")
+    .description("run the API server")
+    .option("--port <port>", "where it listens (TRADEWIND_PORT, else 8080)", wholeNumber(0, 65535))
+    .option("--host <address>", "where it listens (TRADEWIND_HOST, else 127.0.0.1)")
+    .action(async (options) => {
+      const { resolveConfig, startApi } = await import("@tradewind/engine");
+      const config = resolveConfig({ ...options, home: session.options.home }, session.host.env);
+      await serve(
+        session,
+        () => startApi(config),
+        ({ url }) => session.note(`The API listens on ${url}; its token is in ${config.home}/token.`),
+      );
+    });
+}

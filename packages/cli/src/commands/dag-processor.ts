@@ -1,0 +1,19 @@
+import { Command } from "@commander-js/extra-typings";
+
+import type { Session } from "../session.ts";
+import { serve } from "./service.ts";
+
+export function command(session: Session) {
+  return new Command("dag-processor")
+    .description("load the files of the DAG folder into the database and watch them")
+    .option("--dags <folder>", "the DAG folder (TRADEWIND_DAGS, else dags)")
+    .action(async (options) => {
+      const { resolveConfig, startDagProcessor } = await import("@tradewind/engine");
+      const config = resolveConfig({ ...options, home: session.options.home }, session.host.env);
+      await serve(
+        session,
+        () => startDagProcessor(config),
+        () => session.note("The DAG processor is running."),
+      );
+    });
+}

@@ -1,0 +1,221 @@
+import { Command } from "@commander-js/extra-typings";
+import { path } from "../client/client.ts";
+import type { Dag, DagRun, ImportProblem, Task } from "../client/resources.ts";
+import { parseTestConnections } from "../input/connection-uri.ts";
+import { parseConf, parseDuration, parseInstant, parsePairs, wholeNumber } from "../input/values.ts";
+import { runFields, watchRun } from "../output/run-view.ts";
+import type { Column } from "../output/table.ts";
+import { renderTable } from "../output/table.ts";
+import { moment, relativeTime } from "../output/when.ts";
+import type { Session } from "../session.ts";
+
+export function command(session: Session) {
+  const dags = new Command("dags").description("list, show, trigger, pause and test DAGs");
+
+  dags
+    .command("list")
+    .description("list the DAGs")
+    .option("--tag <tag...>", "only with these tags")
+    .option("--paused", "only the paused ones")
+    .option("--stale", "also those whose file is gone")
+    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
+    .action(async ({ tag, paused, stale, limit }) => {
+      const listed = await session.client.list<Dag>({
+        path: "/dags",
+        key: "dags",
+        what: "cannot list the DAGs",
+        query: { tags: tag, paused, exclude_stale: stale ? false : undefined },
+        limit,
+      });
+      await session.printList(
+        listed,
+        columns(session),
+        "There are no DAGs yet: put a file that exports one into the DAG folder.",
+      );
+      await noteImportErrors(session);
+    });
+
+  dags
+    .command("show")
+    .description("show one DAG and its tasks")
+    .argument("<dag>")
+    .action(async (dagId) => {
+      const what = `cannot show the DAG ${dagId}`;
+      const [dag, { tasks }] = await Promise.all([
+        session.client.get<Dag>(path`/dags/${dagId}/details`, { what }),
+        session.client.get<{ tasks: Task[] }>(path`/dags/${dagId}/tasks`, { what }),
+      ]);
+      await session.printObject({ ...dag, tasks }, dagFields(dag));
+      if (session.format !== "table" || tasks.length === 0) return;
+      session.terminal.data("");
+      const [head, ...lines] = renderTable(tasks, TASK_COLUMNS, session.terminal.width);
+      session.terminal.data(session.terminal.paint("bold", head!));
+      for (const line of lines) session.terminal.data(line);
+    });
+
+  dags
+    .command("trigger")
+    .description("start a run of a DAG")
+    .argument("<dag>")
+    .option("--conf <json>", "the run's params: a JSON object, @file, or @- for standard input", parseConf)
+    .option("--logical-date <date>", "the moment the run stands for", parseInstant)
+    .option("--run-id <id>", "the run's own id; a second run with it is refused")
+    .option("--note <text>", "a note on the run")
+    .option("--wait", "watch the run until it has ended")
+    .option("--timeout <duration>", "with --wait: stop watching after this time, e.g. 15m", parseDuration)
+    .action(async (dagId, options) => {
+      const run = await session.client.post<DagRun>(path`/dags/${dagId}/dagRuns`, {
+        what: `cannot trigger ${dagId}`,
+        body: {
+          // Airflow's API wants the field, and takes null for "none".
+          logical_date: options.logicalDate ?? null,
+          ...(options.conf === undefined ? {} : { conf: options.conf }),
+          ...(options.runId === undefined ? {} : { dag_run_id: options.runId }),
+          ...(options.note === undefined ? {} : { note: options.note }),
+        },
+        idempotent: true,
+      });
+      if (session.format === "table" && !options.wait) session.terminal.data(run.dag_run_id);
+      session.note(`Run ${run.dag_run_id} of ${dagId} is ${run.state}.`);
+      if (options.wait)
+        session.exitCode = await watchRun(session, {
+          dagId,
+          runId: run.dag_run_id,
+          timeoutMs: options.timeout,
+        });
+      if (session.format === "table") return;
+      const what = `cannot show the run ${run.dag_run_id}`;
+      const now = options.wait
+        ? await session.client.get<DagRun>(path`/dags/${dagId}/dagRuns/${run.dag_run_id}`, { what })
+        : run;
+      await session.printObject(now, runFields(now, undefined));
+    });
+
+  for (const [name, isPaused, done] of [
+    ["pause", true, "paused: its schedule makes no new runs"],
+    ["unpause", false, "active"],
+  ] as const) {
+    dags
+      .command(name)
+      .description(isPaused ? "stop the schedule of a DAG" : "let the schedule of a DAG go on")
+      .argument("<dag...>")
+      .action(async (dagIds) => {
+        const changed: Dag[] = [];
+        for (const dagId of dagIds) {
+          changed.push(
+            await session.client.patch<Dag>(path`/dags/${dagId}`, {
+              what: `cannot ${name} ${dagId}`,
+              body: { is_paused: isPaused },
+            }),
+          );
+          if (session.format === "table") session.note(`DAG ${dagId} is ${done}.`);
+        }
+        if (session.format !== "table") await session.printDone(changed, "");
+      });
+  }
+
+  dags
+    .command("delete")
+    .description("delete a DAG with all its runs; its file stays, and as long as it stays the DAG comes back")
+    .argument("<dag>")
+    .action(async (dagId) => {
+      await session.confirm(`Delete the DAG ${dagId} and all its runs?`);
+      await session.client.delete(path`/dags/${dagId}`, { what: `cannot delete the DAG ${dagId}` });
+      await session.printDone({ dag_id: dagId, deleted: true }, `DAG ${dagId} deleted.`);
+    });
+
+  dags
+    .command("test")
+    .description("run one DAG here, in one process, without server or database, and print its progress")
+    .argument("<file-or-dag>", "a DAG file, or the id of a DAG in the DAG folder")
+    .option("--dags <folder>", "the DAG folder (TRADEWIND_DAGS, else dags)")
+    .option("--dag <id>", "which DAG, when the file holds several")
+    .option("--conf <json>", "the run's params: a JSON object, @file, or @- for standard input", parseConf)
+    .option("--logical-date <date>", "the moment the run stands for", parseInstant)
+    .option("--variable <key=value...>", "what ctx.variable reads")
+    .option(
+      "--connection <id=uri...>",
+      "what ctx.connection reads: id=type://login:password@host:port/schema",
+    )
+    .action(async (what, { variable, connection, ...options }) => {
+      const { testDag } = await import("../dag-test/parent.ts");
+      const variables = parsePairs(variable ?? [], "--variable");
+      const connections = parseTestConnections(parsePairs(connection ?? [], "--connection"));
+      session.exitCode = await testDag(session, { ...options, what, variables, connections });
+    });
+
+  return dags;
+}
+
+function columns(session: Session): readonly Column<Dag>[] {
+  return [
+    { title: "DAG", value: (dag) => dag.dag_id },
+    {
+      title: "STATUS",
+      value: status,
+      paint: (dag, cell) => (status(dag) === "active" ? cell : session.terminal.paint("yellow", cell)),
+    },
+    { title: "SCHEDULE", value: (dag) => dag.timetable_summary ?? "-", flexible: true },
+    { title: "NEXT RUN", value: (dag) => (dag.is_paused ? "-" : relativeTime(dag.next_dagrun_run_after)) },
+    {
+      title: "TAGS",
+      value: (dag) => dag.tags.map((tag) => tag.name).join(", "),
+      flexible: true,
+      optional: true,
+    },
+    { title: "FILE", value: (dag) => dag.relative_fileloc ?? dag.fileloc, flexible: true, optional: true },
+  ];
+}
+
+function status(dag: Dag): string {
+  if (dag.is_stale) return "stale";
+  return dag.is_paused ? "paused" : "active";
+}
+
+function dagFields(dag: Dag) {
+  return [
+    ["dag", dag.dag_id],
+    ["description", dag.description],
+    ["status", dag.has_import_errors ? `${status(dag)}, and the newest file cannot be loaded` : status(dag)],
+    ["schedule", dag.timetable_summary ?? "none"],
+    [
+      "next run",
+      dag.next_dagrun_run_after
+        ? `${moment(dag.next_dagrun_run_after)} (${relativeTime(dag.next_dagrun_run_after)})`
+        : null,
+    ],
+    ["file", dag.relative_fileloc ?? dag.fileloc],
+    ["owner", dag.owners.join(", ")],
+    ["tags", dag.tags.map((tag) => tag.name).join(", ")],
+    [
+      "limits",
+      `${dag.max_active_runs ?? "any number of"} runs, ${dag.max_active_tasks} tasks of a run at once`,
+    ],
+    ["loaded", relativeTime(dag.last_parsed_time)],
+  ] as const;
+}
+
+const TASK_COLUMNS: readonly Column<Task>[] = [
+  { title: "TASK", value: (task) => task.task_id },
+  { title: "OPERATOR", value: (task) => task.operator_name ?? "" },
+  { title: "RULE", value: (task) => task.trigger_rule ?? "", optional: true },
+  { title: "RETRIES", value: (task) => String(task.retries ?? 0), align: "right" },
+  { title: "POOL", value: (task) => task.pool ?? "", optional: true },
+  { title: "THEN", value: (task) => task.downstream_task_ids.join(", "), flexible: true },
+];
+
+/** A DAG that is missed in the list is most often a file that does not load. */
+async function noteImportErrors(session: Session): Promise<void> {
+  const { items, total } = await session.client.list<ImportProblem>({
+    path: "/importErrors",
+    key: "import_errors",
+    what: "cannot list the import errors",
+    limit: 3,
+  });
+  if (total === 0) return;
+  session.note(
+    session.terminal.paintNote("yellow", `${total} file${total === 1 ? "" : "s"} cannot be loaded:`),
+  );
+  for (const { filename, stack_trace } of items)
+    session.note(`  ${filename}: ${stack_trace.trim().split("\n", 1)[0]}`);
+}

@@ -1,0 +1,30 @@
+import { Command } from "@commander-js/extra-typings";
+import { type Check, checkInstallation } from "../doctor/checks.ts";
+import { EXIT } from "../exit-code.ts";
+import type { Session } from "../session.ts";
+
+const MARKS = { ok: ["green", "ok  "], warn: ["yellow", "warn"], fail: ["red", "fail"] } as const;
+
+export function command(session: Session) {
+  return new Command("doctor")
+    .description("check this installation and say what to do; exit 1 when something is broken")
+    .action(async () => {
+      const checks: Check[] = [];
+      for await (const check of checkInstallation(session)) {
+        checks.push(check);
+        if (session.format === "table") print(session, check);
+      }
+      if (session.format !== "table") await session.printObject(checks, []);
+      const failed = checks.filter((check) => check.result === "fail").length;
+      const warned = checks.filter((check) => check.result === "warn").length;
+      if (failed > 0) session.exitCode = EXIT.failed;
+      if (failed + warned === 0) session.note("Everything is in order.");
+      else session.note(`${failed} broken, ${warned} to look at.`);
+    });
+}
+
+function print(session: Session, check: Check): void {
+  const [style, label] = MARKS[check.result];
+  session.terminal.data(`${session.terminal.paint(style, label)}  ${check.name}: ${check.says}`);
+  if (check.remedy) session.terminal.data(`      ${session.terminal.paint("dim", "→")} ${check.remedy}`);
+}

@@ -1,0 +1,133 @@
+import { Command, Option } from "@commander-js/extra-typings";
+import { path } from "../client/client.ts";
+import { findRunId, RUN_ARGUMENT } from "../client/find-run.ts";
+import type { DagRun, TaskInstance } from "../client/resources.ts";
+import { countStates } from "../client/wait-for-run.ts";
+import { parseDuration, wholeNumber } from "../input/values.ts";
+import { runColumns, runFields, watchRun } from "../output/run-view.ts";
+import type { Session } from "../session.ts";
+
+export function command(session: Session) {
+  const runs = new Command("runs").description("list, show, wait for, cancel and clear runs");
+  const { terminal } = session;
+  const runPath = (dagId: string, runId: string) => path`/dags/${dagId}/dagRuns/${runId}`;
+
+  runs
+    .command("list")
+    .description("list runs, newest first")
+    .argument("[dag]", "only of this DAG")
+    .addOption(
+      new Option("--state <state...>", "only in these states").choices([
+        "queued",
+        "running",
+        "success",
+        "failed",
+      ]),
+    )
+    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 25)
+    .action(async (dag, { state, limit }) => {
+      const listed = await session.client.list<DagRun>({
+        path: path`/dags/${dag ?? "~"}/dagRuns`,
+        key: "dag_runs",
+        what: dag === undefined ? "cannot list the runs" : `cannot list the runs of ${dag}`,
+        query: { state, order_by: "-run_after" },
+        limit,
+      });
+      await session.printList(listed, runColumns(terminal), "There are no such runs.");
+    });
+
+  runs
+    .command("show")
+    .description("show one run and how far its tasks are")
+    .argument("<dag>")
+    .argument("<run>", RUN_ARGUMENT)
+    .action(async (dag, given) => {
+      const runId = await findRunId(session.client, dag, given);
+      const run = await session.client.get<DagRun>(runPath(dag, runId), {
+        what: `cannot show the run ${runId} of ${dag}`,
+      });
+      const counts =
+        session.format === "table" ? await countStates(session.client, runPath(dag, runId)) : undefined;
+      await session.printObject(run, runFields(run, counts));
+    });
+
+  runs
+    .command("wait")
+    .description("wait for the end of a run: exit 0 when it succeeded, 1 when it failed, 124 after --timeout")
+    .argument("<dag>")
+    .argument("<run>", RUN_ARGUMENT)
+    .option("--timeout <duration>", "e.g. 90s, 15m", parseDuration)
+    .action(async (dag, given, { timeout }) => {
+      const runId = await findRunId(session.client, dag, given);
+      session.exitCode = await watchRun(session, { dagId: dag, runId, timeoutMs: timeout });
+    });
+
+  runs
+    .command("cancel")
+    .description("end a run as failed and stop what is running in it")
+    .argument("<dag>")
+    .argument("<run>", RUN_ARGUMENT)
+    .action(async (dag, given) => {
+      const runId = await findRunId(session.client, dag, given);
+      await session.confirm(`Cancel the run ${runId} of ${dag}?`);
+      const run = await session.client.post<DagRun>(`${runPath(dag, runId)}/cancel`, {
+        what: `cannot cancel the run ${runId} of ${dag}`,
+      });
+      await session.printDone(run, `Run ${runId} of ${dag} cancelled.`);
+    });
+
+  runs
+    .command("clear")
+    .description("run the tasks of a run again")
+    .argument("<dag>")
+    .argument("<run>", RUN_ARGUMENT)
+    .option("--only-failed", "only the failed tasks and what waited for them")
+    .option("--dry-run", "only say which tasks")
+    .option("--wait", "watch the run until it has ended")
+    .action(async (dag, given, options) => {
+      const runId = await findRunId(session.client, dag, given);
+      const what = `cannot clear the run ${runId} of ${dag}`;
+      const clear = (dryRun: boolean) =>
+        session.client.post<{ task_instances?: TaskInstance[] }>(`${runPath(dag, runId)}/clear`, {
+          what,
+          body: { dry_run: dryRun, only_failed: options.onlyFailed === true },
+        });
+      const affected = (await clear(true)).task_instances ?? [];
+      const tasks = `${affected.length} task${affected.length === 1 ? "" : "s"}`;
+      if (options.dryRun || affected.length === 0) {
+        return session.printDone(
+          affected,
+          `${tasks} would run again${affected.length ? `: ${names(affected)}` : ""}.`,
+        );
+      }
+      await session.confirm(`Run ${tasks} of ${runId} again?`);
+      await clear(false);
+      await session.printDone(affected, `${tasks} of ${runId} will run again.`);
+      if (options.wait)
+        session.exitCode = await watchRun(session, { dagId: dag, runId, timeoutMs: undefined });
+    });
+
+  runs
+    .command("delete")
+    .description("delete a run with its tasks and outputs")
+    .argument("<dag>")
+    .argument("<run>", RUN_ARGUMENT)
+    .action(async (dag, given) => {
+      const runId = await findRunId(session.client, dag, given);
+      await session.confirm(`Delete the run ${runId} of ${dag}, its tasks and their outputs?`);
+      await session.client.delete(runPath(dag, runId), { what: `cannot delete the run ${runId} of ${dag}` });
+      await session.printDone(
+        { dag_id: dag, dag_run_id: runId, deleted: true },
+        `Run ${runId} of ${dag} deleted.`,
+      );
+    });
+
+  return runs;
+}
+
+function names(instances: readonly TaskInstance[]): string {
+  const shown = instances.slice(0, 10).map((instance) => instance.task_id);
+  return instances.length > shown.length
+    ? `${shown.join(", ")} and ${instances.length - shown.length} more`
+    : shown.join(", ");
+}

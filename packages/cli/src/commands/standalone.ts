@@ -1,0 +1,49 @@
+import { Command } from "@commander-js/extra-typings";
+import { Client } from "../client/client.ts";
+import { wholeNumber } from "../input/values.ts";
+import { showFirstMinute } from "../output/first-minute.ts";
+import type { Session } from "../session.ts";
+import { serve } from "./service.ts";
+
+export function command(session: Session) {
+  return new Command("standalone")
+    .description(
+      "run everything on this machine: database, DAG processor, scheduler with local executor, API server",
+    )
+    .option("--dags <folder>", "the DAG folder (TRADEWIND_DAGS, else dags)")
+    .option(
+      "--port <port>",
+      "where the API listens; 0 = any free port (TRADEWIND_PORT, else 8080)",
+      wholeNumber(0, 65535),
+    )
+    .option("--host <address>", "where the API listens (TRADEWIND_HOST, else 127.0.0.1)")
+    .option(
+      "--parallelism <n>",
+      "how many tasks at once; 0 = a fresh process per task, no limit",
+      wholeNumber(0),
+    )
+    .action(async (options) => {
+      const { resolveConfig, startStandalone } = await import("@tradewind/engine");
+      const config = resolveConfig({ ...options, home: session.options.home }, session.host.env);
+      const startedAt = new Date();
+      session.terminal.status("Starting the database…");
+      await serve(
+        session,
+        () => startStandalone(config),
+        ({ url, token }, signal) => {
+          const { terminal } = session;
+          const line = (name: string, value: string) =>
+            terminal.note(`  ${terminal.paintNote("dim", name.padEnd(6))} ${value}`);
+          terminal.note(`${terminal.paintNote("bold", "Tradewind is running.")} Ctrl-C stops it.`);
+          line("url", terminal.paintNote("cyan", url));
+          line("home", config.home);
+          line("token", `${config.home}/token`);
+          line("dags", config.dags);
+          void showFirstMinute(session, new Client({ url, token, pid: undefined }), {
+            since: startedAt,
+            signal,
+          });
+        },
+      );
+    });
+}

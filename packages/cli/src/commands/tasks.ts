@@ -1,0 +1,233 @@
+import { Argument, Command, Option } from "@commander-js/extra-typings";
+import { path } from "../client/client.ts";
+import { findRunId, RUN_ARGUMENT } from "../client/find-run.ts";
+import type { TaskInstance } from "../client/resources.ts";
+import {
+  awaitInstance,
+  followLog,
+  getInstance,
+  type InstanceName,
+  instancePath,
+  type LogEntry,
+  readLog,
+} from "../client/task-log.ts";
+import { CliError } from "../errors.ts";
+import { EXIT } from "../exit-code.ts";
+import { wholeNumber } from "../input/values.ts";
+import { logLine } from "../output/log-line.ts";
+import { paintState, stateName } from "../output/state.ts";
+import type { Column } from "../output/table.ts";
+import { relativeTime, span } from "../output/when.ts";
+import type { Session } from "../session.ts";
+import { explainTask } from "../why/explain-task.ts";
+
+const STATES = [
+  "none",
+  "scheduled",
+  "queued",
+  "running",
+  "restarting",
+  "up_for_retry",
+  "up_for_reschedule",
+  "deferred",
+  "success",
+  "failed",
+  "skipped",
+  "upstream_failed",
+  "removed",
+] as const;
+
+export function command(session: Session) {
+  const tasks = new Command("tasks").description("list tasks, read logs, ask why one waits, clear and mark");
+  const name = async (
+    dagId: string,
+    run: string,
+    [taskId, mapIndex]: [string, number | undefined],
+  ): Promise<InstanceName> => ({
+    dagId,
+    runId: await findRunId(session.client, dagId, run),
+    taskId,
+    mapIndex: mapIndex ?? -1,
+  });
+
+  tasks
+    .command("list")
+    .description("list the tasks of a run and their states")
+    .argument("<dag>")
+    .argument("<run>", RUN_ARGUMENT)
+    .addOption(new Option("--state <state...>", "only in these states").choices(STATES))
+    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 200)
+    .action(async (dag, given, { state, limit }) => {
+      const runId = await findRunId(session.client, dag, given);
+      const listed = await session.client.list<TaskInstance>({
+        path: path`/dags/${dag}/dagRuns/${runId}/taskInstances`,
+        key: "task_instances",
+        what: `cannot list the tasks of the run ${runId} of ${dag}`,
+        query: { state },
+        limit,
+      });
+      await session.printList(listed, columns(session), "There are no such tasks.");
+    });
+
+  tasks
+    .command("logs")
+    .description("print the log of a task")
+    .argument("<dag>")
+    .argument("<run>", RUN_ARGUMENT)
+    .argument("<task>")
+    .option("-f, --follow", "go on until the task has ended")
+    .option("--try <n>", "which try; the latest when not given", wholeNumber(1))
+    .option("--map-index <n>", "which instance of a mapped task", wholeNumber(0))
+    .action(async (dag, run, taskId, options) => {
+      await printLog(session, await name(dag, run, [taskId, options.mapIndex]), options);
+    });
+
+  tasks
+    .command("why")
+    .description("say why a task is, or is not, running")
+    .argument("<dag>")
+    .argument("<run>", RUN_ARGUMENT)
+    .argument("<task>")
+    .option("--map-index <n>", "which instance of a mapped task", wholeNumber(0))
+    .action(async (dag, run, taskId, { mapIndex }) => {
+      await explainTask(session, await name(dag, run, [taskId, mapIndex]));
+    });
+
+  tasks
+    .command("clear")
+    .description("run tasks again")
+    .argument("<dag>")
+    .argument("<run>", RUN_ARGUMENT)
+    .argument("<task...>")
+    .option("--downstream", "and everything after them")
+    .option("--upstream", "and everything before them")
+    .option("--only-failed", "only those that failed")
+    .option("--map-index <n>", "only this instance of a mapped task", wholeNumber(0))
+    .option("--dry-run", "only say which tasks")
+    .action(async (dag, given, taskIds, options) => {
+      const runId = await findRunId(session.client, dag, given);
+      const clear = (dryRun: boolean) =>
+        session.client.post<{ task_instances: TaskInstance[] }>(path`/dags/${dag}/clearTaskInstances`, {
+          what: `cannot clear ${taskIds.join(", ")}`,
+          body: {
+            dry_run: dryRun,
+            dag_run_id: runId,
+            task_ids: options.mapIndex === undefined ? taskIds : taskIds.map((id) => [id, options.mapIndex]),
+            only_failed: options.onlyFailed === true,
+            include_downstream: options.downstream === true,
+            include_upstream: options.upstream === true,
+          },
+        });
+      const { task_instances: affected } = await clear(true);
+      const list = affected.map(label).join(", ");
+      if (options.dryRun || affected.length === 0) {
+        return session.printDone(
+          affected,
+          affected.length === 0 ? "No task would run again." : `Would run again: ${list}.`,
+        );
+      }
+      await session.confirm(`Run again: ${list}?`);
+      await clear(false);
+      await session.printDone(affected, `Will run again: ${list}.`);
+    });
+
+  tasks
+    .command("mark")
+    .description("set the state of a task by hand")
+    .argument("<dag>")
+    .argument("<run>", RUN_ARGUMENT)
+    .argument("<task>")
+    .addArgument(new Argument("<state>").choices(["success", "failed", "skipped"]))
+    .option("--map-index <n>", "which instance of a mapped task", wholeNumber(0))
+    .option("--downstream", "and everything after it")
+    .option("--upstream", "and everything before it")
+    .action(async (dag, run, taskId, state, options) => {
+      const instance = await name(dag, run, [taskId, options.mapIndex]);
+      await session.confirm(`Mark ${taskId} of ${instance.runId} as ${state}?`);
+      const marked = await session.client.patch<unknown>(instancePath(instance), {
+        what: `cannot mark ${taskId}`,
+        body: {
+          new_state: state,
+          include_downstream: options.downstream === true,
+          include_upstream: options.upstream === true,
+        },
+      });
+      await session.printDone(marked, `Task ${taskId} of ${instance.runId} marked as ${state}.`);
+    });
+
+  return tasks;
+}
+
+function columns(session: Session): readonly Column<TaskInstance>[] {
+  return [
+    { title: "TASK", value: label },
+    {
+      title: "STATE",
+      value: ({ state }) => stateName(state),
+      paint: ({ state }, cell) => paintState(session.terminal, state, cell),
+    },
+    { title: "TRY", value: (instance) => String(instance.try_number), align: "right" },
+    { title: "STARTED", value: (instance) => relativeTime(instance.start_date) },
+    { title: "TOOK", value: (instance) => span(instance.duration), align: "right" },
+    {
+      title: "OPERATOR",
+      value: (instance) => instance.operator_name ?? instance.operator ?? "",
+      optional: true,
+    },
+    { title: "POOL", value: (instance) => instance.pool, optional: true },
+    {
+      title: "REASON",
+      value: (instance) => instance.reason ?? instance.note ?? "",
+      flexible: true,
+      optional: true,
+    },
+  ];
+}
+
+function label({ task_id, map_index }: TaskInstance): string {
+  return map_index < 0 ? task_id : `${task_id}[${map_index}]`;
+}
+
+async function printLog(
+  session: Session,
+  name: InstanceName,
+  options: { follow?: true | undefined; try?: number | undefined },
+): Promise<void> {
+  const { client } = session;
+  if (!options.follow) {
+    const tryNumber = chosenTry(await getInstance(client, name), options.try);
+    return printEntries(session, readLog(client, name, tryNumber));
+  }
+  await session.interruptible(async (signal) => {
+    try {
+      const tryNumber = chosenTry(await awaitInstance(client, name, signal), options.try);
+      await printEntries(session, followLog(client, name, { tryNumber, signal }));
+      if (!signal.aborted)
+        session.note(`Task ${name.taskId}: ${stateName((await getInstance(client, name)).state)}.`);
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+    if (signal.aborted) session.exitCode = EXIT.interrupted;
+  });
+}
+
+/** Before the first try, the log to come is that of try 1. */
+function chosenTry(instance: TaskInstance, wanted: number | undefined): number {
+  const latest = Math.max(instance.try_number, 1);
+  if (wanted === undefined || wanted <= latest) return wanted ?? latest;
+  throw new CliError(
+    "TW_CLI_NO_SUCH_TRY",
+    `the task ${instance.task_id} is at try ${instance.try_number}; there is no try ${wanted}.`,
+    {
+      exit: EXIT.notFound,
+    },
+  );
+}
+
+async function printEntries(session: Session, entries: AsyncIterable<LogEntry>): Promise<void> {
+  for await (const entry of entries) {
+    session.terminal.data(
+      session.format === "json" ? JSON.stringify(entry) : logLine(session.terminal, entry),
+    );
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * `dags test`: bundles the file as the DAG processor would, then runs the DAG in a child of this process. The author's
+ * code never runs in the command itself, and sees neither the server's token nor its database. What the code prints
+ * goes to stderr; stdout is for the result.
+ */
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { extname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { EXIT, type ExitCode } from "../exit-code.ts";
+import type { JsonObject } from "../input/values.ts";
+import type { Session } from "../session.ts";
+import { findTestDag } from "./find-dag.ts";
+import { TestPrinter } from "./printer.ts";
+import type { TestReport, TestRequest } from "./protocol.ts";
+import { withSourcePositions } from "./source-positions.ts";
+
+export interface TestOptions {
+  readonly what: string;
+  readonly dags?: string | undefined;
+  readonly dag?: string | undefined;
+  readonly conf?: JsonObject | undefined;
+  readonly logicalDate?: string | undefined;
+  readonly variables?: TestRequest["options"]["variables"];
+  readonly connections?: TestRequest["options"]["connections"];
+}
+
+/** The engine's own keys: a DAG under test has no use for them. */
+const WITHHELD = ["DATABASE_URL", "TRADEWIND_TOKEN", "TRADEWIND_SECRET_KEY"];
+
+export async function testDag(session: Session, options: TestOptions): Promise<ExitCode> {
+  const outFolder = await mkdtemp(join(tmpdir(), "tradewind-test-"));
+  try {
+    const found = await findTestDag(session, options, outFolder);
+    const codePath = await withSourcePositions(found, found.folder);
+    const { conf, connections, logicalDate, variables } = options;
+    return await runChild(session, {
+      codePath,
+      dagId: found.dagId,
+      options: { conf: conf ?? {}, connections, logicalDate, variables },
+    });
+  } finally {
+    await rm(outFolder, { recursive: true, force: true });
+  }
+}
+
+async function runChild(session: Session, request: TestRequest): Promise<ExitCode> {
+  const printer = new TestPrinter(session, request.dagId);
+  const env = { ...session.host.env };
+  for (const name of WITHHELD) delete env[name];
+  const child = fork(fileURLToPath(new URL(`./child${extname(import.meta.url)}`, import.meta.url)), {
+    env,
+    execArgv: [...process.execArgv, "--enable-source-maps"],
+    stdio: ["ignore", "pipe", "pipe", "ipc"],
+  });
+  for (const stream of [child.stdout!, child.stderr!]) {
+    stream.setEncoding("utf8").on("data", (text: string) => printer.output(text));
+  }
+  child.on("message", (report: TestReport) => printer.report(report));
+  const closed = once(child, "close") as Promise<[number | null, NodeJS.Signals | null]>;
+  child.send(request);
+  return session.interruptible(async (signal) => {
+    signal.addEventListener("abort", () => child.kill("SIGTERM"), { once: true });
+    const [code, killedBy] = await closed;
+    if (signal.aborted) {
+      session.terminal.note("Interrupted.");
+      return EXIT.interrupted;
+    }
+    return printer.end(killedBy ?? code);
+  });
+}

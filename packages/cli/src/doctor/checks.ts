@@ -1,0 +1,19 @@
+/** The checks of `tradewind doctor`, in the order in which one failing explains the next. */
+import type { Session } from "../session.ts";
+import { checkDatabase } from "./database-check.ts";
+import { checkHome, checkNode } from "./machine-checks.ts";
+import { checkServer } from "./server-checks.ts";
+
+export interface Check {
+  readonly name: string;
+  readonly result: "ok" | "warn" | "fail";
+  readonly says: string;
+  readonly remedy?: string;
+}
+
+export async function* checkInstallation(session: Session): AsyncGenerator<Check> {
+  yield checkNode(process.versions.node);
+  yield* checkHome(session.home);
+  yield* checkDatabase(session);
+  yield* checkServer(session);
+}

@@ -1,0 +1,128 @@
+import { Client } from "../client/client.ts";
+import type { Health, ImportProblem, Pool } from "../client/resources.ts";
+import { findTarget, processAlive, readStandalone, type Target } from "../client/target.ts";
+import { CliError } from "../errors.ts";
+import { EXIT } from "../exit-code.ts";
+import { relativeTime } from "../output/when.ts";
+import type { Session } from "../session.ts";
+import type { Check } from "./checks.ts";
+import { checkPort } from "./port-check.ts";
+
+/** The API and what it knows of the others: scheduler, DAG processor, broken files, pools. */
+export async function* checkServer(session: Session): AsyncGenerator<Check> {
+  const target = targetOf(session);
+  if (target === undefined) {
+    yield {
+      name: "server",
+      result: "warn",
+      says: `no standalone runs in ${session.home}`,
+      remedy: "tradewind standalone",
+    };
+    yield await checkPort(session.host.env);
+    return;
+  }
+  const standalone = readStandalone(session.home);
+  if (standalone?.pid !== undefined && standalone.pid === target.pid && !processAlive(standalone.pid)) {
+    yield {
+      name: "server",
+      result: "fail",
+      says: `the standalone of ${session.home} (process ${standalone.pid}) died`,
+      remedy: "start it again: tradewind standalone",
+    };
+    yield await checkPort(session.host.env);
+    return;
+  }
+  const client = new Client(target);
+  try {
+    const health = await client.get<Health>("/monitor/health", {
+      what: "cannot reach the server",
+      timeoutMs: 5_000,
+    });
+    yield { name: "server", result: "ok", says: `${target.url} answers` };
+    yield component("scheduler", health.scheduler.status, health.scheduler.latest_scheduler_heartbeat);
+    if (health.dag_processor)
+      yield component(
+        "dag processor",
+        health.dag_processor.status,
+        health.dag_processor.latest_dag_processor_heartbeat,
+      );
+    yield* checkImports(client);
+    yield* checkPools(client);
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    const name = error.exit === EXIT.auth ? "token" : "server";
+    yield { name, result: "fail", says: error.message, ...(error.remedy ? { remedy: error.remedy } : {}) };
+  }
+}
+
+function targetOf(session: Session): Target | undefined {
+  try {
+    return findTarget(session.options, session.host.env);
+  } catch (error) {
+    if (error instanceof CliError && error.code === "TW_CLI_NO_SERVER") return undefined;
+    throw error;
+  }
+}
+
+function component(name: string, status: string | null, heartbeat: string | null | undefined): Check {
+  if (status === "healthy")
+    return { name, result: "ok", says: heartbeat ? `alive, heartbeat ${relativeTime(heartbeat)}` : "alive" };
+  const last = heartbeat ? `no sign of life since ${relativeTime(heartbeat)}` : "none is running";
+  return {
+    name,
+    result: "fail",
+    says: last,
+    remedy: `start one: tradewind ${name.replace(" ", "-")} (or tradewind standalone)`,
+  };
+}
+
+async function* checkImports(client: Client): AsyncGenerator<Check> {
+  const what = "cannot list the import errors";
+  const { items, total } = await client.list<ImportProblem>({
+    path: "/importErrors",
+    key: "import_errors",
+    what,
+    limit: 10,
+  });
+  if (total === 0) yield { name: "DAG files", result: "ok", says: "all load" };
+  for (const { filename, stack_trace } of items) {
+    yield {
+      name: "DAG files",
+      result: "warn",
+      says: `${filename} cannot be loaded: ${stack_trace.trim().split("\n", 1)[0]}`,
+      remedy: "correct the file; its last good version stays in use",
+    };
+  }
+}
+
+/** A slot that is counted but held by nobody is lost for good; more held than there are means oversubscription. */
+async function* checkPools(client: Client): AsyncGenerator<Check> {
+  const { items } = await client.list<Pool>({
+    path: "/pools",
+    key: "pools",
+    what: "cannot list the pools",
+    limit: 0,
+  });
+  let sound = 0;
+  for (const pool of items) {
+    const held = pool.running_slots + pool.queued_slots + (pool.include_deferred ? pool.deferred_slots : 0);
+    const counted = pool.occupied_slots;
+    if (pool.slots >= 0 && held > pool.slots) {
+      yield {
+        name: "pools",
+        result: "warn",
+        says: `${pool.name} has ${pool.slots} slots and ${held} in use`,
+        remedy: "it drains by itself if it was made smaller a moment ago",
+      };
+    } else if (counted !== held) {
+      // The two numbers are not read at the same instant: a busy pool may differ for a moment.
+      yield {
+        name: "pools",
+        result: "warn",
+        says: `${pool.name} counts ${counted} slots, its tasks hold ${held}`,
+        remedy: "run doctor again when little is running; if it stays, restart the scheduler",
+      };
+    } else sound++;
+  }
+  if (sound === items.length) yield { name: "pools", result: "ok", says: `${sound} consistent` };
+}

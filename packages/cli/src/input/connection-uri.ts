@@ -1,0 +1,71 @@
+import type { Json } from "@tradewind/sdk";
+import { usageError } from "../errors.ts";
+
+/** The parts of a connection as the REST API names them. */
+export interface ConnectionParts {
+  readonly conn_type?: string;
+  readonly host?: string;
+  readonly port?: number;
+  readonly schema?: string;
+  readonly login?: string;
+  readonly password?: string;
+  readonly extra?: string;
+}
+
+/** `type://login:password@host:port/schema?name=value`; each part may be percent-encoded, the query becomes `extra`. */
+export function parseConnectionUri(uri: string): ConnectionParts {
+  const match =
+    /^([a-z][a-z0-9+.-]*):\/\/(?:([^@/?#]*)@)?(\[[^\]]*\]|[^:/?#]*)(?::(\d+))?(?:\/([^?#]*))?(?:\?([^#]*))?$/i.exec(
+      uri,
+    );
+  if (!match) {
+    // The URI itself is not repeated: it may hold a password.
+    throw usageError(
+      "--uri is not a connection URI.",
+      "write it like this: --uri 'postgres://user:secret@db.example:5432/sales'",
+    );
+  }
+  const [, type, user, host, port, schema, query] = match;
+  const [login, password] = splitUser(user);
+  if (port !== undefined && (Number(port) < 1 || Number(port) > 65535))
+    throw usageError(`--uri names the port ${port}; ports go from 1 to 65535.`);
+  return {
+    conn_type: type!.toLowerCase(),
+    ...(host ? { host: decode(host.replace(/^\[(.*)\]$/, "$1")) } : {}),
+    ...(port === undefined ? {} : { port: Number(port) }),
+    ...(schema ? { schema: decode(schema) } : {}),
+    ...(login ? { login: decode(login) } : {}),
+    ...(password === undefined ? {} : { password: decode(password) }),
+    ...(query ? { extra: JSON.stringify(Object.fromEntries(new URLSearchParams(query))) } : {}),
+  };
+}
+
+/** Connections by id, in the form that tasks see. */
+export function parseTestConnections(uris: Readonly<Record<string, string>>) {
+  return Object.fromEntries(
+    Object.entries(uris).map(([id, uri]) => {
+      const { conn_type: type, extra, ...parts } = parseConnectionUri(uri);
+      return [
+        id,
+        { type: type!, ...parts, ...(extra === undefined ? {} : { extra: JSON.parse(extra) as Json }) },
+      ];
+    }),
+  );
+}
+
+function splitUser(user: string | undefined): [string | undefined, string | undefined] {
+  if (user === undefined) return [undefined, undefined];
+  const colon = user.indexOf(":");
+  return colon < 0 ? [user, undefined] : [user.slice(0, colon), user.slice(colon + 1)];
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw usageError(
+      "--uri holds a % that is not followed by two hexadecimal digits.",
+      "write a % itself as %25",
+    );
+  }
+}

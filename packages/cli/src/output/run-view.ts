@@ -1,0 +1,109 @@
+/** How runs, and the waiting for them, look. */
+import type { DagRun } from "../client/resources.ts";
+import { type StateCounts, type Wait, type WaitResult, waitForRun } from "../client/wait-for-run.ts";
+import { EXIT, type ExitCode } from "../exit-code.ts";
+import type { Fields, Session } from "../session.ts";
+import type { Terminal } from "../terminal.ts";
+import { paintState, paintStateNote, stateName } from "./state.ts";
+import type { Column } from "./table.ts";
+import { moment, relativeTime, span } from "./when.ts";
+
+export function runColumns(terminal: Terminal): readonly Column<DagRun>[] {
+  return [
+    { title: "DAG", value: (run) => run.dag_id },
+    { title: "RUN", value: (run) => run.dag_run_id },
+    {
+      title: "STATE",
+      value: (run) => run.state,
+      paint: (run, cell) => paintState(terminal, run.state, cell),
+    },
+    { title: "TYPE", value: (run) => run.run_type, optional: true },
+    { title: "LOGICAL DATE", value: (run) => moment(run.logical_date), optional: true },
+    { title: "STARTED", value: (run) => relativeTime(run.start_date) },
+    { title: "TOOK", value: (run) => span(run.duration), align: "right" },
+  ];
+}
+
+export function runFields(run: DagRun, counts: StateCounts | undefined): Fields {
+  return [
+    ["dag", run.dag_id],
+    ["run", run.dag_run_id],
+    ["state", run.state],
+    ["tasks", counts && [...counts].map(([state, count]) => `${count} ${state}`).join(", ")],
+    ["type", run.run_type],
+    ["logical date", moment(run.logical_date)],
+    [
+      "data interval",
+      run.data_interval_start
+        ? `${moment(run.data_interval_start)} to ${moment(run.data_interval_end)}`
+        : null,
+    ],
+    ["queued", moment(run.queued_at)],
+    ["started", moment(run.start_date)],
+    ["ended", moment(run.end_date)],
+    ["took", span(run.duration)],
+    ["conf", isEmpty(run.conf) ? null : JSON.stringify(run.conf)],
+    ["by", run.triggering_user_name],
+    ["reason", run.end_reason],
+    ["note", run.note],
+  ];
+}
+
+/** Watches a run to its end, says how it went, and answers with the exit code that fits. */
+export async function watchRun(
+  session: Session,
+  run: Pick<Wait, "dagId" | "runId" | "timeoutMs">,
+): Promise<ExitCode> {
+  const { terminal } = session;
+  let last = "";
+  let lastNoted = 0;
+  const onProgress: Wait["onProgress"] = (current, counts) => {
+    const line = progressLine(terminal, current, counts);
+    if (line === last) return;
+    last = line;
+    if (terminal.liveStatus) return terminal.status(line);
+    // Lines that stay: not more than one a second, or a log file drowns in them.
+    if (Date.now() - lastNoted < 1_000) return;
+    lastNoted = Date.now();
+    session.note(line);
+  };
+  const result = await session.interruptible((signal) =>
+    waitForRun(session.client, { ...run, signal, onProgress }),
+  );
+  return reportWait(session, run, result);
+}
+
+function reportWait(session: Session, run: Pick<Wait, "dagId" | "runId">, result: WaitResult): ExitCode {
+  const again = `tradewind runs wait ${run.dagId} ${run.runId}`;
+  if (result.kind === "detached") {
+    session.terminal.note(`Detached: the run goes on. Watch it again with \`${again}\`.`);
+    return EXIT.interrupted;
+  }
+  if (result.kind === "timeout") {
+    session.terminal.note(
+      `The run ${run.runId} of ${run.dagId} has not ended in time; it goes on. Watch it again with \`${again}\`.`,
+    );
+    return EXIT.waitTimeout;
+  }
+  session.note(finishedLine(session.terminal, result.run));
+  if (result.run.state === "success") return EXIT.ok;
+  session.note(`  See what failed: \`tradewind tasks list ${run.dagId} ${run.runId} --state failed\``);
+  return EXIT.failed;
+}
+
+/** One finished run in one line, for stderr. */
+export function finishedLine(terminal: Terminal, run: DagRun): string {
+  const mark = run.state === "success" ? terminal.paintNote("green", "✓") : terminal.paintNote("red", "✗");
+  return `${mark} ${run.dag_id}  ${run.dag_run_id}  ${paintStateNote(terminal, run.state)} in ${span(run.duration)}`;
+}
+
+function progressLine(terminal: Terminal, run: DagRun, counts: StateCounts): string {
+  const parts = [...counts].map(([state, count]) =>
+    paintStateNote(terminal, state, `${count} ${stateName(state)}`),
+  );
+  return `${run.dag_id} ${run.dag_run_id}: ${run.state}${parts.length > 0 ? ` · ${parts.join(" · ")}` : ""}`;
+}
+
+function isEmpty(conf: unknown): boolean {
+  return conf === null || conf === undefined || (typeof conf === "object" && Object.keys(conf).length === 0);
+}

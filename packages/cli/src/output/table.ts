@@ -1,0 +1,134 @@
+import { plainLine } from "../terminal.ts";
+
+export interface Column<T> {
+  readonly title: string;
+  readonly value: (row: T) => string;
+  readonly align?: "right";
+  /** May be cut when the terminal is narrow; other columns are cut only when nothing else helps. */
+  readonly flexible?: boolean;
+  /** Left out before anything is cut to nothing. */
+  readonly optional?: boolean;
+  readonly paint?: (row: T, cell: string) => string;
+}
+
+const GAP = 2;
+const FLEXIBLE_MIN = 12;
+const HARD_MIN = 4;
+
+/** Aligned columns. With a width the lines fit into it; without one nothing is cut. */
+export function renderTable<T>(rows: readonly T[], columns: readonly Column<T>[], width?: number): string[] {
+  const cells = rows.map((row) => columns.map((column) => plainLine(column.value(row))));
+  const natural = columns.map((column, index) =>
+    Math.max(displayWidth(column.title), ...cells.map((line) => displayWidth(line[index]!))),
+  );
+  const kept = width === undefined ? columns.map((_, index) => index) : keepColumns(columns, natural, width);
+  const widths = width === undefined ? natural : fitWidths(columns, natural, { kept, width });
+
+  const line = (texts: readonly string[], row: T | undefined): string =>
+    kept
+      .map((index, position) => {
+        const column = columns[index]!;
+        const cut = truncate(texts[index]!, widths[index]!);
+        const padding = " ".repeat(Math.max(0, widths[index]! - displayWidth(cut)));
+        const shown = row !== undefined && column.paint ? column.paint(row, cut) : cut;
+        if (column.align === "right") return padding + shown;
+        return position === kept.length - 1 ? shown : shown + padding;
+      })
+      .join(" ".repeat(GAP))
+      .trimEnd();
+
+  return [
+    line(
+      columns.map((column) => column.title),
+      undefined,
+    ),
+    ...rows.map((row, index) => line(cells[index]!, row)),
+  ];
+}
+
+/** Name and value, one pair a line: how a single object is shown. */
+export function renderFields(
+  fields: readonly (readonly [string, string | null | undefined])[],
+  paintName: (name: string) => string,
+): string[] {
+  const shown = fields.filter(
+    (field): field is readonly [string, string] => field[1] != null && field[1] !== "",
+  );
+  const width = Math.max(0, ...shown.map(([name]) => displayWidth(name)));
+  return shown.flatMap(([name, value]) => {
+    const [first = "", ...rest] = value.split("\n").map(plainLine);
+    const indent = " ".repeat(width + GAP);
+    return [
+      paintName(name) + " ".repeat(width - displayWidth(name) + GAP) + first,
+      ...rest.map((l) => indent + l),
+    ];
+  });
+}
+
+/** Cells a text takes on a terminal: East Asian wide characters and emoji take two, combining marks none. */
+export function displayWidth(text: string): number {
+  let width = 0;
+  for (const character of text) {
+    if (ZERO_WIDTH.test(character)) continue;
+    width += WIDE.test(character) ? 2 : 1;
+  }
+  return width;
+}
+
+const ZERO_WIDTH = /^(?:\p{M}|[\u200b-\u200d])$/u;
+const WIDE =
+  /^[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}\p{Emoji_Presentation}]$/u;
+
+function truncate(text: string, width: number): string {
+  if (displayWidth(text) <= width) return text;
+  let cut = "";
+  let used = 0;
+  for (const character of text) {
+    const next = displayWidth(character);
+    if (used + next > width - 1) break;
+    cut += character;
+    used += next;
+  }
+  return `${cut}…`;
+}
+
+function keepColumns<T>(columns: readonly Column<T>[], natural: readonly number[], width: number): number[] {
+  const kept = columns.map((_, index) => index);
+  const least = () =>
+    kept.reduce(
+      (sum, index) =>
+        sum + (columns[index]!.flexible ? Math.min(natural[index]!, FLEXIBLE_MIN) : natural[index]!),
+      0,
+    ) +
+    GAP * (kept.length - 1);
+  for (let index = columns.length - 1; index > 0 && least() > width; index--) {
+    if (columns[index]!.optional) kept.splice(kept.indexOf(index), 1);
+  }
+  return kept;
+}
+
+function fitWidths<T>(
+  columns: readonly Column<T>[],
+  natural: readonly number[],
+  room: { kept: readonly number[]; width: number },
+): number[] {
+  const widths = [...natural];
+  const excess = () =>
+    room.kept.reduce((sum, index) => sum + widths[index]!, GAP * (room.kept.length - 1)) - room.width;
+  const shrink = (candidates: readonly number[], minimum: number): void => {
+    while (excess() > 0) {
+      const widest = candidates.reduce<number | undefined>(
+        (best, index) => (best === undefined || widths[index]! > widths[best]! ? index : best),
+        undefined,
+      );
+      if (widest === undefined || widths[widest]! <= minimum) return;
+      widths[widest]!--;
+    }
+  };
+  shrink(
+    room.kept.filter((index) => columns[index]!.flexible),
+    FLEXIBLE_MIN,
+  );
+  shrink(room.kept, HARD_MIN);
+  return widths;
+}

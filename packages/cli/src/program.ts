@@ -1,0 +1,132 @@
+/**
+ * The command tree. A group's module is loaded only when that group is called: `tradewind dags list` never pays for
+ * the engine, and `tradewind --help` pays for nothing.
+ */
+import { Command, type CommandUnknownOpts, Option } from "@commander-js/extra-typings";
+import type { GlobalOptions, Session } from "./session.ts";
+import { cliVersion } from "./version.ts";
+
+interface Group {
+  readonly name: string;
+  readonly summary: string;
+  readonly load: () => Promise<{ command: (session: Session) => CommandUnknownOpts }>;
+}
+
+const GROUPS: readonly Group[] = [
+  {
+    name: "standalone",
+    summary: "run everything on this machine, database included",
+    load: () => import("./commands/standalone.ts"),
+  },
+  {
+    name: "dags",
+    summary: "list, show, trigger, pause and test DAGs",
+    load: () => import("./commands/dags.ts"),
+  },
+  {
+    name: "runs",
+    summary: "list, show, wait for, cancel and clear runs",
+    load: () => import("./commands/runs.ts"),
+  },
+  {
+    name: "tasks",
+    summary: "list tasks, read logs, ask why one waits, clear and mark",
+    load: () => import("./commands/tasks.ts"),
+  },
+  { name: "pools", summary: "limits on how much runs at once", load: () => import("./commands/pools.ts") },
+  {
+    name: "variables",
+    summary: "values that tasks read by name",
+    load: () => import("./commands/variables.ts"),
+  },
+  {
+    name: "connections",
+    summary: "addresses and credentials that tasks read by name",
+    load: () => import("./commands/connections.ts"),
+  },
+  {
+    name: "scheduler",
+    summary: "run a scheduler against DATABASE_URL",
+    load: () => import("./commands/scheduler.ts"),
+  },
+  {
+    name: "api",
+    summary: "run the API server against DATABASE_URL",
+    load: () => import("./commands/api.ts"),
+  },
+  {
+    name: "dag-processor",
+    summary: "load DAG files into DATABASE_URL",
+    load: () => import("./commands/dag-processor.ts"),
+  },
+  { name: "db", summary: "migrate, inspect and clean the database", load: () => import("./commands/db.ts") },
+  {
+    name: "doctor",
+    summary: "check this installation and say what to do",
+    load: () => import("./commands/doctor.ts"),
+  },
+  { name: "version", summary: "print the version", load: () => import("./commands/version.ts") },
+];
+
+/** The program with the one group that `argv` calls; the other groups are names and summaries. */
+export async function buildProgram(
+  argv: readonly string[],
+  makeSession: (options: () => GlobalOptions) => Session,
+) {
+  const program = baseProgram();
+  const session = makeSession(() => program.opts() as GlobalOptions);
+  const called = calledGroup(argv);
+  for (const group of GROUPS) {
+    if (group.name === called) {
+      const { command } = await group.load();
+      program.addCommand(command(session));
+    } else {
+      program.addCommand(new Command(group.name).summary(group.summary).description(group.summary));
+    }
+  }
+  return { program, session };
+}
+
+function baseProgram() {
+  return new Command("tradewind")
+    .description("Tradewind: an event-driven workflow orchestrator for TypeScript.")
+    .version(cliVersion(), "-V, --version", "print the version")
+    .addOption(
+      new Option("--home <folder>", "where a standalone keeps its data (TRADEWIND_HOME, else .tradewind)"),
+    )
+    .addOption(
+      new Option("--url <address>", "the server (TRADEWIND_URL, else that of the home's standalone)"),
+    )
+    .addOption(new Option("--token <token>", "the server's token (TRADEWIND_TOKEN, else that of the home)"))
+    .addOption(
+      new Option("-o, --output <format>", "how results are printed").choices(["table", "json", "yaml"]),
+    )
+    .addOption(new Option("--json", "the same as --output json"))
+    .addOption(
+      new Option("--color <when>", "colours (also NO_COLOR, FORCE_COLOR)").choices([
+        "auto",
+        "always",
+        "never",
+      ]),
+    )
+    .addOption(new Option("-y, --yes", "answer every question with yes"))
+    .addOption(new Option("-q, --quiet", "results only, no notes"))
+    .addOption(new Option("-v, --verbose", "show the stack of an error"))
+    .addHelpText(
+      "after",
+      "\nExit codes: 0 ok · 1 operation or run failed · 2 usage · 3 not found · 4 auth · 5 conflict · 6 server or network · 124 wait timeout · 130 interrupted",
+    );
+}
+
+/** The first word that is no option: found with a throw-away parser, so that option values are not taken for it. */
+function calledGroup(argv: readonly string[]): string | undefined {
+  const scout = baseProgram()
+    .exitOverride()
+    .configureOutput({ writeErr: () => {}, writeOut: () => {} });
+  try {
+    const words = scout.parseOptions([...argv]).operands;
+    return words[0] === "help" ? words[1] : words[0];
+  } catch {
+    return undefined;
+  }
+}

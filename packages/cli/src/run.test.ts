@@ -1,0 +1,109 @@
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { runCaptured } from "../test/support/captured-host.ts";
+
+describe("usage", () => {
+  it("shows every group without loading one", async () => {
+    const { code, stdout } = await runCaptured([]);
+    expect(code).toBe(0);
+    for (const group of [
+      "standalone",
+      "dags",
+      "runs",
+      "tasks",
+      "pools",
+      "variables",
+      "connections",
+      "db",
+      "doctor",
+    ]) {
+      expect(stdout).toMatch(new RegExp(`^  ${group} `, "m"));
+    }
+  });
+
+  it.each([
+    [["nonsense"], "unknown command"],
+    [["dags", "lits"], "Did you mean list?"],
+    [["dags", "trigger"], "missing required argument 'dag'"],
+    [["dags", "list", "-o", "xml"], "Allowed choices are table, json, yaml"],
+    [["dags", "trigger", "x", "--logical-date", "soon"], "Give a date"],
+    [["dags", "trigger", "x", "--conf", "[]"], "must hold a JSON object"],
+    [["runs", "list", "--state", "odd"], "Allowed choices are queued, running, success, failed"],
+    [["pools", "set", "p", "many"], "whole number"],
+    [["db", "clean"], "--older-than"],
+    [["standalone", "--port", "99999"], "whole number from 0 to 65535"],
+    [["tasks", "mark", "d", "r", "t", "running"], "Allowed choices are success, failed, skipped"],
+  ])("%j is a usage error that says: %s", async (argv, message) => {
+    const { code, stdout, stderr } = await runCaptured(argv);
+    expect(stderr).toContain(message);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  });
+
+  it("asking for help is no error", async () => {
+    for (const argv of [["--help"], ["dags", "--help"], ["help", "dags"], ["dags", "trigger", "-h"]]) {
+      const { code, stdout } = await runCaptured(argv);
+      expect(code).toBe(0);
+      expect(stdout).toMatch(/^Usage: tradewind/);
+    }
+  });
+
+  it("a group without a command is a usage error with its help", async () => {
+    const { code, stderr } = await runCaptured(["runs"]);
+    expect(code).toBe(2);
+    expect(stderr).toContain("Usage: tradewind runs");
+  });
+});
+
+describe("output", () => {
+  it("prints text, JSON or YAML, options before or after the command", async () => {
+    expect((await runCaptured(["version"])).stdout).toMatch(/^tradewind \d+\.\d+\.\d+ /);
+    for (const argv of [
+      ["version", "--json"],
+      ["-o", "json", "version"],
+    ]) {
+      expect(JSON.parse((await runCaptured(argv)).stdout)).toMatchObject({ node: process.version });
+    }
+    expect(parse((await runCaptured(["version", "-o", "yaml"])).stdout)).toMatchObject({
+      node: process.version,
+    });
+  });
+});
+
+describe("without a server", () => {
+  it("says so, with the exit code for it, and no stack", async () => {
+    const { code, stdout, stderr } = await runCaptured(["dags", "list"]);
+    expect({ code, stdout }).toEqual({ code: 6, stdout: "" });
+    expect(stderr).toMatch(/^error: no server is known/);
+    expect(stderr).toContain("tradewind standalone");
+    expect(stderr).not.toContain("    at ");
+  });
+
+  it("shows the stack with -v", async () => {
+    expect((await runCaptured(["dags", "list", "-v"])).stderr).toContain("    at ");
+  });
+
+  it("asks nobody where nobody can answer", async () => {
+    const { code, stderr } = await runCaptured(["dags", "delete", "x", "--url", "http://127.0.0.1:1"]);
+    expect(code).toBe(2);
+    expect(stderr).toContain("--yes");
+  });
+});
+
+describe("bin/tradewind.mjs", () => {
+  const bin = fileURLToPath(new URL("../bin/tradewind.mjs", import.meta.url));
+
+  it("runs the sources of a checkout and passes arguments and exit code on", () => {
+    const ran = spawnSync(process.execPath, [bin, "version", "--json"], { encoding: "utf8" });
+    expect(JSON.parse(ran.stdout)).toMatchObject({ node: process.version });
+    expect(spawnSync(process.execPath, [bin, "nonsense"]).status).toBe(2);
+  });
+
+  it("tells an old Node.js what to do", () => {
+    const code = `Object.defineProperty(process.versions, "node", { value: "20.11.0" }); await import(${JSON.stringify(bin)});`;
+    const ran = spawnSync(process.execPath, ["--input-type=module", "-e", code], { encoding: "utf8" });
+    expect(ran.status).toBe(6);
+    expect(ran.stderr).toContain("needs Node.js 22.19 or newer");
+  });
+});

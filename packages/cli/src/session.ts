@@ -1,0 +1,134 @@
+/** What every command has at hand: the global options, the server, the terminal, and how results are printed. */
+import { createInterface } from "node:readline/promises";
+import type { Readable } from "node:stream";
+import { Client, type Listed } from "./client/client.ts";
+import { findTarget, homeFolder } from "./client/target.ts";
+import { usageError } from "./errors.ts";
+import { EXIT, type ExitCode } from "./exit-code.ts";
+import { type Column, renderFields, renderTable } from "./output/table.ts";
+import type { ColourChoice, Streams, Terminal } from "./terminal.ts";
+
+export type OutputFormat = "table" | "json" | "yaml";
+
+/** Options that every command takes, before or after its name. */
+export interface GlobalOptions {
+  readonly home?: string | undefined;
+  readonly url?: string | undefined;
+  readonly token?: string | undefined;
+  readonly output?: OutputFormat | undefined;
+  readonly json?: boolean | undefined;
+  readonly color?: ColourChoice | undefined;
+  readonly yes?: boolean | undefined;
+  readonly quiet?: boolean | undefined;
+  readonly verbose?: boolean | undefined;
+}
+
+/** The process a command runs in, or what a test puts in its place. */
+export interface Host extends Streams {
+  readonly stdin: Readable & { readonly isTTY?: boolean };
+  readonly env: NodeJS.ProcessEnv;
+  /** Calls back at every signal until the returned function is called. */
+  onSignal(signals: readonly NodeJS.Signals[], listener: (signal: NodeJS.Signals) => void): () => void;
+  /** Ends the process at once: a second signal. */
+  exit(code: number): void;
+}
+
+export type Fields = readonly (readonly [string, string | null | undefined])[];
+
+export class Session {
+  readonly host: Host;
+  readonly terminal: Terminal;
+  /** What the shell gets when the command returns without an error. */
+  exitCode: ExitCode = EXIT.ok;
+  readonly #options: () => GlobalOptions;
+  #client: Client | undefined;
+
+  constructor(host: Host, terminal: Terminal, options: () => GlobalOptions) {
+    this.host = host;
+    this.terminal = terminal;
+    this.#options = options;
+  }
+
+  get options(): GlobalOptions {
+    return this.#options();
+  }
+
+  get home(): string {
+    return homeFolder(this.options, this.host.env);
+  }
+
+  get format(): OutputFormat {
+    return this.options.json ? "json" : (this.options.output ?? "table");
+  }
+
+  get client(): Client {
+    this.#client ??= new Client(findTarget(this.options, this.host.env));
+    return this.#client;
+  }
+
+  /** Something the user may like to know, unless told to be quiet. */
+  note(text: string): void {
+    if (!this.options.quiet) this.terminal.note(text);
+  }
+
+  /** A list: the API's objects as JSON or YAML, or the given columns. */
+  async printList<T>(listed: Listed<T>, columns: readonly Column<T>[], empty: string): Promise<void> {
+    if (this.format !== "table") return this.#printValue(listed.items);
+    if (listed.items.length === 0) return this.note(empty);
+    const [head, ...lines] = renderTable(listed.items, columns, this.terminal.width);
+    this.terminal.data(this.terminal.paint("bold", head!));
+    for (const line of lines) this.terminal.data(line);
+    if (listed.items.length < listed.total) {
+      this.note(`${listed.items.length} of ${listed.total} shown; --limit 0 shows all.`);
+    }
+  }
+
+  /** One object. */
+  async printObject(value: unknown, fields: Fields): Promise<void> {
+    if (this.format !== "table") return this.#printValue(value);
+    for (const line of renderFields(fields, (name) => this.terminal.paint("dim", name)))
+      this.terminal.data(line);
+  }
+
+  /** The outcome of a change: its object as JSON or YAML, otherwise one sentence on stderr. */
+  async printDone(value: unknown, sentence: string): Promise<void> {
+    if (this.format !== "table") return this.#printValue(value);
+    this.note(sentence);
+  }
+
+  /** Asks before something is lost. Where nobody can answer, only --yes goes on. */
+  async confirm(question: string): Promise<void> {
+    if (this.options.yes) return;
+    const { stdin, stderr, env } = this.host;
+    if (!stdin.isTTY || !stderr.isTTY || env.CI) {
+      throw usageError(`${question} Nobody can be asked here.`, "add --yes to do it");
+    }
+    const prompt = createInterface({ input: stdin, output: process.stderr });
+    try {
+      const answer = await prompt.question(`${question} [y/N] `);
+      if (!/^y(es)?$/i.test(answer.trim())) throw usageError("nothing was changed.");
+    } finally {
+      prompt.close();
+    }
+  }
+
+  /** Runs work that the first Ctrl-C may leave; a second one ends the process. */
+  async interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const controller = new AbortController();
+    const release = this.host.onSignal(["SIGINT", "SIGTERM"], () => {
+      if (controller.signal.aborted) this.host.exit(EXIT.interrupted);
+      controller.abort();
+    });
+    try {
+      return await work(controller.signal);
+    } finally {
+      release();
+    }
+  }
+
+  async #printValue(value: unknown): Promise<void> {
+    if (this.format === "json") return this.terminal.data(JSON.stringify(value ?? null, null, 2));
+    const { stringify } = await import("yaml");
+    this.terminal.data(stringify(value ?? null, { lineWidth: 0 }).trimEnd());
+  }
+}

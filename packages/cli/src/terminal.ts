@@ -1,0 +1,121 @@
+/**
+ * Where a command's words go. Data to stdout, everything else to stderr, so that a pipe gets data and nothing else.
+ * What is shown comes from DAG files, logs and other people: control sequences in it are never passed to the terminal.
+ */
+import { stripVTControlCharacters, styleText } from "node:util";
+
+export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan" | "blue" | "magenta";
+export type ColourChoice = "auto" | "always" | "never";
+
+/** The part of a stream that is used here: a process's own, or one of a test. */
+export interface Sink {
+  write(text: string): unknown;
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+}
+
+export interface Streams {
+  readonly stdout: Sink;
+  readonly stderr: Sink;
+}
+
+export class Terminal {
+  readonly #streams: Streams;
+  readonly #env: NodeJS.ProcessEnv;
+  #choice: ColourChoice = "auto";
+  /** Whether the last line on stderr is a status that the next words must overwrite. */
+  #statusShown = false;
+
+  constructor(streams: Streams, env: NodeJS.ProcessEnv) {
+    this.#streams = streams;
+    this.#env = env;
+  }
+
+  chooseColour(choice: ColourChoice): void {
+    this.#choice = choice;
+  }
+
+  /** A line of data. */
+  data(text: string): void {
+    this.#clearStatus();
+    this.#streams.stdout.write(`${text}\n`);
+  }
+
+  /** Data exactly as it is, e.g. the pieces of a log. */
+  raw(text: string): void {
+    this.#clearStatus();
+    this.#streams.stdout.write(text);
+  }
+
+  /** Words for the human, often with foreign text in them. */
+  note(text: string): void {
+    this.#clearStatus();
+    this.#streams.stderr.write(`${plainText(text, this.colour("stderr"))}\n`);
+  }
+
+  /** A line that the next one replaces. Where lines cannot be replaced, nothing: callers note what matters. */
+  status(text: string): void {
+    if (!this.liveStatus) return;
+    const width = this.#streams.stderr.columns ?? 80;
+    this.#streams.stderr.write(`\r\u001b[2K${fitLine(text, width - 1)}`);
+    this.#statusShown = true;
+  }
+
+  get liveStatus(): boolean {
+    return this.#streams.stderr.isTTY === true && this.#env.TERM !== "dumb";
+  }
+
+  /** Columns a table may use; undefined when nobody looks at it and nothing may be cut. */
+  get width(): number | undefined {
+    return this.#streams.stdout.isTTY ? (this.#streams.stdout.columns ?? 80) : undefined;
+  }
+
+  paint(style: Style, text: string): string {
+    return this.colour("stdout") ? styleText(style, text, { validateStream: false }) : text;
+  }
+
+  paintNote(style: Style, text: string): string {
+    return this.colour("stderr") ? styleText(style, text, { validateStream: false }) : text;
+  }
+
+  colour(stream: "stdout" | "stderr"): boolean {
+    if (this.#choice !== "auto") return this.#choice === "always";
+    if (this.#env.NO_COLOR) return false;
+    if (this.#env.FORCE_COLOR) return this.#env.FORCE_COLOR !== "0";
+    return this.#streams[stream].isTTY === true && this.#env.TERM !== "dumb";
+  }
+
+  #clearStatus(): void {
+    if (!this.#statusShown) return;
+    this.#statusShown = false;
+    this.#streams.stderr.write("\r\u001b[2K");
+  }
+}
+
+/** One line of foreign text, safe for a terminal: no escape sequences, no control characters, no line breaks. */
+export function plainLine(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  return stripVTControlCharacters(text).replace(/[\u0000-\u001f\u007f-\u009f]+/g, " ");
+}
+
+/** Foreign text of many lines: colours may stay when asked for, everything else that moves a cursor goes. */
+export function plainText(text: string, keepColour: boolean): string {
+  if (!keepColour) return dropControls(stripVTControlCharacters(text));
+  return text
+    .split(COLOURS)
+    .map((part, index) => (index % 2 === 1 ? part : dropControls(stripVTControlCharacters(part))))
+    .join("");
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const COLOURS = /(\u001b\[[0-9;]*m)/;
+
+function dropControls(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  return text.replace(/\r\n/g, "\n").replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "");
+}
+
+function fitLine(text: string, width: number): string {
+  const bare = stripVTControlCharacters(text);
+  return bare.length <= width ? text : `${bare.slice(0, Math.max(0, width - 1))}…`;
+}

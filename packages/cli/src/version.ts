@@ -1,0 +1,7 @@
+import { readFileSync } from "node:fs";
+
+/** The version of the package this file was installed with. */
+export function cliVersion(): string {
+  const manifest: unknown = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
+  return (manifest as { version: string }).version;
+}

@@ -1,0 +1,66 @@
+/** What the server knows about the tasks of one run, each asked for once. */
+import { type Client, path } from "../client/client.ts";
+import type { Task, TaskInstance } from "../client/resources.ts";
+
+/** Of a mapped task, so many instances are looked at; the answer says what holds one of them back. */
+const INSTANCES_SEEN = 100;
+
+/** What stands between one instance and its start, as the server judges it. */
+export interface Verdict {
+  readonly state: string | null;
+  readonly run_state: string;
+  readonly reasons: readonly {
+    readonly code: string;
+    readonly message: string;
+    readonly until: string | null;
+  }[];
+}
+
+export class RunFacts {
+  readonly #client: Client;
+  readonly #dagId: string;
+  readonly #runId: string;
+  readonly #known = new Map<string, Promise<unknown>>();
+
+  constructor(client: Client, dagId: string, runId: string) {
+    this.#client = client;
+    this.#dagId = dagId;
+    this.#runId = runId;
+  }
+
+  verdict(taskId: string, mapIndex: number): Promise<Verdict> {
+    const where = path`/dags/${this.#dagId}/dagRuns/${this.#runId}/taskInstances/${taskId}/why`;
+    return this.#once(`why ${mapIndex} ${taskId}`, () =>
+      this.#client.get<Verdict>(where, {
+        what: `cannot explain the task ${taskId}`,
+        query: { map_index: mapIndex },
+      }),
+    );
+  }
+
+  task(taskId: string): Promise<Task> {
+    const where = path`/dags/${this.#dagId}/tasks/${taskId}`;
+    return this.#once(where, () =>
+      this.#client.get<Task>(where, { what: `cannot explain the task ${taskId}` }),
+    );
+  }
+
+  instances(taskId: string): Promise<TaskInstance[]> {
+    return this.#once(`instances ${taskId}`, async () => {
+      const { items } = await this.#client.list<TaskInstance>({
+        path: path`/dags/${this.#dagId}/dagRuns/${this.#runId}/taskInstances`,
+        key: "task_instances",
+        what: `cannot list the tasks of the run ${this.#runId} of ${this.#dagId}`,
+        query: { task_id: taskId },
+        limit: INSTANCES_SEEN,
+      });
+      return items;
+    });
+  }
+
+  #once<T>(key: string, ask: () => Promise<T>): Promise<T> {
+    const known = (this.#known.get(key) as Promise<T> | undefined) ?? ask();
+    this.#known.set(key, known);
+    return known;
+  }
+}

@@ -1,0 +1,78 @@
+/** `dags test` as real processes: no server, no database. */
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { runCli } from "./support/standalone-process.ts";
+
+const DAGS = fileURLToPath(new URL("./dags", import.meta.url));
+const EXAMPLES = fileURLToPath(new URL("../../../examples", import.meta.url));
+const test = (...args: string[]) =>
+  runCli(["dags", "test", ...args], { DATABASE_URL: "postgres://secret@db/x" });
+
+describe("dags test", () => {
+  it("runs a file, prints progress on stderr and nothing on stdout", async () => {
+    const { code, stdout, stderr } = await test(`${EXAMPLES}/hello.ts`);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
+    expect(stderr).toMatch(/✓ greet success in .* → "Hello, world!"/);
+    expect(stderr).toContain("greeting world");
+    expect(stderr).toMatch(/hello: success in .*, 3 tasks/);
+  });
+
+  it("finds a DAG by its id and passes conf; the result goes to stdout as JSON", async () => {
+    const { code, stdout } = await test("etl", "--dags", EXAMPLES, "--conf", '{"orders":2000}', "--json");
+    expect(code).toBe(0);
+    const result = JSON.parse(stdout) as {
+      state: string;
+      tasks: { task_id: string; state: string; output?: unknown }[];
+    };
+    expect(result.state).toBe("success");
+    expect(result.tasks.find((task) => task.task_id === "load_in_parts")).toMatchObject({ output: 2000 });
+    expect(result.tasks.find((task) => task.task_id === "load_at_once")).toMatchObject({ state: "skipped" });
+  });
+
+  it("a failing DAG is exit code 1, with the author's own line", async () => {
+    const { code, stderr } = await test(`${DAGS}/failing.ts`);
+    expect(code).toBe(1);
+    expect(stderr).toContain("✗ broken failed");
+    expect(stderr).toMatch(/Error: the disk is full\n.*failing\.ts:7/);
+  });
+
+  it("gives tasks the variables and connections of the command line, and no key of the engine", async () => {
+    const { code, stderr } = await test(
+      `${DAGS}/surroundings.ts`,
+      "--variable",
+      "region=eu",
+      "--connection",
+      "db=postgres://ann:pw@h:5/x",
+    );
+    expect(code).toBe(0);
+    expect(stderr).toContain('{"region":"eu","host":"h","port":5,"databaseUrl":null}');
+  });
+
+  it("a broken file shows where it is broken", async () => {
+    const { code, stderr } = await test(`${DAGS}/broken.ts`);
+    expect(code).toBe(1);
+    expect(stderr).toContain("> 3 | throw new Error");
+  });
+
+  it("a file or DAG that is not there is exit code 3", async () => {
+    expect((await test("nowhere.ts")).code).toBe(3);
+    const { code, stderr } = await test("nothing", "--dags", EXAMPLES);
+    expect(code).toBe(3);
+    expect(stderr).toContain("no file in");
+  });
+
+  it("Ctrl-C stops it", async () => {
+    const { code } = await runCli(
+      ["dags", "test", `${DAGS}/slow.ts`, "--conf", '{"lines":600}'],
+      {},
+      (child, stderr) => {
+        const watch = setInterval(() => {
+          if (!stderr().includes("line 1")) return;
+          clearInterval(watch);
+          child.kill("SIGINT");
+        }, 20);
+      },
+    );
+    expect(code).toBe(130);
+  });
+});

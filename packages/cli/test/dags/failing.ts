@@ -1,0 +1,10 @@
+import { dag } from "tradewind";
+
+/** Fails in the middle: what comes after is never run. */
+export default dag("failing", {}, (d) => {
+  const first = d.task("first", () => 1);
+  const broken = d.task("broken", { after: first }, (): number => {
+    throw new Error("the disk is full");
+  });
+  d.task("never", { inputs: { broken } }, ({ broken }) => broken);
+});

@@ -1,0 +1,286 @@
+/** Every command against a real standalone: its own process, database, children and port. */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { runCaptured } from "./support/captured-host.ts";
+import { runCli, StandaloneProcess } from "./support/standalone-process.ts";
+
+let standalone: StandaloneProcess;
+const tw = (...argv: string[]) => runCaptured(argv, { env: { TRADEWIND_HOME: standalone.home } });
+const json = async (...argv: string[]): Promise<never> =>
+  JSON.parse((await tw(...argv, "--json")).stdout) as never;
+
+beforeAll(async () => {
+  standalone = await StandaloneProcess.start();
+  await standalone.until(/✓ hello /);
+}, 120_000);
+afterAll(() => standalone?.remove());
+
+describe("standalone", () => {
+  it("says where it is, what it loaded, what is broken, and shows the first finished run", async () => {
+    const { url, pid } = await standalone.about();
+    expect(pid).toBe(standalone.child.pid);
+    expect(standalone.stderr).toContain(url);
+    expect(standalone.stderr).toMatch(/DAGs? loaded:.*hello/);
+    await standalone.until(/broken\.ts cannot be loaded/);
+    expect(standalone.stderr).toContain("this file does not load");
+    expect(await standalone.tokenMode()).toBe(0o600);
+  });
+
+  it("refuses a second one on the same home, and says why", async () => {
+    const second = await runCli(["standalone", "--home", standalone.home, "--port", "0"], {});
+    expect(second.code).toBe(5);
+    expect(second.stderr).toContain("already runs on");
+  });
+});
+
+describe("dags", () => {
+  it("lists them as table, JSON and YAML", async () => {
+    const table = await tw("dags", "list");
+    expect(table.code).toBe(0);
+    expect(table.stdout).toMatch(/^DAG +STATUS +SCHEDULE/);
+    expect(table.stdout).toMatch(/^hello +active/m);
+    expect(table.stderr).toContain("broken.ts");
+    const ids = ["crowded", "failing", "hello", "slow", "surroundings"];
+    expect(((await json("dags", "list")) as { dag_id: string }[]).map((dag) => dag.dag_id)).toEqual(ids);
+    const yaml = parse((await tw("dags", "list", "-o", "yaml")).stdout) as { dag_id: string }[];
+    expect(yaml.map((dag) => dag.dag_id)).toEqual(ids);
+  });
+
+  it("a narrow terminal gets lines that fit", async () => {
+    const env = { TRADEWIND_HOME: standalone.home, NO_COLOR: "1" };
+    const { stdout } = await runCaptured(["dags", "list"], { env, columns: 50 });
+    for (const line of stdout.trimEnd().split("\n")) expect(line.length).toBeLessThanOrEqual(50);
+  });
+
+  it("shows one with its tasks", async () => {
+    const { code, stdout } = await tw("dags", "show", "hello");
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^who +task .* greet$/m);
+  });
+
+  it("pauses and unpauses", async () => {
+    expect((await tw("dags", "pause", "slow")).stderr).toContain("paused");
+    expect((await tw("dags", "list", "--paused")).stdout).toMatch(/^slow +paused/m);
+    expect((await tw("dags", "unpause", "slow")).code).toBe(0);
+    expect(await json("dags", "show", "slow")).toMatchObject({ is_paused: false });
+  });
+
+  it("triggers, waits, and answers by exit code", async () => {
+    const good = await tw("dags", "trigger", "hello", "--wait", "--run-id", "mine", "--conf", '{"a":1}');
+    expect(good.code).toBe(0);
+    expect(good.stderr).toMatch(/✓ hello +mine +success/);
+    expect(await json("runs", "show", "hello", "mine")).toMatchObject({ state: "success", conf: { a: 1 } });
+    const bad = await tw("dags", "trigger", "failing", "--wait");
+    expect(bad.code).toBe(1);
+    expect(bad.stderr).toContain("tradewind tasks list failing");
+  });
+
+  it("prints the new run's id alone on stdout, for scripts", async () => {
+    const { stdout } = await tw("dags", "trigger", "hello", "--run-id", "for-scripts");
+    expect(stdout).toBe("for-scripts\n");
+  });
+
+  it("answers what does not exist, conflicts, and wrong tokens with their own exit codes", async () => {
+    const missing = await tw("dags", "show", "nothing");
+    expect(missing).toMatchObject({ code: 3, stdout: "" });
+    expect(missing.stderr).toContain("nothing");
+    expect((await tw("dags", "trigger", "hello", "--run-id", "mine")).code).toBe(5);
+    const wrong = await tw("dags", "list", "--token", "tw_wrong");
+    expect(wrong.code).toBe(4);
+    expect(wrong.stderr).toContain("--token");
+    expect((await tw("dags", "trigger", "hello", "--run-id", "not/allowed")).code).toBe(2);
+  });
+});
+
+describe("runs", () => {
+  it("lists by DAG and state", async () => {
+    expect((await tw("runs", "list")).stdout).toMatch(/^DAG +RUN +STATE/);
+    const failed = (await json("runs", "list", "failing", "--state", "failed")) as { state: string }[];
+    expect(failed.length).toBeGreaterThan(0);
+    expect(new Set(failed.map((run) => run.state))).toEqual(new Set(["failed"]));
+  });
+
+  it("waits with a timeout, detaches, and cancels", async () => {
+    await tw("dags", "trigger", "slow", "--run-id", "long", "--conf", '{"lines":600}');
+    const late = await tw("runs", "wait", "slow", "long", "--timeout", "300ms");
+    expect(late.code).toBe(124);
+    expect(late.stderr).toContain("it goes on");
+    const left = await runCli(
+      ["runs", "wait", "slow", "@latest"],
+      { TRADEWIND_HOME: standalone.home },
+      (child, stderr) => {
+        const watch = setInterval(() => {
+          if (!stderr().includes("running")) return;
+          clearInterval(watch);
+          child.kill("SIGINT");
+        }, 20);
+      },
+    );
+    expect(left.code).toBe(130);
+    expect(left.stderr).toContain("Detached: the run goes on");
+    expect(await json("runs", "show", "slow", "long")).toMatchObject({ state: "running" });
+    expect((await tw("runs", "cancel", "slow", "long", "--yes")).code).toBe(0);
+    expect((await tw("runs", "wait", "slow", "long")).code).toBe(1);
+    expect((await tw("runs", "cancel", "slow", "long", "--yes")).code).toBe(5);
+  });
+
+  it("clears: a dry run changes nothing, a real one runs again", async () => {
+    await tw("dags", "trigger", "failing", "--run-id", "again", "--wait");
+    const dry = await tw("runs", "clear", "failing", "again", "--only-failed", "--dry-run");
+    expect(dry.stderr).toMatch(/would run again: .*broken/);
+    expect(await json("runs", "show", "failing", "again")).toMatchObject({ state: "failed" });
+    const real = await tw("runs", "clear", "failing", "again", "--only-failed", "--yes", "--wait");
+    expect(real.code).toBe(1);
+    const instances = (await json("tasks", "list", "failing", "again")) as {
+      task_id: string;
+      try_number: number;
+    }[];
+    expect(instances.find((each) => each.task_id === "broken")?.try_number).toBe(2);
+    expect(instances.find((each) => each.task_id === "first")?.try_number).toBe(1);
+  });
+
+  it("deletes only when told so", async () => {
+    expect((await tw("runs", "delete", "failing", "again")).code).toBe(2);
+    expect((await tw("runs", "delete", "failing", "again", "--yes")).code).toBe(0);
+    expect((await tw("runs", "show", "failing", "again")).code).toBe(3);
+  });
+});
+
+describe("tasks", () => {
+  it("follows a log from before its run starts until its task ends", async () => {
+    await tw("dags", "trigger", "slow", "--run-id", "followed", "--conf", '{"lines":5}');
+    const { code, stdout, stderr } = await tw("tasks", "logs", "slow", "followed", "count", "-f");
+    expect(code).toBe(0);
+    expect(stdout.match(/line \d/g)).toEqual(["line 1", "line 2", "line 3", "line 4", "line 5"]);
+    expect(stderr).toContain("success");
+  });
+
+  it("prints the log of a try, and says when there is no such try", async () => {
+    const log = await tw("tasks", "logs", "slow", "followed", "count", "--try", "1");
+    expect(log.stdout).toContain("line 1 of=5");
+    expect((await tw("tasks", "logs", "slow", "followed", "count", "--try", "2")).code).toBe(3);
+  });
+
+  it("says why", async () => {
+    await tw("dags", "trigger", "failing", "--run-id", "why", "--wait");
+    const failed = await tw("tasks", "why", "failing", "why", "never");
+    expect(failed.stdout).toMatch(
+      /never is upstream_failed\n +because broken is failed\n +because try 1 failed: .*the disk is full/,
+    );
+    await tw("dags", "trigger", "slow", "--run-id", "why", "--conf", '{"lines":600}');
+    await expect
+      .poll(async () => (await tw("tasks", "why", "slow", "why", "after")).stdout, { timeout: 20_000 })
+      .toMatch(/after is none\n +because .*allSuccess.*\n +because count is running for/);
+    await tw("runs", "cancel", "slow", "why", "--yes");
+  });
+
+  it("says why a task waits for its pool", async () => {
+    await tw("pools", "set", "tiny", "1");
+    await tw("dags", "trigger", "crowded", "--run-id", "pool");
+    await expect
+      .poll(async () => (await tw("tasks", "why", "crowded", "pool", "waits")).stdout, { timeout: 20_000 })
+      .toMatch(/because pool "tiny" is full: 0 of 1 slots are taken, it needs 2/);
+    await tw("pools", "set", "tiny", "2");
+    expect((await tw("runs", "wait", "crowded", "pool", "--timeout", "30s")).code).toBe(0);
+  });
+
+  it("marks and clears", async () => {
+    expect((await tw("tasks", "mark", "failing", "why", "broken", "success", "--yes")).code).toBe(0);
+    expect(await json("tasks", "list", "failing", "why", "--state", "success")).toMatchObject([
+      { task_id: "broken" },
+      { task_id: "first" },
+    ]);
+    const clear = ["tasks", "clear", "failing", "why", "broken", "--downstream"];
+    expect((await tw(...clear, "--dry-run")).stderr).toMatch(/Would run again: .*broken/);
+    expect((await tw(...clear, "--yes")).code).toBe(0);
+    expect((await tw("runs", "wait", "failing", "why", "--timeout", "30s")).code).toBe(1);
+  });
+});
+
+describe("pools, variables, connections", () => {
+  it("pools", async () => {
+    expect((await tw("pools", "set", "wide", "-1", "--description", "no limit")).code).toBe(0);
+    expect((await tw("pools", "list")).stdout).toMatch(/^wide +unlimited/m);
+    expect((await tw("pools", "set", "wide", "3")).stderr).toContain("changed");
+    expect(await json("pools", "get", "wide")).toMatchObject({ slots: 3, description: "no limit" });
+    expect((await tw("pools", "delete", "wide", "--yes")).code).toBe(0);
+    expect((await tw("pools", "get", "wide")).code).toBe(3);
+    expect((await tw("pools", "delete", "default_pool", "--yes")).code).not.toBe(0);
+  });
+
+  it("variables, with import and export", async () => {
+    expect((await tw("variables", "set", "region", "eu", "--description", "where")).code).toBe(0);
+    expect((await tw("variables", "get", "region")).stdout).toBe("eu\n");
+    await tw("variables", "set", "region", "us");
+    expect(await json("variables", "get", "region")).toMatchObject({ value: "us", description: "where" });
+    expect((await tw("variables", "list")).stdout).not.toContain("us\n");
+    const file = join(standalone.folder, "variables.json");
+    await writeFile(file, JSON.stringify({ a: "1", b: { value: "2", description: "two" } }));
+    expect((await tw("variables", "import", file)).stderr).toContain("2 variables set");
+    expect(JSON.parse((await tw("variables", "export")).stdout)).toEqual({
+      a: "1",
+      b: { value: "2", description: "two" },
+      region: { value: "us", description: "where" },
+    });
+    expect((await tw("variables", "delete", "a", "--yes")).code).toBe(0);
+    expect((await tw("variables", "get", "a")).code).toBe(3);
+  });
+
+  it("connections keep their secrets", async () => {
+    const uri = "postgres://ann:s3cret@db.example:5432/sales";
+    expect((await tw("connections", "set", "warehouse", "--uri", uri)).code).toBe(0);
+    expect((await tw("connections", "set", "warehouse", "--host", "db2.example")).code).toBe(0);
+    const shown = await tw("connections", "get", "warehouse", "--json");
+    expect(JSON.parse(shown.stdout)).toMatchObject({
+      conn_type: "postgres",
+      host: "db2.example",
+      login: "ann",
+      port: 5432,
+    });
+    expect(shown.stdout).not.toContain("s3cret");
+    expect((await tw("connections", "list")).stdout).toMatch(/^warehouse +postgres/m);
+    expect((await tw("connections", "delete", "warehouse", "--yes")).code).toBe(0);
+  });
+});
+
+describe("db and doctor", () => {
+  it("tells the migrations, finds nothing to migrate, and counts before it cleans", async () => {
+    expect((await tw("db", "status")).stdout).toMatch(/^0001_foundation +\d{4}-/m);
+    expect((await tw("db", "migrate")).stderr).toContain("up to date");
+    expect((await tw("db", "clean", "--older-than", "30d", "--dry-run")).stderr).toContain(
+      "Would delete: nothing",
+    );
+    const counted = JSON.parse(
+      (await tw("db", "clean", "--older-than", "0s", "--dry-run", "--json")).stdout,
+    ) as object;
+    expect(Object.values(counted).some((count) => count > 0)).toBe(true);
+    expect((await tw("db", "clean", "--older-than", "0s", "--yes")).code).toBe(0);
+    expect(await json("runs", "list", "hello")).toEqual([]);
+  });
+
+  it("doctor finds everything alive and the broken file", async () => {
+    const { code, stdout } = await tw("doctor");
+    expect(stdout).toMatch(/^ok +database: PostgreSQL \d+/m);
+    expect(stdout).toMatch(/^ok +migrations:/m);
+    expect(stdout).toMatch(/^ok +scheduler: alive/m);
+    expect(stdout).toMatch(/^ok +dag processor: alive/m);
+    expect(stdout).toMatch(/^warn +DAG files: .*broken\.ts/m);
+    expect(code).toBe(0);
+  });
+
+  it("the commands left the standalone's database running", async () => {
+    expect((await tw("dags", "list")).code).toBe(0);
+  });
+});
+
+describe("at the end", () => {
+  it("SIGTERM stops it in good order, and the commands then say so", async () => {
+    expect(await standalone.stop()).toBe(0);
+    expect(standalone.stderr).toMatch(/Stopping \(SIGTERM\).*[\s\S]*Stopped\./);
+    const { code, stderr } = await tw("dags", "list");
+    expect(code).toBe(6);
+    expect(stderr).toContain("tradewind standalone");
+  });
+});

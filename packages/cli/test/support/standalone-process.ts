@@ -1,0 +1,120 @@
+/** A real `tradewind standalone` on a folder of its own, on any free port. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { cp, mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+
+export const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+const DAGS = fileURLToPath(new URL("../dags", import.meta.url));
+const HELLO = fileURLToPath(new URL("../../../../examples/hello.ts", import.meta.url));
+const START_MS = 50_000;
+const STOP_MS = 40_000;
+
+export class StandaloneProcess {
+  readonly folder: string;
+  readonly child: ChildProcess;
+  stderr = "";
+
+  private constructor(folder: string, child: ChildProcess) {
+    this.folder = folder;
+    this.child = child;
+    child.stderr!.setEncoding("utf8").on("data", (text: string) => {
+      this.stderr += text;
+    });
+  }
+
+  static async start(): Promise<StandaloneProcess> {
+    const folder = await mkdtemp(join(tmpdir(), "tradewind-cli-"));
+    await cp(DAGS, join(folder, "dags"), { recursive: true });
+    await cp(HELLO, join(folder, "dags", "hello.ts"));
+    const args = [
+      "standalone",
+      "--home",
+      join(folder, "home"),
+      "--dags",
+      join(folder, "dags"),
+      "--port",
+      "0",
+      "--parallelism",
+      "4",
+    ];
+    const child = spawnCli(args, {});
+    const standalone = new StandaloneProcess(folder, child);
+    await standalone.until(/Tradewind is running/);
+    return standalone;
+  }
+
+  get home(): string {
+    return join(this.folder, "home");
+  }
+
+  /** Waits until it has said this on stderr. */
+  async until(pattern: RegExp): Promise<void> {
+    const deadline = Date.now() + START_MS;
+    while (!pattern.test(this.stderr)) {
+      if (this.child.exitCode !== null)
+        throw new Error(`standalone ended (${this.child.exitCode}):\n${this.stderr}`);
+      if (Date.now() > deadline) throw new Error(`standalone did not say ${pattern}:\n${this.stderr}`);
+      await sleep(20);
+    }
+  }
+
+  async tokenMode(): Promise<number> {
+    return (await stat(join(this.home, "token"))).mode & 0o777;
+  }
+
+  async about(): Promise<{ url: string; pid: number }> {
+    return JSON.parse(await readFile(join(this.home, "standalone.json"), "utf8")) as {
+      url: string;
+      pid: number;
+    };
+  }
+
+  /** Stops it as a user would, and answers with its exit code. */
+  async stop(): Promise<number | null> {
+    if (this.child.exitCode !== null) return this.child.exitCode;
+    const ended = once(this.child, "exit") as Promise<[number | null]>;
+    this.child.kill("SIGTERM");
+    const late = setTimeout(() => {
+      process.stderr.write(`standalone does not stop:\n${this.stderr.slice(-3_000)}\n`);
+      this.child.kill("SIGKILL");
+    }, STOP_MS);
+    const [code] = await ended;
+    clearTimeout(late);
+    return code;
+  }
+
+  async remove(): Promise<void> {
+    await this.stop();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** A command of its own process; its environment has nothing of a server but what is given. */
+export function spawnCli(args: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
+  return spawn(process.execPath, ["--conditions=source", MAIN, ...args], {
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: process.env.TMPDIR, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+}
+
+/** The same, to its end. */
+export async function runCli(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  onStarted: (child: ChildProcess, stderr: () => string) => void = () => {},
+): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const child = spawnCli(args, env);
+  const out = { stdout: "", stderr: "" };
+  for (const name of ["stdout", "stderr"] as const) {
+    child[name]!.setEncoding("utf8").on("data", (text: string) => {
+      out[name] += text;
+    });
+  }
+  onStarted(child, () => out.stderr);
+  const [code] = (await once(child, "close")) as [number | null];
+  return { code, ...out };
+}

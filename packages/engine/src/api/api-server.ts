@@ -1,0 +1,76 @@
+/** The API as a service: listens, tidies up old idempotency keys, and closes without waiting for streams. */
+import type { FastifyInstance } from "fastify";
+import { EngineError, messageOf } from "../service/errors.ts";
+import type { Service } from "../service/service.ts";
+import { purgeKeys } from "../store/idempotency.ts";
+import { createApi } from "./api.ts";
+import type { ApiOptions } from "./context.ts";
+
+const TIDY_MS = 3_600_000;
+const GRACE_MS = 5_000;
+
+export class ApiServer implements Service {
+  readonly name = "api";
+  readonly #options: ApiOptions;
+  #app: FastifyInstance | null = null;
+  #tidy: NodeJS.Timeout | null = null;
+  #url: string | null = null;
+
+  constructor(options: ApiOptions) {
+    this.#options = options;
+  }
+
+  /** Where it listens; with port 0, the port it was given. */
+  get url(): string {
+    if (this.#url === null)
+      throw new EngineError("API_NOT_STARTED", "The API has no address before it is started.");
+    return this.#url;
+  }
+
+  async start(): Promise<void> {
+    const { config, database, logger } = this.#options;
+    const app = await createApi(this.#options);
+    try {
+      this.#url = await app.listen({ host: config.host, port: config.port });
+    } catch (error) {
+      await app.close();
+      throw listenError(error, config.host, config.port);
+    }
+    this.#app = app;
+    this.#tidy = setInterval(() => {
+      purgeKeys(database).catch((error: unknown) =>
+        logger.warn("Old idempotency keys were not removed", { error: messageOf(error) }),
+      );
+    }, TIDY_MS);
+    this.#tidy.unref();
+    logger.info("API is listening", { url: this.#url });
+  }
+
+  async stop(): Promise<void> {
+    if (this.#tidy !== null) clearInterval(this.#tidy);
+    const app = this.#app;
+    this.#app = null;
+    this.#url = null;
+    if (app === null) return;
+    // A client that neither reads nor leaves must not keep the process from ending.
+    const cut = setTimeout(() => app.server.closeAllConnections(), GRACE_MS);
+    await app.close();
+    clearTimeout(cut);
+  }
+}
+
+function listenError(error: unknown, host: string, port: number): unknown {
+  const code = (error as NodeJS.ErrnoException).code;
+  if (code !== "EADDRINUSE" && code !== "EACCES" && code !== "EADDRNOTAVAIL") return error;
+  const why =
+    code === "EADDRINUSE"
+      ? "is in use by another process"
+      : code === "EACCES"
+        ? "needs privileges this process lacks"
+        : "is not an address of this machine";
+  return new EngineError(
+    "API_ADDRESS",
+    `The API cannot listen on ${host}:${port}: it ${why}. Choose another with --host and --port.`,
+    { cause: error },
+  );
+}

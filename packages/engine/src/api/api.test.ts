@@ -1,0 +1,207 @@
+/** Rules that hold for the whole API: who may call, how errors look, what no answer ever contains. */
+import { beforeAll, describe, expect, test } from "vitest";
+import { Installation, manifestOf } from "../../test/api/installation.ts";
+import { ApiServer } from "./api-server.ts";
+
+let tw: Installation;
+
+beforeAll(async () => {
+  tw = await Installation.open();
+  await tw.addDag(manifestOf("sales", [{ taskId: "extract" }, { taskId: "load", upstream: ["extract"] }]));
+});
+
+/** Every route of the router, with something in each parameter. */
+function routes(): { method: "GET" | "POST" | "PATCH" | "PUT" | "DELETE"; url: string }[] {
+  const tree = tw.app.printRoutes({ commonPrefix: false, includeHooks: false });
+  const found: { method: "GET"; url: string }[] = [];
+  const path: string[] = [];
+  for (const line of tree.split("\n")) {
+    const match = /^([│ ]*)[├└]── (.*?)(?: \(([A-Z, ]+)\))?$/.exec(line);
+    if (match === null) continue;
+    const depth = match[1]!.length / 4;
+    path.length = depth;
+    path[depth] = match[2]!;
+    for (const method of (match[3] ?? "").split(", ").filter((each) => each !== "" && each !== "HEAD" && each !== "OPTIONS")) {
+      found.push({ method: method as "GET", url: path.join("").replace(/:(\w+)/g, (_, name) => (/index|number|_id$/.test(name) && !/^(dag|task|connection)_/.test(name) ? "1" : "x")) });
+    }
+  }
+  return found;
+}
+
+describe("authentication", () => {
+  const OPEN = ["GET /api/v2/version", "GET /api/v2/monitor/health"];
+
+  test("every route but version and health refuses a caller without a valid token", async () => {
+    const all = routes();
+    expect(all.length).toBeGreaterThan(60);
+    const answers = await Promise.all(
+      all.flatMap(({ method, url }) =>
+        [undefined, "Bearer", "Bearer wrong", "Basic YWRtaW46YWRtaW4=", `Bearer ${tw.token}x`].map(async (authorization) => {
+          const response = await tw.app.inject({ method, url, headers: authorization === undefined ? {} : { authorization } });
+          return { route: `${method} ${url}`, status: response.statusCode, challenge: response.headers["www-authenticate"] };
+        }),
+      ),
+    );
+    const open = answers.filter((answer) => answer.status !== 401);
+    expect(new Set(open.map((answer) => answer.route))).toEqual(new Set(OPEN));
+    expect(answers.filter((answer) => answer.status === 401 && answer.challenge === undefined)).toEqual([]);
+  });
+
+  test("an unknown path needs a token, too", async () => {
+    expect((await tw.app.inject("/api/v2/nothing")).statusCode).toBe(401);
+    expect((await tw.call("GET", "/nothing")).statusCode).toBe(404);
+  });
+
+  test("an expired and a deleted token are refused at once", async () => {
+    const { token } = tw;
+    await tw.sql("UPDATE api_token SET expires_at = now() - interval '1 second'");
+    expect((await tw.call("GET", "/dags")).statusCode).toBe(401);
+    await tw.sql("UPDATE api_token SET expires_at = NULL");
+    expect((await tw.call("GET", "/dags")).statusCode).toBe(200);
+    expect((await tw.sql<{ sha256: Buffer }>("SELECT sha256 FROM api_token"))[0]!.sha256.toString("utf8")).not.toContain(token);
+  });
+
+  test("a 401 says how to do it, as problem+json", async () => {
+    const response = await tw.app.inject("/api/v2/dags");
+    expect(response.headers["content-type"]).toBe("application/problem+json");
+    expect(response.headers["www-authenticate"]).toBe('Bearer realm="tradewind"');
+    expect(response.json()).toMatchObject({ status: 401, title: "Unauthorized", detail: expect.stringContaining("Bearer") });
+  });
+});
+
+describe("bodies", () => {
+  const post = (payload: string, type = "application/json") =>
+    tw.app.inject({ method: "POST", url: "/api/v2/pools", headers: { authorization: `Bearer ${tw.token}`, "content-type": type }, payload });
+
+  test.each([
+    ["malformed JSON", "{", "json_invalid"],
+    ["a bare word", "nope", "json_invalid"],
+    ["__proto__", '{"name":"p","slots":1,"__proto__":{"x":1}}', "key_forbidden"],
+    ["constructor", '{"name":"p","slots":1,"constructor":{"prototype":{"x":1}}}', "key_forbidden"],
+    ["deep nesting", `{"name":${"[".repeat(5000)}${"]".repeat(5000)}}`, "json_too_deep"],
+    ["NUL", '{"name":"p\\u0000","slots":1}', "string_nul"],
+    ["an unknown field", '{"name":"p","slots":1,"colour":"red"}', "extra_forbidden"],
+    ["a missing field", '{"name":"p"}', "missing"],
+    ["a wrong type", '{"name":"p","slots":"many"}', "invalid_type"],
+    ["an array", "[]", "invalid_type"],
+    ["null", "null", "invalid_type"],
+    ["nothing", "", "invalid_type"],
+  ])("%s is a 422 with the field", async (_, payload, type) => {
+    const response = await post(payload);
+    expect(response.statusCode).toBe(422);
+    const [first] = response.json().detail;
+    expect(first).toMatchObject({ loc: expect.arrayContaining(["body"]), msg: expect.any(String), type });
+  });
+
+  test("more than 1 MB is a 413, another content type a 415", async () => {
+    expect((await post(`{"name":"${"x".repeat(1_100_000)}"}`)).statusCode).toBe(413);
+    expect((await post("name=p", "application/x-www-form-urlencoded")).statusCode).toBe(415);
+    expect((await post("<p/>", "text/xml")).statusCode).toBe(415);
+  });
+});
+
+describe("queries and paths", () => {
+  test.each([
+    "/dags?limit=-1",
+    "/dags?limit=many",
+    "/dags?offset=-5",
+    "/dags?offset=99999999999999999999",
+    "/dags?order_by=password",
+    "/dags?order_by=dag_id;drop table dag",
+    "/dags?paused=perhaps",
+    "/dags?colour=red",
+    "/dags?dag_id_pattern=%00",
+    "/dags/a%00b",
+    `/dags/${"x".repeat(300)}`,
+    "/dags/~/dagRuns?state=lost",
+    "/dags/~/dagRuns?run_after_gte=yesterday",
+    "/dags/~/dagRuns?run_after_gte=2026-02-30",
+    "/dags/~/dagRuns?run_after_gte=0000-01-01",
+    "/dags/~/dagRuns?run_after_gte=99999-01-01",
+    "/dags/~/dagRuns?duration_gte=NaN",
+    "/dags/~/dagRuns/~/taskInstances?map_index=-2",
+    "/dags/sales/dagVersions/one",
+    "/importErrors/-1",
+    "/importErrors/1.5",
+    "/eventLogs/99999999999999999999999",
+    "/dags/sales/dagRuns/r/taskInstances/extract/logs/0",
+    "/dags/sales/dagRuns/r/taskInstances/extract/logs/1?token=-3",
+  ])("%s is a 422", async (path) => {
+    const response = await tw.call("GET", path);
+    expect([path, response.statusCode]).toEqual([path, 422]);
+    expect(response.json().detail[0].loc[0]).toMatch(/^(query|path)$/);
+  });
+
+  test("broken percent-encoding is a 400", async () => {
+    expect((await tw.call("GET", "/dags/%E0%A4%A")).statusCode).toBe(400);
+  });
+
+  test("a quote in a name is data, not SQL", async () => {
+    const response = await tw.call("GET", `/dags/${encodeURIComponent("x' OR '1'='1")}`);
+    expect(response.statusCode).toBe(404);
+    expect(response.json().detail).toBe(`There is no DAG "x' OR '1'='1"`);
+    expect((await tw.call("GET", "/dags?dag_id_pattern=%25%5C")).statusCode).toBe(200);
+  });
+
+  test("limits above the cap are lowered to it, and 0 asks for the count alone", async () => {
+    expect((await tw.call("GET", "/dags?limit=1000000")).json().dags).toHaveLength(1);
+    expect((await tw.call("GET", "/dags?limit=0")).json()).toEqual({ dags: [], total_entries: 1 });
+  });
+});
+
+test("answers tell browsers and caches to keep their hands off", async () => {
+  for (const path of ["/version", "/dags", "/nothing"]) {
+    const { headers } = await tw.call("GET", path);
+    expect(headers).toMatchObject({ "x-content-type-options": "nosniff", "cache-control": "no-store" });
+    expect(headers["x-request-id"]).toBeTruthy();
+  }
+});
+
+test("the OpenAPI description has every route and needs a token", async () => {
+  const document = (await tw.call("GET", "/openapi.json")).json();
+  expect(document.openapi).toMatch(/^3\.1/);
+  const described = Object.entries<Record<string, unknown>>(document.paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path.replace(/\{\w+\}/g, "{}")}`),
+  );
+  expect(described).toContain("POST /api/v2/dags/{}/dagRuns");
+  expect(described.length).toBe(routes().filter(({ url }) => !url.endsWith("openapi.json")).length);
+  expect(document.components.schemas).toHaveProperty("DAGRunResponse");
+  expect((await tw.app.inject({ url: "/openapi.json", headers: { authorization: `Bearer ${tw.token}` } })).json()).toEqual(document);
+});
+
+test("an error nobody foresaw is a 500 that tells a request id and no SQL", async () => {
+  await tw.sql("ALTER TABLE import_error RENAME TO hidden");
+  try {
+    const response = await tw.call("GET", "/importErrors");
+    expect(response.statusCode).toBe(500);
+    expect(response.body).not.toMatch(/import_error|SELECT|relation/i);
+    expect(response.json().request_id).toBe(response.headers["x-request-id"]);
+  } finally {
+    await tw.sql("ALTER TABLE hidden RENAME TO import_error");
+  }
+});
+
+test("over a real socket: starts, answers, refuses a taken port, stops while a stream is open", async () => {
+  const server = new ApiServer(tw.options);
+  await server.start();
+  const { url } = server;
+  expect((await fetch(`${url}/api/v2/monitor/health`)).status).toBe(200);
+  expect((await fetch(`${url}/api/v2/dags`)).status).toBe(401);
+
+  const port = Number(new URL(url).port);
+  const second = new ApiServer({ ...tw.options, config: { ...tw.options.config, port } });
+  await expect(second.start()).rejects.toMatchObject({ code: "API_ADDRESS", message: expect.stringContaining(String(port)) });
+
+  await tw.addRun("sales", { runId: "endless", state: "running" });
+  const headers = { authorization: `Bearer ${tw.token}` };
+  const stream = await fetch(`${url}/api/v2/dags/sales/dagRuns/endless/wait`, { headers });
+  const reader = stream.body!.getReader();
+  expect(new TextDecoder().decode((await reader.read()).value)).toContain('"state":"running"');
+  const ended = (async () => {
+    while (!(await reader.read()).done) continue;
+  })();
+  await server.stop();
+  await ended;
+  await expect(fetch(`${url}/api/v2/version`)).rejects.toThrow();
+  expect(() => server.url).toThrow(expect.objectContaining({ code: "API_NOT_STARTED" }));
+});

@@ -1,0 +1,138 @@
+/**
+ * The REST API, put together: Airflow's paths and JSON under /api/v2. Resources are one file each; here are the rules
+ * that hold for all of them: a token for everything that does not say otherwise, JSON in and out, checked both ways,
+ * one form of error, headers that keep browsers from guessing and caches from keeping.
+ */
+import { randomUUID } from "node:crypto";
+import swagger from "@fastify/swagger";
+import { type FastifyInstance, fastify } from "fastify";
+import {
+  jsonSchemaTransform,
+  jsonSchemaTransformObject,
+  serializerCompiler,
+  type ZodTypeProvider,
+} from "fastify-type-provider-zod";
+import { requireToken } from "./auth.ts";
+import { connections } from "./connections.ts";
+import type { ApiApp, ApiOptions, Resource } from "./context.ts";
+import { dagRunEdits } from "./dag-run-edits.ts";
+import { dagRuns } from "./dag-runs.ts";
+import { dagVersions } from "./dag-versions.ts";
+import { dags } from "./dags.ts";
+import { eventLogs } from "./event-logs.ts";
+import { health } from "./health.ts";
+import { importErrors } from "./import-errors.ts";
+import { jobs } from "./jobs.ts";
+import { parseJsonBody } from "./json-body.ts";
+import { openApi } from "./open-api.ts";
+import { pools } from "./pools.ts";
+import { errorHandler, notFound, Problem, sendProblem, validatorCompiler } from "./problem.ts";
+import { runWait } from "./run-wait.ts";
+import { announceClosing } from "./streaming.ts";
+import { taskInstanceEdits } from "./task-instance-edits.ts";
+import { taskInstances } from "./task-instances.ts";
+import { taskLogs } from "./task-logs.ts";
+import { tasks } from "./tasks.ts";
+import { variables } from "./variables.ts";
+import { version } from "./version.ts";
+import { why } from "./why.ts";
+import { xcomEntries } from "./xcom-entries.ts";
+
+const RESOURCES: readonly Resource[] = [
+  connections,
+  dagRunEdits,
+  dagRuns,
+  dagVersions,
+  dags,
+  eventLogs,
+  health,
+  importErrors,
+  jobs,
+  openApi,
+  pools,
+  runWait,
+  taskInstanceEdits,
+  taskInstances,
+  taskLogs,
+  tasks,
+  variables,
+  version,
+  why,
+  xcomEntries,
+];
+
+const BODY_LIMIT = 1024 * 1024;
+
+export async function createApi(options: ApiOptions): Promise<FastifyInstance> {
+  const app = fastify({
+    bodyLimit: BODY_LIMIT,
+    forceCloseConnections: "idle",
+    frameworkErrors: (error, _request, reply) => {
+      sendProblem(
+        reply as never,
+        new Problem(400, error.code, "The URL is not valid: check its percent-encoding and length"),
+      );
+    },
+    genReqId: () => randomUUID(),
+    logger: false,
+    requestTimeout: 60_000,
+    // Longer than any id may be, so that the schema refuses it and not the router.
+    routerOptions: { maxParamLength: 4096 },
+  }).withTypeProvider<ZodTypeProvider>();
+
+  app.setValidatorCompiler(validatorCompiler);
+  app.setSerializerCompiler(serializerCompiler);
+  app.setErrorHandler(errorHandler(options.logger));
+  app.decorateRequest("principal", null);
+  acceptJsonOnly(app);
+  announceClosing(app);
+  app.addHook("onRequest", requireToken(options.database));
+  app.addHook("onSend", async (_request, reply) => {
+    reply.header("x-content-type-options", "nosniff");
+    reply.header("cache-control", "no-store");
+    reply.header("content-security-policy", "default-src 'none'; frame-ancestors 'none'");
+    reply.header("referrer-policy", "no-referrer");
+    reply.header("x-request-id", reply.request.id);
+    if (app.closing.aborted) reply.header("connection", "close");
+  });
+  app.setNotFoundHandler((request, reply) =>
+    sendProblem(reply, notFound(`There is no ${request.method} ${request.url.split("?")[0]}`)),
+  );
+
+  await app.register(swagger, {
+    openapi: {
+      openapi: "3.1.0",
+      info: {
+        title: "Tradewind API",
+        version: options.config.version,
+        description: "Airflow 3's public API, served by Tradewind.",
+      },
+      components: { securitySchemes: { bearer: { type: "http", scheme: "bearer" } } },
+      security: [{ bearer: [] }],
+    },
+    transform: jsonSchemaTransform,
+    transformObject: jsonSchemaTransformObject,
+  });
+  // After the OpenAPI plugin, so that it sees every route.
+  await app.register(async (scope) => {
+    for (const resource of RESOURCES) resource(scope as ApiApp, options);
+  });
+  await app.ready();
+  return app as unknown as FastifyInstance;
+}
+
+/** Every other content type is a 415; no parser means nothing to attack. */
+function acceptJsonOnly(app: ApiApp): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser(
+    ["application/json", "application/merge-patch+json"],
+    { parseAs: "string" },
+    (_request, body, done) => {
+      try {
+        done(null, parseJsonBody(body as string));
+      } catch (error) {
+        done(error as Error, undefined);
+      }
+    },
+  );
+}

@@ -1,0 +1,44 @@
+/** What every resource of the API is given. */
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from "fastify";
+import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import type { Logger } from "../service/logger.ts";
+import type { SecretBox } from "../service/secret-box.ts";
+import type { Database } from "../store/database.ts";
+import type { RunEdits } from "./run-edits.ts";
+
+export interface ApiConfig {
+  readonly host: string;
+  readonly port: number;
+  /** Of Tradewind, as `GET /version` tells it. */
+  readonly version: string;
+}
+
+export interface ApiOptions {
+  readonly database: Database;
+  readonly logger: Logger;
+  readonly config: ApiConfig;
+  readonly secretBox: SecretBox;
+  /** `<home>/logs`: only ever read, and only below folders of rows that exist. */
+  readonly logsDir: string;
+  readonly runEdits: RunEdits;
+  /** Called after the commit of a change a scheduler may want to know of; it must not throw. */
+  readonly notify: (change: Change) => void;
+}
+
+export type Change =
+  | { readonly kind: "run_created" | "run_edited" | "run_deleted"; readonly dagRunIds: readonly number[] }
+  | { readonly kind: "dag_changed"; readonly dagIds: readonly string[] }
+  | { readonly kind: "pool_changed"; readonly pool: string };
+
+export type ApiApp = FastifyInstance<
+  RawServerDefault,
+  IncomingMessage,
+  ServerResponse,
+  FastifyBaseLogger,
+  ZodTypeProvider
+>;
+
+/** Registers the routes of one resource. */
+export type Resource = (app: ApiApp, options: ApiOptions) => void;

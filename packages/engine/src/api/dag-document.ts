@@ -1,0 +1,186 @@
+/** A DAG in the JSON of Airflow's API. */
+import type { DagManifest, ScheduleManifest } from "@tradewind/sdk/manifest";
+import { z } from "zod";
+import type { DagRow } from "../store/list/dags.ts";
+import { BUNDLE_NAME, showVersion, versionDocument } from "./documents.ts";
+import { iso, nullableDate } from "./fields.ts";
+
+const dagShape = {
+  dag_id: z.string(),
+  dag_display_name: z.string(),
+  is_paused: z.boolean(),
+  is_stale: z.boolean(),
+  last_parsed_time: nullableDate,
+  last_parse_duration: z.number().nullable(),
+  last_expired: nullableDate,
+  bundle_name: z.string().nullable(),
+  bundle_version: z.string().nullable(),
+  relative_fileloc: z.string().nullable(),
+  fileloc: z.string(),
+  description: z.string().nullable(),
+  timetable_summary: z.string().nullable(),
+  timetable_description: z.string().nullable(),
+  timetable_partitioned: z.boolean(),
+  timetable_periodic: z.boolean(),
+  tags: z.array(z.object({ name: z.string(), dag_id: z.string(), dag_display_name: z.string() })),
+  max_active_tasks: z.number(),
+  max_active_runs: z.number().nullable(),
+  max_consecutive_failed_dag_runs: z.number(),
+  has_task_concurrency_limits: z.boolean(),
+  has_import_errors: z.boolean(),
+  next_dagrun_logical_date: nullableDate,
+  next_dagrun_data_interval_start: nullableDate,
+  next_dagrun_data_interval_end: nullableDate,
+  next_dagrun_run_after: nullableDate,
+  allowed_run_types: z.array(z.string()).nullable(),
+  owners: z.array(z.string()),
+  is_backfillable: z.boolean(),
+  file_token: z.string(),
+};
+
+export const dagDocument = z.object(dagShape).meta({ id: "DAGResponse" });
+
+export const dagDetailsDocument = z
+  .object({
+    ...dagShape,
+    catchup: z.boolean(),
+    dag_run_timeout: z.string().nullable(),
+    asset_expression: z.null(),
+    doc_md: z.string().nullable(),
+    start_date: nullableDate,
+    end_date: nullableDate,
+    is_paused_upon_creation: z.boolean().nullable(),
+    params: z.record(z.string(), z.any()).nullable(),
+    params_schema: z.any(),
+    render_template_as_native_obj: z.boolean(),
+    template_search_path: z.array(z.string()).nullable(),
+    timezone: z.string().nullable(),
+    last_parsed: nullableDate,
+    default_args: z.record(z.string(), z.any()).nullable(),
+    rerun_with_latest_version: z.boolean().nullable(),
+    owner_links: z.record(z.string(), z.string()).nullable(),
+    is_favorite: z.boolean(),
+    active_runs_count: z.number(),
+    concurrency: z.number(),
+    latest_dag_version: versionDocument.nullable(),
+  })
+  .meta({ id: "DAGDetailsResponse" });
+
+export function showDag(row: DagRow): z.output<typeof dagDocument> {
+  const { manifest } = row;
+  return {
+    dag_id: row.dag_id,
+    dag_display_name: row.dag_id,
+    is_paused: row.is_paused,
+    is_stale: row.is_stale,
+    last_parsed_time: iso(row.last_parsed_at),
+    last_parse_duration: null,
+    last_expired: null,
+    bundle_name: BUNDLE_NAME,
+    bundle_version: row.bundle_hash,
+    relative_fileloc: row.file,
+    fileloc: row.file,
+    description: manifest?.description ?? null,
+    ...timetable(manifest),
+    timetable_partitioned: false,
+    tags: (manifest?.tags ?? []).map((name) => ({ name, dag_id: row.dag_id, dag_display_name: row.dag_id })),
+    max_active_tasks: manifest?.maxActiveTasks ?? 0,
+    max_active_runs: manifest?.maxActiveRuns ?? null,
+    max_consecutive_failed_dag_runs: 0,
+    has_task_concurrency_limits:
+      manifest?.tasks.some((task) => task.maxActivePerDag !== null || task.maxActivePerRun !== null) ?? false,
+    has_import_errors: row.has_import_errors,
+    next_dagrun_logical_date: iso(row.next_logical_date),
+    next_dagrun_data_interval_start: iso(row.next_interval_start),
+    next_dagrun_data_interval_end: iso(row.next_interval_end),
+    next_dagrun_run_after: iso(row.next_run_after),
+    allowed_run_types: null,
+    owners: manifest?.owner ? [manifest.owner] : [],
+    file_token: row.file,
+  };
+}
+
+export function showDagDetails(row: DagRow, activeRuns: number): z.output<typeof dagDetailsDocument> {
+  const { manifest } = row;
+  return {
+    ...showDag(row),
+    catchup: manifest?.catchup ?? false,
+    dag_run_timeout: manifest?.runTimeoutMs == null ? null : `PT${manifest.runTimeoutMs / 1000}S`,
+    asset_expression: null,
+    doc_md: manifest?.docs ?? null,
+    start_date: manifest?.start ?? null,
+    end_date: manifest?.end ?? null,
+    is_paused_upon_creation: null,
+    params: defaultsOf(manifest?.paramsSchema),
+    params_schema: manifest?.paramsSchema ?? null,
+    render_template_as_native_obj: false,
+    template_search_path: null,
+    timezone: manifest?.schedule.kind === "cron" ? manifest.schedule.timezone : "UTC",
+    last_parsed: iso(row.last_parsed_at),
+    default_args: null,
+    rerun_with_latest_version: null,
+    owner_links: null,
+    is_favorite: false,
+    active_runs_count: activeRuns,
+    concurrency: manifest?.maxActiveTasks ?? 0,
+    latest_dag_version:
+      row.version_id === null ||
+      row.version_number === null ||
+      row.bundle_hash === null ||
+      row.version_created_at === null
+        ? null
+        : showVersion({
+            id: row.version_id,
+            dag_id: row.dag_id,
+            number: row.version_number,
+            bundle_hash: row.bundle_hash,
+            created_at: row.version_created_at,
+          }),
+  };
+}
+
+function timetable(manifest: DagManifest | null) {
+  const schedule: ScheduleManifest = manifest?.schedule ?? { kind: "none" };
+  const periodic = schedule.kind === "cron" || schedule.kind === "interval";
+  return { ...summary(schedule), timetable_periodic: periodic, is_backfillable: periodic };
+}
+
+function summary(schedule: ScheduleManifest): {
+  timetable_summary: string | null;
+  timetable_description: string;
+} {
+  switch (schedule.kind) {
+    case "none":
+      return { timetable_summary: null, timetable_description: "Never, runs are started by hand" };
+    case "once":
+      return { timetable_summary: "@once", timetable_description: "Once, as soon as possible" };
+    case "continuous":
+      return {
+        timetable_summary: "@continuous",
+        timetable_description: "As soon as the previous run finishes",
+      };
+    case "cron":
+      return {
+        timetable_summary: schedule.expression,
+        timetable_description: `${schedule.expression} in ${schedule.timezone}`,
+      };
+    case "interval":
+      return {
+        timetable_summary: `${schedule.everyMs / 1000}s`,
+        timetable_description: `Every ${schedule.everyMs / 1000} seconds`,
+      };
+  }
+}
+
+/** The parameters that have a default, as Airflow shows them. */
+function defaultsOf(schema: unknown): Record<string, unknown> | null {
+  const properties = (schema as { properties?: Record<string, { default?: unknown }> } | null)?.properties;
+  if (typeof properties !== "object" || properties === null) return null;
+  return Object.fromEntries(
+    Object.entries(properties).flatMap(([name, property]) =>
+      property !== null && typeof property === "object" && "default" in property
+        ? [[name, property.default]]
+        : [],
+    ),
+  );
+}

@@ -1,0 +1,235 @@
+/** How rows become the JSON of Airflow's API: versions, runs and task instances, which several resources share. */
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import type { DagRunRow } from "../store/list/dag-runs.ts";
+import type { DagVersionRow } from "../store/list/dag-versions.ts";
+import type { TaskInstanceRow } from "../store/list/task-instances.ts";
+import { date, iso, nullableDate, RUN_STATES, RUN_TYPES, seconds, TASK_STATES } from "./fields.ts";
+
+/** The one bundle every DAG comes from: the DAG folder. */
+export const BUNDLE_NAME = "dags-folder";
+
+export const versionDocument = z
+  .object({
+    id: z.string(),
+    version_number: z.number(),
+    dag_id: z.string(),
+    bundle_name: z.string().nullable(),
+    bundle_version: z.string().nullable(),
+    created_at: date,
+    dag_display_name: z.string(),
+    bundle_url: z.string().nullable(),
+  })
+  .meta({ id: "DagVersionResponse" });
+
+export function showVersion(row: DagVersionRow): z.output<typeof versionDocument> {
+  return {
+    id: `00000000-0000-8000-8000-${row.id.toString(16).padStart(12, "0")}`,
+    version_number: row.number,
+    dag_id: row.dag_id,
+    bundle_name: BUNDLE_NAME,
+    bundle_version: row.bundle_hash,
+    created_at: iso(row.created_at),
+    dag_display_name: row.dag_id,
+    bundle_url: null,
+  };
+}
+
+export const dagRunDocument = z
+  .object({
+    dag_run_id: z.string(),
+    dag_id: z.string(),
+    logical_date: nullableDate,
+    queued_at: nullableDate,
+    start_date: nullableDate,
+    end_date: nullableDate,
+    duration: z.number().nullable(),
+    data_interval_start: nullableDate,
+    data_interval_end: nullableDate,
+    run_after: date,
+    last_scheduling_decision: nullableDate,
+    run_type: z.enum(RUN_TYPES),
+    state: z.enum(RUN_STATES),
+    triggered_by: z.string().nullable(),
+    triggering_user_name: z.string().nullable(),
+    conf: z.record(z.string(), z.any()).nullable(),
+    note: z.string().nullable(),
+    end_reason: z.string().nullable(),
+    dag_versions: z.array(versionDocument),
+    bundle_version: z.string().nullable(),
+    dag_display_name: z.string(),
+    partition_key: z.string().nullable(),
+    partition_date: nullableDate,
+  })
+  .meta({ id: "DAGRunResponse" });
+
+export type DagRunDocument = z.output<typeof dagRunDocument>;
+
+export const dagRunList = z.object({
+  dag_runs: z.array(dagRunDocument),
+  total_entries: z.number().nullable(),
+  next_cursor: z.string().nullable(),
+  previous_cursor: z.string().nullable(),
+});
+
+export function showDagRun(row: DagRunRow): DagRunDocument {
+  return {
+    dag_run_id: row.run_id,
+    dag_id: row.dag_id,
+    logical_date: iso(row.logical_date),
+    queued_at: iso(row.queued_at),
+    start_date: iso(row.started_at),
+    end_date: iso(row.ended_at),
+    duration: seconds(row.started_at, row.ended_at),
+    data_interval_start: iso(row.interval_start),
+    data_interval_end: iso(row.interval_end),
+    run_after: iso(row.run_after),
+    last_scheduling_decision: null,
+    run_type: row.run_type as (typeof RUN_TYPES)[number],
+    state: row.state,
+    triggered_by: row.triggered_by,
+    triggering_user_name: row.triggering_user,
+    conf: isObject(row.conf) ? row.conf : null,
+    note: row.note,
+    end_reason: row.end_reason,
+    dag_versions: [showVersion(versionOf(row))],
+    bundle_version: row.bundle_hash,
+    dag_display_name: row.dag_id,
+    partition_key: null,
+    partition_date: null,
+  };
+}
+
+export function showDagRuns({ rows, total }: { rows: readonly DagRunRow[]; total: number }) {
+  return { dag_runs: rows.map(showDagRun), total_entries: total, next_cursor: null, previous_cursor: null };
+}
+
+const instanceShape = {
+  task_id: z.string(),
+  dag_id: z.string(),
+  dag_run_id: z.string(),
+  map_index: z.number(),
+  start_date: nullableDate,
+  end_date: nullableDate,
+  duration: z.number().nullable(),
+  state: z.enum(TASK_STATES).nullable(),
+  try_number: z.number(),
+  max_tries: z.number(),
+  task_display_name: z.string(),
+  dag_display_name: z.string(),
+  hostname: z.string().nullable(),
+  unixname: z.string().nullable(),
+  pool: z.string(),
+  pool_slots: z.number(),
+  queue: z.string().nullable(),
+  priority_weight: z.number().nullable(),
+  operator: z.string().nullable(),
+  operator_name: z.string().nullable(),
+  queued_when: nullableDate,
+  scheduled_when: nullableDate,
+  pid: z.number().nullable(),
+  executor: z.string().nullable(),
+  executor_config: z.string(),
+  reason: z.string().nullable(),
+  dag_version: versionDocument.nullable(),
+};
+
+export const tryDocument = z.object(instanceShape).meta({ id: "TaskInstanceHistoryResponse" });
+
+export const instanceDocument = z
+  .object({
+    id: z.string(),
+    logical_date: nullableDate,
+    run_after: date,
+    note: z.string().nullable(),
+    rendered_map_index: z.string().nullable(),
+    rendered_fields: z.record(z.string(), z.any()),
+    retry_at: nullableDate,
+    trigger: z.null(),
+    triggerer_job: z.null(),
+    ...instanceShape,
+  })
+  .meta({ id: "TaskInstanceResponse" });
+
+export const instanceList = z.object({
+  task_instances: z.array(instanceDocument),
+  total_entries: z.number().nullable(),
+  next_cursor: z.string().nullable(),
+  previous_cursor: z.string().nullable(),
+});
+
+export function showTry(row: TaskInstanceRow): z.output<typeof tryDocument> {
+  return {
+    task_id: row.task_id,
+    dag_id: row.dag_id,
+    dag_run_id: row.run_id,
+    map_index: row.map_index,
+    start_date: iso(row.started_at),
+    end_date: iso(row.ended_at),
+    duration: seconds(row.started_at, row.ended_at),
+    state: row.state === "none" ? null : (row.state as (typeof TASK_STATES)[number]),
+    try_number: row.try_number,
+    max_tries: row.max_tries,
+    task_display_name: row.task_id,
+    dag_display_name: row.dag_id,
+    hostname: row.hostname,
+    unixname: null,
+    pool: row.pool,
+    pool_slots: row.pool_slots,
+    queue: row.queue,
+    priority_weight: row.priority_weight,
+    operator: row.operator,
+    operator_name: row.operator,
+    queued_when: iso(row.queued_at),
+    scheduled_when: iso(row.scheduled_at),
+    pid: row.pid,
+    executor: row.executor,
+    executor_config: "{}",
+    reason: row.reason,
+    dag_version: showVersion(versionOf(row)),
+  };
+}
+
+export function showInstance(row: TaskInstanceRow): z.output<typeof instanceDocument> {
+  return {
+    ...showTry(row),
+    id: instanceUuid(row),
+    logical_date: iso(row.logical_date),
+    run_after: iso(row.run_after),
+    note: row.note,
+    rendered_map_index: row.map_index < 0 ? null : String(row.map_index),
+    rendered_fields: {},
+    retry_at: row.state === "up_for_retry" ? iso(row.retry_at) : null,
+    trigger: null,
+    triggerer_job: null,
+  };
+}
+
+export function showInstances({ rows, total }: { rows: readonly TaskInstanceRow[]; total: number }) {
+  return {
+    task_instances: rows.map(showInstance),
+    total_entries: total,
+    next_cursor: null,
+    previous_cursor: null,
+  };
+}
+
+function versionOf(row: DagRunRow | TaskInstanceRow): DagVersionRow {
+  return {
+    id: row.version_id,
+    dag_id: row.dag_id,
+    number: row.version_number,
+    bundle_hash: row.bundle_hash,
+    created_at: row.version_created_at,
+  };
+}
+
+/** A stable name in Airflow's form. Not the attempt: that token lets its holder speak for the instance. */
+function instanceUuid({ dag_run_id, map_index, task_id }: TaskInstanceRow): string {
+  const hex = createHash("sha256").update(`${dag_run_id}/${map_index}/${task_id}`).digest("hex");
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

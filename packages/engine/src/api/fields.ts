@@ -1,0 +1,182 @@
+/** The building blocks of request and response schemas: ids, dates, filters, pages. */
+import { z } from "zod";
+import type { Range } from "../store/list/query.ts";
+
+const MAX_ID = 250;
+const MAX_INT4 = 2_147_483_647;
+
+/** A name in a path or a filter. What characters it may have is the creator's business; here it must only be storable. */
+export const id = z
+  .string()
+  .min(1)
+  .max(MAX_ID)
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it refuses
+  .regex(/^[^\u0000-\u001f\u007f]*$/, "Must not contain control characters");
+
+/** A name somebody makes up now. */
+export const newId = z
+  .string()
+  .min(1)
+  .max(MAX_ID)
+  .regex(/^[\w.~:+-]+$/, "May contain letters, digits and _ . ~ : + - only");
+
+export const text = z
+  .string()
+  .max(10_000)
+  .regex(/^[^\0]*$/, "Must not contain NUL characters");
+export const note = z.string().max(1000).nullable();
+
+/** A path segment that may be "~": any. */
+export const idOrAny = id;
+export function named(value: string): string | undefined {
+  return value === "~" ? undefined : value;
+}
+
+/** For filters that take lists of names. */
+export function namedList(value: string): readonly string[] | undefined {
+  return value === "~" ? undefined : [value];
+}
+
+const ISO = /^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2})?)?$/i;
+
+/** An instant, ISO 8601; without an offset it is UTC. */
+export const instant = z
+  .string()
+  .max(40)
+  .transform((value, ctx) => {
+    // A "+" that a client forgot to encode arrives as a blank.
+    const date = parseInstant(value.trim().replace(/ (\d{2}:?\d{2})$/, "+$1"));
+    if (date === null) {
+      ctx.addIssue({ code: "custom", message: "Must be an ISO 8601 date-time, e.g. 2026-01-31T02:00:00Z" });
+      return z.NEVER;
+    }
+    return date;
+  });
+
+function parseInstant(value: string): Date | null {
+  const match = ISO.exec(value);
+  if (match === null) return null;
+  const [, time, , , zone] = match;
+  const iso = time === undefined ? `${value}T00:00:00Z` : zone === undefined ? `${value}Z` : value;
+  const date = new Date(iso.replace(" ", "T").toUpperCase());
+  const year = date.getUTCFullYear();
+  // `new Date("2026-02-30")` rolls over into March instead of failing.
+  const day = Number(value.slice(8, 10));
+  const days = new Date(Date.UTC(Number(value.slice(0, 4)), Number(value.slice(5, 7)), 0)).getUTCDate();
+  return Number.isNaN(date.getTime()) || year < 2 || year > 9998 || day > days ? null : date;
+}
+
+export const int = (min: number, max = MAX_INT4) => z.coerce.number().int().min(min).max(max);
+export const mapIndex = int(-1);
+export const flag = z.stringbool();
+
+/** A query parameter that may be repeated. */
+export function many<T extends z.ZodType>(item: T) {
+  return z
+    .union([z.array(item).max(1000), item])
+    .transform((value) => (Array.isArray(value) ? value : [value]) as z.output<T>[]);
+}
+
+const MAX_PAGE = 1000;
+
+export const pageQuery = {
+  limit: int(0)
+    .default(50)
+    .transform((value) => Math.min(value, MAX_PAGE)),
+  offset: int(0).default(0),
+};
+
+/** `order_by`, limited to what the resource can be ordered by. */
+export function orderBy(order: Readonly<Record<string, string>>, initial: string) {
+  const keys = Object.keys(order);
+  const allowed = new Set(keys.flatMap((key) => [key, `-${key}`]));
+  const one = z.string().refine((value) => allowed.has(value), {
+    message: `Can order by: ${keys.join(", ")}; "-" in front reverses`,
+  });
+  return z
+    .union([z.array(one).max(10), one])
+    .transform((value) => (Array.isArray(value) ? value : [value]))
+    .default([initial]);
+}
+
+/** `<name>_gte`, `_gt`, `_lte`, `_lt` as a flat shape, for instants. */
+export function instantRange<N extends string>(name: N) {
+  return rangeShape(name, instant.optional());
+}
+
+export function numberRange<N extends string>(name: N) {
+  return rangeShape(name, z.coerce.number().finite().optional());
+}
+
+type Bounds<N extends string, S> = { [K in `${N}_gte` | `${N}_gt` | `${N}_lte` | `${N}_lt`]: S };
+
+function rangeShape<N extends string, S>(name: N, schema: S): Bounds<N, S> {
+  return Object.fromEntries(
+    ["gte", "gt", "lte", "lt"].map((bound) => [`${name}_${bound}`, schema]),
+  ) as Bounds<N, S>;
+}
+
+type Suffixed<N extends string, T> = Partial<
+  Record<`${N}_gte` | `${N}_gt` | `${N}_lte` | `${N}_lt`, T | null>
+>;
+
+/** Collects what `instantRange` let through. */
+export function instantsOf<N extends string>(query: Suffixed<N, Date>, name: N): Range<Date> {
+  return rangeOf(query, name);
+}
+
+/** Collects what `numberRange` let through. */
+export function numbersOf<N extends string>(query: Suffixed<N, number>, name: N): Range<number> {
+  return rangeOf(query, name);
+}
+
+function rangeOf<N extends string, T>(query: Suffixed<N, T>, name: N): Range<T> {
+  return {
+    gte: query[`${name}_gte`],
+    gt: query[`${name}_gt`],
+    lte: query[`${name}_lte`],
+    lt: query[`${name}_lt`],
+  };
+}
+
+/** Fields of a resource that exist in Airflow and have no meaning here: null is accepted, anything else refused. */
+export const unused = z.null().optional();
+
+export const RUN_STATES = ["queued", "running", "success", "failed"] as const;
+export const RUN_TYPES = [
+  "backfill",
+  "scheduled",
+  "manual",
+  "operator_triggered",
+  "asset_triggered",
+  "signal_triggered",
+] as const;
+export const TASK_STATES = [
+  "removed",
+  "scheduled",
+  "queued",
+  "running",
+  "success",
+  "restarting",
+  "failed",
+  "up_for_retry",
+  "up_for_reschedule",
+  "upstream_failed",
+  "skipped",
+  "deferred",
+] as const;
+
+/** What is written: dates as ISO strings. */
+export const date = z.string();
+export const nullableDate = z.string().nullable();
+
+export function iso(value: Date): string;
+export function iso(value: Date | null): string | null;
+export function iso(value: Date | null): string | null {
+  return value === null ? null : value.toISOString();
+}
+
+/** Seconds between two instants; up to now while the second is missing. */
+export function seconds(from: Date | null, to: Date | null): number | null {
+  return from === null || to === null ? null : (to.getTime() - from.getTime()) / 1000;
+}

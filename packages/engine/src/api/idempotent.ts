@@ -1,0 +1,118 @@
+/**
+ * Changes made through the API. `change` runs one in a transaction together with its audit row; `create` does the same
+ * for creating POSTs and honours `Idempotency-Key`: effect, audit row and answer are committed together, so a client
+ * that never saw the answer, for whatever reason, gets it by asking again.
+ */
+import { createHmac, timingSafeEqual } from "node:crypto";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { type AuditEntry, recordAudit } from "../store/audit.ts";
+import type { Connection } from "../store/database.ts";
+import { claimKey, keepAnswer } from "../store/idempotency.ts";
+import { principalOf } from "./auth.ts";
+import type { ApiOptions } from "./context.ts";
+import { conflict, invalid, Problem } from "./problem.ts";
+
+/** What a change tells the log of deeds; who did it is added here. */
+export type Deed = Omit<AuditEntry, "actor">;
+
+export interface Changed<T> {
+  readonly result: T;
+  /** Missing: nothing changed, so there is nothing to record. */
+  readonly deed?: Deed;
+}
+
+export async function change<T>(
+  options: ApiOptions,
+  request: FastifyRequest,
+  work: (tx: Connection) => Promise<Changed<T>>,
+): Promise<T> {
+  const actor = principalOf(request).name;
+  return options.database.transaction(async (tx) => {
+    const { deed, result } = await work(tx);
+    if (deed !== undefined) await recordAudit(tx, { ...deed, actor });
+    return result;
+  });
+}
+
+export interface Creation<B> {
+  readonly status: number;
+  readonly body: B;
+  readonly deed?: Deed;
+}
+
+/** Sends the answer. The second value is true when it is a former answer and nothing was done now. */
+export async function create<B>(
+  options: ApiOptions,
+  call: { readonly request: FastifyRequest; readonly reply: FastifyReply },
+  work: (tx: Connection) => Promise<Creation<B>>,
+): Promise<{ readonly body: B; readonly replayed: boolean }> {
+  const { reply, request } = call;
+  const principal = principalOf(request);
+  const key = keyOf(request);
+  const outcome = await options.database.transaction(async (tx) => {
+    const kept = key === null ? null : await keptAnswer(tx, options, { key, request });
+    if (kept !== null) return { ...kept, replayed: true } as const;
+    const { body, deed, status } = await work(tx);
+    if (deed !== undefined) await recordAudit(tx, { ...deed, actor: principal.name });
+    if (key !== null) {
+      // Sealed, because an answer may repeat a value that the database otherwise holds only sealed.
+      const sealedBody = options.secretBox
+        .seal(JSON.stringify(body), context(principal.tokenId, key))
+        .toString("base64");
+      await keepAnswer(tx, {
+        key,
+        requestHash: hashOf(request),
+        sealedBody,
+        status,
+        tokenId: principal.tokenId,
+      });
+    }
+    return { body, replayed: false, status } as const;
+  });
+  if (outcome.replayed) reply.header("idempotency-replayed", "true");
+  reply.code(outcome.status);
+  return { body: outcome.body as B, replayed: outcome.replayed };
+}
+
+async function keptAnswer(
+  tx: Connection,
+  options: ApiOptions,
+  { key, request }: { key: string; request: FastifyRequest },
+): Promise<{ body: unknown; status: number } | null> {
+  const { tokenId } = principalOf(request);
+  const state = await claimKey(tx, tokenId, key);
+  if (state.kind === "free") return null;
+  if (state.kind === "in_flight")
+    throw conflict(`A request with Idempotency-Key "${key}" is being handled. Try again shortly.`);
+  if (!timingSafeEqual(state.requestHash, hashOf(request))) {
+    throw new Problem(422, "IDEMPOTENCY_KEY_REUSED", [
+      {
+        loc: ["header", "idempotency-key"],
+        msg: `Idempotency-Key "${key}" was used for another request. Use a new key.`,
+        type: "key_reused",
+      },
+    ]);
+  }
+  const body = options.secretBox.open(Buffer.from(state.sealedBody, "base64"), context(tokenId, key));
+  return { body: JSON.parse(body) as unknown, status: state.status };
+}
+
+function keyOf(request: FastifyRequest): string | null {
+  const key = request.headers["idempotency-key"];
+  if (key === undefined) return null;
+  if (typeof key !== "string" || !/^[\x21-\x7e]{1,255}$/.test(key)) {
+    throw invalid(["header", "idempotency-key"], "Must have 1 to 255 visible ASCII characters");
+  }
+  return key;
+}
+
+/** Keyed with the bearer token, which is not stored: a request with a password in it cannot be guessed from its hash. */
+function hashOf(request: FastifyRequest): Buffer {
+  return createHmac("sha256", principalOf(request).token)
+    .update(JSON.stringify([request.method, request.url, request.body ?? null]))
+    .digest();
+}
+
+function context(tokenId: number, key: string): string {
+  return `idempotency_key/${tokenId}/${key}`;
+}

@@ -1,0 +1,51 @@
+/**
+ * Reads a request's JSON. Malformed text, keys that reach for an object's prototype, absurd nesting and NUL characters
+ * (which PostgreSQL cannot store) are the caller's mistakes and answered as such, before any schema sees the value.
+ */
+import { invalid } from "./problem.ts";
+
+export const MAX_DEPTH = 64;
+
+/** undefined for an empty body: a DELETE with a JSON content type and nothing in it is common. */
+export function parseJsonBody(text: string): unknown {
+  if (text.trim() === "") return undefined;
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw invalid(["body"], `JSON decode error: ${(error as Error).message}`, "json_invalid");
+  }
+  refuseHostile(value);
+  return value;
+}
+
+interface Visit {
+  readonly value: unknown;
+  readonly loc: readonly (string | number)[];
+}
+
+/** Level by level rather than recursive: the depth is the caller's choice, the stack is ours. */
+function refuseHostile(root: unknown): void {
+  let level: Visit[] = [{ value: root, loc: ["body"] }];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MAX_DEPTH)
+      throw invalid(["body"], `JSON is nested deeper than ${MAX_DEPTH} levels`, "json_too_deep");
+    level = level.flatMap(childrenOf);
+  }
+}
+
+function childrenOf({ value, loc }: Visit): Visit[] {
+  if (typeof value === "string") {
+    if (value.includes("\0")) throw invalid(loc, "Text must not contain NUL characters", "string_nul");
+    return [];
+  }
+  if (typeof value !== "object" || value === null) return [];
+  if (Array.isArray(value)) return value.map((item, index) => ({ value: item, loc: [...loc, index] }));
+  return Object.entries(value).map(([key, item]) => {
+    if (FORBIDDEN.has(key)) throw invalid([...loc, key], `The key "${key}" is not allowed`, "key_forbidden");
+    if (key.includes("\0")) throw invalid(loc, "Keys must not contain NUL characters", "string_nul");
+    return { value: item, loc: [...loc, key] };
+  });
+}
+
+const FORBIDDEN = new Set(["__proto__", "constructor", "prototype"]);

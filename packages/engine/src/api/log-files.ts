@@ -1,0 +1,70 @@
+/**
+ * The log of one try, as one growing text with byte offsets. A try may have had several attempts, of which all but the
+ * last were lost with their worker; their files follow each other in the order they were last written to. Paths are
+ * made from rows that exist, never from what a caller sent.
+ */
+import type { Dirent } from "node:fs";
+import { readdir, stat } from "node:fs/promises";
+import { join, resolve, sep } from "node:path";
+import { type LogLine, readLog } from "../execute/task-log.ts";
+import type { TaskInstanceRow } from "../store/list/task-instances.ts";
+
+export interface TryLog {
+  readonly lines: readonly LogLine[];
+  readonly nextOffset: number;
+  /** Nothing more was there at the time. */
+  readonly end: boolean;
+}
+
+export class TryLogReader {
+  readonly #folder: string | null;
+  readonly #tryNumber: number;
+
+  constructor(logsDir: string, row: TaskInstanceRow, tryNumber: number) {
+    const root = resolve(logsDir);
+    const folder = resolve(
+      join(root, row.dag_id, String(row.dag_run_id), row.task_id, String(row.map_index)),
+    );
+    // An id such as ".." was stored by nobody we trust with paths.
+    this.#folder = folder.startsWith(`${root}${sep}`) ? folder : null;
+    this.#tryNumber = tryNumber;
+  }
+
+  /** Whole lines from `offset` on, about `limit` bytes of them. */
+  async read(offset: number, limit: number): Promise<TryLog> {
+    const files = await this.#files();
+    let base = 0;
+    for (const [index, file] of files.entries()) {
+      const last = index === files.length - 1;
+      const local = offset - base;
+      if (local < file.size || last) {
+        const chunk = await readLog(file.path, { offset: Math.max(0, local), limit });
+        if (chunk.lines.length > 0)
+          return { lines: chunk.lines, nextOffset: base + chunk.nextOffset, end: chunk.end && last };
+        if (last) return { lines: [], nextOffset: Math.max(offset, base + chunk.nextOffset), end: true };
+      }
+      base += file.size;
+      offset = Math.max(offset, base);
+    }
+    return { lines: [], nextOffset: offset, end: true };
+  }
+
+  async #files(): Promise<{ path: string; size: number }[]> {
+    if (this.#folder === null) return [];
+    const folder = this.#folder;
+    const entries: Dirent[] = await readdir(folder, { withFileTypes: true }).catch(() => []);
+    const prefix = `${this.#tryNumber}-`;
+    // isFile() is false for a symbolic link: what it points to may not be ours to show.
+    const names = entries.filter(
+      (entry) => entry.isFile() && entry.name.startsWith(prefix) && entry.name.endsWith(".log"),
+    );
+    const files = await Promise.all(
+      names.map(async (entry) => {
+        const path = join(folder, entry.name);
+        const { mtimeMs, size } = await stat(path);
+        return { mtimeMs, path, size };
+      }),
+    );
+    return files.sort((a, b) => a.mtimeMs - b.mtimeMs || (a.path < b.path ? -1 : 1));
+  }
+}

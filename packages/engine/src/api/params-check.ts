@@ -1,0 +1,65 @@
+/**
+ * Checks a run's conf against the JSON Schema its DAG version published, before the run exists. The task's process
+ * checks it again with the author's own validator; this check is there to tell the caller at once, by field.
+ */
+
+import type { Json } from "@tradewind/sdk/manifest";
+import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
+import { type FieldError, Problem } from "./problem.ts";
+
+const CACHE_SIZE = 500;
+
+export class ParamsCheck {
+  /** By version id, which never changes its schema. null: a schema Ajv cannot use, left to the task's own check. */
+  readonly #compiled = new Map<number, ValidateFunction | null>();
+
+  /** Throws the 422 that names the field; does nothing when the version publishes no schema. */
+  check(version: { readonly id: number; readonly schema: Json | null }, conf: Json): void {
+    if (version.schema === null) return;
+    const validate = this.#validator(version.id, version.schema);
+    if (validate === null || validate(conf)) return;
+    throw new Problem(422, "VALIDATION", (validate.errors ?? []).map(fieldError));
+  }
+
+  #validator(id: number, schema: Json): ValidateFunction | null {
+    const known = this.#compiled.get(id);
+    if (known !== undefined) return known;
+    if (this.#compiled.size >= CACHE_SIZE) this.#compiled.delete(this.#compiled.keys().next().value!);
+    const compiled = compile(schema);
+    this.#compiled.set(id, compiled);
+    return compiled;
+  }
+}
+
+function compile(schema: Json): ValidateFunction | null {
+  try {
+    return new Ajv2020({
+      allErrors: true,
+      strict: false,
+      validateFormats: false,
+      addUsedSchema: false,
+    }).compile(schema as object);
+  } catch {
+    return null;
+  }
+}
+
+function fieldError(error: {
+  instancePath: string;
+  keyword: string;
+  message?: string;
+  params: Record<string, unknown>;
+}): FieldError {
+  const path = error.instancePath
+    .split("/")
+    .slice(1)
+    .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
+  const named =
+    error.params.missingProperty ?? error.params.additionalProperty ?? error.params.unevaluatedProperty;
+  const loc = ["body", "conf", ...path, ...(typeof named === "string" ? [named] : [])];
+  return {
+    loc,
+    msg: `${loc.slice(1).join(".")}: ${error.message ?? "is not valid"}`,
+    type: `params.${error.keyword}`,
+  };
+}

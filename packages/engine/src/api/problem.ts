@@ -1,0 +1,159 @@
+/**
+ * Every answer that is not a success: `application/problem+json` (RFC 9457) whose `detail` is what Airflow's clients
+ * read: a sentence, or for 422 a list of `{ loc, msg, type }`. Errors nobody foresaw become a 500 that tells a request
+ * id and nothing else; the log has the rest. No text of the database ever reaches a caller.
+ */
+import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
+import { type $ZodIssue, type $ZodType, safeParse } from "zod/v4/core";
+import type { Logger } from "../service/logger.ts";
+import { CommitUnknownError, isTransient, sqlState } from "../store/database.ts";
+
+export interface FieldError {
+  readonly loc: readonly (string | number)[];
+  readonly msg: string;
+  readonly type: string;
+}
+
+export class Problem extends Error {
+  readonly statusCode: number;
+  readonly code: string;
+  readonly detail: string | readonly FieldError[];
+
+  constructor(statusCode: number, code: string, detail: string | readonly FieldError[]) {
+    super(typeof detail === "string" ? detail : detail.map((each) => each.msg).join("; "));
+    this.statusCode = statusCode;
+    this.code = code;
+    this.detail = detail;
+  }
+}
+
+export function notFound(detail: string): Problem {
+  return new Problem(404, "NOT_FOUND", detail);
+}
+
+export function conflict(detail: string): Problem {
+  return new Problem(409, "CONFLICT", detail);
+}
+
+/** A value that is well formed but cannot be meant: names the field like any validation error. */
+export function invalid(loc: readonly (string | number)[], msg: string, type = "value_error"): Problem {
+  return new Problem(422, "VALIDATION", [{ loc, msg, type }]);
+}
+
+/** For Fastify: checks a part of the request against its schema. */
+export function validatorCompiler({ schema, httpPart }: { schema: unknown; httpPart?: string }) {
+  const place = LOCATIONS[httpPart ?? "body"] ?? httpPart ?? "body";
+  return (data: unknown) => {
+    const result = safeParse(schema as $ZodType, data);
+    if (result.success) return { value: result.data };
+    return {
+      error: new Problem(
+        422,
+        "VALIDATION",
+        result.error.issues.flatMap((issue) => fieldErrors(place, issue)),
+      ),
+    };
+  };
+}
+
+export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
+  return reply
+    .code(problem.statusCode)
+    .type("application/problem+json")
+    .serializer((payload: unknown) => JSON.stringify(payload))
+    .send({
+      type: "about:blank",
+      title: TITLES[problem.statusCode] ?? "Error",
+      status: problem.statusCode,
+      detail: problem.detail,
+      code: problem.code,
+      request_id: reply.request.id,
+    });
+}
+
+export function errorHandler(logger: Logger) {
+  return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    const problem = problemOf(error);
+    if (problem.statusCode >= 500) {
+      logger.error("API request failed", {
+        error: error.stack ?? error.message,
+        method: request.method,
+        request_id: request.id,
+        route: request.routeOptions.url ?? null,
+      });
+    }
+    if (problem.statusCode === 503) reply.header("retry-after", "1");
+    return sendProblem(reply, problem);
+  };
+}
+
+const LOCATIONS: Readonly<Record<string, string>> = {
+  headers: "header",
+  params: "path",
+  querystring: "query",
+};
+
+const TITLES: Readonly<Record<number, string>> = {
+  400: "Bad Request",
+  401: "Unauthorized",
+  404: "Not Found",
+  405: "Method Not Allowed",
+  409: "Conflict",
+  413: "Content Too Large",
+  415: "Unsupported Media Type",
+  422: "Unprocessable Content",
+  500: "Internal Server Error",
+  503: "Service Unavailable",
+};
+
+function fieldErrors(place: string, issue: $ZodIssue): FieldError[] {
+  const loc = [place, ...issue.path.map((step) => (typeof step === "number" ? step : String(step)))];
+  if (issue.code === "unrecognized_keys") {
+    return issue.keys.map((key) => ({
+      loc: [...loc, key],
+      msg: `Unknown field "${key}"`,
+      type: "extra_forbidden",
+    }));
+  }
+  const missing = issue.code === "invalid_type" && issue.message.endsWith("received undefined");
+  return [{ loc, msg: missing ? "Field required" : issue.message, type: missing ? "missing" : issue.code }];
+}
+
+function problemOf(error: FastifyError): Problem {
+  if (error instanceof Problem) return error;
+  if (error instanceof CommitUnknownError) {
+    return new Problem(
+      503,
+      "OUTCOME_UNKNOWN",
+      "The database went away while the change was being stored. Look whether it is there before trying again, or retry with the same Idempotency-Key.",
+    );
+  }
+  const state = sqlState(error);
+  if (state !== null && REFUSED.has(state)) {
+    return new Problem(
+      422,
+      "VALIDATION",
+      "A value in this request cannot be stored: it is out of range or not valid text.",
+    );
+  }
+  if (state !== null && CONTENDED.has(state)) {
+    return new Problem(503, "BUSY", "Others changed the same rows at this moment. Try again.");
+  }
+  if (isTransient(error) || state === "57014") {
+    return new Problem(503, "DATABASE_AWAY", "The database does not answer at this moment. Try again.");
+  }
+  if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500) {
+    return new Problem(error.statusCode, error.code ?? "BAD_REQUEST", error.message);
+  }
+  return new Problem(
+    500,
+    "INTERNAL",
+    "Internal error. The server's log has the details under this request_id.",
+  );
+}
+
+/** Values PostgreSQL itself refuses: number out of range, bad text, bad date, bad escape, bad json. */
+const REFUSED = new Set(["22003", "22021", "22007", "22008", "22025", "22P02", "22P05", "54000"]);
+
+/** Serialisation failure, deadlock, lock timeout, and our own: fenced, no room, a state moved on. */
+const CONTENDED = new Set(["40001", "40P01", "55P03", "TW001", "TW002", "TW003"]);

@@ -1,0 +1,140 @@
+/** `/dags/{dag_id}/tasks`: the tasks of the current version, from its manifest. */
+import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
+import { z } from "zod";
+import type { Resource } from "./context.ts";
+import { requireDag } from "./dags.ts";
+import { id, nullableDate } from "./fields.ts";
+import { notFound } from "./problem.ts";
+
+const timeDelta = z.object({
+  __type: z.literal("TimeDelta"),
+  days: z.number(),
+  seconds: z.number(),
+  microseconds: z.number(),
+});
+
+const taskDocument = z
+  .object({
+    task_id: z.string(),
+    task_display_name: z.string(),
+    owner: z.string().nullable(),
+    start_date: nullableDate,
+    end_date: nullableDate,
+    trigger_rule: z.string(),
+    depends_on_past: z.boolean(),
+    wait_for_downstream: z.boolean(),
+    retries: z.number(),
+    queue: z.string(),
+    pool: z.string(),
+    pool_slots: z.number(),
+    execution_timeout: timeDelta.nullable(),
+    retry_delay: timeDelta.nullable(),
+    retry_exponential_backoff: z.number(),
+    priority_weight: z.number(),
+    weight_rule: z.string(),
+    ui_color: z.string().nullable(),
+    ui_fgcolor: z.string().nullable(),
+    template_fields: z.array(z.string()),
+    downstream_task_ids: z.array(z.string()),
+    upstream_task_ids: z.array(z.string()),
+    task_group_id: z.string().nullable(),
+    doc_md: z.string().nullable(),
+    operator_name: z.string(),
+    params: z.null(),
+    class_ref: z.null(),
+    is_mapped: z.boolean(),
+    extra_links: z.array(z.string()),
+  })
+  .meta({ id: "TaskResponse" });
+
+export const tasks: Resource = (app, { database }) => {
+  app.get(
+    "/api/v2/dags/:dag_id/tasks",
+    {
+      schema: {
+        params: z.object({ dag_id: id }),
+        querystring: z.strictObject({ order_by: z.enum(["task_id", "-task_id"]).default("task_id") }),
+        response: { 200: z.object({ tasks: z.array(taskDocument), total_entries: z.number() }) },
+        tags: ["Task"],
+      },
+    },
+    async ({ params, query }) => {
+      const { manifest } = await requireDag(database, params.dag_id);
+      const sorted = [...(manifest?.tasks ?? [])].sort((a, b) => (a.taskId < b.taskId ? -1 : 1));
+      if (query.order_by === "-task_id") sorted.reverse();
+      const down = downstreamOf(manifest);
+      return { tasks: sorted.map((task) => show(manifest!, task, down)), total_entries: sorted.length };
+    },
+  );
+
+  app.get(
+    "/api/v2/dags/:dag_id/tasks/:task_id",
+    {
+      schema: {
+        params: z.object({ dag_id: id, task_id: id }),
+        response: { 200: taskDocument },
+        tags: ["Task"],
+      },
+    },
+    async ({ params }) => {
+      const { manifest } = await requireDag(database, params.dag_id);
+      const task = manifest?.tasks.find((each) => each.taskId === params.task_id);
+      if (manifest === null || task === undefined)
+        throw notFound(`DAG "${params.dag_id}" has no task "${params.task_id}"`);
+      return show(manifest, task, downstreamOf(manifest));
+    },
+  );
+};
+
+function downstreamOf(manifest: DagManifest | null): ReadonlyMap<string, string[]> {
+  const down = new Map<string, string[]>();
+  for (const task of manifest?.tasks ?? []) {
+    for (const parent of task.upstream) down.set(parent, [...(down.get(parent) ?? []), task.taskId]);
+  }
+  return down;
+}
+
+function show(
+  manifest: DagManifest,
+  task: TaskManifest,
+  down: ReadonlyMap<string, string[]>,
+): z.output<typeof taskDocument> {
+  return {
+    task_id: task.taskId,
+    task_display_name: task.taskId,
+    owner: manifest.owner,
+    start_date: manifest.start,
+    end_date: manifest.end,
+    trigger_rule: task.rule.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+    depends_on_past: task.dependsOnPast,
+    wait_for_downstream: task.waitForDownstream,
+    retries: task.retries,
+    queue: task.queue,
+    pool: task.pool,
+    pool_slots: task.poolSlots,
+    execution_timeout: task.timeoutMs === null ? null : delta(task.timeoutMs),
+    retry_delay: delta(task.retryDelayMs),
+    retry_exponential_backoff: task.retryBackoff,
+    priority_weight: task.priority,
+    weight_rule: task.weightRule,
+    ui_color: null,
+    ui_fgcolor: null,
+    template_fields: [],
+    downstream_task_ids: down.get(task.taskId) ?? [],
+    upstream_task_ids: [...task.upstream],
+    task_group_id: task.group,
+    doc_md: task.docs,
+    operator_name: task.operator,
+    params: null,
+    class_ref: null,
+    is_mapped: task.map !== null,
+    extra_links: [],
+  };
+}
+
+function delta(ms: number): z.output<typeof timeDelta> {
+  const dayMs = 86_400_000;
+  const days = Math.floor(ms / dayMs);
+  const seconds = Math.floor((ms - days * dayMs) / 1000);
+  return { __type: "TimeDelta", days, seconds, microseconds: Math.round((ms % 1000) * 1000) };
+}

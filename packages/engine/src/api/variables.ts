@@ -1,0 +1,170 @@
+/** `/variables`. Values whose key sounds like a secret are write-only, as in Airflow. */
+import type { Json } from "@tradewind/sdk/manifest";
+import { z } from "zod";
+import type { Connection } from "../store/database.ts";
+import {
+  createVariable,
+  deleteVariable,
+  listVariables,
+  type ShownVariable,
+  updateVariable,
+  VARIABLE_ORDER,
+} from "../store/variables.ts";
+import type { ApiOptions, Resource } from "./context.ts";
+import { pageOf } from "./dags.ts";
+import { id, many, orderBy, pageQuery, text, unused } from "./fields.ts";
+import { change, create } from "./idempotent.ts";
+import { conflict, invalid, notFound } from "./problem.ts";
+
+const variableDocument = z
+  .object({
+    key: z.string(),
+    value: z.string().nullable(),
+    description: z.string().nullable(),
+    is_encrypted: z.boolean(),
+    team_name: z.string().nullable(),
+  })
+  .meta({ id: "VariableResponse" });
+
+const createBody = z.strictObject({
+  key: id,
+  value: z.json(),
+  description: text.nullish(),
+  team_name: unused,
+});
+const patchBody = z.strictObject({
+  key: id.optional(),
+  value: z.json().optional(),
+  description: text.nullish(),
+  team_name: unused,
+});
+const patchQuery = z.strictObject({ update_mask: many(z.enum(["key", "value", "description"])).optional() });
+const listQuery = z.strictObject({
+  ...pageQuery,
+  variable_key_pattern: text.optional(),
+  variable_key_prefix_pattern: text.optional(),
+  order_by: orderBy(VARIABLE_ORDER, "id"),
+});
+const params = z.object({ variable_key: id });
+
+export const variables: Resource = (app, options) => {
+  const { database, secretBox } = options;
+  const tags = ["Variable"];
+
+  app.get(
+    "/api/v2/variables",
+    {
+      schema: {
+        querystring: listQuery,
+        response: { 200: z.object({ variables: z.array(variableDocument), total_entries: z.number() }) },
+        tags,
+      },
+    },
+    async ({ query }) => {
+      const { rows, total } = await listVariables(database, secretBox, {
+        pattern: query.variable_key_pattern,
+        prefix: query.variable_key_prefix_pattern,
+        page: pageOf(query),
+      });
+      return { variables: rows.map(show), total_entries: total };
+    },
+  );
+
+  app.get(
+    "/api/v2/variables/:variable_key",
+    { schema: { params, response: { 200: variableDocument }, tags } },
+    async (request) => show(await requireVariable(options, database, request.params.variable_key)),
+  );
+
+  app.post(
+    "/api/v2/variables",
+    { schema: { body: createBody, response: { 201: variableDocument }, tags } },
+    async (request, reply) => {
+      const { description = null, key, value } = request.body;
+      const { body } = await create(options, { request, reply }, async (tx) => {
+        const variable = { key, value: textOf(value), description };
+        if (!(await createVariable(tx, secretBox, variable)))
+          throw conflict(`There already is a variable "${key}"`);
+        return { status: 201, body: show(variable), deed: { action: "create_variable", details: { key } } };
+      });
+      return body;
+    },
+  );
+
+  app.patch(
+    "/api/v2/variables/:variable_key",
+    {
+      schema: { params, querystring: patchQuery, body: patchBody, response: { 200: variableDocument }, tags },
+    },
+    async (request) => {
+      const key = request.params.variable_key;
+      const { body } = request;
+      if (body.key !== undefined && body.key !== key)
+        throw invalid(["body", "key"], "A variable cannot be renamed: create another one");
+      const given = (field: "value" | "description") =>
+        body[field] !== undefined && (request.query.update_mask?.includes(field) ?? true);
+      const result = await change(options, request, async (tx) => {
+        const former = await requireVariable(options, tx, key);
+        const value = given("value") ? textOf(body.value ?? null) : former.value;
+        if (value === null)
+          throw conflict(
+            `The value of variable "${key}" cannot be read with this installation's key: set it again`,
+          );
+        const variable = {
+          key,
+          value,
+          description: given("description") ? (body.description ?? null) : former.description,
+        };
+        await updateVariable(tx, secretBox, variable);
+        return { result: variable, deed: { action: "patch_variable", details: { key } } };
+      });
+      return show(result);
+    },
+  );
+
+  app.delete(
+    "/api/v2/variables/:variable_key",
+    { schema: { params, response: { 204: z.null() }, tags } },
+    async (request, reply) => {
+      const key = request.params.variable_key;
+      await change(options, request, async (tx) => {
+        if (!(await deleteVariable(tx, key))) throw noVariable(key);
+        return { result: undefined, deed: { action: "delete_variable", details: { key } } };
+      });
+      return reply.code(204).send(null);
+    },
+  );
+};
+
+const SENSITIVE =
+  /pass(word|wd|phrase)|secret|token|api_?key|private_?key|access_?key|authorization|credential|keyfile/i;
+
+async function requireVariable(
+  options: ApiOptions,
+  connection: Connection,
+  key: string,
+): Promise<ShownVariable> {
+  const { rows } = await listVariables(connection, options.secretBox, { key, page: { limit: 1, offset: 0 } });
+  if (rows[0] === undefined) throw noVariable(key);
+  return rows[0];
+}
+
+function noVariable(key: string) {
+  return notFound(`There is no variable "${key}"`);
+}
+
+/** Tasks read text; whatever else is given is kept as its JSON. */
+function textOf(value: Json): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+function show(variable: ShownVariable): z.output<typeof variableDocument> {
+  const { description, key, value } = variable;
+  return {
+    key,
+    value: value !== null && SENSITIVE.test(key) ? "***" : value,
+    description,
+    is_encrypted: true,
+    team_name: null,
+  };
+}

@@ -1,0 +1,287 @@
+/**
+ * `/why` and Airflow's `/dependencies`: what stands between a task and its start, in plain words with the numbers that
+ * prove it. It reads what the scheduler decides by and decides nothing itself.
+ */
+import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
+import { z } from "zod";
+import { FINISHED, isTaskState } from "../model/states.ts";
+import { emptyCounters, judge } from "../model/trigger-rules.ts";
+import type { Database } from "../store/database.ts";
+import type { DagRunRow } from "../store/list/dag-runs.ts";
+import { readManifests } from "../store/list/dag-versions.ts";
+import type { DagRow } from "../store/list/dags.ts";
+import { componentHealth } from "../store/list/jobs.ts";
+import {
+  findTaskInstance,
+  type InstanceAddress,
+  type TaskInstanceRow,
+} from "../store/list/task-instances.ts";
+import { countActivity, countStates, previousRun, readSlots, type StateCount } from "../store/list/why.ts";
+import type { Resource } from "./context.ts";
+import { requireRun } from "./dag-runs.ts";
+import { requireDag } from "./dags.ts";
+import { iso, nullableDate } from "./fields.ts";
+import { notFound } from "./problem.ts";
+import { addressOf, describe, mappedParams, mapQuery, taskParams } from "./task-instances.ts";
+
+const reasonDocument = z.object({
+  code: z.string(),
+  message: z.string(),
+  /** When it ends by itself, if that is known. */
+  until: nullableDate,
+});
+type Reason = z.output<typeof reasonDocument>;
+
+const whyDocument = z.object({
+  dag_id: z.string(),
+  dag_run_id: z.string(),
+  task_id: z.string(),
+  map_index: z.number(),
+  state: z.string().nullable(),
+  run_state: z.string(),
+  reasons: z.array(reasonDocument),
+});
+const dependencies = z.object({ dependencies: z.array(z.object({ name: z.string(), reason: z.string() })) });
+
+const BASE = "/api/v2/dags/:dag_id/dagRuns/:dag_run_id/taskInstances/:task_id";
+
+export const why: Resource = (app, { database }) => {
+  const tags = ["Task Instance"];
+  const asDependencies = async (address: InstanceAddress) => ({
+    dependencies: (await explain(database, address)).reasons.map(({ code, message }) => ({
+      name: code,
+      reason: message,
+    })),
+  });
+
+  app.get(
+    `${BASE}/why`,
+    { schema: { params: taskParams, querystring: mapQuery, response: { 200: whyDocument }, tags } },
+    ({ params, query }) => explain(database, addressOf(params, query.map_index)),
+  );
+  app.get(
+    `${BASE}/:map_index/why`,
+    { schema: { params: mappedParams, response: { 200: whyDocument }, tags } },
+    ({ params }) => explain(database, addressOf(params, params.map_index)),
+  );
+  app.get(
+    `${BASE}/dependencies`,
+    { schema: { params: taskParams, querystring: mapQuery, response: { 200: dependencies }, tags } },
+    ({ params, query }) => asDependencies(addressOf(params, query.map_index)),
+  );
+  app.get(
+    `${BASE}/:map_index/dependencies`,
+    { schema: { params: mappedParams, response: { 200: dependencies }, tags } },
+    ({ params }) => asDependencies(addressOf(params, params.map_index)),
+  );
+};
+
+interface Case {
+  readonly database: Database;
+  readonly dag: DagRow;
+  readonly run: DagRunRow;
+  readonly manifest: DagManifest;
+  readonly task: TaskManifest;
+  /** Missing until the run starts. */
+  readonly instance: TaskInstanceRow | undefined;
+}
+
+async function explain(database: Database, address: InstanceAddress): Promise<z.output<typeof whyDocument>> {
+  const [dag, run, instance] = await Promise.all([
+    requireDag(database, address.dagId),
+    requireRun(database, { dag_id: address.dagId, dag_run_id: address.runId }),
+    findTaskInstance(database, address),
+  ]);
+  const manifest = (await readManifests(database, [run.version_id])).get(run.version_id);
+  const task = manifest?.tasks.find((each) => each.taskId === address.taskId);
+  if (manifest === undefined || task === undefined) throw notFound(`${describe(address)} does not exist`);
+  const reasons = await reasonsOf({ dag, database, instance, manifest, run, task });
+  return {
+    dag_id: address.dagId,
+    dag_run_id: address.runId,
+    task_id: address.taskId,
+    map_index: address.mapIndex,
+    state: instance === undefined || instance.state === "none" ? null : instance.state,
+    run_state: run.state,
+    reasons,
+  };
+}
+
+async function reasonsOf(facts: Case): Promise<Reason[]> {
+  const { instance, run } = facts;
+  const state = instance?.state ?? "none";
+  if (isTaskState(state) && FINISHED.has(state)) {
+    return [reason("FINISHED", `It has ended: ${state}${instance?.reason ? ` (${instance.reason})` : ""}.`)];
+  }
+  if (state === "running" || state === "restarting") return [reason("RUNNING", "It is running.")];
+  if (run.state === "success" || run.state === "failed") {
+    return [reason("RUN_FINISHED", `The run has ended: ${run.state}. Clear the task to run it again.`)];
+  }
+  const general = [...(await schedulerReasons(facts)), ...pausedReasons(facts)];
+  if (run.state === "queued") return [...general, ...(await queuedRunReasons(facts))];
+  return [...general, ...(await instanceReasons(facts, state))];
+}
+
+async function instanceReasons(facts: Case, state: string): Promise<Reason[]> {
+  const { instance } = facts;
+  switch (state) {
+    case "up_for_retry":
+    case "up_for_reschedule": {
+      const at = instance?.retry_at ?? null;
+      return [
+        reason(
+          "RETRY_DELAY",
+          `Try ${instance?.try_number} failed${instance?.reason ? ` (${instance.reason})` : ""}; the next one starts ${at === null ? "soon" : `at ${iso(at)}`}.`,
+          at,
+        ),
+      ];
+    }
+    case "deferred":
+      return [
+        reason(
+          "DEFERRED",
+          "It waits for its trigger and holds no worker.",
+          instance?.trigger_timeout ?? null,
+        ),
+      ];
+    case "queued":
+      return [reason("EXECUTOR", "It has its pool slots and waits for the executor to start it.")];
+    case "scheduled":
+      return limitReasons(facts);
+    default: {
+      const waiting = [...(await upstreamReasons(facts)), ...(await pastReasons(facts))];
+      return waiting.length > 0 ? waiting : limitReasons(facts);
+    }
+  }
+}
+
+async function schedulerReasons({ database }: Case): Promise<Reason[]> {
+  const scheduler = (await componentHealth(database)).find((job) => job.kind === "scheduler");
+  if (scheduler?.is_alive === true) return [];
+  const last =
+    scheduler === undefined
+      ? "none was ever started"
+      : `the last heartbeat was at ${iso(scheduler.heartbeat_at)}`;
+  return [reason("NO_SCHEDULER", `No scheduler is alive: ${last}. Start one with: tradewind scheduler`)];
+}
+
+function pausedReasons({ dag, run }: Case): Reason[] {
+  if (!dag.is_paused) return [];
+  return [
+    reason(
+      "DAG_PAUSED",
+      `DAG "${dag.dag_id}" is paused${run.state === "queued" ? ": its runs do not start" : ""}. Unpause it with: tradewind dags unpause ${dag.dag_id}`,
+    ),
+  ];
+}
+
+async function queuedRunReasons({ database, manifest, run, task }: Case): Promise<Reason[]> {
+  if (run.run_after.getTime() > Date.now())
+    return [reason("RUN_NOT_DUE", `The run starts at ${iso(run.run_after)}.`, run.run_after)];
+  const { runs } = await countActivity(database, run, task.taskId);
+  if (runs >= manifest.maxActiveRuns) {
+    return [
+      reason(
+        "MAX_ACTIVE_RUNS",
+        `The run is queued: ${runs} of at most ${manifest.maxActiveRuns} runs of DAG "${run.dag_id}" are running.`,
+      ),
+    ];
+  }
+  return [reason("RUN_QUEUED", "The run is queued and will be started by the scheduler.")];
+}
+
+async function upstreamReasons({ database, instance, run, task }: Case): Promise<Reason[]> {
+  if (task.upstream.length === 0) return [];
+  const counts = await countStates(database, run.id, task.upstream);
+  const counters = emptyCounters();
+  for (const { count, state } of counts) {
+    counters.total += count;
+    if (state === "success") counters.success += count;
+    else if (state === "skipped") counters.skipped += count;
+    else if (state === "failed") counters.failed += count;
+    else if (state === "upstream_failed") counters.upstreamFailed += count;
+    else if (state === "removed") counters.removed += count;
+  }
+  const verdict = judge(task.rule, counters, instance?.map_index ?? -1);
+  if (verdict === "run") return [];
+  if (verdict !== "wait")
+    return [reason("UPSTREAM_DECIDED", `Its rule ${task.rule} says ${verdict}: ${list(counts)}.`)];
+  const open = counts.filter(({ state }) => !(isTaskState(state) && FINISHED.has(state)));
+  return [
+    reason(
+      "UPSTREAM",
+      `Its rule ${task.rule} waits for upstream tasks: ${list(open.length > 0 ? open : counts)}.`,
+    ),
+  ];
+}
+
+async function pastReasons({ database, run, task }: Case): Promise<Reason[]> {
+  if (!task.dependsOnPast && !task.waitForDownstream) return [];
+  const previous = await previousRun(database, run.id);
+  if (previous === undefined) return [];
+  const counts = await countStates(database, previous.id, [task.taskId]);
+  const open = counts.filter(({ state }) => state !== "success" && state !== "skipped");
+  if (open.length === 0) return [];
+  return [
+    reason("DEPENDS_ON_PAST", `It depends on its own success in run "${previous.run_id}": ${list(open)}.`),
+  ];
+}
+
+async function limitReasons({ database, instance, manifest, run, task }: Case): Promise<Reason[]> {
+  const reasons: Reason[] = [];
+  const activity = await countActivity(database, run, task.taskId);
+  if (activity.in_run >= manifest.maxActiveTasks) {
+    reasons.push(
+      reason(
+        "MAX_ACTIVE_TASKS",
+        `${activity.in_run} of at most ${manifest.maxActiveTasks} tasks of this run are active.`,
+      ),
+    );
+  }
+  const perRun = task.map?.limit ?? task.maxActivePerRun;
+  if (perRun !== null && activity.of_task >= perRun) {
+    reasons.push(
+      reason(
+        "MAX_ACTIVE_PER_RUN",
+        `${activity.of_task} of at most ${perRun} instances of this task are active in this run.`,
+      ),
+    );
+  }
+  const needs = new Map([[instance?.pool ?? task.pool, instance?.pool_slots ?? task.poolSlots]]);
+  if (instance?.limit_key) needs.set(instance.limit_key, 1);
+  const pools = await readSlots(database, [...needs.keys()]);
+  for (const [name, slots] of needs) {
+    const pool = pools.find((each) => each.name === name);
+    if (pool === undefined) {
+      reasons.push(
+        reason(
+          "POOL_MISSING",
+          `Pool "${name}" does not exist. Create it with: tradewind pools set ${name} <slots>`,
+        ),
+      );
+    } else if (pool.slots >= 0 && pool.occupied + slots > pool.slots) {
+      const own = name.startsWith("@");
+      const what = own
+        ? `The limit of this task over all runs is reached: ${pool.occupied} of ${pool.slots} instances are active.`
+        : `Pool "${name}" is full: ${pool.occupied} of ${pool.slots} slots are taken, it needs ${slots}.`;
+      reasons.push(reason(own ? "MAX_ACTIVE_PER_DAG" : "POOL_FULL", what));
+    }
+  }
+  return reasons.length > 0
+    ? reasons
+    : [reason("READY", "Nothing holds it back: the scheduler is about to queue it.")];
+}
+
+function list(counts: readonly StateCount[]): string {
+  const shown = counts
+    .slice(0, 10)
+    .map(
+      ({ count, state, task_id }) =>
+        `${task_id} is ${state === "none" ? "not started" : state}${count > 1 ? ` (${count} instances)` : ""}`,
+    );
+  return counts.length > 10 ? `${shown.join(", ")} and ${counts.length - 10} more` : shown.join(", ");
+}
+
+function reason(code: string, message: string, until: Date | null = null): Reason {
+  return { code, message, until: iso(until) };
+}

@@ -1,0 +1,128 @@
+/** `/xcomEntries`: outputs of tasks. Values are shown as the JSON they are; nothing is ever revived from them. */
+import { z } from "zod";
+import { findXCom, listXComs, XCOM_ORDER, type XComRow } from "../store/list/xcoms.ts";
+import type { Resource } from "./context.ts";
+import { pageOf } from "./dags.ts";
+import {
+  date,
+  flag,
+  id,
+  idOrAny,
+  instantRange,
+  instantsOf,
+  iso,
+  mapIndex,
+  namedList,
+  nullableDate,
+  orderBy,
+  pageQuery,
+  text,
+} from "./fields.ts";
+import { notFound } from "./problem.ts";
+
+const entry = z.object({
+  key: z.string(),
+  timestamp: date,
+  logical_date: nullableDate,
+  map_index: z.number(),
+  task_id: z.string(),
+  dag_id: z.string(),
+  run_id: z.string(),
+  dag_display_name: z.string(),
+  task_display_name: z.string(),
+  run_after: date,
+});
+
+const listQuery = z.strictObject({
+  ...pageQuery,
+  ...instantRange("logical_date"),
+  ...instantRange("run_after"),
+  xcom_key: id.optional(),
+  map_index: mapIndex.optional(),
+  map_index_filter: mapIndex.optional(),
+  xcom_key_pattern: text.optional(),
+  xcom_key_prefix_pattern: text.optional(),
+  run_id_pattern: text.optional(),
+  task_id_pattern: text.optional(),
+  order_by: orderBy(XCOM_ORDER, "dag_id"),
+});
+
+const BASE = "/api/v2/dags/:dag_id/dagRuns/:dag_run_id/taskInstances/:task_id/xcomEntries";
+const listParams = z.object({ dag_id: idOrAny, dag_run_id: idOrAny, task_id: idOrAny });
+
+export const xcomEntries: Resource = (app, { database }) => {
+  app.get(
+    BASE,
+    {
+      schema: {
+        params: listParams,
+        querystring: listQuery,
+        response: { 200: z.object({ xcom_entries: z.array(entry), total_entries: z.number() }) },
+        tags: ["XCom"],
+      },
+    },
+    async ({ params, query }) => {
+      const filter = {
+        dagIds: namedList(params.dag_id),
+        runIds: namedList(params.dag_run_id),
+        taskIds: namedList(params.task_id),
+        mapIndex: query.map_index ?? query.map_index_filter,
+        key: query.xcom_key,
+        keyPattern: query.xcom_key_pattern,
+        keyPrefix: query.xcom_key_prefix_pattern,
+        runIdPattern: query.run_id_pattern,
+        taskIdPattern: query.task_id_pattern,
+        logicalDate: instantsOf(query, "logical_date"),
+        runAfter: instantsOf(query, "run_after"),
+      };
+      const { rows, total } = await listXComs(database, filter, pageOf(query));
+      return { xcom_entries: rows.map(show), total_entries: total };
+    },
+  );
+
+  app.get(
+    `${BASE}/:xcom_key`,
+    {
+      schema: {
+        params: z.object({ dag_id: id, dag_run_id: id, task_id: id, xcom_key: id }),
+        querystring: z.strictObject({
+          map_index: mapIndex.default(-1),
+          deserialize: flag.default(false),
+          stringify: flag.default(false),
+        }),
+        response: { 200: entry.extend({ value: z.any() }) },
+        tags: ["XCom"],
+      },
+    },
+    async ({ params, query }) => {
+      const { dag_id, dag_run_id, task_id, xcom_key } = params;
+      const row = await findXCom(database, {
+        dagIds: [dag_id],
+        runIds: [dag_run_id],
+        taskIds: [task_id],
+        mapIndex: query.map_index,
+        key: xcom_key,
+      });
+      if (row === undefined)
+        throw notFound(
+          `Task "${task_id}" of run "${dag_run_id}" of DAG "${dag_id}" left no output "${xcom_key}"`,
+        );
+      return { ...show(row), value: query.stringify ? JSON.stringify(row.value) : row.value };
+    },
+  );
+};
+
+function show(row: XComRow): z.output<typeof entry> {
+  return {
+    key: row.key,
+    timestamp: iso(row.created_at),
+    logical_date: iso(row.logical_date),
+    map_index: row.map_index,
+    task_id: row.task_id,
+    dag_id: row.dag_id,
+    run_id: row.run_id,
+    dag_display_name: row.dag_id,
+    task_display_name: row.task_id,
+    run_after: iso(row.run_after),
+  };
+}

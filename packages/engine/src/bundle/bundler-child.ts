@@ -1,0 +1,182 @@
+/**
+ * One bundler child, seen from outside. It is in exactly one of three states: working (some files in hand), idle, or
+ * gone. Gone is final and always ends in one `onGone` that says which files it left undone and which of them, if any,
+ * it was importing: killed by us for taking too long, or dead by itself.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { extname } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { BundleResult, BundlerReply, BundlerRequest, DagFile, InputStamp } from "./bundler/protocol.ts";
+import { bundlerEnvironment } from "./child-environment.ts";
+
+export interface BundlerChildOptions {
+  readonly folder: string;
+  readonly outFolder: string;
+  readonly importTimeoutMs: number;
+  readonly memoryMb: number;
+  readonly onDone: (child: BundlerChild, file: DagFile, result: BundleResult) => void;
+  readonly onGone: (child: BundlerChild, left: GoneChild) => void;
+  readonly onOutput: (text: string) => void;
+}
+
+export interface GoneChild {
+  /** Handed over, not answered. */
+  readonly undone: readonly DagFile[];
+  /** The one being imported, when it happened. */
+  readonly importing: ImportUnderWay | null;
+  readonly cause: string;
+}
+
+export interface ImportUnderWay {
+  readonly file: DagFile;
+  readonly inputs: readonly InputStamp[];
+}
+
+/** esbuild answers in milliseconds; a child that is silent this long without importing anything is broken. */
+const SILENCE_MS = 60_000;
+const MAX_OUTPUT = 8_192;
+const LAST_WORDS_MS = 200;
+
+export class BundlerChild {
+  /** Files it has finished: the first is answered by a process that nothing has touched. */
+  answered = 0;
+  readonly #options: BundlerChildOptions;
+  readonly #process: ChildProcess;
+  readonly #inHand = new Map<string, DagFile>();
+  #importing: ImportUnderWay | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #cause: string | null = null;
+  #stderr = "";
+  #output = 0;
+  #gone = false;
+
+  constructor(options: BundlerChildOptions) {
+    this.#options = options;
+    const self = fileURLToPath(import.meta.url);
+    const main = fileURLToPath(new URL(`./bundler/main${extname(self)}`, import.meta.url));
+    const conditions = extname(self) === ".ts" ? ["--conditions=source"] : [];
+    this.#process = spawn(
+      process.execPath,
+      [...conditions, "--no-warnings", `--max-old-space-size=${options.memoryMb}`, main],
+      {
+        cwd: options.folder,
+        env: bundlerEnvironment(process.env),
+        // A group of its own: what a file starts while it is imported dies with the child.
+        detached: true,
+        stdio: ["ignore", "pipe", "pipe", "ipc"],
+      },
+    );
+    this.#process.on("message", (message: BundlerReply) => this.#hear(message));
+    this.#process.on("error", (error) => this.#end(`could not be started: ${error.message}`));
+    this.#process.on("disconnect", () => this.#kill());
+    this.#process.on("exit", (code, signal) => {
+      const how = `ended its process (${signal ?? `exit code ${code}`})`;
+      // Its last words may still be in the pipe; something it started may hold that pipe open for ever.
+      const late = setTimeout(() => this.#end(how), LAST_WORDS_MS);
+      this.#process.once("close", () => {
+        clearTimeout(late);
+        this.#end(how);
+      });
+    });
+    this.#process.stdout?.on("data", (data: Buffer) => this.#print(data));
+    this.#process.stderr?.on("data", (data: Buffer) => this.#print(data, true));
+    this.#send({ type: "setup", folder: options.folder, outFolder: options.outFolder });
+  }
+
+  get inHand(): number {
+    return this.#inHand.size;
+  }
+
+  bundle(file: DagFile, pass: number): void {
+    this.#inHand.set(file.file, file);
+    if (this.#importing === null) this.#watch(SILENCE_MS);
+    this.#send({ type: "bundle", pass, file: file.file, path: file.path });
+  }
+
+  /** Ends it and all it started. Nothing is reported for the files in hand. */
+  async stop(): Promise<void> {
+    this.#inHand.clear();
+    this.#unwatch();
+    if (this.#gone || this.#process.exitCode !== null || this.#process.signalCode !== null) return;
+    const ended = new Promise((resolve) => this.#process.once("exit", resolve));
+    this.#kill();
+    await ended;
+  }
+
+  #send(request: BundlerRequest): void {
+    if (this.#process.connected) this.#process.send(request, () => undefined);
+  }
+
+  #hear(message: BundlerReply): void {
+    if (this.#gone || this.#cause !== null) return;
+    if (message.type === "stray") this.#options.onOutput(message.message);
+    else if (message.type === "importing") this.#begin(message.file, message.inputs);
+    else if (message.type === "done") this.#finish(message.file, message.result);
+  }
+
+  #begin(name: string, inputs: readonly InputStamp[]): void {
+    const file = this.#inHand.get(name);
+    this.#importing = file ? { file, inputs } : null;
+    this.#watch(this.#options.importTimeoutMs);
+  }
+
+  #finish(name: string, result: BundleResult): void {
+    const file = this.#inHand.get(name);
+    if (!file) return;
+    this.#inHand.delete(name);
+    if (this.#importing?.file === file) this.#importing = null;
+    this.answered++;
+    if (this.#inHand.size === 0) this.#unwatch();
+    // An import that is under way keeps its own time limit.
+    else if (this.#importing === null) this.#watch(SILENCE_MS);
+    this.#options.onDone(this, file, result);
+  }
+
+  #watch(ms: number): void {
+    this.#unwatch();
+    this.#timer = setTimeout(() => {
+      this.#cause = `did not finish within ${ms / 1000} s`;
+      this.#kill();
+    }, ms);
+    this.#timer.unref();
+  }
+
+  #unwatch(): void {
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = null;
+  }
+
+  #kill(): void {
+    const { pid } = this.#process;
+    if (pid === undefined || this.#gone) return;
+    try {
+      process.kill(-pid, "SIGKILL");
+    } catch {
+      this.#process.kill("SIGKILL");
+    }
+  }
+
+  #end(how: string): void {
+    if (this.#gone) return;
+    this.#gone = true;
+    this.#unwatch();
+    const cause = this.#cause ?? this.#explain(how);
+    this.#options.onGone(this, { undone: [...this.#inHand.values()], importing: this.#importing, cause });
+  }
+
+  #explain(how: string): string {
+    if (this.#stderr.includes("heap out of memory")) {
+      return `ran out of memory (its heap is limited to ${this.#options.memoryMb} MB)`;
+    }
+    const tail = this.#stderr.trim().split("\n").slice(-12).join("\n");
+    return tail === "" ? how : `${how}; its last output:\n${tail}\n`;
+  }
+
+  /** Always read, so that a file that prints without end is stopped by its time limit and not by a full pipe. */
+  #print(data: Buffer, isError = false): void {
+    const text = data.toString();
+    if (isError) this.#stderr = (this.#stderr + text).slice(-MAX_OUTPUT);
+    this.#output += text.length;
+    if (this.#output <= MAX_OUTPUT) this.#options.onOutput(text.trimEnd());
+  }
+}

@@ -1,0 +1,146 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
+import { adhoc } from "../store/database.ts";
+import { dagText, FolderFixture, importErrors, processorOn, versions } from "./dag-folder-fixture.ts";
+
+let test: TestDatabase;
+beforeEach(async () => {
+  test = await testDatabase();
+  return () => test.close();
+});
+
+describe("a broken file", () => {
+  it("gets an error with a code frame, and keeps its last good version", async () => {
+    const folder = new FolderFixture();
+    await folder.write({ "a.ts": dagText("a"), "b.ts": dagText("b") });
+    const processor = processorOn(test.db, folder);
+    await processor.runOnce();
+    await folder.write({
+      "a.ts": `import { dag } from "tradewind";\n\nconst x: number = = 1;\n`,
+      "b.ts": dagText("b", "return 2"),
+    });
+    expect(await processor.runOnce()).toMatchObject({ failed: 1, published: 1 });
+    expect(await versions(test.db)).toEqual({ a: 1, b: 2 });
+    const error = (await importErrors(test.db))["a.ts"];
+    expect(error).toContain('a.ts:3:19: Unexpected "="');
+    expect(error).toContain("> 3 | const x: number = = 1;\n    |                   ^");
+    expect(await processor.runOnce()).toMatchObject({ failed: 1, bundled: 0 });
+
+    await folder.write({ "a.ts": dagText("a") });
+    expect(await processor.runOnce()).toMatchObject({ failed: 0 });
+    expect(await importErrors(test.db)).toEqual({});
+    expect(await versions(test.db)).toEqual({ a: 1, b: 2 });
+  });
+
+  it("points at the line of the import that leads nowhere, and heals when the import appears", async () => {
+    const folder = new FolderFixture();
+    await folder.write({ "a.ts": `${dagText("a")}\nimport "./missing.ts";\n` });
+    const processor = processorOn(test.db, folder);
+    await processor.runOnce();
+    expect((await importErrors(test.db))["a.ts"]).toMatch(/^a\.ts:6:8: Could not resolve ".\/missing.ts"/);
+    await folder.write({ "missing.ts": "export {};", "b.ts": dagText("b") });
+    expect(await processor.runOnce()).toMatchObject({ failed: 0, published: 2 });
+  });
+
+  it("that throws points at the author's own line, in the file where it is", async () => {
+    const folder = new FolderFixture();
+    await folder.write({
+      "a.ts": `import { dag } from "tradewind";\nimport { check } from "./lib/check.ts";\ncheck();\nexport default dag("a", {}, () => {});\n`,
+      "lib/check.ts": `interface Unused { a: string }\n// A comment that the artefact does not have.\nexport function check(): void {\n  throw new RangeError("too far");\n}\n`,
+      "sdk.ts": `import { dag } from "tradewind";\n\nexport default dag("no spaces", {}, () => {});\n`,
+    });
+    await processorOn(test.db, folder).runOnce();
+    const errors = await importErrors(test.db);
+    expect(errors["a.ts"]).toMatch(/^lib\/check\.ts:4:9: RangeError: too far/);
+    expect(errors["a.ts"]).toContain('> 4 |   throw new RangeError("too far");');
+    expect(errors["a.ts"]).toContain("(a.ts:3:1)");
+    expect(errors["sdk.ts"]).toMatch(/^sdk\.ts:3:16: DagDefinitionError/);
+    expect(errors["sdk.ts"]).not.toContain("../");
+  });
+
+  it("is refused with a reason when its DAGs cannot be taken", async () => {
+    const folder = new FolderFixture();
+    const program = (manifest: string) =>
+      `import "@tradewind/sdk"; export default { [Symbol.for("tradewind.program")]: { protocol: 1, describe: () => (${manifest}) } };`;
+    await folder.write({
+      "cycle.js": program(
+        `{ dagId: "c", tasks: [{ taskId: "a", upstream: ["b"] }, { taskId: "b", upstream: ["a"] }] }`,
+      ),
+      "unknown.js": program(`{ dagId: "u", tasks: [{ taskId: "a", upstream: ["z"] }] }`),
+      "date.js": program(`{ dagId: "d", start: new Date(), tasks: [] }`),
+      "twice.ts": `${dagText("t")}export const again = dag("t", {}, (d) => { d.task("x", {}, () => 1); });`,
+      "future.js": `import "tradewind"; export default { [Symbol.for("tradewind.program")]: { protocol: 2 } };`,
+      "none.ts": `import { dag } from "tradewind"; export const helper = () => dag;`,
+    });
+    expect(await processorOn(test.db, folder).runOnce()).toMatchObject({ failed: 5, unchanged: 1 });
+    const errors = await importErrors(test.db);
+    expect(errors["cycle.js"]).toContain("cycle among its tasks (a, b)");
+    expect(errors["unknown.js"]).toContain('comes after "z"');
+    expect(errors["date.js"]).toContain("start is an instance of Date");
+    expect(errors["twice.ts"]).toContain('"t" is exported twice');
+    expect(errors["future.js"]).toContain("protocol 2");
+  });
+});
+
+describe("a file that harms its process is blamed alone", () => {
+  const good = Object.fromEntries(
+    Array.from({ length: 12 }, (_, n) => [`good${n}.ts`, dagText(`good_${n}`)]),
+  );
+  const bad = {
+    "exit.ts": `import "tradewind";\n\nprocess.exit(3);\n`,
+    "kill.ts": `import "tradewind"; process.kill(process.pid, "SIGSEGV"); await new Promise(() => {});`,
+    "late.ts": `import "tradewind"; setTimeout(() => { throw new Error("late"); }, 5); await new Promise(() => {});`,
+    "loop.ts": `import "tradewind"; for (;;) {}`,
+    "never.ts": `import "tradewind"; await new Promise(() => {});`,
+    "flood.ts": `import "tradewind"; import { writeSync } from "node:fs"; for (;;) writeSync(1, "x".repeat(65536));`,
+    "reject.ts": `import "tradewind"; void Promise.reject(new Error("nobody listens"));`,
+  };
+
+  it("and every other file is loaded", async () => {
+    const folder = new FolderFixture();
+    await folder.write({ ...good, ...bad });
+    const report = await processorOn(test.db, folder, { importTimeoutMs: 1_500 }).runOnce();
+    const errors = await importErrors(test.db);
+    expect(Object.keys(errors).sort()).toEqual(Object.keys(bad).sort());
+    expect(report).toMatchObject({ published: 12, failed: 7 });
+    expect(errors["exit.ts"]).toMatch(/^exit\.ts:3:9: Error: process\.exit\(3\) was called/);
+    expect(errors["kill.ts"]).toContain("ended its process (SIGSEGV)");
+    expect(errors["late.ts"]).toMatch(/^late\.ts:1:46: Error: late/);
+    for (const file of ["loop.ts", "never.ts", "flood.ts"]) {
+      expect(errors[file]).toContain(`${file}: importing this file did not finish within 1.5 s`);
+    }
+    expect(errors["reject.ts"]).toContain("nobody listens");
+  });
+
+  it("and one that eats all memory too", async () => {
+    const folder = new FolderFixture();
+    await folder.write({
+      "good.ts": dagText("good"),
+      "eat.ts": `import "tradewind"; const a = []; for (;;) a.push({ n: a.length, s: [a.length] });`,
+    });
+    const report = await processorOn(test.db, folder, { memoryMb: 64 }).runOnce();
+    expect(report).toMatchObject({ published: 1, failed: 1 });
+    expect((await importErrors(test.db))["eat.ts"]).toContain(
+      "ran out of memory (its heap is limited to 64 MB)",
+    );
+  });
+});
+
+it("gives DAG files neither credentials nor the channel, and restores what they change", async () => {
+  const folder = new FolderFixture();
+  process.env["DATABASE_URL"] = "postgres://secret";
+  process.env["TRADEWIND_SECRET_KEY"] = "secret";
+  await folder.write({
+    "a.ts": `import { dag } from "tradewind"; process.env.LEAK = "1"; process.chdir("/");
+      export default dag("a", { docs: JSON.stringify([process.env, typeof process.send]) }, (d) => { d.task("t", {}, () => 1); });`,
+    "b.ts": dagText("b", "", "{ docs: JSON.stringify([process.env.LEAK ?? null, process.cwd()]) }"),
+  });
+  await processorOn(test.db, folder, { children: 1 }).runOnce();
+  const docs = await test.db.rows<{ docs: string }>(
+    adhoc("SELECT manifest->>'docs' AS docs FROM dag_version ORDER BY dag_id"),
+  );
+  expect(docs[0]?.docs).toContain("PATH");
+  expect(docs[0]?.docs).not.toContain("secret");
+  expect(docs[0]?.docs).toContain('"undefined"');
+  expect(docs[1]?.docs).toBe(JSON.stringify([null, folder.path]));
+});

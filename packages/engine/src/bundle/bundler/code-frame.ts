@@ -1,0 +1,36 @@
+/** A place in an author's file: line from 1, column from 0. */
+export interface Position {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+}
+
+const CONTEXT_LINES = 2;
+const MAX_WIDTH = 160;
+
+/** "file:line:column: message" and the lines around it, the guilty one marked. */
+export function withCodeFrame(message: string, position: Position, text: string | null): string {
+  const head = `${position.file}:${position.line}:${position.column + 1}: ${message}`;
+  const frame = text === null ? "" : codeFrame(text, position);
+  return frame === "" ? head : `${head}\n\n${frame}`;
+}
+
+function codeFrame(text: string, { line, column }: Position): string {
+  const lines = text.split(/\r?\n/);
+  if (line < 1 || line > lines.length) return "";
+  const first = Math.max(1, line - CONTEXT_LINES);
+  const last = Math.min(lines.length, line + CONTEXT_LINES);
+  const gutter = String(last).length;
+  const out: string[] = [];
+  for (let number = first; number <= last; number++) {
+    const marker = number === line ? ">" : " ";
+    const content = lines[number - 1] ?? "";
+    out.push(`${marker} ${String(number).padStart(gutter)} | ${content.slice(0, MAX_WIDTH)}`.trimEnd());
+    if (number === line && column < MAX_WIDTH) {
+      // Tabs stay tabs, so that the caret stands under its character whatever the width of a tab.
+      const indent = content.slice(0, column).replace(/[^\t]/g, " ");
+      out.push(`  ${" ".repeat(gutter)} | ${indent}^`);
+    }
+  }
+  return out.join("\n");
+}

@@ -1,0 +1,95 @@
+/**
+ * The bundler child: turns DAG files into artefacts and manifests. It runs authors' code, so it has no database, a
+ * short environment, and nothing to lose: the processor kills it when a file hangs and starts another.
+ *
+ * Files are built side by side (esbuild's own process does that work) but imported one after the other, each announced
+ * before it starts. Whatever a file leaves behind in this process (timers, patched globals) can meet the next file;
+ * a file that fails by crashing or hanging is therefore tried once more in a child of its own before it is blamed.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { type Artefact, buildArtefact, isBuildFailure } from "./artefact.ts";
+import { describeExports } from "./dag-exports.ts";
+import { buildFailureMessage, type ImportedArtefact, thrownMessage } from "./failure.ts";
+import { sha256, stampInput, stampInputs } from "./input-stamps.ts";
+import { dieWithParent } from "./orphan-watch.ts";
+import { guardProcess } from "./process-guard.ts";
+import type {
+  BundleResult,
+  BundlerReply,
+  BundlerRequest,
+  BundlerSetup,
+  DagFile,
+  InputStamp,
+} from "./protocol.ts";
+
+const channel = process.send?.bind(process);
+if (!channel) throw new Error("The bundler is started by the DAG processor, not by hand.");
+// Authors' code shares this process; it has no business on the channel.
+process.send = undefined;
+const reply = (message: BundlerReply): void => void channel(message);
+
+let setup: BundlerSetup = { type: "setup", folder: process.cwd(), outFolder: process.cwd() };
+let importing: Promise<unknown> = Promise.resolve();
+let imports = 0;
+const guard = guardProcess((message) => reply({ type: "stray", message }));
+
+dieWithParent();
+process.on("disconnect", () => guard.exit(0));
+process.on("message", (request: BundlerRequest) => {
+  if (request.type === "setup") {
+    setup = request;
+    reply({ type: "ready" });
+    return;
+  }
+  const { file, path, pass } = request;
+  void bundle({ file, path }, pass).then((result) => reply({ type: "done", file, result }));
+});
+
+async function bundle(dagFile: DagFile, pass: number): Promise<BundleResult> {
+  const inputs: InputStamp[] = [];
+  try {
+    // The stamp comes before the text: a write in between shows as a changed stamp, never as a missed change.
+    const own = stampInput(dagFile.path);
+    const source = readFileSync(dagFile.path, "utf8");
+    if (own) inputs.push({ ...own, sha256: sha256(source) });
+    const startedAt = Date.now();
+    const artefact = await buildArtefact(setup.folder, { ...dagFile, text: source }, pass);
+    const { stamps, settled } = stampInputs(artefact.imports, startedAt);
+    inputs.push(...stamps, ...artefact.sdk);
+    const turn = importing.then(() => importArtefact(dagFile, artefact, inputs));
+    importing = turn.catch(() => undefined);
+    const outcome = await turn;
+    if (typeof outcome === "string") return { kind: "failed", stage: "import", message: outcome, inputs };
+    const { hash, map } = artefact;
+    return { kind: "bundled", hash, ...outcome, map, source, inputs, settled };
+  } catch (error) {
+    const message = isBuildFailure(error)
+      ? buildFailureMessage(setup.folder, dagFile, error)
+      : `${dagFile.file}: ${error instanceof Error ? error.message : String(error)}`;
+    return { kind: "failed", stage: "bundle", message, inputs };
+  }
+}
+
+/** What the file gives, or why it gives nothing. */
+async function importArtefact(dagFile: DagFile, artefact: Artefact, inputs: readonly InputStamp[]) {
+  // A name of its own, because children share the folder and may make the same artefact at once.
+  const codePath = join(setup.outFolder, `${artefact.hash}.${process.pid}.mjs`);
+  writeFileSync(codePath, artefact.code);
+  // Numbered, because Node remembers a module, and its failure, for as long as the process lives.
+  const url = `${pathToFileURL(codePath).href}?${++imports}`;
+  reply({ type: "importing", file: dagFile.file, inputs });
+  const place: ImportedArtefact = { folder: setup.folder, url, map: artefact.map };
+  const attempt = guard.begin(url);
+  try {
+    const exports = (await Promise.race([import(url), attempt.slipped])) as Record<string, unknown>;
+    const manifests = describeExports(exports);
+    await attempt.settled();
+    return { codePath, manifests };
+  } catch (error) {
+    return thrownMessage(dagFile, place, error);
+  } finally {
+    guard.end();
+  }
+}

@@ -1,0 +1,105 @@
+/**
+ * The last look at a manifest before it leaves the child. The SDK cannot write most of what is refused here, but a
+ * bundle carries its own copy of the SDK, and everything behind this door takes a manifest at its word.
+ */
+import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
+
+/** What is wrong with it, or null. */
+export function manifestProblem(manifest: DagManifest): string | null {
+  const name = describeId(manifest?.dagId);
+  if (name === null) return "A DAG has no id: give dag() a non-empty string of at most 250 characters.";
+  const notJson = notJsonAt(manifest, "");
+  if (notJson !== null) return `DAG "${name}" cannot be stored: ${notJson}.`;
+  if (!Array.isArray(manifest.tasks)) return `DAG "${name}" has no list of tasks.`;
+  return taskProblem(name, manifest.tasks);
+}
+
+/** Exported twice under one id by one file. */
+export function duplicateId(manifests: readonly DagManifest[]): string | null {
+  const seen = new Set<string>();
+  for (const { dagId } of manifests) {
+    if (seen.has(dagId)) return `DAG "${dagId}" is exported twice by this file: give each DAG its own id.`;
+    seen.add(dagId);
+  }
+  return null;
+}
+
+function taskProblem(dagId: string, tasks: readonly TaskManifest[]): string | null {
+  const waiting = new Map<string, number>();
+  for (const { taskId, upstream } of tasks) {
+    if (describeId(taskId) === null) return `DAG "${dagId}" has a task without an id.`;
+    if (!Array.isArray(upstream)) return `Task "${taskId}" of DAG "${dagId}" has no list of upstream tasks.`;
+    if (waiting.has(taskId)) return `DAG "${dagId}" has two tasks "${taskId}": give each task its own id.`;
+    waiting.set(taskId, new Set(upstream).size);
+  }
+  const downstream = new Map<string, string[]>();
+  for (const { taskId, upstream } of tasks) {
+    for (const above of new Set(upstream)) {
+      if (!waiting.has(above)) {
+        return `Task "${taskId}" of DAG "${dagId}" comes after "${above}", which is not a task of this DAG.`;
+      }
+      downstream.set(above, [...(downstream.get(above) ?? []), taskId]);
+    }
+  }
+  return cycle(dagId, waiting, downstream);
+}
+
+/** Takes away tasks that wait for nothing until none is left; what remains stands in or behind a cycle. */
+function cycle(
+  dagId: string,
+  waiting: Map<string, number>,
+  downstream: ReadonlyMap<string, readonly string[]>,
+): string | null {
+  const free = [...waiting].filter(([, count]) => count === 0).map(([taskId]) => taskId);
+  for (let taskId = free.pop(); taskId !== undefined; taskId = free.pop()) {
+    waiting.delete(taskId);
+    for (const below of downstream.get(taskId) ?? []) {
+      const left = (waiting.get(below) ?? 0) - 1;
+      waiting.set(below, left);
+      if (left === 0) free.push(below);
+    }
+  }
+  if (waiting.size === 0) return null;
+  const names = [...waiting.keys()].slice(0, 5).join(", ");
+  return `DAG "${dagId}" has a cycle among its tasks (${names}): a task cannot wait for itself.`;
+}
+
+function describeId(id: unknown): string | null {
+  return typeof id === "string" && id.length > 0 && id.length <= 250 ? id : null;
+}
+
+/** The first thing that JSON or the database's jsonb cannot hold, with its path. */
+function notJsonAt(value: unknown, path: string): string | null {
+  if (value === null || typeof value === "boolean") return null;
+  if (typeof value === "string") {
+    if (value.includes("\u0000")) return `${place(path)} contains the character U+0000`;
+    return value.isWellFormed() ? null : `${place(path)} is not valid Unicode (a lone surrogate)`;
+  }
+  if (typeof value === "number") return Number.isFinite(value) ? null : `${place(path)} is ${value}`;
+  if (typeof value !== "object") return `${place(path)} is of type ${typeof value}, which is not JSON`;
+  if (path.length > 1_000) return `${place(path.slice(0, 80))} refers to itself or is nested too deeply`;
+  if (Array.isArray(value)) {
+    return firstProblem(value.map((item, index) => [item, `${path}[${index}]`] as const));
+  }
+  const prototype = Object.getPrototypeOf(value) as unknown;
+  if (prototype !== Object.prototype && prototype !== null) {
+    return `${place(path)} is an instance of ${value.constructor?.name ?? "a class"}, which is not JSON`;
+  }
+  return firstProblem(
+    Object.entries(value)
+      .filter(([, item]) => item !== undefined)
+      .map(([key, item]) => [item, path === "" ? key : `${path}.${key}`] as const),
+  );
+}
+
+function firstProblem(items: readonly (readonly [unknown, string])[]): string | null {
+  for (const [item, path] of items) {
+    const problem = notJsonAt(item, path);
+    if (problem !== null) return problem;
+  }
+  return null;
+}
+
+function place(path: string): string {
+  return path === "" ? "its manifest" : path;
+}

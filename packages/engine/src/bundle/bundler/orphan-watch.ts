@@ -1,0 +1,19 @@
+/**
+ * Ends this process, and all it started, when its parent is gone. A closed channel says so to a healthy child; a child
+ * whose main thread is caught in an endless loop never hears it, and would burn a core for ever. A thread does.
+ */
+import { Worker } from "node:worker_threads";
+
+const CHECK_MS = 500;
+
+export function dieWithParent(): void {
+  const watch = `
+    const parent = ${process.ppid};
+    setInterval(() => {
+      if (process.ppid === parent) return;
+      try { process.kill(-process.pid, "SIGKILL"); } catch { process.kill(process.pid, "SIGKILL"); }
+    }, ${CHECK_MS});`;
+  const worker = new Worker(watch, { eval: true, execArgv: [], stdout: true, stderr: true });
+  worker.on("error", () => undefined);
+  worker.unref();
+}

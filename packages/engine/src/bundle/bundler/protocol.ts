@@ -1,0 +1,66 @@
+/**
+ * What the DAG processor and a bundler child say to each other. The child works on the files it was given in order and
+ * announces each import before it starts it, so that whatever happens next has one name: a child that dies or goes
+ * silent is blamed on the file it announced last.
+ */
+import type { DagManifest } from "@tradewind/sdk/manifest";
+
+/** One DAG file: `file` is its name in the catalogue (relative to the DAG folder, with "/"), `path` where it lies. */
+export interface DagFile {
+  readonly file: string;
+  readonly path: string;
+}
+
+/** First message to a child. */
+export interface BundlerSetup {
+  readonly type: "setup";
+  readonly folder: string;
+  /** Where artefacts are written; the processor reads them from there, so that code never crosses the channel. */
+  readonly outFolder: string;
+}
+
+/** `pass` counts the processor's passes: within one, shared inputs are looked at once. */
+export type BundlerRequest = BundlerSetup | ({ readonly type: "bundle"; readonly pass: number } & DagFile);
+
+export type BundlerReply =
+  | { readonly type: "ready" }
+  | { readonly type: "importing"; readonly file: string; readonly inputs: readonly InputStamp[] }
+  | { readonly type: "done"; readonly file: string; readonly result: BundleResult }
+  /** An error that surfaced later than its import: nobody's result, but worth a line in the log. */
+  | { readonly type: "stray"; readonly message: string };
+
+/** An input of an artefact as it was when the artefact was made. */
+export interface InputStamp {
+  readonly path: string;
+  readonly mtimeMs: number;
+  readonly size: number;
+  readonly sha256: string;
+}
+
+export interface Bundled {
+  readonly kind: "bundled";
+  readonly hash: string;
+  readonly codePath: string;
+  /** Its source map. */
+  readonly map: string;
+  /** The text of the DAG file that was bundled. */
+  readonly source: string;
+  readonly manifests: readonly DagManifest[];
+  readonly inputs: readonly InputStamp[];
+  /** False: an input was written while it was being read; the file must be bundled again. */
+  readonly settled: boolean;
+}
+
+/** Why a file gives no DAGs. `message` is complete, with position and code frame. */
+export interface ImportFailure {
+  readonly kind: "failed";
+  /** "bundle": not all inputs are known (one may be missing); "import": the inputs are complete. */
+  readonly stage: "bundle" | "import";
+  readonly message: string;
+  readonly inputs: readonly InputStamp[];
+}
+
+export type BundleResult = Bundled | ImportFailure;
+
+/** Part of every content hash: raised when the same code would give a different manifest or be run differently. */
+export const ARTEFACT_FORMAT = 1;

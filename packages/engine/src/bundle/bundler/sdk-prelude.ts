@@ -1,0 +1,137 @@
+/**
+ * The SDK's part of an artefact. Every DAG file carries its own copy of the SDK, but there is no need to parse, shake
+ * and print that copy once per file: it is built once, as one expression, and put in front of each artefact; the DAG
+ * file's imports become reads of its properties. A thousand small files then cost a thousand small builds.
+ */
+import { createHash } from "node:crypto";
+import { dirname, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type BuildOptions, build, type Plugin, transform } from "esbuild";
+import { stampInputs } from "./input-stamps.ts";
+import type { InputStamp } from "./protocol.ts";
+
+export interface SdkPrelude {
+  /** A declaration of `name`, in lines of its own. */
+  readonly code: string;
+  readonly name: string;
+  readonly exports: readonly string[];
+  readonly inputs: readonly InputStamp[];
+}
+
+const NAMESPACE = "tradewind-sdk";
+const RUNS_FROM_SOURCE = import.meta.url.endsWith(".ts");
+
+/** The folder of the engine's own copy. */
+export const OWN_SDK = dirname(fileURLToPath(import.meta.resolve("@tradewind/sdk")));
+
+/** Both builds, the SDK's and the DAG file's, speak of packages in the same terms. */
+export const CODE_OPTIONS = {
+  bundle: true,
+  write: false,
+  platform: "node",
+  target: "node22",
+  conditions: RUNS_FROM_SOURCE ? ["source"] : [],
+  minifyWhitespace: true,
+  // Operators are shown under their class name, which esbuild may otherwise change when two modules share one.
+  keepNames: true,
+  legalComments: "none",
+  metafile: true,
+  logLevel: "silent",
+} as const satisfies BuildOptions;
+
+export const PRINT_OPTIONS = {
+  target: "node22",
+  platform: "node",
+  legalComments: "none",
+  sourcesContent: false,
+  logLevel: "silent",
+} as const;
+
+/** The preludes one artefact needs. Almost always one; two when a package brings its own SDK. */
+export class SdkResolver {
+  readonly preludes = new Map<string, SdkPrelude>();
+  readonly plugin: Plugin;
+
+  constructor(pass: number) {
+    this.plugin = {
+      name: NAMESPACE,
+      setup: (esbuild) => {
+        // A DAG's own copy comes first; a folder without one (no node_modules at all) gets the engine's.
+        esbuild.onResolve({ filter: /^(tradewind|@tradewind\/sdk)(\/|$)/ }, async (args) => {
+          if (args.pluginData === NAMESPACE) return undefined;
+          const { importer, kind, resolveDir } = args;
+          const found = await esbuild.resolve(args.path, {
+            importer,
+            kind,
+            resolveDir,
+            pluginData: NAMESPACE,
+          });
+          const path = found.errors.length === 0 ? found.path : ownPath(args.path);
+          if (path === null) return undefined;
+          const isMain = args.path === "tradewind" || args.path === "@tradewind/sdk";
+          return { path, namespace: isMain ? NAMESPACE : "file", sideEffects: !isMain };
+        });
+        esbuild.onLoad({ filter: /.*/, namespace: NAMESPACE }, async ({ path }) => {
+          const prelude = await sdkPrelude(path, pass);
+          this.preludes.set(prelude.name, prelude);
+          return {
+            contents: prelude.exports.map((name) => reading(prelude.name, name)).join("\n"),
+            loader: "js",
+          };
+        });
+      },
+    };
+  }
+}
+
+const known = new Map<string, { readonly pass: number; readonly prelude: Promise<SdkPrelude> }>();
+
+/** Built once per process, and again when a pass finds that the SDK's files have changed. */
+function sdkPrelude(path: string, pass: number): Promise<SdkPrelude> {
+  const last = known.get(path);
+  if (last?.pass === pass) return last.prelude;
+  const prelude = last ? last.prelude.then((old) => refreshed(path, old)) : buildPrelude(path);
+  known.set(path, { pass, prelude });
+  prelude.catch(() => known.delete(path));
+  return prelude;
+}
+
+async function refreshed(path: string, old: SdkPrelude): Promise<SdkPrelude> {
+  const { stamps } = stampInputs(
+    old.inputs.map((input) => input.path),
+    Date.now(),
+  );
+  const isSame =
+    stamps.length === old.inputs.length && stamps.every((s, i) => s.sha256 === old.inputs[i]?.sha256);
+  return isSame ? old : buildPrelude(path);
+}
+
+async function buildPrelude(path: string): Promise<SdkPrelude> {
+  const folder = dirname(path);
+  const options = { ...CODE_OPTIONS, entryPoints: [path], absWorkingDir: folder, outfile: "sdk.mjs" };
+  const [module, expression] = await Promise.all([
+    build({ ...options, format: "esm" }),
+    build({ ...options, format: "iife", globalName: "tradewind_sdk" }),
+  ]);
+  const text = expression.outputFiles[0]?.text ?? "";
+  const name = `tradewind_sdk_${createHash("sha256").update(text).digest("hex").slice(0, 8)}`;
+  const printed = await transform(text.replace("tradewind_sdk", name), PRINT_OPTIONS);
+  const paths = Object.keys(module.metafile.inputs).map((input) => resolve(folder, input));
+  const { stamps } = stampInputs(paths, Date.now());
+  const exports = Object.values(module.metafile.outputs)[0]?.exports ?? [];
+  return { name, code: printed.code, exports: [...exports].sort(), inputs: stamps };
+}
+
+function ownPath(specifier: string): string | null {
+  try {
+    return fileURLToPath(import.meta.resolve(specifier.replace(/^tradewind(?=\/|$)/, "@tradewind/sdk")));
+  } catch {
+    return null;
+  }
+}
+
+function reading(from: string, name: string): string {
+  return name === "default"
+    ? `export default ${from}.default;`
+    : `export const ${name} = /* @__PURE__ */ (() => ${from}.${name})();`;
+}

@@ -1,0 +1,239 @@
+import { rename, symlink, utimes } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
+import { adhoc } from "../store/database.ts";
+import { dagText, FolderFixture, importErrors, processorOn, versions } from "./dag-folder-fixture.ts";
+
+let test: TestDatabase;
+beforeEach(async () => {
+  test = await testDatabase();
+  return () => test.close();
+});
+
+describe("a version changes with the code, and never otherwise", () => {
+  it("makes one version per DAG and a new one when a local import changes", async () => {
+    const folder = new FolderFixture();
+    await folder.write({
+      "etl/daily.ts": `import { dag } from "tradewind"; import { rows } from "../lib/rows.ts";
+        export const a = dag("a", {}, (d) => { d.task("t", {}, () => rows()); });
+        export const many = [dag("b", {}, (d) => { d.task("t", {}, () => 1); })];
+        export default a;`,
+      "lib/rows.ts": "export const rows = (): number => 1;",
+      "other.mts": dagText("other"),
+      "notes.ts": "export const nothing = 1;",
+      "etl/daily.test.ts": `import "tradewind"; throw new Error("a test is no DAG");`,
+      "node_modules/x/dag.ts": `import "tradewind"; throw new Error("a package is no DAG");`,
+      ".hidden/dag.ts": `import "tradewind"; throw new Error("hidden");`,
+      "drafts/later.ts": `import "tradewind"; throw new Error("ignored");`,
+      ".tradewindignore": "# not yet\ndrafts/\n",
+    });
+    const processor = processorOn(test.db, folder);
+    expect(await processor.runOnce()).toMatchObject({ published: 2, unchanged: 0, failed: 0, bundled: 2 });
+    expect(await versions(test.db)).toEqual({ a: 1, b: 1, other: 1 });
+
+    await folder.write({ "lib/rows.ts": "export const rows = (): number => 2;" });
+    expect(await processor.runOnce()).toMatchObject({ published: 1, unchanged: 1, bundled: 1 });
+    expect(await versions(test.db)).toEqual({ a: 2, b: 2, other: 1 });
+  });
+
+  it("ignores comments, touched files, other names and other places", async () => {
+    const folder = new FolderFixture();
+    await folder.write({ "index.ts": dagText("a", "/* one */ return 1;"), "lib.ts": "export {};" });
+    const processor = processorOn(test.db, folder);
+    await processor.runOnce();
+    const text = `// A comment.\n${dagText("a", "return /* two */ 1; // three\n")}`;
+    await folder.write({ "index.ts": text });
+    expect(await processor.runOnce()).toMatchObject({ published: 0, unchanged: 1, bundled: 1 });
+    await utimes(join(folder.path, "index.ts"), new Date(), new Date(Date.now() + 60_000));
+    expect(await processor.runOnce()).toMatchObject({ published: 0, unchanged: 1, bundled: 0 });
+    await processor.stop();
+
+    const elsewhere = new FolderFixture();
+    await elsewhere.write({ "placeholder.txt": "" });
+    await rename(join(folder.path, "index.ts"), join(elsewhere.path, "renamed.ts"));
+    expect(await processorOn(test.db, elsewhere).runOnce()).toMatchObject({
+      bundled: 1,
+      failed: 0,
+      removed: 1,
+    });
+    expect(await versions(test.db)).toEqual({ a: 1 });
+  });
+
+  it("does not make a version of a manifest that depends on the clock", async () => {
+    const folder = new FolderFixture();
+    await folder.write({ "a.ts": dagText("a", "return 1;", "{ docs: String(process.hrtime.bigint()) }") });
+    await processorOn(test.db, folder).runOnce();
+    expect(await processorOn(test.db, folder).runOnce()).toMatchObject({ bundled: 1, published: 0 });
+    expect(await versions(test.db)).toEqual({ a: 1 });
+  });
+
+  it("remembers unchanged files across a restart, but believes the database first", async () => {
+    const folder = new FolderFixture();
+    const ledgerPath = join(new FolderFixture().path, "ledger.json");
+    await folder.write({ "a.ts": dagText("a"), "b.ts": dagText("b") });
+    await processorOn(test.db, folder, { ledgerPath }).runOnce();
+    expect(await processorOn(test.db, folder, { ledgerPath }).runOnce()).toMatchObject({
+      unchanged: 2,
+      bundled: 0,
+    });
+    await folder.write({ "a.ts": dagText("a", "return 2;") });
+    expect(await processorOn(test.db, folder, { ledgerPath }).runOnce()).toMatchObject({
+      published: 1,
+      bundled: 1,
+    });
+
+    const empty = await testDatabase();
+    expect(await processorOn(empty.db, folder, { ledgerPath }).runOnce()).toMatchObject({
+      published: 2,
+      bundled: 2,
+    });
+    expect(await versions(empty.db)).toEqual({ a: 1, b: 1 });
+  });
+});
+
+describe("a file that is gone", () => {
+  it("makes its DAGs stale, and returns with the version it had", async () => {
+    const folder = new FolderFixture();
+    await folder.write({ "a.ts": dagText("a"), "b.ts": dagText("b") });
+    const processor = processorOn(test.db, folder);
+    await processor.runOnce();
+    await folder.remove("a.ts");
+    expect(await processor.runOnce()).toMatchObject({ removed: 1, unchanged: 1 });
+    expect(await versions(test.db)).toEqual({ a: -1, b: 1 });
+    await folder.write({ "a.ts": dagText("a") });
+    expect(await processor.runOnce()).toMatchObject({ published: 1 });
+    expect(await versions(test.db)).toEqual({ a: 1, b: 1 });
+  });
+
+  it("that vanished while no processor ran is noticed by the next one", async () => {
+    const folder = new FolderFixture();
+    await folder.write({ "a.ts": dagText("a"), "broken.ts": `import "tradewind"; syntax error` });
+    await processorOn(test.db, folder).runOnce();
+    await folder.remove("a.ts");
+    await folder.remove("broken.ts");
+    expect(await processorOn(test.db, folder).runOnce()).toMatchObject({ removed: 2, failed: 0 });
+    expect(await versions(test.db)).toEqual({ a: -1 });
+    expect(await importErrors(test.db)).toEqual({});
+  });
+
+  it("keeps every DAG when the whole folder is gone", async () => {
+    const folder = new FolderFixture();
+    await folder.write({ "dags/a.ts": dagText("a") });
+    const processor = processorOn(test.db, folder, { folder: join(folder.path, "dags") });
+    await processor.runOnce();
+    await folder.remove("dags");
+    await expect(processor.runOnce()).rejects.toMatchObject({ code: "DAG_FOLDER_UNREADABLE" });
+    expect(await versions(test.db)).toEqual({ a: 1 });
+  });
+});
+
+describe("the same DAG id in two files", () => {
+  it("belongs to the first; the second gets an error that names it, until the id is free", async () => {
+    const folder = new FolderFixture();
+    await folder.write({ "m.ts": dagText("x") });
+    const processor = processorOn(test.db, folder);
+    await processor.runOnce();
+    await folder.write({ "a.ts": dagText("x", "return 2;") });
+    expect(await processor.runOnce()).toMatchObject({ failed: 1, unchanged: 1, published: 0 });
+    expect((await importErrors(test.db))["a.ts"]).toContain('DAG "x" is already defined in m.ts');
+    expect(await processor.runOnce()).toMatchObject({ failed: 1, bundled: 0 });
+    expect(await versions(test.db)).toEqual({ x: 1 });
+
+    await folder.remove("m.ts");
+    expect(await processor.runOnce()).toMatchObject({ failed: 0, published: 1 });
+    expect(await importErrors(test.db)).toEqual({});
+    expect(await versions(test.db)).toEqual({ x: 2 });
+  });
+
+  it("is no conflict when a DAG moves from one file to another", async () => {
+    const folder = new FolderFixture();
+    const other = dagText("y");
+    await folder.write({ "b.ts": dagText("x"), "a.ts": other });
+    const processor = processorOn(test.db, folder);
+    await processor.runOnce();
+    await folder.write({ "a.ts": dagText("x"), "b.ts": other });
+    expect(await processor.runOnce()).toMatchObject({ failed: 0 });
+    expect(await versions(test.db)).toEqual({ x: 1, y: 1 });
+  });
+});
+
+it("lets two processors load one folder at once without a second version", async () => {
+  const folder = new FolderFixture();
+  const files = Array.from({ length: 30 }, (_, n) => [`f${n}.ts`, dagText(`dag_${n}`)] as const);
+  await folder.write(Object.fromEntries(files));
+  const both = [processorOn(test.db, folder), processorOn(test.db, folder)];
+  await Promise.all(both.map((processor) => processor.runOnce()));
+  await folder.write(Object.fromEntries(files.map(([file], n) => [file, dagText(`dag_${n}`, "return 2;")])));
+  await Promise.all(both.map((processor) => processor.runOnce()));
+  expect(Object.values(await versions(test.db))).toEqual(files.map(() => 2));
+  const [count] = await test.db.rows<{ n: number }>(adhoc("SELECT count(*)::int AS n FROM dag_version"));
+  expect(count?.n).toBe(60);
+});
+
+it("bundles packages from node_modules, ES modules and CommonJS alike", async () => {
+  const folder = new FolderFixture();
+  const zod = dirname(createRequire(import.meta.url).resolve("zod/package.json"));
+  await folder.write({
+    "node_modules/old-school/package.json": `{"name":"old-school","main":"index.js"}`,
+    "node_modules/old-school/index.js": `const { join } = require("path"); exports.here = join(__dirname, "x");`,
+    "a.ts": `import { dag } from "tradewind"; import { z } from "zod"; import old from "old-school";
+      import text from "./query.sql"; import config from "./config.json";
+      export default dag("a", { docs: typeof old.here + text + config.n, params: z.object({ n: z.number().default(1) }) },
+        (d) => { d.task("t", {}, () => 1); });`,
+    "query.sql": "SELECT 1",
+    "config.json": `{"n":7}`,
+  });
+  await symlink(zod, join(folder.path, "node_modules/zod"));
+  expect(await processorOn(test.db, folder).runOnce()).toMatchObject({ published: 1, failed: 0 });
+  const [row] = await test.db.rows<{ docs: string; params: { properties: unknown } }>(
+    adhoc("SELECT manifest->>'docs' AS docs, manifest->'paramsSchema' AS params FROM dag_version"),
+  );
+  expect(row?.docs).toBe("stringSELECT 17");
+  expect(row?.params.properties).toMatchObject({ n: { type: "number" } });
+});
+
+it("watches the folder and what its files import, and wakes others", async () => {
+  const root = new FolderFixture();
+  await root.write({
+    "dags/a.ts": `import { dag } from "tradewind"; import { n } from "../shared/n.ts";
+      export default dag("a", {}, (d) => { d.task("t", {}, () => n); });`,
+    "shared/n.ts": "export const n = 1;",
+  });
+  const changes = signals();
+  const notified = signals();
+  const listening = await test.db.listen("tradewind", (payload) => payload === "dags" && notified.raise());
+  const processor = processorOn(test.db, root, { folder: join(root.path, "dags"), onChange: changes.raise });
+  await processor.start();
+  await changes.next();
+  await notified.next();
+  await processor.runOnce(); // by now the shared folder is watched
+  await root.write({ "shared/n.ts": "export const n = 2;" });
+  await changes.next();
+  expect(await versions(test.db)).toEqual({ a: 2 });
+  await root.write({ "dags/new/deep/b.ts": dagText("b") });
+  await changes.next();
+  expect(await versions(test.db)).toEqual({ a: 2, b: 1 });
+  await root.remove("dags/new");
+  await changes.next();
+  expect(await versions(test.db)).toEqual({ a: 2, b: -1 });
+  await notified.next();
+  await listening.close();
+});
+
+/** Counts what happens, so that none is missed between two waits. */
+function signals() {
+  let pending = 0;
+  let wake = () => {};
+  return {
+    raise: () => {
+      pending++;
+      wake();
+    },
+    next: async () => {
+      while (pending === 0) await new Promise<void>((resolve) => (wake = resolve));
+      pending--;
+    },
+  };
+}

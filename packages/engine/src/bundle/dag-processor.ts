@@ -1,0 +1,196 @@
+/**
+ * Keeps the catalogue in step with the DAG folder: watches it, and passes over it whenever something changed, and now
+ * and then in case a change was missed. One pass at a time; a request that comes during a pass is met by the next one.
+ *
+ * The processor itself never loads a DAG file: that is done by bundler children. It may die at any line: what is stored
+ * is whole per file, and the next process compares folder and catalogue from the start. Any number may run at once.
+ */
+import { mkdtemp, realpath, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { messageOf } from "../service/errors.ts";
+import type { Logger } from "../service/logger.ts";
+import type { Service } from "../service/service.ts";
+import type { Database } from "../store/database.ts";
+import type { Planner } from "../store/due-runs.ts";
+import { BundlerPool } from "./bundler-pool.ts";
+import { DagFolder } from "./dag-files.ts";
+import { FileLedger } from "./file-ledger.ts";
+import { FolderWatch } from "./folder-watch.ts";
+import { Pass, type PassDependencies, type PassReport } from "./pass.ts";
+
+export interface DagProcessorOptions {
+  readonly database: Database;
+  readonly folder: string;
+  readonly logger: Logger;
+  /** Plans the next run of a DAG whose schedule is new or changed. */
+  readonly plan: Planner;
+  readonly isPausedAtCreation: boolean;
+  /** Called after a pass that changed the catalogue. */
+  readonly onChange?: () => void;
+  /** How often the folder is looked at although nothing was reported. */
+  readonly rescanMs?: number;
+  /** Where the memory of unchanged files is kept across restarts; without it the first pass bundles everything. */
+  readonly ledgerPath?: string;
+  readonly importTimeoutMs?: number;
+  /** Heap of a bundler child. */
+  readonly memoryMb?: number;
+  /** Bundler children at once; one per core unless told. */
+  readonly children?: number;
+}
+
+const RESCAN_MS = 60_000;
+const IMPORT_TIMEOUT_MS = 30_000;
+const DEBOUNCE_MS = 50;
+const AFTER_ERROR_MS = 2_000;
+const SETTLE_MS = 100;
+const MIN_RETRY_MS = 60_000;
+
+export class DagProcessor implements Service {
+  readonly name = "dag-processor";
+  readonly #options: DagProcessorOptions;
+  readonly #watch: FolderWatch;
+  #prepared: Promise<PassDependencies> | null = null;
+  #passing: Promise<PassReport> | null = null;
+  #next: Promise<PassReport> | null = null;
+  #suspects = new Set<string>();
+  #isFirst = true;
+  #isWatching = false;
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(options: DagProcessorOptions) {
+    this.#options = options;
+    this.#watch = new FolderWatch({
+      debounceMs: DEBOUNCE_MS,
+      onChange: (paths) => this.#changed(paths),
+      onError: (folder, error) =>
+        options.logger.warn("folder cannot be watched; changes are found by rescan", {
+          folder,
+          error: messageOf(error),
+        }),
+    });
+  }
+
+  /** Resolves when the folder is known to be readable and is being watched; the first pass goes on meanwhile. */
+  async start(): Promise<void> {
+    const { folder } = await this.#prepare();
+    const { folders } = await folder.scan();
+    this.#isWatching = true;
+    this.#watch.watch(folders);
+    this.#runInBackground();
+  }
+
+  async stop(): Promise<void> {
+    this.#isWatching = false;
+    this.#watch.close();
+    if (this.#timer) clearTimeout(this.#timer);
+    const prepared = await this.#prepared?.catch(() => null);
+    this.#prepared = null;
+    this.#isFirst = true;
+    await prepared?.pool.stop();
+    await (this.#next ?? this.#passing)?.catch(() => undefined);
+    if (prepared) await rm(prepared.outFolder, { recursive: true, force: true });
+  }
+
+  /** A whole pass that begins after this call. */
+  runOnce(): Promise<PassReport> {
+    if (this.#next) return this.#next;
+    if (!this.#passing) return this.#begin();
+    const begin = () => this.#begin();
+    this.#next = this.#passing.then(begin, begin);
+    return this.#next;
+  }
+
+  #begin(): Promise<PassReport> {
+    this.#next = null;
+    const pass = this.#pass().finally(() => {
+      if (this.#passing === pass) this.#passing = null;
+    });
+    this.#passing = pass;
+    return pass;
+  }
+
+  async #pass(): Promise<PassReport> {
+    const dependencies = await this.#prepare();
+    const suspects = this.#suspects;
+    this.#suspects = new Set();
+    const pass = new Pass(dependencies, suspects);
+    try {
+      const report = await pass.run(this.#isFirst);
+      this.#isFirst = false;
+      if (report.published + report.removed > 0) {
+        const { published, unchanged, failed, removed, ms } = report;
+        this.#options.logger.info("DAGs loaded", { published, unchanged, failed, removed, ms });
+        this.#options.onChange?.();
+      }
+      return report;
+    } catch (error) {
+      for (const path of suspects) this.#suspects.add(path);
+      throw error;
+    } finally {
+      if (this.#isWatching) {
+        const isWider = this.#watch.watch([...pass.folders, ...dependencies.ledger.inputFolders()]);
+        // A folder may have changed between being read and being watched, a file while it was bundled.
+        if (isWider || dependencies.ledger.hasUnsettled) this.#schedule(SETTLE_MS);
+      }
+    }
+  }
+
+  #changed(paths: ReadonlySet<string>): void {
+    for (const path of paths) this.#suspects.add(path);
+    this.#runInBackground();
+  }
+
+  #runInBackground(): void {
+    if (!this.#isWatching) return;
+    this.#schedule(this.#options.rescanMs ?? RESCAN_MS);
+    this.runOnce().catch((error: unknown) => {
+      if (!this.#isWatching) return;
+      this.#options.logger.error("DAG folder pass failed; it will be repeated", { error: messageOf(error) });
+      this.#schedule(AFTER_ERROR_MS);
+    });
+  }
+
+  #schedule(ms: number): void {
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#runInBackground(), ms);
+    this.#timer.unref();
+  }
+
+  #prepare(): Promise<PassDependencies> {
+    this.#prepared ??= this.#open();
+    // A folder that is missing now may be there next time.
+    this.#prepared.catch(() => {
+      this.#prepared = null;
+    });
+    return this.#prepared;
+  }
+
+  async #open(): Promise<PassDependencies> {
+    const { database, logger, plan, isPausedAtCreation, ledgerPath, rescanMs = RESCAN_MS } = this.#options;
+    const given = resolve(this.#options.folder);
+    await new DagFolder(given).scan();
+    // esbuild speaks of files by their real paths.
+    const path = await realpath(given);
+    const outFolder = await mkdtemp(join(await realpath(tmpdir()), "tradewind-bundler-"));
+    const pool = new BundlerPool({
+      folder: path,
+      outFolder,
+      importTimeoutMs: this.#options.importTimeoutMs ?? IMPORT_TIMEOUT_MS,
+      memoryMb: this.#options.memoryMb,
+      children: this.#options.children,
+      onOutput: (text) => logger.debug("output of a DAG file", { text }),
+    });
+    return {
+      database,
+      folder: new DagFolder(path),
+      ledger: new FileLedger(path, ledgerPath ?? null),
+      pool,
+      outFolder,
+      logger,
+      plan,
+      isPausedAtCreation,
+      retryMs: Math.max(rescanMs, MIN_RETRY_MS),
+    };
+  }
+}

@@ -1,0 +1,46 @@
+/** The inputs of all DAG files as they are now. Each is looked at once per pass, however many files share it. */
+import { readFile, stat } from "node:fs/promises";
+import { RACY_MS, sha256 } from "./bundler/input-stamps.ts";
+import type { InputStamp } from "./bundler/protocol.ts";
+
+export class InputView {
+  readonly #suspects: ReadonlySet<string>;
+  readonly #stats = new Map<string, Promise<{ mtimeMs: number; size: number } | null>>();
+  readonly #hashes = new Map<string, Promise<string | null>>();
+
+  /** `suspects`: paths that were reported as changed; their content is compared, whatever their stamp says. */
+  constructor(suspects: ReadonlySet<string>) {
+    this.#suspects = suspects;
+  }
+
+  /** The stamp as it is now when the content is what it was at `verifiedAt`; null when it changed or is gone. */
+  async same(stamp: InputStamp, verifiedAt: number): Promise<InputStamp | null> {
+    const now = await this.#stat(stamp.path);
+    if (now === null || now.size !== stamp.size) return null;
+    const isRacy = stamp.mtimeMs > verifiedAt - RACY_MS;
+    if (now.mtimeMs === stamp.mtimeMs && !isRacy && !this.#suspects.has(stamp.path)) return stamp;
+    if ((await this.#hash(stamp.path)) !== stamp.sha256) return null;
+    return now.mtimeMs === stamp.mtimeMs ? stamp : { ...stamp, mtimeMs: now.mtimeMs };
+  }
+
+  #stat(path: string) {
+    let known = this.#stats.get(path);
+    if (!known) {
+      known = stat(path).then(
+        ({ mtimeMs, size }) => ({ mtimeMs, size }),
+        () => null,
+      );
+      this.#stats.set(path, known);
+    }
+    return known;
+  }
+
+  #hash(path: string) {
+    let known = this.#hashes.get(path);
+    if (!known) {
+      known = readFile(path).then(sha256, () => null);
+      this.#hashes.set(path, known);
+    }
+    return known;
+  }
+}

@@ -1,0 +1,216 @@
+/**
+ * One pass over the DAG folder: find what changed, bundle it, store it. A pass that is cut short (the database went
+ * away, the process died) has stored some files whole and the others not at all; the next one does the rest.
+ */
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Logger } from "../service/logger.ts";
+import { type CatalogueFile, readCatalogue, recordImportError, removeFiles } from "../store/dag-catalogue.ts";
+import type { FileOutcome } from "../store/dag-publish.ts";
+import type { Database } from "../store/database.ts";
+import type { Planner } from "../store/due-runs.ts";
+import type { Bundled, DagFile, ImportFailure, InputStamp } from "./bundler/protocol.ts";
+import type { BundlerPool } from "./bundler-pool.ts";
+import type { DagFolder, FoundFile } from "./dag-files.ts";
+import type { FileLedger } from "./file-ledger.ts";
+import { InputView } from "./input-view.ts";
+import { Publisher } from "./publisher.ts";
+
+export interface PassReport {
+  /** Files that gave a new DAG, a new version or a DAG that had been gone. */
+  readonly published: number;
+  /** Files whose DAGs are as they were. */
+  readonly unchanged: number;
+  /** Files that have an import error now. */
+  readonly failed: number;
+  /** Files that are gone. */
+  readonly removed: number;
+  /** Files that went through the bundler. */
+  readonly bundled: number;
+  readonly ms: number;
+}
+
+export interface PassDependencies {
+  readonly database: Database;
+  readonly folder: DagFolder;
+  readonly ledger: FileLedger;
+  readonly pool: BundlerPool;
+  readonly outFolder: string;
+  readonly logger: Logger;
+  readonly plan: Planner;
+  readonly isPausedAtCreation: boolean;
+  /** The shortest time after which a failed file is tried again although nothing changed. */
+  readonly retryMs: number;
+}
+
+const MAX_RETRY_MS = 3_600_000;
+
+export class Pass {
+  readonly #with: PassDependencies;
+  readonly #view: InputView;
+  readonly #suspects: ReadonlySet<string>;
+  readonly #changed = new Set<string>();
+  #taken: { readonly file: string; readonly bundled: Bundled; readonly message: string }[] = [];
+  readonly #paths = new Map<string, DagFile>();
+  #folders: readonly string[] = [];
+  #bundled = 0;
+  #removed: string[] = [];
+
+  /** `suspects`: paths that were reported as changed. */
+  constructor(dependencies: PassDependencies, suspects: ReadonlySet<string>) {
+    this.#with = dependencies;
+    this.#suspects = suspects;
+    this.#view = new InputView(suspects);
+  }
+
+  /** The folders this pass looked at. */
+  get folders(): readonly string[] {
+    return this.#folders;
+  }
+
+  /** `isFirst`: of this process; only then is the whole catalogue held against the folder. */
+  async run(isFirst: boolean): Promise<PassReport> {
+    const started = performance.now();
+    const { database, folder, ledger, logger } = this.#with;
+    const catalogue = await readCatalogue(database);
+    if (isFirst) await ledger.load(catalogue);
+    const { files, folders } = await folder.scan(this.#suspects);
+    this.#folders = folders;
+    for (const file of files) this.#paths.set(file.file, file);
+    await this.#remove(isFirst ? [...liveFiles(catalogue), ...ledger.files()] : ledger.files());
+    const todo = await this.#outdated(files, catalogue);
+    await this.#bundle(todo);
+    await this.#settleTaken();
+    await ledger.save().catch((error: unknown) => logger.warn("DAG file ledger not saved", { error }));
+    await this.#sweep();
+    const failed = files.filter(({ file }) => ledger.get(file)?.outcome.kind === "failed").length;
+    return {
+      published: this.#changed.size,
+      unchanged: files.length - failed - this.#changed.size,
+      failed,
+      removed: this.#removed.length,
+      bundled: this.#bundled,
+      ms: Math.round(performance.now() - started),
+    };
+  }
+
+  /** Files that were there before and are not now. First of all, so that a renamed file finds its DAGs free. */
+  async #remove(before: readonly string[]): Promise<void> {
+    this.#removed = [...new Set(before)].filter((file) => !this.#paths.has(file));
+    if (this.#removed.length === 0) return;
+    const { database, ledger, logger } = this.#with;
+    const dags = await removeFiles(database, this.#removed);
+    for (const file of this.#removed) ledger.forget(file);
+    logger.info("DAG files removed", { files: this.#removed.slice(0, 10), dags: dags.slice(0, 10) });
+  }
+
+  async #outdated(
+    files: readonly FoundFile[],
+    catalogue: ReadonlyMap<string, CatalogueFile>,
+  ): Promise<FoundFile[]> {
+    const { ledger } = this.#with;
+    const known = new Set([...catalogue.values()].flatMap(({ dags }) => [...dags.keys()]));
+    const unchanged = await Promise.all(files.map(({ file }) => ledger.isUnchanged(file, this.#view)));
+    const outdated = new Set(files.filter((_, index) => !unchanged[index]));
+    const isMoved = outdated.size > 0 || this.#removed.length > 0 || this.#suspects.size > 0;
+    for (const file of files) {
+      const outcome = ledger.get(file.file)?.outcome;
+      if (outcome?.kind === "failed" && ((outcome.anyChange && isMoved) || Date.now() >= outcome.retryAt)) {
+        outdated.add(file);
+      }
+      // Deleted by a user while its file is still there: it comes back, as a new DAG.
+      if (outcome?.kind === "ok" && outcome.dagIds.some((id) => !known.has(id))) outdated.add(file);
+    }
+    return files.filter((file) => outdated.has(file));
+  }
+
+  async #bundle(files: readonly DagFile[]): Promise<void> {
+    if (files.length === 0) return;
+    const publisher = this.#publisher();
+    const errors: Promise<unknown>[] = [];
+    await this.#with.pool.bundle(files, (file, result) => {
+      this.#bundled++;
+      if (result.kind === "bundled") publisher.add(file.file, result);
+      else errors.push(this.#record(file.file, result).catch((error: unknown) => error));
+    });
+    await publisher.drain();
+    for (const error of await Promise.all(errors)) if (error !== undefined) throw error;
+  }
+
+  #publisher(): Publisher {
+    const { database, plan, isPausedAtCreation } = this.#with;
+    return new Publisher({
+      database,
+      plan,
+      isPausedAtCreation,
+      onStored: (file, bundled, outcome) => this.#stored(file, bundled, outcome),
+      onRefused: (file, { inputs }, message) => this.#failed(file, { message, inputs, anyChange: false }),
+    });
+  }
+
+  #stored(file: string, bundled: Bundled, { changed, taken }: FileOutcome): void {
+    if (taken) {
+      const message =
+        `${file}: DAG "${taken.dagId}" is already defined in ${taken.by}: ` +
+        "give one of the two another id, or remove one.";
+      this.#taken.push({ file, bundled, message });
+      return;
+    }
+    const { ledger, logger } = this.#with;
+    const dagIds = bundled.manifests.map(({ dagId }) => dagId);
+    ledger.remember(file, {
+      inputs: bundled.inputs,
+      verifiedAt: Date.now(),
+      outcome: bundled.settled ? { kind: "ok", hash: bundled.hash, dagIds } : { kind: "unsettled" },
+    });
+    if (changed.length > 0) this.#changed.add(file);
+    if (changed.length > 0) logger.debug("DAG file loaded", { file, dags: changed.slice(0, 10) });
+    else if (dagIds.length === 0) logger.debug("File imports tradewind but exports no DAG", { file });
+  }
+
+  /** A DAG may have moved between two files of this pass, the old one stored after the new one: ask once more. */
+  async #settleTaken(): Promise<void> {
+    if (this.#taken.length === 0) return;
+    const again = this.#publisher();
+    for (const { file, bundled } of this.#taken.splice(0)) again.add(file, bundled);
+    await again.drain();
+    for (const { file, bundled, message } of this.#taken) {
+      await recordImportError(this.#with.database, file, message);
+      this.#failed(file, { message, inputs: bundled.inputs, anyChange: true });
+    }
+  }
+
+  async #record(file: string, { message, inputs, stage }: ImportFailure): Promise<undefined> {
+    await recordImportError(this.#with.database, file, message);
+    this.#failed(file, { message, inputs, anyChange: stage === "bundle" });
+  }
+
+  #failed(
+    file: string,
+    failure: { message: string; inputs: readonly InputStamp[]; anyChange: boolean },
+  ): void {
+    const { ledger, logger, retryMs } = this.#with;
+    const before = ledger.get(file)?.outcome;
+    const delayMs = before?.kind === "failed" ? Math.min(before.delayMs * 2, MAX_RETRY_MS) : retryMs;
+    const now = Date.now();
+    ledger.remember(file, {
+      inputs: failure.inputs,
+      verifiedAt: now,
+      outcome: { kind: "failed", anyChange: failure.anyChange, delayMs, retryAt: now + delayMs },
+    });
+    logger.warn("DAG file failed to import", { file, error: failure.message });
+  }
+
+  /** What was bundled is stored now: the artefacts on disk have done their duty. */
+  async #sweep(): Promise<void> {
+    const { outFolder } = this.#with;
+    for (const name of await readdir(outFolder)) await rm(join(outFolder, name), { force: true });
+  }
+}
+
+/** Files of which the catalogue holds something that ends with them. */
+function liveFiles(catalogue: ReadonlyMap<string, CatalogueFile>): string[] {
+  return [...catalogue]
+    .filter(([, { dags, error }]) => error !== null || [...dags.values()].some((dag) => !dag.isStale))
+    .map(([file]) => file);
+}

@@ -1,0 +1,117 @@
+/**
+ * Takes bundled files to the catalogue while others are still being bundled: many files in one transaction, and no
+ * file held up for long by one that hangs. Files are stored in the order of their names as far as they are ready.
+ */
+import { readFile } from "node:fs/promises";
+import { messageOf } from "../service/errors.ts";
+import { recordImportError } from "../store/dag-catalogue.ts";
+import {
+  type FileOutcome,
+  type FilePublication,
+  type PublishOptions,
+  publishFiles,
+} from "../store/dag-publish.ts";
+import { type Database, sqlState } from "../store/database.ts";
+import type { Bundled } from "./bundler/protocol.ts";
+
+export interface PublisherOptions extends PublishOptions {
+  readonly database: Database;
+  readonly onStored: (file: string, bundled: Bundled, outcome: FileOutcome) => void;
+  /** The database refused this file for its content. */
+  readonly onRefused: (file: string, bundled: Bundled, message: string) => void;
+}
+
+interface Waiting {
+  readonly file: string;
+  readonly bundled: Bundled;
+}
+
+const MAX_FILES = 100;
+const MAX_BYTES = 16_000_000;
+const MAX_WAIT_MS = 250;
+
+export class Publisher {
+  readonly #options: PublisherOptions;
+  #waiting: Waiting[] = [];
+  #timer: NodeJS.Timeout | null = null;
+  #flushing: Promise<void> = Promise.resolve();
+  #failure: unknown = null;
+
+  constructor(options: PublisherOptions) {
+    this.#options = options;
+  }
+
+  add(file: string, bundled: Bundled): void {
+    this.#waiting.push({ file, bundled });
+    if (this.#waiting.length >= MAX_FILES) this.#flush();
+    else this.#timer ??= setTimeout(() => this.#flush(), MAX_WAIT_MS);
+  }
+
+  /** Resolves when all is stored; rejects when the database could not be reached. */
+  async drain(): Promise<void> {
+    this.#flush();
+    await this.#flushing;
+    if (this.#failure !== null) throw this.#failure;
+  }
+
+  #flush(): void {
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = null;
+    const batch = this.#waiting.sort((a, b) => (a.file < b.file ? -1 : 1));
+    this.#waiting = [];
+    this.#flushing = this.#flushing
+      .then(() => this.#store(batch))
+      .catch((error: unknown) => {
+        this.#failure ??= error;
+      });
+  }
+
+  async #store(batch: readonly Waiting[]): Promise<void> {
+    if (this.#failure !== null) return;
+    let part: { readonly from: Waiting; readonly publication: FilePublication }[] = [];
+    let bytes = 0;
+    for (const from of batch) {
+      const publication = await publicationOf(from);
+      part.push({ from, publication });
+      bytes += publication.bundle.code.length + (publication.bundle.sourceMap?.length ?? 0);
+      if (bytes < MAX_BYTES) continue;
+      await this.#storePart(part);
+      part = [];
+      bytes = 0;
+    }
+    if (part.length > 0) await this.#storePart(part);
+  }
+
+  async #storePart(part: readonly { from: Waiting; publication: FilePublication }[]): Promise<void> {
+    const { database, onStored, onRefused } = this.#options;
+    try {
+      const files = part.map(({ publication }) => publication);
+      const outcomes = await publishFiles(database, files, this.#options);
+      for (const [index, outcome] of outcomes.entries()) {
+        const { file, bundled } = (part[index] as { from: Waiting }).from;
+        onStored(file, bundled, outcome);
+      }
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      // One file the database cannot take must not keep back the others.
+      if (part.length > 1) for (const one of part) await this.#storePart([one]);
+      else {
+        const { file, bundled } = (part[0] as { from: Waiting }).from;
+        const message = `${file}: this file's DAGs could not be stored: ${messageOf(error)}`;
+        await recordImportError(database, file, message);
+        onRefused(file, bundled, message);
+      }
+    }
+  }
+}
+
+/** The content is at fault (a value or a size the server does not take), not the server or the moment. */
+function isRefusal(error: unknown): boolean {
+  return ["22", "23", "54"].includes(sqlState(error)?.slice(0, 2) ?? "");
+}
+
+async function publicationOf({ file, bundled }: Waiting): Promise<FilePublication> {
+  const { hash, map, source, manifests } = bundled;
+  const code = await readFile(bundled.codePath, "utf8");
+  return { file, bundle: { hash, code, sourceMap: map }, source, manifests };
+}

@@ -1,0 +1,97 @@
+/**
+ * From what was seen of an attempt's process to the outcome that is reported: pure, and complete. What was done to
+ * the process (cancelled, stopped, out of time or memory) weighs more than what the process then said or how it died.
+ */
+import type { CallbackOutcome, ErrorFacts, TaskOutcome } from "@tradewind/sdk/program";
+import type { AttemptOutcome } from "./contract.ts";
+
+/** Why the supervisor interfered. */
+export type Interference =
+  | { readonly why: "cancel"; readonly reason: string }
+  | { readonly why: "timeout"; readonly limitMs: number }
+  | { readonly why: "memory"; readonly limitMb: number; readonly usedMb: number }
+  | { readonly why: "stop"; readonly reason: string };
+
+/** How the process came to its end with an attempt, or with a callback. */
+export interface Ending {
+  readonly interference: Interference | null;
+  readonly report: {
+    readonly outcome: TaskOutcome | CallbackOutcome;
+    readonly aborted: boolean;
+    readonly crashed: boolean;
+    readonly dropped: number;
+  } | null;
+  /** Set when there is no report: the process is gone. */
+  readonly exit: { readonly code: number | null; readonly signal: string | null } | null;
+  readonly errorTail: readonly string[];
+}
+
+export function attemptOutcome(subject: string, ending: Ending): AttemptOutcome {
+  const { interference, report } = ending;
+  if (interference?.why === "cancel") return { kind: "cancelled" };
+  const reported = report === null || "ok" in report.outcome ? null : report.outcome;
+  // Stopping takes nothing away from an attempt that made it to its end in time.
+  if (reported !== null && (interference?.why === "stop" || interference === null)) {
+    if (reported.kind !== "failed") return reported;
+    return { ...reported, callbackPending: report?.crashed === true };
+  }
+  if (interference?.why === "stop") return { kind: "lost", reason: interference.reason };
+  if (interference?.why === "timeout") {
+    // It was through before it could have noticed: the deadline was met as far as user code can tell.
+    if (reported?.kind === "success" && report?.aborted === false) return reported;
+    const ownFailure = reported?.kind === "failed" && report?.crashed === false;
+    return failed(timeoutFacts(subject, interference.limitMs, reported), !ownFailure);
+  }
+  if (interference?.why === "memory") return failed(memoryFacts(subject, interference), true);
+  const exit = ending.exit ?? { code: null, signal: null };
+  if (exit.code === 0) return { kind: "success", output: undefined, skip: [] };
+  return failed(deathFacts(subject, exit, ending.errorTail), true);
+}
+
+export function callbackError(subject: string, ending: Ending): ErrorFacts | null {
+  const { interference, report } = ending;
+  if (report !== null && "ok" in report.outcome) return report.outcome.ok ? null : report.outcome.error;
+  if (interference?.why === "stop")
+    return errorFacts("EXECUTOR_STOPPED", `${subject} was not finished: ${interference.reason}.`);
+  if (interference?.why === "timeout") return timeoutFacts(subject, interference.limitMs, null);
+  if (interference?.why === "memory") return memoryFacts(subject, interference);
+  const exit = ending.exit ?? { code: null, signal: null };
+  return exit.code === 0 ? null : deathFacts(subject, exit, ending.errorTail);
+}
+
+export function errorFacts(code: string, message: string, stack: string | null = null): ErrorFacts {
+  return { name: "TaskError", message, stack, code };
+}
+
+function failed(error: ErrorFacts, callbackPending: boolean): AttemptOutcome {
+  return { kind: "failed", error, retry: true, callbackPending };
+}
+
+function timeoutFacts(subject: string, limitMs: number, reported: TaskOutcome | null): ErrorFacts {
+  const stack = reported?.kind === "failed" ? reported.error.stack : null;
+  return errorFacts("TASK_TIMEOUT", `${subject} exceeded its timeout of ${limitMs} ms.`, stack);
+}
+
+function memoryFacts(subject: string, limit: { limitMb: number; usedMb: number }): ErrorFacts {
+  return errorFacts(
+    "TASK_OUT_OF_MEMORY",
+    `${subject} used ${limit.usedMb} MB of memory; its limit is ${limit.limitMb} MB.`,
+  );
+}
+
+function deathFacts(
+  subject: string,
+  exit: { readonly code: number | null; readonly signal: string | null },
+  errorTail: readonly string[],
+): ErrorFacts {
+  const how = exit.signal === null ? `exit code ${exit.code}` : `signal ${exit.signal}`;
+  const words = errorTail.length === 0 ? "" : ` Last words on stderr:\n${errorTail.join("\n")}`;
+  if (errorTail.some((line) => line.includes("heap out of memory"))) {
+    return errorFacts("TASK_OUT_OF_MEMORY", `${subject} filled its JavaScript heap (${how}).${words}`);
+  }
+  const hint = exit.signal === "SIGKILL" ? " Not by the engine: perhaps by the system, out of memory." : "";
+  return errorFacts(
+    "TASK_PROCESS_DIED",
+    `The process of ${subject} ended with ${how} before the task did.${hint}${words}`,
+  );
+}

@@ -1,0 +1,179 @@
+/**
+ * One thing a task process is asked to do: an attempt of a task, or a callback. Knows how to describe itself to the
+ * child, what its log is, and how to say that it has ended; it does not know which process runs it.
+ */
+
+import type { Json } from "@tradewind/sdk/manifest";
+import type { ErrorFacts } from "@tradewind/sdk/program";
+import { messageOf } from "../service/errors.ts";
+import type { Logger } from "../service/logger.ts";
+import { AttemptLog } from "./attempt-log.ts";
+import type { CallbackWorkload, ExecutorEvent, TaskServices, Workload } from "./contract.ts";
+import { attemptOutcome, callbackError, type Ending, errorFacts } from "./ending.ts";
+import { SecretMask } from "./mask.ts";
+import { clean, maskFailure } from "./masked-outcome.ts";
+import type { CallbackMessage, Question, RunMessage } from "./protocol.ts";
+import { connectionSecrets, variableSecrets } from "./secret-forms.ts";
+
+export interface JobSettings {
+  readonly services: TaskServices;
+  readonly logger: Logger;
+  readonly maxLogBytes: number;
+  readonly memoryMb: number | null;
+  readonly callbackTimeoutMs: number;
+}
+
+export type Job = AttemptJob | CallbackJob;
+
+abstract class BaseJob {
+  abstract readonly id: string;
+  abstract readonly subject: string;
+  readonly mask = new SecretMask();
+  readonly log: AttemptLog;
+  readonly bundleHash: string;
+  readonly dagRunId: number;
+  readonly settings: JobSettings;
+  /** "waiting" in the executor's line, "placed" with a process, "over" when its end was reported. */
+  state: "waiting" | "placed" | "over" = "waiting";
+  placedAt = 0;
+  /** Set by the process that runs it: the disk is slower than the task's output. */
+  onPressure: ((high: boolean) => void) | null = null;
+
+  constructor(workload: Workload | CallbackWorkload, settings: JobSettings, opening: () => string) {
+    this.bundleHash = workload.bundleHash;
+    this.dagRunId = workload.dagRunId;
+    this.settings = settings;
+    this.log = new AttemptLog({
+      path: workload.logPath,
+      maxBytes: settings.maxLogBytes,
+      mask: this.mask,
+      opening,
+      onPressure: (high) => this.onPressure?.(high),
+      onError: (error) =>
+        settings.logger.warn("a task log cannot be written", {
+          path: workload.logPath,
+          error: messageOf(error),
+        }),
+    });
+  }
+
+  /** Answers user code; what it is given and looks like a secret is hidden in the log from now on. */
+  async answer(ask: Question): Promise<Json | undefined> {
+    const { services } = this.settings;
+    if (ask.what === "output") return await services.output(this.dagRunId, ask.taskId, ask.mapIndex);
+    if (ask.what === "variable") {
+      const value = await services.variable(ask.key);
+      if (value !== undefined) this.#hide(variableSecrets(ask.key, value), `variable "${ask.key}"`);
+      return value;
+    }
+    const connection = await services.connection(ask.connectionId);
+    if (connection !== undefined)
+      this.#hide(connectionSecrets(connection), `connection "${ask.connectionId}"`);
+    return connection as Json | undefined;
+  }
+
+  #hide(secrets: readonly string[], origin: string): void {
+    for (const secret of secrets) {
+      if (!this.mask.add(secret) && secret !== "") {
+        this.log.engine("warn", `A value of ${origin} is too short to be hidden in this log.`);
+      }
+    }
+  }
+}
+
+export class AttemptJob extends BaseJob {
+  readonly id: string;
+  readonly subject: string;
+  readonly workload: Workload;
+
+  constructor(workload: Workload, settings: JobSettings) {
+    super(
+      workload,
+      settings,
+      () => `Try ${workload.tryNumber} of ${subjectOf(workload)} (attempt ${workload.attempt}).`,
+    );
+    this.id = workload.attempt;
+    this.subject = subjectOf(workload);
+    this.workload = workload;
+  }
+
+  get timeoutMs(): number | null {
+    return this.workload.timeoutMs;
+  }
+
+  get memoryMb(): number | null {
+    return this.workload.memoryMb ?? this.settings.memoryMb;
+  }
+
+  get fresh(): boolean {
+    return this.workload.isolation === "fresh";
+  }
+
+  message(): RunMessage {
+    const { attempt, taskId, mapIndex, tryNumber, maxTries, step, inputs, run, conf, bundlePath } =
+      this.workload;
+    const call = { attempt, taskId, mapIndex, tryNumber, maxTries, step, inputs, run, conf };
+    return { k: "run", id: attempt, bundle: bundlePath, call, logLimit: this.settings.maxLogBytes };
+  }
+
+  /** The event that reports the end; says in the log what the user must know. */
+  ended(ending: Ending): ExecutorEvent {
+    const outcome = maskFailure(attemptOutcome(this.subject, ending), this.mask);
+    if (outcome.kind === "failed") this.log.engine("error", errorText(outcome.error));
+    else if (outcome.kind === "skipped")
+      this.log.engine("info", `Skipped: ${outcome.reason ?? "no reason given"}.`);
+    else if (!this.log.silent) this.log.engine("info", CLOSING[outcome.kind]);
+    return { type: "ended", attempt: this.id, at: Date.now(), outcome };
+  }
+}
+
+export class CallbackJob extends BaseJob {
+  readonly id: string;
+  readonly subject: string;
+  readonly workload: CallbackWorkload;
+  readonly memoryMb: number | null = null;
+  readonly fresh: boolean = false;
+
+  constructor(workload: CallbackWorkload, settings: JobSettings) {
+    super(workload, settings, () => `Callback "${workload.event}" of ${callbackSubject(workload)}.`);
+    this.id = workload.callbackId;
+    this.subject = `The callback "${workload.event}" of ${callbackSubject(workload)}`;
+    this.workload = workload;
+  }
+
+  get timeoutMs(): number | null {
+    return this.settings.callbackTimeoutMs;
+  }
+
+  message(): CallbackMessage {
+    const { taskId, event, run, tryNumber, error, conf, callbackId, bundlePath } = this.workload;
+    const call = { taskId, event, run, tryNumber, error, conf };
+    return { k: "callback", id: callbackId, bundle: bundlePath, call, logLimit: this.settings.maxLogBytes };
+  }
+
+  ended(ending: Ending): ExecutorEvent {
+    const found =
+      ending.interference?.why === "cancel"
+        ? errorFacts("CALLBACK_CANCELLED", `${this.subject} was cancelled.`)
+        : callbackError(this.subject, ending);
+    const error = found === null ? null : clean(found, this.mask);
+    if (error !== null) this.log.engine("error", `Callback failed: ${errorText(error)}`);
+    return { type: "callbackEnded", callbackId: this.id, error };
+  }
+}
+
+const CLOSING = { success: "Succeeded.", cancelled: "Cancelled.", lost: "Lost; it does not count as a try." };
+
+function subjectOf(workload: Workload): string {
+  const index = workload.mapIndex >= 0 ? `[${workload.mapIndex}]` : "";
+  return `task "${workload.taskId}"${index}`;
+}
+
+function callbackSubject(workload: CallbackWorkload): string {
+  return workload.taskId === null ? `run "${workload.run.runId}"` : `task "${workload.taskId}"`;
+}
+
+function errorText({ name, message, stack }: ErrorFacts): string {
+  if (stack?.includes(message)) return stack;
+  return stack === null ? `${name}: ${message}` : `${name}: ${message}\n${stack}`;
+}

@@ -1,0 +1,276 @@
+/**
+ * Runs attempts in child processes of this machine. Owns the line of submitted workloads and the promise that each of
+ * them gets exactly one `ended`; which process runs them is the pool's business, how one ends its supervisor's.
+ *
+ * If this process dies, nothing is reported: the guardian kills what runs, and the scheduler that takes over asks
+ * `adopt`, whose answer in a new process is "none".
+ */
+
+import { EngineError } from "../service/errors.ts";
+import type { Logger } from "../service/logger.ts";
+import { childEntries } from "./child-entry.ts";
+import type { CallbackWorkload, Executor, ExecutorEvent, TaskServices, Workload } from "./contract.ts";
+import type { Ending, Interference } from "./ending.ts";
+import { taskEnvironment } from "./environment.ts";
+import { Guardian } from "./guardian.ts";
+import { AttemptJob, CallbackJob, type Job, type JobSettings } from "./job.ts";
+import { Prefetch } from "./prefetch.ts";
+import { ProcessPool, type ProcessPoolListener } from "./process-pool.ts";
+import { WaitingLine } from "./waiting-line.ts";
+
+export interface LocalExecutorOptions {
+  /** Attempts at a time. 0: no limit, and a fresh process for each. */
+  readonly parallelism: number;
+  readonly services: TaskServices;
+  readonly logger: Logger;
+  /** Names of environment variables that user code gets besides the usual; a trailing `*` matches any ending. */
+  readonly envAllow?: readonly string[];
+  /** From asking a task to stop to killing it. */
+  readonly graceMs?: number;
+  /** Tasks per process. */
+  readonly recycleAfter?: number;
+  /** Most workloads held beyond `parallelism`; how many it is depends on how short tasks are. */
+  readonly prefetch?: number;
+  /** Per attempt. */
+  readonly maxLogBytes?: number;
+  /** For tasks that name no limit themselves; null for none. */
+  readonly memoryMb?: number | null;
+  readonly callbackTimeoutMs?: number;
+  /** Where user code runs; the current folder unless told. */
+  readonly cwd?: string;
+  /** The user that user code runs as; needs root. */
+  readonly user?: { readonly uid: number; readonly gid: number };
+}
+
+/** What `freeSlots` answers without a limit: more than anyone submits at once. */
+const UNLIMITED = 1_000_000;
+/** A log that cannot be written for so long does not hold back the report. */
+const LOG_PATIENCE_MS = 2_000;
+
+export class LocalExecutor implements Executor, ProcessPoolListener {
+  readonly name = "local";
+  readonly #parallelism: number;
+  readonly #settings: JobSettings;
+  readonly #logger: Logger;
+  readonly #guardian: Guardian;
+  readonly #pool: ProcessPool;
+  readonly #prefetch: Prefetch;
+  /** Everything that has no reported end yet. */
+  readonly #jobs = new Map<string, Job>();
+  /** Callbacks go first: what they announce has already happened. */
+  readonly #callbacks = new WaitingLine<Job>();
+  readonly #tasks = new WaitingLine<Job>();
+  /** Jobs that have a process, or one starting for them. */
+  #placed = 0;
+  #report: (event: ExecutorEvent) => void = () => {};
+  #stopping: string | null = null;
+  #onIdle: (() => void) | null = null;
+  #open = false;
+  #placing = false;
+
+  constructor(options: LocalExecutorOptions) {
+    const { parallelism } = options;
+    if (!Number.isInteger(parallelism) || parallelism < 0) {
+      throw new EngineError(
+        "EXECUTOR_OPTIONS",
+        `The local executor's parallelism is ${parallelism}; give 0 or a positive integer.`,
+      );
+    }
+    this.#parallelism = parallelism;
+    this.#logger = options.logger;
+    this.#settings = {
+      services: options.services,
+      logger: options.logger,
+      maxLogBytes: options.maxLogBytes ?? 50 * 1024 * 1024,
+      memoryMb: options.memoryMb ?? null,
+      callbackTimeoutMs: options.callbackTimeoutMs ?? 60_000,
+    };
+    this.#prefetch = new Prefetch(options.prefetch ?? Math.max(16, 4 * parallelism));
+    this.#guardian = new Guardian(options.logger);
+    this.#pool = new ProcessPool(
+      {
+        limit: parallelism,
+        recycleAfter: options.recycleAfter ?? 10_000,
+        guardian: this.#guardian,
+        logger: options.logger,
+        process: {
+          environment: taskEnvironment(process.env, options.envAllow),
+          cwd: options.cwd ?? process.cwd(),
+          user: options.user ?? null,
+          graceMs: options.graceMs ?? 5_000,
+          logger: options.logger,
+        },
+      },
+      this,
+    );
+  }
+
+  async start(report: (event: ExecutorEvent) => void): Promise<void> {
+    this.#report = report;
+    const { guardian, taskRunner } = await childEntries();
+    this.#guardian.start(guardian);
+    this.#pool.open(taskRunner);
+    this.#open = true;
+    this.#placeAll();
+  }
+
+  submit(workloads: readonly Workload[]): void {
+    for (const workload of workloads) this.#accept(new AttemptJob(workload, this.#settings), this.#tasks);
+    this.#placeAll();
+  }
+
+  submitCallback(workload: CallbackWorkload): void {
+    this.#accept(new CallbackJob(workload, this.#settings), this.#callbacks);
+    this.#placeAll();
+  }
+
+  async adopt(attempts: readonly string[]): Promise<ReadonlySet<string>> {
+    return new Set(attempts.filter((attempt) => this.#jobs.has(attempt)));
+  }
+
+  cancel(attempt: string, reason: string): void {
+    const job = this.#jobs.get(attempt);
+    if (job !== undefined) this.#interfere(job, { why: "cancel", reason });
+  }
+
+  freeSlots(): number {
+    if (this.#stopping !== null) return 0;
+    const inHand = this.#placed + this.#tasks.length + this.#callbacks.length;
+    if (this.#parallelism === 0) return Math.max(0, UNLIMITED - inHand);
+    return Math.max(0, this.#parallelism + this.#prefetch.depth(this.#pool.size) - inHand);
+  }
+
+  async stop(graceMs: number): Promise<void> {
+    if (this.#stopping !== null) return;
+    this.#stopping = "the executor is stopping";
+    for (const job of [...this.#jobs.values()]) {
+      if (job.state === "waiting") this.#interfere(job, { why: "stop", reason: this.#stopping });
+    }
+    await this.#idle(graceMs);
+    for (const job of [...this.#jobs.values()]) this.#interfere(job, { why: "stop", reason: this.#stopping });
+    await this.#pool.close();
+    await this.#idle(LOG_PATIENCE_MS);
+    this.#guardian.stop();
+  }
+
+  started(job: Job, pid: number): void {
+    if (job instanceof AttemptJob) this.#report({ type: "started", attempt: job.id, at: Date.now(), pid });
+  }
+
+  over(job: Job, ending: Ending): void {
+    job.state = "over";
+    this.#placed--;
+    this.#prefetch.observe(performance.now() - job.placedAt);
+    // The process is free: give it work first, then tell what happened.
+    this.#placeAll();
+    this.#conclude(job, ending);
+  }
+
+  room(): void {
+    this.#placeAll();
+  }
+
+  bounced(job: Job): void {
+    if (job.state !== "placed") return;
+    job.state = "waiting";
+    this.#placed--;
+    (job instanceof AttemptJob ? this.#tasks : this.#callbacks).unshift(job);
+    this.#placeAll();
+  }
+
+  hopeless(reason: string): void {
+    for (const job of [...this.#jobs.values()]) {
+      if (job.state === "waiting")
+        this.#interfere(job, { why: "stop", reason: `task processes do not start (${reason})` });
+    }
+  }
+
+  #accept(job: Job, line: WaitingLine<Job>): void {
+    if (this.#jobs.has(job.id)) {
+      this.#logger.warn("this attempt is in hand already; the second submission is ignored", {
+        attempt: job.id,
+      });
+      return;
+    }
+    this.#jobs.set(job.id, job);
+    line.push(job);
+    if (this.#stopping !== null) this.#interfere(job, { why: "stop", reason: this.#stopping });
+  }
+
+  /** In the order of submission; a job that cannot be placed holds up those behind it, as its priority demands. */
+  #placeAll(): void {
+    // Reporting and placing call each other: the outermost call does it all.
+    if (this.#placing || !this.#open || this.#stopping !== null) return;
+    this.#placing = true;
+    try {
+      for (const line of [this.#callbacks, this.#tasks]) {
+        for (let job = line.peek(); job !== undefined; job = line.peek()) {
+          // Before it is placed: placing reports, and whoever hears it may look.
+          line.shift();
+          job.state = "placed";
+          job.placedAt = performance.now();
+          this.#placed++;
+          if (this.#pool.place(job)) continue;
+          job.state = "waiting";
+          this.#placed--;
+          line.unshift(job);
+          break;
+        }
+      }
+    } finally {
+      this.#placing = false;
+    }
+    this.#pool.prepare(this.#parallelism === 0 ? 0 : this.#tasks.length + this.#callbacks.length);
+  }
+
+  #interfere(job: Job, interference: Interference): void {
+    const process = this.#pool.processOf(job);
+    if (process !== undefined) {
+      process.interrupt(interference);
+      return;
+    }
+    // Over, and only its log is being written.
+    if (job.state === "over") return;
+    if (job.state === "placed") {
+      this.#pool.withdraw(job);
+      this.#placed--;
+    } else (job instanceof AttemptJob ? this.#tasks : this.#callbacks).remove(job);
+    this.#conclude(job, { interference, report: null, exit: null, errorTail: [] });
+  }
+
+  /** Reports the end once the log is on disk, so that who reads it then reads all of it. */
+  #conclude(job: Job, ending: Ending): void {
+    job.state = "over";
+    const dropped = ending.report?.dropped ?? 0;
+    const event = job.ended(ending);
+    if (job.log.silent && dropped === 0) {
+      // Not from within `cancel` or `submit`: their callers do not expect to be called back.
+      if (ending.report !== null) this.#deliver(job, event);
+      else queueMicrotask(() => this.#deliver(job, event));
+      return;
+    }
+    const patience = setTimeout(() => this.#deliver(job, event), LOG_PATIENCE_MS);
+    void job.log.close(dropped).then(() => {
+      clearTimeout(patience);
+      this.#deliver(job, event);
+    });
+  }
+
+  #deliver(job: Job, event: ExecutorEvent): void {
+    if (!this.#jobs.delete(job.id)) return;
+    this.#report(event);
+    if (event.type === "callbackEnded") this.#report({ type: "capacity" });
+    if (this.#jobs.size === 0) this.#onIdle?.();
+  }
+
+  #idle(withinMs: number): Promise<void> {
+    if (this.#jobs.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, withinMs);
+      this.#onIdle = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}

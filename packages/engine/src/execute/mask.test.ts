@@ -1,0 +1,129 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { MaskStream, SecretMask } from "./mask.ts";
+import { connectionSecrets, secretForms, variableSecrets } from "./secret-forms.ts";
+
+describe("SecretMask", () => {
+  test("hides a secret cut at every offset, in every form", () => {
+    const secret = 'p4ss "wörd" \\ 1+2';
+    for (const form of secretForms(secret)) {
+      if (form.length < 5) continue;
+      const text = `before ${form} after`;
+      for (let at = 0; at <= text.length; at++) {
+        const stream = new MaskStream(maskOf(secret));
+        const out = stream.push(text.slice(0, at)) + stream.push(text.slice(at)) + stream.end();
+        expect(out).toBe("before *** after");
+      }
+    }
+  });
+
+  test("equals the plain definition, however the text is cut", () => {
+    const letters = fc.string({ unit: fc.constantFrom("a", "b", "c", "A"), minLength: 5, maxLength: 9 });
+    const secrets = fc.array(letters, { minLength: 1, maxLength: 4 });
+    const text = fc.string({ unit: fc.constantFrom("a", "b", "c", "A", "x", "\n"), maxLength: 80 });
+    const cuts = fc.array(fc.nat(80), { maxLength: 12 });
+    fc.assert(
+      fc.property(secrets, text, cuts, (hidden, around, at) => {
+        const body = around + hidden.join("") + around;
+        const stream = new MaskStream(maskOf(...hidden));
+        const out = pieces(body, at).map((piece) => stream.push(piece));
+        expect(out.join("") + stream.end()).toBe(plainly(body, hidden));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test("no form of a secret survives, whatever the secret", () => {
+    const secret = fc
+      .string({ unit: "binary", minLength: 5, maxLength: 30 })
+      .filter((text) => text.trim().length >= 5);
+    fc.assert(
+      fc.property(secret, fc.nat(60), (hidden, at) => {
+        const mask = maskOf(hidden);
+        for (const form of secretForms(hidden)) {
+          if (form.length < 5) continue;
+          const stream = new MaskStream(mask);
+          const text = `<${form}>`;
+          const out = stream.push(text.slice(0, at)) + stream.push(text.slice(at)) + stream.end();
+          expect(out).not.toContain(form);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("base64 of a text that contains the secret shows nothing of it, at any alignment", () => {
+    const secret = "correct-horse-battery";
+    for (const login of ["", "u", "us", "use"]) {
+      for (const encoding of ["base64", "base64url"] as const) {
+        const text = Buffer.from(`${login}:${secret}:tail`).toString(encoding);
+        const out = maskOf(secret).whole(text);
+        expect(out).toContain("***");
+        expect(Buffer.from(out.replace("***", ""), encoding).toString()).not.toContain("horse");
+        expect(out.length).toBeLessThan(text.length - 20);
+      }
+    }
+  });
+
+  test("a key of several lines is hidden line by line, as it is printed or escaped", () => {
+    const key = "-----BEGIN KEY-----\nMIIabcdefghijk\nlmnopqrstuvwxyz\n-----END KEY-----\n";
+    const mask = maskOf(key);
+    expect(mask.whole(JSON.stringify({ key }))).not.toMatch(/MII|lmno/);
+    expect(mask.whole(key.replaceAll("\n", "\n    "))).not.toMatch(/MII|lmno/);
+  });
+
+  test("a secret learnt while its beginning is held back is hidden too", () => {
+    const mask = maskOf("first-secret");
+    const stream = new MaskStream(mask);
+    expect(stream.push("a first-sec")).toBe("a ");
+    mask.add("first-second");
+    expect(stream.push("ond b") + stream.end()).toBe("*** b");
+  });
+
+  test("short values are refused and nothing is masked without secrets", () => {
+    const mask = new SecretMask();
+    expect(mask.add("abcd")).toBe(false);
+    expect(mask.add("   a    ")).toBe(false);
+    expect(mask.whole("abcd")).toBe("abcd");
+  });
+});
+
+describe("what counts as a secret", () => {
+  const connection = { id: "c", type: "t", host: "host.example", port: 1, login: "login-name", schema: null };
+
+  test("a connection's password and the strings of its extra", () => {
+    const extra = { a: "one-secret", b: ["two-secret", { c: "three-secret" }], d: 4, e: "false" };
+    const found = connectionSecrets({ ...connection, password: "the-password", extra });
+    expect(found).toEqual(["the-password", "one-secret", "two-secret", "three-secret"]);
+  });
+
+  test("a variable by its key, and the strings inside its JSON", () => {
+    expect(variableSecrets("region", "eu-west-1")).toEqual([]);
+    for (const key of ["DB_PASSWORD", "apiToken", "client-secret", "access_key"]) {
+      expect(variableSecrets(key, "a value")).toEqual(["a value"]);
+    }
+    expect(variableSecrets("token", '{"a":"inside-json"}')).toContain("inside-json");
+  });
+});
+
+function maskOf(...secrets: readonly string[]): SecretMask {
+  const mask = new SecretMask();
+  for (const secret of secrets) mask.add(secret);
+  return mask;
+}
+
+function pieces(text: string, cuts: readonly number[]): string[] {
+  const at = [0, ...cuts.map((cut) => Math.min(cut, text.length)).sort((a, b) => a - b), text.length];
+  return at.slice(1).map((end, index) => text.slice(at[index], end));
+}
+
+/** The definition: mark every character of every occurrence, then print each marked stretch as one mask. */
+function plainly(text: string, secrets: readonly string[]): string {
+  const marked = new Array<boolean>(text.length).fill(false);
+  for (const form of secrets.flatMap((secret) => [...secretForms(secret)])) {
+    if (form.length < 5) continue;
+    for (let at = text.indexOf(form); at >= 0; at = text.indexOf(form, at + 1))
+      marked.fill(true, at, at + form.length);
+  }
+  return [...text].map((char, at) => (marked[at] ? (marked[at - 1] ? "" : "***") : char)).join("");
+}

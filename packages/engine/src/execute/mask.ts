@@ -1,0 +1,177 @@
+/**
+ * Hides secrets in text that passes by in pieces. Every character that belongs to any occurrence of any known form
+ * of any secret is hidden, and each unbroken stretch of hidden characters becomes one `***`; the result does not
+ * depend on how the text was cut into chunks. An Aho-Corasick automaton finds all occurrences in one pass; a chunk's
+ * tail that could be the beginning of a secret is held back until the next chunk decides.
+ */
+import { secretForms } from "./secret-forms.ts";
+
+/** Shorter values hit ordinary words so often that masking would only destroy the log. */
+export const MIN_SECRET_LENGTH = 5;
+
+const MASK = "***";
+
+interface State {
+  readonly next: Map<number, State>;
+  readonly depth: number;
+  fail: State | null;
+  /** Length of the longest form that ends here; 0 for none. */
+  match: number;
+}
+
+/** The secrets of one attempt. Grows while the attempt asks for connections and variables. */
+export class SecretMask {
+  readonly #forms = new Set<string>();
+  #root: State | null = null;
+  #firsts: Set<number> = new Set();
+
+  get empty(): boolean {
+    return this.#forms.size === 0;
+  }
+
+  /** Answers false when the value is too short to be hidden. */
+  add(secret: string): boolean {
+    if (secret.trim().length < MIN_SECRET_LENGTH) return false;
+    for (const form of secretForms(secret)) {
+      if (form.length < MIN_SECRET_LENGTH) continue;
+      this.#forms.add(form);
+      this.#root = null;
+    }
+    return true;
+  }
+
+  /** Masks a text that is complete in itself. */
+  whole(text: string): string {
+    if (this.empty) return text;
+    const stream = new MaskStream(this);
+    return stream.push(text) + stream.end();
+  }
+
+  /** For MaskStream: where `text` is covered by secrets, and how much of its end is still undecided. */
+  scan(text: string, coveredBefore: number): { covered: readonly [number, number][]; undecided: number } {
+    const root = this.#automaton();
+    const covered: [number, number][] = coveredBefore > 0 ? [[0, coveredBefore]] : [];
+    let state = root;
+    for (let at = 0; at < text.length; at++) {
+      const code = text.charCodeAt(at);
+      // Nearly every character of an ordinary log is decided here.
+      if (state === root && !this.#firsts.has(code)) continue;
+      state = step(state, code, root);
+      if (state.match > 0) cover(covered, at + 1 - state.match, at + 1);
+    }
+    return { covered, undecided: state.depth };
+  }
+
+  #automaton(): State {
+    if (this.#root === null) {
+      this.#root = build(this.#forms);
+      this.#firsts = new Set(this.#root.next.keys());
+    }
+    return this.#root;
+  }
+}
+
+/** One stream of text through a mask. Secrets added meanwhile count from the text still held back. */
+export class MaskStream {
+  readonly #mask: SecretMask;
+  #held = "";
+  /** How many characters of `#held` an earlier occurrence already covers. */
+  #heldCovered = 0;
+  /** The last thing given out was a mask: a stretch that goes on must not print a second one. */
+  #open = false;
+
+  constructor(mask: SecretMask) {
+    this.#mask = mask;
+  }
+
+  push(chunk: string): string {
+    if (this.#mask.empty) return chunk;
+    const text = this.#held + chunk;
+    const { covered, undecided } = this.#mask.scan(text, this.#heldCovered);
+    const until = text.length - undecided;
+    const out = this.#give(text, covered, until);
+    this.#held = text.slice(until);
+    const last = covered.at(-1);
+    this.#heldCovered = last === undefined ? 0 : Math.max(0, last[1] - until);
+    return out;
+  }
+
+  /** Gives out what was held back. */
+  end(): string {
+    const text = this.#held;
+    const covered = this.#mask.empty ? [] : this.#mask.scan(text, this.#heldCovered).covered;
+    const out = this.#give(text, covered, text.length);
+    this.#held = "";
+    this.#heldCovered = 0;
+    this.#open = false;
+    return out;
+  }
+
+  #give(text: string, covered: readonly [number, number][], until: number): string {
+    if (until === 0) return "";
+    let out = "";
+    let at = 0;
+    for (const [start, end] of covered) {
+      if (start >= until) break;
+      if (start > at) {
+        out += text.slice(at, start);
+        this.#open = false;
+      }
+      if (!this.#open) out += MASK;
+      this.#open = true;
+      at = Math.min(end, until);
+    }
+    if (at < until) {
+      out += text.slice(at, until);
+      this.#open = false;
+    }
+    return out;
+  }
+}
+
+/** Adds [start, end) to stretches that are sorted, disjoint and not touching; `end` never decreases. */
+function cover(stretches: [number, number][], start: number, end: number): void {
+  let last = stretches.at(-1);
+  while (last !== undefined && start <= last[1]) {
+    start = Math.min(start, last[0]);
+    end = Math.max(end, last[1]);
+    stretches.pop();
+    last = stretches.at(-1);
+  }
+  stretches.push([start, end]);
+}
+
+function step(state: State, code: number, root: State): State {
+  for (let from: State | null = state; from !== null; from = from.fail) {
+    const next = from.next.get(code);
+    if (next !== undefined) return next;
+  }
+  return root;
+}
+
+function build(forms: Iterable<string>): State {
+  const root: State = { next: new Map(), depth: 0, fail: null, match: 0 };
+  for (const form of forms) {
+    let state = root;
+    for (let at = 0; at < form.length; at++) {
+      const code = form.charCodeAt(at);
+      let next = state.next.get(code);
+      if (next === undefined) {
+        next = { next: new Map(), depth: at + 1, fail: root, match: 0 };
+        state.next.set(code, next);
+      }
+      state = next;
+    }
+    state.match = form.length;
+  }
+  const queue: State[] = [...root.next.values()];
+  for (const state of queue) {
+    for (const [code, child] of state.next) {
+      child.fail = step(state.fail ?? root, code, root);
+      // Breadth first: the shorter suffix is complete already.
+      if (child.match === 0) child.match = child.fail.match;
+      queue.push(child);
+    }
+  }
+  return root;
+}

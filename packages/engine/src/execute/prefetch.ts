@@ -1,0 +1,27 @@
+/**
+ * How many workloads an executor may hold beyond its processes. While tasks take a fraction of a millisecond, a
+ * process would idle through every commit of the scheduler unless its next tasks are already here; when tasks take
+ * long, a task held here would only wait behind them while another machine is free. So: as many as the processes
+ * will get through in about one commit.
+ */
+const COMMIT_MS = 4;
+/** Weight of the newest duration in the running mean. */
+const WEIGHT = 0.1;
+
+export class Prefetch {
+  readonly #max: number;
+  #meanMs = COMMIT_MS;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** A task took this long, from being sent to being over. */
+  observe(ms: number): void {
+    this.#meanMs += WEIGHT * (Math.min(ms, 1_000) - this.#meanMs);
+  }
+
+  depth(processes: number): number {
+    return Math.min(this.#max, Math.floor((processes * COMMIT_MS) / Math.max(this.#meanMs, 0.01)));
+  }
+}

@@ -1,0 +1,109 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { ExecutorUnderTest } from "./testing/executor-under-test.ts";
+
+interface Seen {
+  readonly pid: number;
+  readonly calls: number;
+  readonly [key: string]: number;
+}
+
+describe("warm processes", () => {
+  test("one process serves task after task", async () => {
+    await using under = await ExecutorUnderTest.start({ parallelism: 1 });
+    const first = await under.output<Seen>("pid");
+    const second = await under.output<Seen>("pid");
+    expect(second).toEqual({ pid: first.pid, calls: 2 });
+  });
+
+  test("a process is replaced after its number of tasks", async () => {
+    await using under = await ExecutorUnderTest.start({ parallelism: 1, recycleAfter: 2 });
+    const seen: Seen[] = [];
+    for (let at = 0; at < 4; at++) seen.push(await under.output<Seen>("pid"));
+    expect(seen.map(({ calls }) => calls)).toEqual([1, 2, 1, 2]);
+  });
+
+  test.each(["leaveTimer", "leaveCwd", "leaveEnv", "leaveListener"])(
+    "%s: what is left behind costs the process",
+    async (taskId) => {
+      await using under = await ExecutorUnderTest.start({ parallelism: 1 });
+      const dirty = await under.output<Seen>(taskId);
+      const next = await under.output<Seen>("pid");
+      expect(next.pid).not.toBe(dirty.pid);
+      expect(await under.output<Seen>("pid")).toEqual({ pid: next.pid, calls: 2 });
+    },
+  );
+
+  test("a fresh task shares its process with nobody, before or after", async () => {
+    await using under = await ExecutorUnderTest.start({ parallelism: 1 });
+    const warm = await under.output<Seen>("pid");
+    const fresh = await under.output<Seen>("pid", { isolation: "fresh" });
+    const after = await under.output<Seen>("pid");
+    expect(fresh.calls).toBe(1);
+    expect(after.calls).toBe(1);
+    expect(new Set([warm.pid, fresh.pid, after.pid]).size).toBe(3);
+  });
+
+  test("without a limit every task has its own process, many at once", async () => {
+    await using under = await ExecutorUnderTest.start({ parallelism: 0 });
+    expect(under.executor.freeSlots()).toBeGreaterThan(100_000);
+    const gate = join(under.dir, "gate");
+    const held = Array.from({ length: 6 }, () => under.submit("hold", { conf: { gate } }));
+    const pids = await Promise.all(held.map(({ attempt }) => under.started(attempt)));
+    expect(new Set(pids).size).toBe(6);
+    await writeFile(gate, "");
+    await Promise.all(held.map(({ attempt }) => under.ended(attempt)));
+  });
+
+  test("a process that speaks for another attempt is not believed and not used again", async () => {
+    await using under = await ExecutorUnderTest.start({ parallelism: 1 });
+    const forged = await under.output<Seen>("forge", { conf: { id: "somebody-else" } });
+    expect(under.events.some((event) => event.type === "ended" && event.attempt === "somebody-else")).toBe(
+      false,
+    );
+    expect((await under.output<Seen>("pid")).pid).not.toBe(forged.pid);
+  });
+
+  test("a second report of the same attempt is ignored", async () => {
+    await using under = await ExecutorUnderTest.start({ parallelism: 1 });
+    const { attempt } = under.submit("forge", { conf: { twice: true } });
+    await under.ended(attempt);
+    const next = await under.output<Seen>("pid");
+    expect(next.calls).toBe(1);
+    expect(under.events.filter((event) => event.type === "ended" && event.attempt === attempt)).toHaveLength(
+      1,
+    );
+  });
+});
+
+describe("the line", () => {
+  test("never more at a time than the limit, in the order of submission", async () => {
+    await using under = await ExecutorUnderTest.start({ parallelism: 1 });
+    const file = join(under.dir, "order");
+    const names = Array.from({ length: 20 }, (_, at) => `task ${at}`);
+    under.executor.submit(
+      names.map((name) => under.workload("mark", { attempt: name, conf: { file, name } })),
+    );
+    await Promise.all(names.map((name) => under.ended(name)));
+    expect((await readFile(file, "utf8")).trim().split("\n")).toEqual(names);
+  });
+
+  test("slots: long tasks are not hoarded, short ones are fetched ahead", async () => {
+    await using under = await ExecutorUnderTest.start({ parallelism: 2, prefetch: 50 });
+    const gate = join(under.dir, "gate");
+    const held = Array.from({ length: 40 }, () => under.workload("hold", { conf: { gate } }));
+    const room = under.executor.freeSlots();
+    expect(room).toBeGreaterThanOrEqual(2);
+    expect(room).toBeLessThanOrEqual(4);
+    under.executor.submit(held.slice(0, room));
+    expect(under.executor.freeSlots()).toBeLessThanOrEqual(1);
+    await writeFile(gate, "");
+    await Promise.all(held.slice(0, room).map(({ attempt }) => under.ended(attempt)));
+    const short = Array.from({ length: 400 }, () => under.workload("noop"));
+    under.executor.submit(short);
+    expect(under.executor.freeSlots()).toBe(0);
+    await Promise.all(short.map(({ attempt }) => under.ended(attempt)));
+    expect(under.executor.freeSlots()).toBeGreaterThan(2);
+  });
+});

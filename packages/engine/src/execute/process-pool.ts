@@ -1,0 +1,237 @@
+/**
+ * The task processes of one executor: how many there are, which one gets a job, when one is replaced.
+ *
+ * With a limit, processes are warm: reused for any task that does not ask for a fresh one, started when there is more to
+ * do than idle processes, one ahead of demand. Without a limit (0), each job gets a process no user code has run in,
+ * and one such process is kept ready. A fresh job never shares: its process is started for it, or has never been used.
+ */
+import { availableParallelism } from "node:os";
+import { messageOf } from "../service/errors.ts";
+import type { Logger } from "../service/logger.ts";
+import type { Ending } from "./ending.ts";
+import type { Guardian } from "./guardian.ts";
+import type { Job } from "./job.ts";
+import { TaskProcess, type TaskProcessListener, type TaskProcessOptions } from "./task-process.ts";
+
+export interface ProcessPoolOptions {
+  /** 0: unlimited, every process used once. */
+  readonly limit: number;
+  readonly recycleAfter: number;
+  readonly process: Omit<TaskProcessOptions, "heapMb" | "entry">;
+  readonly guardian: Guardian;
+  readonly logger: Logger;
+}
+
+export interface ProcessPoolListener {
+  started(job: Job, pid: number): void;
+  over(job: Job, ending: Ending): void;
+  /** Something changed that may let a waiting job be placed. */
+  room(): void;
+  /** The process meant for the job did not start: it waits again. */
+  bounced(job: Job): void;
+  /** Processes have failed to start again and again. */
+  hopeless(reason: string): void;
+}
+
+/** A bundle once imported stays in memory: a process that has seen this many is replaced. */
+const MAX_BUNDLES = 100;
+const IDLE_MS = 60_000;
+const HOPELESS_AFTER = 5;
+const MAX_BACKOFF_MS = 5_000;
+
+export class ProcessPool implements TaskProcessListener {
+  readonly #options: ProcessPoolOptions;
+  readonly #listener: ProcessPoolListener;
+  /** All that count against the limit: starting, idle or busy, not those on their way out. */
+  readonly #live = new Set<TaskProcess>();
+  readonly #leaving = new Set<TaskProcess>();
+  readonly #idle: TaskProcess[] = [];
+  /** Starting processes, with the job they are started for, if any. */
+  readonly #starting = new Map<TaskProcess, Job | null>();
+  readonly #running = new Map<Job, TaskProcess>();
+  readonly #maxStarting = Math.max(2, availableParallelism());
+  #entry = "";
+  #failures = 0;
+  #backoff: NodeJS.Timeout | null = null;
+  #sweep: NodeJS.Timeout | null = null;
+  #closing: (() => void) | null = null;
+
+  constructor(options: ProcessPoolOptions, listener: ProcessPoolListener) {
+    this.#options = options;
+    this.#listener = listener;
+  }
+
+  /** @param entry The task-runner's program. */
+  open(entry: string): void {
+    this.#entry = entry;
+    this.prepare(0);
+    this.#sweep = setInterval(() => this.#retireIdle(), IDLE_MS / 2);
+    this.#sweep.unref();
+  }
+
+  get size(): number {
+    return this.#live.size;
+  }
+
+  /** Gives the job to a process, or starts one for it; false when it has to wait. */
+  place(job: Job): boolean {
+    return job.fresh || this.#options.limit === 0 ? this.#placeFresh(job) : this.#placeWarm(job);
+  }
+
+  /** Starts processes for jobs that wait, and one ahead of demand. */
+  prepare(waiting: number): void {
+    let coming = 0;
+    for (const job of this.#starting.values()) if (job === null) coming++;
+    const wanted = Math.max(waiting, this.#idle.length === 0 ? 1 : 0);
+    while (coming < wanted && this.#mayStart()) {
+      if (!this.#start(null, null)) return;
+      coming++;
+    }
+  }
+
+  processOf(job: Job): TaskProcess | undefined {
+    return this.#running.get(job);
+  }
+
+  /** The job is not wanted any more, and has not begun. */
+  withdraw(job: Job): void {
+    for (const [process, reserved] of this.#starting) if (reserved === job) this.#starting.set(process, null);
+  }
+
+  /** Ends all processes, also busy ones, and waits until they are gone. */
+  async close(): Promise<void> {
+    if (this.#sweep !== null) clearInterval(this.#sweep);
+    if (this.#backoff !== null) clearTimeout(this.#backoff);
+    const gone = new Promise<void>((resolve) => {
+      this.#closing = resolve;
+    });
+    for (const process of [...this.#live]) this.#retire(process);
+    if (this.#leaving.size > 0) await gone;
+  }
+
+  ready(process: TaskProcess): void {
+    const reserved = this.#starting.get(process) ?? null;
+    this.#starting.delete(process);
+    if (!this.#live.has(process)) return;
+    this.#failures = 0;
+    if (reserved !== null) this.#run(process, reserved);
+    else if (process.heapMb !== null) this.#retire(process);
+    else this.#rest(process);
+    this.#listener.room();
+  }
+
+  over(process: TaskProcess, job: Job, ending: Ending): void {
+    this.#running.delete(job);
+    if (this.#worn(process, job)) this.#retire(process);
+    else this.#rest(process);
+    this.#listener.over(job, ending);
+  }
+
+  gone(process: TaskProcess, reason: string): void {
+    this.#options.guardian.release(process.pid);
+    const reserved = this.#starting.get(process);
+    const failedToStart = this.#starting.delete(process);
+    this.#live.delete(process);
+    this.#leaving.delete(process);
+    const at = this.#idle.indexOf(process);
+    if (at >= 0) this.#idle.splice(at, 1);
+    if (this.#closing !== null) {
+      if (this.#leaving.size === 0 && this.#live.size === 0) this.#closing();
+      return;
+    }
+    if (failedToStart) this.#startFailed(reason);
+    if (reserved) this.#listener.bounced(reserved);
+    else this.#listener.room();
+  }
+
+  #placeWarm(job: Job): boolean {
+    for (let at = this.#idle.length - 1; at >= 0; at--) {
+      if (this.#idle[at]!.bundles.has(job.bundleHash)) return this.#take(at, job);
+    }
+    return this.#idle.length > 0 && this.#take(this.#idle.length - 1, job);
+  }
+
+  #placeFresh(job: Job): boolean {
+    const heapMb = job.memoryMb;
+    if (heapMb === null) {
+      const unused = this.#idle.findIndex((process) => process.jobs === 0);
+      if (unused >= 0) return this.#take(unused, job);
+    }
+    if (!this.#mayStart()) {
+      // At the limit, an idle process of others makes room.
+      if (this.#starting.size >= this.#maxStarting || this.#backoff !== null || this.#idle.length === 0)
+        return false;
+      this.#retire(this.#idle[0]!);
+    }
+    return this.#start(heapMb, job);
+  }
+
+  #take(at: number, job: Job): true {
+    const [process] = this.#idle.splice(at, 1);
+    this.#run(process!, job);
+    return true;
+  }
+
+  #run(process: TaskProcess, job: Job): void {
+    this.#running.set(job, process);
+    process.run(job);
+    this.#listener.started(job, process.pid);
+  }
+
+  #rest(process: TaskProcess): void {
+    process.idleSince = Date.now();
+    this.#idle.push(process);
+  }
+
+  #worn(process: TaskProcess, job: Job): boolean {
+    if (process.unfit !== null || job.fresh || this.#options.limit === 0) return true;
+    return process.jobs >= this.#options.recycleAfter || process.bundles.size >= MAX_BUNDLES;
+  }
+
+  #mayStart(): boolean {
+    if (this.#backoff !== null || this.#closing !== null || this.#starting.size >= this.#maxStarting)
+      return false;
+    return this.#options.limit === 0 || this.#live.size < this.#options.limit;
+  }
+
+  #start(heapMb: number | null, job: Job | null): boolean {
+    try {
+      const process = new TaskProcess({ ...this.#options.process, entry: this.#entry, heapMb }, this);
+      this.#live.add(process);
+      this.#starting.set(process, job);
+      // On the guardian's list before it can get any work.
+      if (process.pid > 0) this.#options.guardian.watch(process.pid);
+      return true;
+    } catch (error) {
+      this.#startFailed(messageOf(error));
+      return false;
+    }
+  }
+
+  #startFailed(reason: string): void {
+    this.#failures++;
+    this.#options.logger.error("a task process did not start", { reason, failures: this.#failures });
+    const delay = Math.min(MAX_BACKOFF_MS, 100 * 2 ** this.#failures);
+    this.#backoff ??= setTimeout(() => {
+      this.#backoff = null;
+      this.#listener.room();
+    }, delay);
+    if (this.#failures >= HOPELESS_AFTER) this.#listener.hopeless(reason);
+  }
+
+  #retire(process: TaskProcess): void {
+    const at = this.#idle.indexOf(process);
+    if (at >= 0) this.#idle.splice(at, 1);
+    this.#live.delete(process);
+    this.#leaving.add(process);
+    process.retire();
+  }
+
+  /** Processes that a busy hour has left behind; one stays. */
+  #retireIdle(): void {
+    const before = Date.now() - IDLE_MS;
+    for (const process of [...this.#idle]) {
+      if (this.#idle.length > 1 && process.idleSince < before) this.#retire(process);
+    }
+  }
+}

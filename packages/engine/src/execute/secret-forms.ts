@@ -1,0 +1,89 @@
+/**
+ * The ways in which a secret commonly shows up in a log without being printed as such: inside JSON, in a URL, in
+ * base64 (at any of the three alignments, e.g. the password in an `Authorization: Basic` header) and in hex.
+ */
+
+import { inspect } from "node:util";
+import type { Json } from "@tradewind/sdk/manifest";
+import type { ConnectionFacts } from "@tradewind/sdk/program";
+
+/** Beyond this the encoded forms are left to the line-wise ones: an automaton per attempt must stay small. */
+const MAX_ENCODED_LENGTH = 512;
+
+const SECRET_KEY = /pass(word|wd|phrase)|secret|token|key|credential/i;
+
+/** Values that are never secrets though they are long enough; masking them would make logs unreadable. */
+const PLAIN = new Set(["false", "undefined", "localhost"]);
+
+/** All forms to look for, the value itself first. */
+export function secretForms(secret: string): Set<string> {
+  const forms = new Set<string>();
+  // A key in several lines is printed, indented or escaped line by line: each line is a secret of its own.
+  const lines = secret.split(/\r?\n/).map((line) => line.trim());
+  if (lines.length > 1) for (const line of lines) addForms(forms, line);
+  addForms(forms, secret);
+  return forms;
+}
+
+/** What must be hidden once a task has read this connection: its password and every string of its extra. */
+export function connectionSecrets(connection: ConnectionFacts): string[] {
+  const found: string[] = connection.password === null ? [] : [connection.password];
+  collectStrings(connection.extra, found);
+  return found.filter((value) => !PLAIN.has(value));
+}
+
+/** What must be hidden once a task has read this variable: its value, and the strings inside when it is JSON. */
+export function variableSecrets(key: string, value: string): string[] {
+  if (!SECRET_KEY.test(key)) return [];
+  const found = [value];
+  collectStrings(parsed(value), found);
+  return found.filter((text) => !PLAIN.has(text));
+}
+
+function addForms(forms: Set<string>, text: string): void {
+  forms.add(text);
+  const inJson = JSON.stringify(text).slice(1, -1);
+  forms.add(inJson);
+  // A string in JSON in a string in JSON: an error message with a body, logged as a field.
+  forms.add(JSON.stringify(inJson).slice(1, -1));
+  // As `console.log({ password })` quotes it.
+  forms.add(inspect(text, { breakLength: Number.POSITIVE_INFINITY, maxStringLength: null }).slice(1, -1));
+  const wellFormed = text.toWellFormed();
+  const inUrl = encodeURIComponent(wellFormed);
+  forms.add(inUrl);
+  forms.add(inUrl.replaceAll("%20", "+"));
+  forms.add(inUrl.replace(/%[0-9A-F]{2}/g, (hex) => hex.toLowerCase()));
+  forms.add(new URLSearchParams([["", wellFormed]]).toString().slice(1));
+  if (text.length > MAX_ENCODED_LENGTH) return;
+  const bytes = Buffer.from(text, "utf8");
+  forms.add(bytes.toString("hex"));
+  for (const encoding of ["base64", "base64url"] as const) {
+    forms.add(bytes.toString(encoding));
+    for (const offset of [0, 1, 2]) forms.add(alignedCore(bytes, offset, encoding));
+  }
+}
+
+/** The characters of a base64 text that depend on the secret alone when `offset` foreign bytes precede it. */
+function alignedCore(bytes: Buffer, offset: number, encoding: "base64" | "base64url"): string {
+  const text = Buffer.concat([Buffer.alloc(offset), bytes]).toString(encoding);
+  const first = Math.ceil((offset * 8) / 6);
+  const last = Math.floor(((offset + bytes.length) * 8) / 6);
+  return text.slice(first, last);
+}
+
+function collectStrings(value: Json | undefined, into: string[]): void {
+  if (typeof value === "string") into.push(value);
+  else if (Array.isArray(value)) for (const item of value) collectStrings(item, into);
+  else if (typeof value === "object" && value !== null) {
+    for (const item of Object.values(value)) collectStrings(item as Json, into);
+  }
+}
+
+function parsed(text: string): Json | undefined {
+  if (!/^\s*[[{"]/.test(text)) return undefined;
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return undefined;
+  }
+}

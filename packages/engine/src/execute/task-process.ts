@@ -1,0 +1,366 @@
+/**
+ * The supervisor of one task-runner child.
+ *
+ *   starting ──ready──→ idle ──run──→ busy ──ended──→ settling ──→ idle
+ *       └───────────────┴──────────────┴── exit, retire ───────────────→ gone
+ *
+ * The child leads a process group of its own: a kill reaches whatever it started. While busy, exactly one of two things
+ * ends the job: the child's `ended` message, or the end of the process. "settling": the child has reported, but the last
+ * bytes of its output are still on their way through other pipes; the job is over when they are in its log.
+ */
+import { type ChildProcess, fork } from "node:child_process";
+import type { Readable } from "node:stream";
+import { messageOf } from "../service/errors.ts";
+import type { Logger } from "../service/logger.ts";
+import type { Ending, Interference } from "./ending.ts";
+import type { Job } from "./job.ts";
+import { FrameReader } from "./log-frame.ts";
+import { MemoryWatch } from "./memory-watch.ts";
+import { type EndedMessage, LOG_FD, readFromChild, type ToChild } from "./protocol.ts";
+
+export interface TaskProcessOptions {
+  /** The task-runner's program. */
+  readonly entry: string;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly cwd: string;
+  readonly user: { readonly uid: number; readonly gid: number } | null;
+  /** V8's heap limit; null leaves the default. */
+  readonly heapMb: number | null;
+  readonly graceMs: number;
+  readonly logger: Logger;
+}
+
+/** Who is told about the process. Each of the three comes at most once per start, job, and process. */
+export interface TaskProcessListener {
+  ready(process: TaskProcess): void;
+  /** The process is idle again, unless `unfit` says why it must not be used again. */
+  over(process: TaskProcess, job: Job, ending: Ending): void;
+  gone(process: TaskProcess, reason: string): void;
+}
+
+/** How long the pipes may stay silent before we stop waiting for what should still come. */
+const SILENCE_MS = 250;
+const EXIT_MS = 2_000;
+const MAX_TIMER_MS = 2 ** 31 - 1;
+const STRAY_LENGTH = 2_000;
+
+export class TaskProcess {
+  readonly heapMb: number | null;
+  /** Jobs given to it so far; 0 is a process no user code has run in. */
+  jobs = 0;
+  /** Bundles it has imported. */
+  readonly bundles = new Set<string>();
+  /** Why it must not get another job; null while it may. */
+  unfit: string | null = null;
+  /** When it last became idle (ms). */
+  idleSince = 0;
+  readonly #options: TaskProcessOptions;
+  readonly #listener: TaskProcessListener;
+  readonly #child: ChildProcess;
+  readonly #outputs: readonly Readable[];
+  readonly #frames: FrameReader;
+  #job: Job | null = null;
+  #report: EndedMessage | null = null;
+  #exit: Ending["exit"] = null;
+  #interference: Interference | null = null;
+  #timeout: NodeJS.Timeout | null = null;
+  #kill: NodeJS.Timeout | null = null;
+  #silence: NodeJS.Timeout | null = null;
+  #memory: MemoryWatch | null = null;
+  #settling = false;
+  #held = false;
+  /** What it said while it had no job: the only witness when it does not even start. */
+  #stray = "";
+  #gone = false;
+
+  /** @throws when the system refuses to start a process at all. */
+  constructor(options: TaskProcessOptions, listener: TaskProcessListener) {
+    this.#options = options;
+    this.#listener = listener;
+    this.heapMb = options.heapMb;
+    this.#child = startChild(options);
+    const [, stdout, stderr] = this.#child.stdio;
+    const pipe = this.#child.stdio[LOG_FD] as Readable;
+    this.#frames = new FrameReader((frame) => this.#job?.log.frame(frame));
+    this.#outputs = [stdout as Readable, stderr as Readable, pipe];
+    (stdout as Readable).on("data", (bytes: Buffer) => this.#raw("stdout", bytes));
+    (stderr as Readable).on("data", (bytes: Buffer) => this.#raw("stderr", bytes));
+    pipe.on("data", (bytes: Buffer) => this.#frameBytes(bytes));
+    for (const output of this.#outputs) output.on("error", () => {});
+    this.#child.on("message", (raw) => this.#message(raw));
+    this.#child.on("error", (error) => this.#failed(error));
+    this.#child.on("exit", (code, signal) => this.#exited(code, signal));
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  get busy(): boolean {
+    return this.#job !== null;
+  }
+
+  run(job: Job): void {
+    this.#job = job;
+    this.#report = null;
+    this.#interference = null;
+    this.jobs++;
+    this.bundles.add(job.bundleHash);
+    job.onPressure = (high) => this.#hold(high);
+    const { timeoutMs, memoryMb } = job;
+    if (timeoutMs !== null) this.#armTimeout(timeoutMs, timeoutMs);
+    if (memoryMb !== null) {
+      this.#memory = new MemoryWatch(this.pid, memoryMb, (usedMb) =>
+        this.interrupt({ why: "memory", limitMb: memoryMb, usedMb }),
+      );
+    }
+    this.#send(job.message());
+  }
+
+  /** Ends the current job early: user code is asked first where it can be, then the process group is killed. */
+  interrupt(interference: Interference): void {
+    const job = this.#job;
+    if (job === null || this.#report !== null || this.#exit !== null) return;
+    // The first reason stands; only a cancel overrides it, because the scheduler no longer wants any outcome.
+    if (this.#interference !== null && interference.why !== "cancel") {
+      if (interference.why === "stop") this.#killGroup();
+      return;
+    }
+    const again = this.#interference !== null;
+    this.#interference = interference;
+    job.log.engine("warn", announce(interference));
+    if (interference.why === "stop" || interference.why === "memory") this.#killGroup();
+    else if (!again) this.#askToStop(job, interference);
+  }
+
+  /** Not needed any more. Leaves politely when it is idle and clean; otherwise the whole group is killed. */
+  retire(): void {
+    if (this.unfit === null) this.unfit = "retired";
+    if (this.#gone || this.#exit !== null) return;
+    if (this.busy || this.unfit !== "retired" || !this.#child.connected) this.#killGroup();
+    else {
+      this.#send({ k: "exit" });
+      this.#kill ??= setTimeout(() => this.#killGroup(), EXIT_MS);
+    }
+  }
+
+  #armTimeout(limitMs: number, leftMs: number): void {
+    // A longer delay would wrap around in setTimeout and fire at once.
+    const delay = Math.min(leftMs, MAX_TIMER_MS);
+    this.#timeout = setTimeout(() => {
+      if (leftMs > delay) this.#armTimeout(limitMs, leftMs - delay);
+      else this.interrupt({ why: "timeout", limitMs });
+    }, delay);
+  }
+
+  #askToStop(job: Job, interference: Extract<Interference, { why: "cancel" | "timeout" }>): void {
+    const { graceMs } = this.#options;
+    const reason =
+      interference.why === "cancel"
+        ? interference.reason
+        : `${job.subject} exceeded its timeout of ${interference.limitMs} ms`;
+    this.#send({ k: "abort", id: job.id, why: interference.why, reason });
+    this.#kill = setTimeout(() => {
+      job.log.engine("warn", `It did not stop within ${graceMs} ms: killing process group ${this.pid}.`);
+      this.#killGroup();
+    }, graceMs);
+  }
+
+  #message(raw: unknown): void {
+    const message = readFromChild(raw);
+    if (message === null) this.#distrust("sent a message that makes no sense");
+    else if (message.k === "ready") {
+      if (this.jobs === 0) this.#listener.ready(this);
+    } else if (message.id !== this.#job?.id || this.#report !== null) {
+      this.#distrust(`spoke for attempt ${message.id}`);
+    } else if (message.k === "request") void this.#answer(this.#job, message.n, message.ask);
+    else this.#ended(message);
+  }
+
+  #ended(message: EndedMessage): void {
+    this.#report = message;
+    this.#clearTimers();
+    if (message.unclean !== null) this.unfit ??= message.unclean;
+    this.#settle();
+    if (!this.#settling) this.#afterSilence(() => this.#over());
+  }
+
+  /** The report is here; the job is over once everything the child wrote before it is in the log. */
+  #settle(): void {
+    const report = this.#report;
+    if (report === null || this.#settling || this.#frames.consumed < report.logged) return;
+    this.#settling = true;
+    // Bytes written to the raw descriptors before the report are ready in the same turn of the event loop.
+    setImmediate(() => this.#over());
+  }
+
+  #over(): void {
+    const job = this.#job;
+    if (job === null) return;
+    this.#clearTimers();
+    job.log.flush();
+    const ending: Ending = {
+      interference: this.#interference,
+      report: this.#report,
+      exit: this.#report === null ? this.#exit : null,
+      errorTail: this.#report === null ? job.log.errorTail() : [],
+    };
+    job.onPressure = null;
+    this.#job = null;
+    this.#settling = false;
+    this.#hold(false);
+    this.#listener.over(this, job, ending);
+    if (this.#exit !== null) this.#leave();
+  }
+
+  async #answer(job: Job, n: number, ask: Parameters<Job["answer"]>[0]): Promise<void> {
+    try {
+      const value = await job.answer(ask);
+      if (this.#job === job) this.#send({ k: "reply", n, value });
+    } catch (error) {
+      this.#options.logger.error("a question of a task could not be answered", {
+        attempt: job.id,
+        error: messageOf(error),
+      });
+      // The details (hosts, statements) are for the operator, not for user code.
+      const what =
+        ask.what === "output"
+          ? `the output of task "${ask.taskId}"`
+          : ask.what === "variable"
+            ? `variable "${ask.key}"`
+            : `connection "${ask.connectionId}"`;
+      if (this.#job === job)
+        this.#send({ k: "reply", n, error: `The engine could not read ${what}; its log says why.` });
+    }
+  }
+
+  #raw(source: "stdout" | "stderr", bytes: Buffer): void {
+    if (this.#job !== null) this.#job.log.raw(source, bytes);
+    else this.#stray = (this.#stray + bytes.toString("utf8")).slice(-STRAY_LENGTH);
+  }
+
+  #frameBytes(bytes: Buffer): void {
+    if (!this.#frames.push(bytes)) this.#distrust("wrote to the log pipe by itself");
+    if (this.#report !== null) this.#settle();
+  }
+
+  /** User code got at our channel: what it said is ignored, and the process does not get another task. */
+  #distrust(what: string): void {
+    this.unfit ??= what;
+    this.#options.logger.warn("a task process broke the protocol and will be replaced", {
+      pid: this.pid,
+      what,
+    });
+    if (!this.busy) this.#killGroup();
+  }
+
+  #exited(code: number | null, signal: NodeJS.Signals | null): void {
+    this.#exit = { code, signal };
+    this.unfit ??= "ended";
+    this.#clearTimers();
+    this.#killGroup();
+    if (this.#job === null) {
+      this.#leave();
+      return;
+    }
+    const leave = (): void => {
+      this.#over();
+      this.#leave();
+    };
+    this.#child.once("close", leave);
+    this.#afterSilence(leave);
+  }
+
+  #failed(error: Error): void {
+    // Also raised when a message could not be delivered: then the process is ending, and `exit` follows.
+    if (this.#child.pid !== undefined) return;
+    this.#exit = { code: null, signal: null };
+    this.unfit ??= messageOf(error);
+    this.#leave();
+  }
+
+  #leave(): void {
+    if (this.#gone) return;
+    this.#gone = true;
+    for (const output of this.#outputs) output.destroy();
+    const how = this.#exit?.signal ?? `exit code ${this.#exit?.code}`;
+    this.#listener.gone(this, [this.unfit, how, this.#stray].filter(Boolean).join("; "));
+  }
+
+  /** For output that never comes: a stranger holds the pipe open, or user code wrote half a frame into it. */
+  #afterSilence(done: () => void): void {
+    const job = this.#job;
+    let heard = -1;
+    this.#silence = setInterval(() => {
+      const now = this.#outputs.reduce(
+        (sum, output) => sum + (output as unknown as { bytesRead: number }).bytesRead,
+        0,
+      );
+      if (this.#job !== job || (now === heard && !this.#held)) {
+        this.#clearTimers();
+        done();
+      }
+      heard = now;
+    }, SILENCE_MS);
+  }
+
+  /** Backpressure: while the disk is behind, the child's writes wait in the pipes. */
+  #hold(high: boolean): void {
+    if (this.#held === high) return;
+    this.#held = high;
+    for (const output of this.#outputs) {
+      if (high) output.pause();
+      else output.resume();
+    }
+  }
+
+  #send(message: ToChild): void {
+    if (this.#child.connected) this.#child.send(message);
+  }
+
+  #killGroup(): void {
+    const { pid } = this.#child;
+    if (pid === undefined) return;
+    try {
+      process.kill(-pid, "SIGKILL");
+    } catch {
+      // Nobody left in the group.
+    }
+  }
+
+  #clearTimers(): void {
+    if (this.#timeout !== null) clearTimeout(this.#timeout);
+    if (this.#kill !== null) clearTimeout(this.#kill);
+    if (this.#silence !== null) clearInterval(this.#silence);
+    this.#memory?.stop();
+    this.#timeout = null;
+    this.#kill = null;
+    this.#silence = null;
+    this.#memory = null;
+  }
+}
+
+function startChild(options: TaskProcessOptions): ChildProcess {
+  return fork(options.entry, [], {
+    execArgv: options.heapMb === null ? [] : [`--max-old-space-size=${options.heapMb}`],
+    env: options.environment,
+    cwd: options.cwd,
+    stdio: ["ignore", "pipe", "pipe", "ipc", "pipe"],
+    serialization: "json",
+    detached: true,
+    ...(options.user ?? {}),
+  });
+}
+
+function announce(interference: Interference): string {
+  switch (interference.why) {
+    case "cancel":
+      return `Cancelled: ${interference.reason}.`;
+    case "timeout":
+      return `The timeout of ${interference.limitMs} ms has passed: asking the task to stop.`;
+    case "memory":
+      return `Uses ${interference.usedMb} MB of memory, its limit is ${interference.limitMb} MB: killing it.`;
+    case "stop":
+      return `Killed: ${interference.reason}.`;
+  }
+}

@@ -1,0 +1,91 @@
+/**
+ * What one attempt may ask of its supervisor, and what is known about it in this process. Questions travel over the
+ * IPC channel; after the attempt has ended, late answers and late questions lead nowhere.
+ */
+
+import type { Json } from "@tradewind/sdk/manifest";
+import type { ConnectionFacts, LogLevel, TaskHost } from "@tradewind/sdk/program";
+import type { FromChild, Question } from "../protocol.ts";
+import type { OutputCapture } from "./output-capture.ts";
+
+interface Pending {
+  readonly resolve: (value: Json | undefined) => void;
+  readonly reject: (error: Error) => void;
+}
+
+export interface HostChannel {
+  readonly send: (message: FromChild) => void;
+  readonly output: OutputCapture;
+  /** Whether the process must wait for the supervisor even if nothing else keeps it alive. */
+  readonly await: (waiting: boolean) => void;
+}
+
+export class AttemptHost implements TaskHost {
+  readonly id: string;
+  /** User code holds the abort signal: it may be waiting for nothing but that. */
+  abortSeen = false;
+  readonly #controller = new AbortController();
+  readonly #channel: HostChannel;
+  readonly #pending = new Map<number, Pending>();
+  #questions = 0;
+  #ended = false;
+
+  constructor(id: string, channel: HostChannel) {
+    this.id = id;
+    this.#channel = channel;
+  }
+
+  get abort(): AbortSignal {
+    this.abortSeen = true;
+    return this.#controller.signal;
+  }
+
+  get aborted(): boolean {
+    return this.#controller.signal.aborted;
+  }
+
+  log(level: LogLevel, message: string, fields?: Readonly<Record<string, Json>>): void {
+    if (!this.#ended) this.#channel.output.record(level, String(message), fields);
+  }
+
+  async output(taskId: string, mapIndex: number | null): Promise<Json | undefined> {
+    return await this.#ask({ what: "output", taskId, mapIndex });
+  }
+
+  async variable(key: string): Promise<string | undefined> {
+    return (await this.#ask({ what: "variable", key })) as string | undefined;
+  }
+
+  async connection(id: string): Promise<ConnectionFacts | undefined> {
+    return (await this.#ask({ what: "connection", connectionId: id })) as ConnectionFacts | undefined;
+  }
+
+  /** The supervisor asks user code to stop. */
+  interrupt(why: "timeout" | "cancel", reason: string): void {
+    this.#controller.abort(new DOMException(reason, why === "timeout" ? "TimeoutError" : "AbortError"));
+  }
+
+  answer(n: number, reply: { readonly value?: Json; readonly error?: string }): void {
+    const pending = this.#pending.get(n);
+    if (pending === undefined) return;
+    this.#pending.delete(n);
+    if (this.#pending.size === 0) this.#channel.await(false);
+    if (reply.error === undefined) pending.resolve(reply.value);
+    else pending.reject(Object.assign(new Error(reply.error), { code: "TASK_SERVICE_FAILED" }));
+  }
+
+  end(): void {
+    this.#ended = true;
+    this.#pending.clear();
+  }
+
+  #ask(ask: Question): Promise<Json | undefined> {
+    if (this.#ended) return Promise.reject(new Error("the task has already ended"));
+    const n = ++this.#questions;
+    return new Promise((resolve, reject) => {
+      this.#pending.set(n, { resolve, reject });
+      this.#channel.await(true);
+      this.#channel.send({ k: "request", id: this.id, n, ask });
+    });
+  }
+}

@@ -1,0 +1,69 @@
+/**
+ * Whether a task left something behind that the next task in this process could meet: a running timer, an open
+ * handle, a live subprocess, a listener on the process, another working directory, a changed environment, much memory.
+ * Module state of the bundle is not looked at: sharing it is what a warm process is for.
+ */
+const RSS_LIMIT_BYTES = 768 * 1024 * 1024;
+/** Reading the memory costs more than the other checks together. */
+const RSS_EVERY = 32;
+
+export class Cleanliness {
+  readonly #cwd = process.cwd();
+  #environmentChanged = false;
+  #resources: string[] = [];
+  #listeners = 0;
+  #checks = 0;
+
+  constructor() {
+    const touched = (): void => {
+      this.#environmentChanged = true;
+    };
+    process.env = new Proxy(process.env, {
+      set(target, key, value) {
+        touched();
+        return Reflect.set(target, key, value);
+      },
+      deleteProperty(target, key) {
+        touched();
+        return Reflect.deleteProperty(target, key);
+      },
+    });
+  }
+
+  /** What is here now belongs to the process or to a bundle's module level. */
+  accept(): void {
+    this.#resources = process.getActiveResourcesInfo();
+    this.#listeners = countListeners();
+    this.#environmentChanged = false;
+  }
+
+  /** What a task left behind; null when nothing was found. */
+  leftover(): string | null {
+    const resources = process.getActiveResourcesInfo();
+    const open = surplus(resources, this.#resources);
+    if (open !== "") return `left open: ${open}`;
+    if (countListeners() !== this.#listeners) return "left or removed a listener on the process";
+    if (this.#environmentChanged) return "changed the environment";
+    if (process.cwd() !== this.#cwd) return "changed the working directory";
+    if (++this.#checks % RSS_EVERY === 0 && process.memoryUsage.rss() > RSS_LIMIT_BYTES)
+      return "holds much memory";
+    return null;
+  }
+}
+
+function countListeners(): number {
+  let count = 0;
+  for (const name of process.eventNames()) count += process.listenerCount(name);
+  return count;
+}
+
+function surplus(now: readonly string[], before: readonly string[]): string {
+  if (now.length <= before.length && now.every((name, at) => name === before[at])) return "";
+  const left = [...before];
+  const more = now.filter((name) => {
+    const at = left.indexOf(name);
+    if (at >= 0) left.splice(at, 1);
+    return at < 0;
+  });
+  return [...new Set(more)].join(", ");
+}

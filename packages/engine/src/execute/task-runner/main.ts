@@ -1,0 +1,178 @@
+/**
+ * The process in which user code runs: takes one assignment at a time from its supervisor, runs it, reports how it
+ * ended, and waits for the next. It has no credentials and knows nobody but its supervisor; when that is gone, it
+ * ends itself and everything it started. Whatever user code does, exactly one `ended` is sent per assignment, unless
+ * the process dies; then the supervisor sees that.
+ */
+import type { CallbackOutcome, ErrorFacts, TaskOutcome } from "@tradewind/sdk/program";
+import {
+  type CallbackMessage,
+  type EndedMessage,
+  type FromChild,
+  MAX_OUTPUT_LENGTH,
+  type RunMessage,
+  type ToChild,
+} from "../protocol.ts";
+import { AttemptHost } from "./attempt-host.ts";
+import { Cleanliness } from "./cleanliness.ts";
+import { factsOf } from "./error-facts.ts";
+import { OutputCapture } from "./output-capture.ts";
+import { loadedProgram, loadPrograms } from "./programs.ts";
+
+type Outcome = TaskOutcome | CallbackOutcome;
+
+// User code (and libraries that behave differently when forked) must not find the channel.
+const rawSend = process.send!.bind(process);
+const channel = process.channel!;
+process.send = undefined;
+
+const output = new OutputCapture();
+let current: { readonly host: AttemptHost; readonly kind: "run" | "callback" } | null = null;
+
+process.setSourceMapsEnabled(true);
+output.install();
+const cleanliness = new Cleanliness();
+
+process.on("message", (message: ToChild) => {
+  if (message.k === "run" || message.k === "callback") void perform(message);
+  else if (message.k === "abort") {
+    if (current?.host.id === message.id) current.host.interrupt(message.why, message.reason);
+  } else if (message.k === "reply") current?.host.answer(message.n, message);
+  else process.exit(0);
+});
+process.on("disconnect", () => process.kill(-process.pid, "SIGKILL"));
+process.on("uncaughtException", (error) => crash(factsOf(error), error));
+process.on("unhandledRejection", (error) => crash(factsOf(error), error));
+process.on("beforeExit", neverSettled);
+cleanliness.accept();
+send({ k: "ready" });
+
+async function perform(message: RunMessage | CallbackMessage): Promise<void> {
+  const host = new AttemptHost(message.id, { send, output, await: holdOpen });
+  current = { host, kind: message.k };
+  output.begin(message.logLimit);
+  holdOpen(false);
+  let outcome: Outcome;
+  try {
+    const dagId = message.call.run.dagId;
+    const program = loadedProgram(message.bundle, dagId) ?? (await importProgram(message.bundle, dagId));
+    outcome =
+      message.k === "run"
+        ? await program.run({ ...message.call, host })
+        : await program.callback({ ...message.call, host });
+  } catch (error) {
+    // A program never rejects: this is a bundle that cannot be loaded, or one that breaks its promise.
+    finish(host, failure(message.k, factsOf(error)), "could not load or run the bundle");
+    return;
+  }
+  // One turn: a promise rejected and never awaited shows itself now, and what is being closed gets closed.
+  await new Promise((resolve) => setImmediate(resolve));
+  if (current?.host !== host) return;
+  holdOpen(true);
+  finish(host, tooLarge(outcome) ?? outcome, cleanliness.leftover());
+}
+
+async function importProgram(path: string, dagId: string) {
+  const programs = await loadPrograms(path);
+  const program = programs.get(dagId);
+  if (program === undefined) {
+    const found = [...programs.keys()].map((id) => `"${id}"`).join(", ") || "none";
+    throw Object.assign(new Error(`The bundle has no DAG "${dagId}" (found: ${found}).`), {
+      code: "BUNDLE_WITHOUT_DAG",
+    });
+  }
+  holdOpen(true);
+  cleanliness.accept();
+  holdOpen(false);
+  return program;
+}
+
+function finish(host: AttemptHost, outcome: Outcome, unclean: string | null, crashed = false): void {
+  if (current?.host !== host) return;
+  const { kind } = current;
+  current = null;
+  host.end();
+  holdOpen(true);
+  const ended = (value: Outcome, why: string | null): EndedMessage => ({
+    k: "ended",
+    id: host.id,
+    outcome: value,
+    logged: output.written,
+    dropped: output.dropped,
+    aborted: host.aborted,
+    crashed,
+    unclean: why,
+  });
+  const exit = crashed ? () => process.exit(1) : undefined;
+  try {
+    send(ended(outcome, unclean), exit);
+  } catch (error) {
+    const facts = { ...factsOf(error), code: "TASK_OUTPUT_NOT_JSON" };
+    send(ended(failure(kind, facts, false), unclean ?? "output is not JSON"), exit);
+  }
+}
+
+/** An error outside the program's own promise: nobody can say what still works in this process. */
+function crash(facts: ErrorFacts, error: unknown): void {
+  if (current === null) {
+    console.error("Uncaught in a task process without a task:", error);
+    process.exit(1);
+  }
+  finish(current.host, failure(current.kind, facts), "uncaught error", true);
+}
+
+/** The event loop has nothing left to do, and the task has not ended: it never will. */
+function neverSettled(): void {
+  if (current === null) return;
+  if (current.host.abortSeen) {
+    holdOpen(true);
+    return;
+  }
+  const message =
+    "The task waits for a promise that nothing can settle any more: no timer, no connection, no request is open.";
+  finish(
+    current.host,
+    failure(current.kind, { name: "Error", message, stack: null, code: "TASK_NEVER_SETTLED" }),
+    "never settled",
+    true,
+  );
+}
+
+/** An output that would choke the supervisor, which parses it in one piece. */
+function tooLarge(outcome: Outcome): Outcome | null {
+  if (!("kind" in outcome) || outcome.kind !== "success") return null;
+  const { output: value } = outcome;
+  if (typeof value !== "string" && (typeof value !== "object" || value === null)) return null;
+  const size = typeof value === "string" ? value.length : sizeOf(value);
+  if (size <= MAX_OUTPUT_LENGTH) return null;
+  const message = `The task's output is ${size} characters of JSON; ${MAX_OUTPUT_LENGTH} is the limit. Store it elsewhere and return where it is.`;
+  return {
+    kind: "failed",
+    error: { name: "Error", message, stack: null, code: "TASK_OUTPUT_TOO_LARGE" },
+    retry: false,
+  };
+}
+
+function sizeOf(value: object): number {
+  try {
+    return JSON.stringify(value)?.length ?? 0;
+  } catch {
+    return 0; // Not JSON: sending it will say so.
+  }
+}
+
+function failure(kind: "run" | "callback", error: ErrorFacts, retry = true): Outcome {
+  return kind === "run" ? { kind: "failed", error, retry } : { ok: false, error };
+}
+
+function send(message: FromChild, done: () => void = ignore): void {
+  rawSend(message, undefined, undefined, done);
+}
+
+function ignore(): void {}
+
+/** Whether the channel alone keeps the process alive: always between tasks, during one only while a question is open. */
+function holdOpen(open: boolean): void {
+  if (open) channel.ref();
+  else channel.unref();
+}

@@ -1,0 +1,44 @@
+/**
+ * The DAG programs this process has loaded. A bundle is imported once per path (paths are named by content hash, so a
+ * new version is a new path) and stays: that is what makes a warm process fast.
+ */
+
+import { pathToFileURL } from "node:url";
+import type { Program, PROGRAM as ProgramSymbol } from "@tradewind/sdk/program";
+
+/** The SDK's PROGRAM symbol, by its registered name: this process must load nothing but the bundle itself. */
+const PROGRAM = Symbol.for("tradewind.program") as typeof ProgramSymbol;
+
+const loaded = new Map<string, Map<string, Program>>();
+
+/** @throws whatever the bundle throws on import, or an error that says what is wrong with it. */
+export async function loadPrograms(path: string): Promise<ReadonlyMap<string, Program>> {
+  const known = loaded.get(path);
+  if (known !== undefined) return known;
+  const module = (await import(pathToFileURL(path).href)) as Record<string, unknown>;
+  const programs = new Map<string, Program>();
+  for (const exported of Object.values(module)) {
+    const program = programOf(exported);
+    if (program !== null) programs.set(program.describe().dagId, program);
+  }
+  loaded.set(path, programs);
+  return programs;
+}
+
+/** Already imported, without a turn of the event loop. */
+export function loadedProgram(path: string, dagId: string): Program | undefined {
+  return loaded.get(path)?.get(dagId);
+}
+
+function programOf(exported: unknown): Program | null {
+  if ((typeof exported !== "object" && typeof exported !== "function") || exported === null) return null;
+  const program = (exported as { readonly [PROGRAM]?: Program })[PROGRAM];
+  if (program === undefined) return null;
+  if (program.protocol !== 1) {
+    throw Object.assign(
+      new Error(`The bundle speaks protocol ${program.protocol}, this engine speaks 1; upgrade the engine.`),
+      { code: "BUNDLE_PROTOCOL" },
+    );
+  }
+  return program;
+}

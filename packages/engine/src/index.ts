@@ -1,0 +1,15 @@
+/** The engine, as the command line and embedders use it. */
+export type { BundleResult } from "./bundle/bundler/protocol.ts";
+export { BundlerPool } from "./bundle/bundler-pool.ts";
+export { DagFolder } from "./bundle/dag-files.ts";
+export { startApi } from "./processes/api.ts";
+export { startDagProcessor } from "./processes/dag-processor.ts";
+export { type OpenedDatabase, openDatabase } from "./processes/open-database.ts";
+export { startScheduler } from "./processes/scheduler.ts";
+export { type Standalone, startStandalone } from "./processes/standalone.ts";
+export { type Config, resolveConfig } from "./service/config.ts";
+export { EngineError } from "./service/errors.ts";
+export { cleanHistory } from "./store/history.ts";
+export { migrate, migrationStatus } from "./store/migrate.ts";
+export { serverVersion } from "./store/server-version.ts";
+export { VERSION } from "./version.ts";

@@ -1,0 +1,171 @@
+import { expect, test } from "vitest";
+import { type Candidate, type Capacity, ReadyQueue } from "./admission.ts";
+
+interface Task extends Candidate {
+  readonly name: string;
+}
+
+function task(name: string, facts: Partial<Candidate> = {}): Task {
+  return { name, weight: 1, logicalDate: 0, mapIndex: -1, pool: "p", slots: 1, limits: [], ...facts };
+}
+
+function queueOf(...tasks: Task[]): ReadyQueue<Task> {
+  const queue = new ReadyQueue<Task>();
+  for (const one of tasks) queue.add(one);
+  return queue;
+}
+
+/** Capacities by name: [slots, occupied]. */
+const views =
+  (known: Record<string, readonly [number, number]>) =>
+  (name: string): Capacity | undefined => {
+    const view = known[name];
+    return view && { slots: view[0], occupied: view[1] };
+  };
+const names = (tasks: readonly Task[]) => tasks.map((one) => one.name).join(" ");
+
+test("order: weight, logical date, map index, arrival; no date comes last", () => {
+  const queue = queueOf(
+    task("undated", { weight: 2, logicalDate: null }),
+    task("second", { weight: 2, logicalDate: 5, mapIndex: 1 }),
+    task("light"),
+    task("first", { weight: 2, logicalDate: 5, mapIndex: 0 }),
+    task("later", { weight: 2, logicalDate: 6, mapIndex: 0 }),
+    task("light2"),
+    task("heavy", { weight: 9, logicalDate: 99 }),
+  );
+  expect(names(queue.take(views({ p: [-1, 0] })))).toBe("heavy first second later undated light light2");
+  expect(queue.size).toBe(0);
+});
+
+test("a pool is never filled beyond its slots; the rest waits and keeps its turn", () => {
+  const queue = queueOf(task("a"), task("b"), task("c"));
+  expect(names(queue.take(views({ p: [5, 3] })))).toBe("a b");
+  expect(queue.head("p")?.name).toBe("c");
+  expect([...queue.pools()]).toEqual(["p"]);
+  expect(names(queue.take(views({ p: [5, 5] })))).toBe("");
+  expect(names(queue.take(views({ p: [5, 4] })))).toBe("c");
+});
+
+test("an overfull or unknown pool admits nothing", () => {
+  const queue = queueOf(task("a"), task("b", { pool: "gone" }));
+  expect(names(queue.take(views({ p: [2, 7] })))).toBe("");
+  expect(names(queue.take(views({ p: [2, 0], gone: [1, 0] })))).toBe("a b");
+});
+
+test("a full pool does not delay another", () => {
+  const queue = queueOf(task("a", { weight: 9 }), task("b", { pool: "q" }));
+  expect(names(queue.take(views({ p: [1, 1], q: [1, 0] })))).toBe("b");
+});
+
+test("a wide task at the head is not overtaken by narrow ones of its pool", () => {
+  const queue = queueOf(task("wide", { weight: 9, slots: 3 }), task("narrow"), task("other", { pool: "q" }));
+  expect(names(queue.take(views({ p: [4, 2], q: [1, 0] })))).toBe("other");
+  expect(names(queue.take(views({ p: [4, 0] })))).toBe("wide narrow");
+});
+
+test("a task wider than its whole pool does not block it, and runs once the pool has grown", () => {
+  const queue = queueOf(task("huge", { weight: 9, slots: 8 }), task("narrow"), task("after"));
+  expect(names(queue.take(views({ p: [4, 3] })))).toBe("narrow");
+  expect(names(queue.take(views({ p: [8, 0] })))).toBe("huge");
+  expect(names(queue.take(views({ p: [8, 0] })))).toBe("after");
+});
+
+test("a full limit holds back its own tasks only, until it is released", () => {
+  const queue = queueOf(
+    task("r1", { weight: 9, limits: ["run"] }),
+    task("r2", { weight: 8, limits: ["run"] }),
+    task("r3", { weight: 7, limits: ["run"] }),
+    task("free"),
+  );
+  expect(names(queue.take(views({ p: [9, 0], run: [1, 0] })))).toBe("r1 free");
+  expect(names(queue.take(views({ p: [9, 2], run: [1, 1] })))).toBe("");
+  queue.release("run");
+  expect(names(queue.take(views({ p: [9, 0], run: [2, 0] })))).toBe("r2 r3");
+});
+
+test("a task under several limits waits for each in turn, and does not keep others from the one with room", () => {
+  const queue = queueOf(
+    task("both", { weight: 9, limits: ["run", "task"] }),
+    task("both2", { weight: 8, limits: ["run", "task"] }),
+    task("one", { limits: ["run"] }),
+  );
+  expect(names(queue.take(views({ p: [9, 0], run: [1, 1], task: [1, 1] })))).toBe("");
+  queue.release("run");
+  expect(names(queue.take(views({ p: [9, 0], run: [1, 0], task: [1, 1] })))).toBe("one");
+  queue.release("task");
+  expect(names(queue.take(views({ p: [9, 0], run: [2, 1], task: [9, 0] })))).toBe("both");
+});
+
+test("an awakened task stuck in a full pool does not hold the limit's room from another pool", () => {
+  const queue = queueOf(task("a", { weight: 9, limits: ["run"] }), task("b", { pool: "q", limits: ["run"] }));
+  queue.take(views({ p: [1, 0], q: [1, 0], run: [1, 1] }));
+  queue.release("run");
+  expect(names(queue.take(views({ p: [1, 1], q: [1, 0], run: [1, 0] })))).toBe("b");
+});
+
+test("a better task that arrives under a full limit goes first when there is room", () => {
+  const queue = queueOf(task("early", { limits: ["run"] }));
+  queue.take(views({ p: [9, 0], run: [1, 1] }));
+  queue.add(task("better", { weight: 5, limits: ["run"] }));
+  queue.release("run");
+  expect(names(queue.take(views({ p: [9, 0], run: [1, 0] })))).toBe("better");
+});
+
+test("a removed task is never picked, and lets those behind it pass", () => {
+  const gone = task("gone", { weight: 9, slots: 3, limits: ["run"] });
+  const queue = queueOf(gone, task("next", { limits: ["run"] }));
+  expect(queue.remove(gone)).toBe(true);
+  expect(queue.remove(gone)).toBe(false);
+  expect(names(queue.take(views({ p: [1, 0], run: [1, 0] })))).toBe("next");
+});
+
+test("a task put back keeps its turn", () => {
+  const queue = queueOf(task("a"), task("b"));
+  const [a] = queue.take(views({ p: [1, 0] }));
+  queue.add(task("c"));
+  queue.add(a!);
+  expect(names(queue.take(views({ p: [-1, 0] })))).toBe("a b c");
+});
+
+test("at most as many as asked for, the best of all pools first", () => {
+  const queue = queueOf(
+    task("a", { weight: 1 }),
+    task("b", { weight: 3, pool: "q" }),
+    task("c", { weight: 2 }),
+  );
+  expect(names(queue.take(views({ p: [9, 0], q: [9, 0] }), 2))).toBe("b c");
+});
+
+test("the cost of a pick does not depend on how many wait, in line or set aside", () => {
+  const reads = (waiting: number) => {
+    let count = 0;
+    const queue = new ReadyQueue<Candidate>();
+    for (let i = 0; i < waiting; i++) {
+      const weight = (i * 7919) % waiting;
+      const limits = i % 2 ? ["run"] : [];
+      queue.add({
+        ...task("t", { limits, slots: 1 }),
+        get weight() {
+          count++;
+          return weight;
+        },
+      });
+    }
+    let occupied = 0;
+    const view = (name: string) =>
+      name === "p" ? { slots: occupied + 1, occupied } : { slots: 1, occupied: 1 };
+    queue.take(view, 1);
+    count = 0;
+    for (let i = 0; i < 100; i++) {
+      queue.release("run");
+      expect(queue.take(view, 1)).toHaveLength(1);
+      occupied++;
+    }
+    return count / 100;
+  };
+  const few = reads(1_000);
+  const many = reads(64_000);
+  expect(many).toBeLessThan(few * 2.5);
+  expect(many).toBeLessThan(400);
+});

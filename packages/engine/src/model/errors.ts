@@ -1,0 +1,10 @@
+/** Something handed to the model does not make sense: a manifest, an expression, a set of rows. Never transient. */
+export class ModelError extends Error {
+  readonly code: string;
+
+  constructor(code: string, message: string) {
+    super(message);
+    this.name = "ModelError";
+    this.code = code;
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * A DAG's manifest, compiled once per version and shared by all its runs: tasks numbered in topological order, edges
+ * as numbers, effective priorities worked out. Immutable.
+ */
+import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
+import { ModelError } from "./errors.ts";
+import { effectiveWeights } from "./weights.ts";
+
+export interface TaskNode {
+  /** Position in topological order: every upstream has a smaller one. */
+  readonly index: number;
+  readonly id: string;
+  readonly manifest: TaskManifest;
+  readonly upstream: readonly number[];
+  readonly downstream: readonly number[];
+  /** Effective priority by the task's weight rule. */
+  readonly weight: number;
+  /** Its end decides whether the run succeeded. */
+  readonly isLeaf: boolean;
+  /** Waits for the past of its DAG besides its upstream: dependsOnPast or waitForDownstream. */
+  readonly gated: boolean;
+}
+
+export interface Graph {
+  readonly dagId: string;
+  /** By index. */
+  readonly nodes: readonly TaskNode[];
+  readonly byId: ReadonlyMap<string, TaskNode>;
+}
+
+/** Linear in tasks and edges (but see weights.ts); refuses unknown upstreams, duplicate ids and cycles. */
+export function compileGraph(manifest: DagManifest): Graph {
+  const order = inTopologicalOrder(manifest);
+  const indexById = new Map(order.map((task, index) => [task.taskId, index]));
+  const upstream = order.map((task) => [...new Set(task.upstream)].map((id) => indexById.get(id)!));
+  const downstream: number[][] = order.map(() => []);
+  upstream.forEach((ups, index) => {
+    for (const up of ups) downstream[up]!.push(index);
+  });
+  const weights = effectiveWeights(order, upstream, downstream);
+  const leaves = runLeaves(order, downstream);
+  const nodes = order.map(
+    (task, index): TaskNode => ({
+      index,
+      id: task.taskId,
+      manifest: task,
+      upstream: upstream[index]!,
+      downstream: downstream[index]!,
+      weight: weights[index]!,
+      isLeaf: leaves.has(index),
+      gated: task.dependsOnPast || task.waitForDownstream,
+    }),
+  );
+  return { dagId: manifest.dagId, nodes, byId: new Map(nodes.map((node) => [node.id, node])) };
+}
+
+/**
+ * Tasks without downstream, where teardowns count neither as downstream nor as leaves: a failing clean-up does not
+ * fail the run. If nothing but teardowns is left at the end, plain leaves decide.
+ */
+function runLeaves(order: readonly TaskManifest[], downstream: readonly (readonly number[])[]): Set<number> {
+  const isTeardown = (index: number) => order[index]!.role === "teardown";
+  const all = order.map((_, index) => index);
+  const leaves = all.filter((index) => !isTeardown(index) && downstream[index]!.every(isTeardown));
+  return new Set(leaves.length > 0 ? leaves : all.filter((index) => downstream[index]!.length === 0));
+}
+
+/** Depth first, upstream before task, otherwise in manifest order: a manifest already in order stays as it is. */
+function inTopologicalOrder(manifest: DagManifest): TaskManifest[] {
+  const tasks = new Map<string, TaskManifest>();
+  for (const task of manifest.tasks) {
+    if (tasks.has(task.taskId)) {
+      throw new ModelError(
+        "GRAPH_DUPLICATE_TASK",
+        `DAG "${manifest.dagId}" has two tasks named "${task.taskId}". Rename one of them.`,
+      );
+    }
+    tasks.set(task.taskId, task);
+  }
+  const order: TaskManifest[] = [];
+  const mark = new Map<string, "open" | "placed">();
+  for (const root of manifest.tasks) {
+    // An explicit stack: a chain of 100,000 tasks would overflow the call stack.
+    const stack = [{ task: root, next: 0 }];
+    while (stack.length > 0) {
+      const top = stack[stack.length - 1]!;
+      const { task } = top;
+      if (mark.get(task.taskId) === "placed") {
+        stack.pop();
+        continue;
+      }
+      mark.set(task.taskId, "open");
+      const upId = task.upstream[top.next++];
+      if (upId === undefined) {
+        mark.set(task.taskId, "placed");
+        order.push(task);
+        stack.pop();
+        continue;
+      }
+      const up = tasks.get(upId);
+      if (!up) {
+        throw new ModelError(
+          "GRAPH_UNKNOWN_UPSTREAM",
+          `Task "${task.taskId}" of DAG "${manifest.dagId}" names upstream "${upId}", which does not exist. Add that task or remove the edge.`,
+        );
+      }
+      if (mark.get(upId) === "open") {
+        const path = stack.map((frame) => frame.task.taskId);
+        const cycle = [...path.slice(path.indexOf(upId)).reverse(), path[path.length - 1]!];
+        throw new ModelError(
+          "GRAPH_CYCLE",
+          `DAG "${manifest.dagId}" has a cycle: ${cycle.join(" -> ")}. Remove one of these edges.`,
+        );
+      }
+      if (!mark.has(upId)) stack.push({ task: up, next: 0 });
+    }
+  }
+  return order;
+}

@@ -1,0 +1,111 @@
+/** One task instance of a run as the run model keeps it, and what it hands to the store about it. */
+import type { TaskNode } from "./graph.ts";
+import type { TaskState } from "./states.ts";
+
+/** A stored instance, as `RunModel.load` takes it. Instants are milliseconds. */
+export interface InstanceRow {
+  readonly taskId: string;
+  /** -1: not mapped, or mapped and not yet expanded. */
+  readonly mapIndex: number;
+  readonly state: TaskState;
+  /** Of the current or last try; 0 before the first. */
+  readonly tryNumber: number;
+  /** A failure of try n is retried while n <= maxTries. */
+  readonly maxTries: number;
+  readonly attempt: string | null;
+  readonly retryAt: number | null;
+  readonly infraLosses: number;
+  /** Of the current try; needed only to be carried on. */
+  readonly startedAt?: number | null;
+}
+
+/**
+ * Why an instance in state `none` is held although its rule lets it run: "waiting" for the past of its DAG,
+ * "expanding" for the length of what it is mapped over. "open": the past was found in order.
+ */
+export type Gate = "none" | "waiting" | "expanding" | "open";
+
+/** Changed only by the model; everybody else reads. */
+export interface Instance {
+  readonly node: TaskNode;
+  readonly mapIndex: number;
+  state: TaskState;
+  tryNumber: number;
+  maxTries: number;
+  attempt: string | null;
+  /** When an instance up for retry or reschedule goes on. */
+  retryAt: number | null;
+  /** Attempts of this try that ended by no fault of the task. */
+  infraLosses: number;
+  startedAt: number | null;
+  endedAt: number | null;
+  /** When it became ready and when it was admitted, and the process that runs it: noted by the owner, for the record. */
+  scheduledAt: number | null;
+  queuedAt: number | null;
+  pid: number | null;
+  reason: string | null;
+  gate: Gate;
+  /** As last taken by `takeChanges`; null: there is no row yet. */
+  committed: TaskState | null;
+  committedAttempt: string | null;
+  committedTry: number;
+  /** In the list of changes to take. */
+  dirty: boolean;
+}
+
+/** The net change of one instance between two commits; the new values are the instance's own. */
+export interface Change {
+  readonly instance: Instance;
+  /** null: the row has to be inserted. */
+  readonly from: TaskState | null;
+  readonly fromAttempt: string | null;
+  readonly fromTry: number;
+}
+
+/** Rows to be replaced: that of index -1 by those of 0 to length - 1 (which come as changes from null). */
+export interface Expansion {
+  readonly node: TaskNode;
+  readonly length: number;
+}
+
+export function storedInstance(node: TaskNode, row: InstanceRow): Instance {
+  return {
+    node,
+    mapIndex: row.mapIndex,
+    state: row.state,
+    tryNumber: row.tryNumber,
+    maxTries: row.maxTries,
+    attempt: row.attempt,
+    retryAt: row.retryAt,
+    infraLosses: row.infraLosses,
+    startedAt: null,
+    endedAt: null,
+    scheduledAt: null,
+    queuedAt: null,
+    pid: null,
+    reason: null,
+    // What has been let through once needs no second look at the past.
+    gate: row.state === "none" ? "none" : "open",
+    committed: row.state,
+    committedAttempt: row.attempt,
+    committedTry: row.tryNumber,
+    dirty: false,
+  };
+}
+
+export function newInstance(node: TaskNode, mapIndex: number): Instance {
+  const row = {
+    taskId: node.id,
+    mapIndex,
+    state: "none",
+    tryNumber: 0,
+    maxTries: node.manifest.retries,
+  } as const;
+  const instance = storedInstance(node, { ...row, attempt: null, retryAt: null, infraLosses: 0 });
+  instance.committed = null;
+  return instance;
+}
+
+export function isHeld(instance: Instance): boolean {
+  return instance.gate === "waiting" || instance.gate === "expanding";
+}

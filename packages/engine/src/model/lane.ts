@@ -1,0 +1,93 @@
+/**
+ * The moving parts of the ready queue. A lane holds the waiting tasks with the same pool, width and limits; it stands
+ * in one place at a time (the line of its pool, or aside), represented there by its head. Entries that no longer
+ * represent their lane, or whose task is gone, stay in the heaps until they surface.
+ */
+import type { Candidate } from "./admission.ts";
+import { Heap } from "./heap.ts";
+
+export interface Entry<T extends Candidate> {
+  readonly task: T;
+  readonly lane: Lane<T>;
+  isGone: boolean;
+}
+
+export class Lane<T extends Candidate> {
+  readonly key: string;
+  readonly #entries = new Heap<Entry<T>>(goesBefore);
+  place: Place<T> | null = null;
+  head: Entry<T> | undefined;
+  /** Tasks still waiting. */
+  size = 0;
+
+  constructor(key: string) {
+    this.key = key;
+  }
+
+  /** True: the task is the lane's new head. */
+  add(entry: Entry<T>): boolean {
+    this.#entries.push(entry);
+    this.size++;
+    return !this.head || this.head.isGone || goesBefore(entry, this.head);
+  }
+
+  leave(entry: Entry<T>): void {
+    entry.isGone = true;
+    this.size--;
+  }
+
+  moveTo(place: Place<T> | null): void {
+    if (this.place) this.place.lanes--;
+    if (place) place.lanes++;
+    this.place = place;
+    this.refreshHead();
+  }
+
+  /** The best task still waiting, made known to the place where the lane stands. */
+  refreshHead(): void {
+    while (this.#entries.peek()?.isGone) this.#entries.pop();
+    this.head = this.#entries.peek();
+    if (this.head) this.place?.announce(this.head);
+  }
+}
+
+/** Where lanes stand: the line of a pool, or aside. */
+export class Place<T extends Candidate> {
+  readonly pool: string;
+  readonly limit: string | null;
+  lanes = 0;
+  readonly #queue = new Heap<Entry<T>>(goesBefore);
+
+  constructor(pool: string, limit: string | null = null) {
+    this.pool = pool;
+    this.limit = limit;
+  }
+
+  announce(entry: Entry<T>): void {
+    this.#queue.push(entry);
+  }
+
+  /** The best task of all lanes that stand here. */
+  head(): Entry<T> | undefined {
+    for (let entry = this.#queue.peek(); entry; entry = this.#queue.peek()) {
+      const { lane } = entry;
+      const isRepresentative = lane.place === this && lane.head === entry;
+      if (isRepresentative && !entry.isGone) return entry;
+      this.#queue.pop();
+      if (isRepresentative) lane.refreshHead();
+    }
+    return undefined;
+  }
+}
+
+/** Weight high first, logical date early first, map index, arrival. */
+export function goesBefore<T extends Candidate>(a: Entry<T>, b: Entry<T>): boolean {
+  const x = a.task;
+  const y = b.task;
+  if (x.weight !== y.weight) return x.weight > y.weight;
+  const xDate = x.logicalDate ?? Number.POSITIVE_INFINITY;
+  const yDate = y.logicalDate ?? Number.POSITIVE_INFINITY;
+  if (xDate !== yDate) return xDate < yDate;
+  if (x.mapIndex !== y.mapIndex) return x.mapIndex < y.mapIndex;
+  return x.arrival! < y.arrival!;
+}

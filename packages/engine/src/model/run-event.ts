@@ -1,0 +1,55 @@
+/** Everything that can happen to a run while it is owned. Edits by people go to the store, and the run is reloaded. */
+
+interface OfInstance {
+  readonly taskId: string;
+  readonly mapIndex: number;
+}
+
+/** Counts only while `attempt` is the instance's current one. Instants are milliseconds. */
+interface OfAttempt extends OfInstance {
+  readonly attempt: string;
+}
+
+export type RunEvent =
+  /** Admission gave it its slots and a new attempt: scheduled -> queued. */
+  | ({ readonly type: "queued" } & OfAttempt)
+  /** The slots could not be had after all: queued -> scheduled, as if it had never been admitted. */
+  | ({ readonly type: "unqueued" } & OfAttempt)
+  | ({ readonly type: "started"; readonly at: number } & OfAttempt)
+  /** `skip`: tasks that this one rules out; those not yet started are skipped at once. */
+  | ({ readonly type: "succeeded"; readonly at: number; readonly skip: readonly string[] } & OfAttempt)
+  | ({ readonly type: "skipped"; readonly at: number; readonly reason: string | null } & OfAttempt)
+  /** Tried again at `retryAt` (null: at once) if `retry` and tries are left. */
+  | ({
+      readonly type: "failed";
+      readonly at: number;
+      readonly retry: boolean;
+      readonly retryAt: number | null;
+      readonly reason: string | null;
+    } & OfAttempt)
+  | ({ readonly type: "deferred"; readonly at: number } & OfAttempt)
+  /** The trigger fired: deferred -> scheduled, same try. */
+  | ({ readonly type: "resumed" } & OfAttempt)
+  | ({ readonly type: "rescheduled"; readonly at: number; readonly retryAt: number } & OfAttempt)
+  /** The attempt ended by no fault of the task: same try again, up to `budget` times, then as a failure. */
+  | ({
+      readonly type: "lost";
+      readonly at: number;
+      readonly reason: string;
+      readonly budget: number;
+      readonly retryAt: number | null;
+    } & OfAttempt)
+  | ({ readonly type: "retryDue" } & OfInstance)
+  | ({ readonly type: "gateOpened" } & OfInstance)
+  /** The array a mapped task runs over is known. */
+  | { readonly type: "expanded"; readonly taskId: string; readonly length: number }
+  /**
+   * The run is to end now (cancelled, timed out, failed fast): what is under way becomes `active`, all else that is
+   * unfinished is skipped. Teardowns go on.
+   */
+  | {
+      readonly type: "halted";
+      readonly at: number;
+      readonly reason: string;
+      readonly active: "success" | "failed" | "skipped";
+    };

@@ -1,0 +1,191 @@
+import type { ScheduleManifest } from "@tradewind/sdk/manifest";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type DueRun, type LastRun, nextRun, type RunWindow, validateSchedule } from "./timetable.ts";
+
+const at = (text: string) => Date.parse(text);
+const daily = (style: "trigger" | "interval"): ScheduleManifest => {
+  return { kind: "cron", expression: "0 2 * * *", timezone: "UTC", style };
+};
+const open: RunWindow = { start: null, end: null, catchup: false };
+
+/** logical date / interval end / due, as short texts. */
+function show(run: DueRun | null): string | null {
+  if (!run) return null;
+  expect(run.intervalStart).toBe(run.logicalDate);
+  return [run.logicalDate, run.intervalEnd, run.runAfter]
+    .map((ms) => new Date(ms).toISOString().slice(0, 16))
+    .join(" ");
+}
+
+const next = (
+  schedule: ScheduleManifest,
+  window: Partial<RunWindow>,
+  now: string,
+  last: LastRun | null = null,
+) => show(nextRun(schedule, { ...open, ...window }, { last, now: at(now) }));
+
+describe("cron, style trigger", () => {
+  test("with catchup every tick since start gets its run", () => {
+    const window = { start: at("2026-01-01T00:00Z"), catchup: true };
+    expect(next(daily("trigger"), window, "2026-02-01T00:00Z")).toBe(
+      "2026-01-01T02:00 2026-01-01T02:00 2026-01-01T02:00",
+    );
+    const last = { logicalDate: at("2026-01-01T02:00Z"), intervalEnd: at("2026-01-01T02:00Z") };
+    expect(next(daily("trigger"), window, "2026-02-01T00:00Z", last)).toMatch(/^2026-01-02T02:00/);
+  });
+
+  test("a start exactly on a tick includes the tick", () => {
+    const window = { start: at("2026-01-01T02:00Z"), catchup: true };
+    expect(next(daily("trigger"), window, "2026-02-01T00:00Z")).toMatch(/^2026-01-01T02:00/);
+  });
+
+  test("without catchup the newest due tick is next, then the one to come", () => {
+    const window = { start: at("2026-01-01T00:00Z") };
+    expect(next(daily("trigger"), window, "2026-02-01T12:00Z")).toMatch(/^2026-02-01T02:00/);
+    expect(next(daily("trigger"), {}, "2026-02-01T12:00Z")).toMatch(/^2026-02-01T02:00/);
+    const last = { logicalDate: at("2026-02-01T02:00Z"), intervalEnd: at("2026-02-01T02:00Z") };
+    expect(next(daily("trigger"), window, "2026-02-01T12:00Z", last)).toMatch(/^2026-02-02T02:00/);
+  });
+
+  test("nothing before start, nothing after end", () => {
+    expect(next(daily("trigger"), { start: at("2027-01-01T00:00Z") }, "2026-02-01T12:00Z")).toMatch(
+      /^2027-01-01T02:00/,
+    );
+    expect(next(daily("trigger"), { end: at("2026-01-15T00:00Z") }, "2026-02-01T12:00Z")).toBeNull();
+    expect(next(daily("trigger"), { end: at("2026-02-01T02:00Z") }, "2026-02-01T12:00Z")).toMatch(
+      /^2026-02-01T02:00/,
+    );
+  });
+});
+
+describe("cron, style interval", () => {
+  test("a run is due at the end of its interval", () => {
+    const window = { start: at("2026-01-01T00:00Z"), catchup: true };
+    expect(next(daily("interval"), window, "2026-02-01T00:00Z")).toBe(
+      "2026-01-01T02:00 2026-01-02T02:00 2026-01-02T02:00",
+    );
+    const last = { logicalDate: at("2026-01-01T02:00Z"), intervalEnd: at("2026-01-02T02:00Z") };
+    expect(next(daily("interval"), window, "2026-02-01T00:00Z", last)).toMatch(
+      /^2026-01-02T02:00 2026-01-03T02:00/,
+    );
+  });
+
+  test("without catchup the newest complete interval is next, then the one under way", () => {
+    expect(next(daily("interval"), {}, "2026-02-05T12:00Z")).toMatch(/^2026-02-04T02:00 2026-02-05T02:00/);
+    const last = { logicalDate: at("2026-02-04T02:00Z"), intervalEnd: at("2026-02-05T02:00Z") };
+    expect(next(daily("interval"), {}, "2026-02-05T12:00Z", last)).toMatch(
+      /^2026-02-05T02:00 2026-02-06T02:00/,
+    );
+  });
+
+  test("intervals across a clock change touch each other and are 23 or 25 hours long", () => {
+    const schedule = {
+      kind: "cron",
+      expression: "0 0 * * *",
+      timezone: "Europe/Berlin",
+      style: "interval",
+    } as const;
+    const window = { start: at("2026-03-27T23:00Z"), end: null, catchup: true };
+    const hours: number[] = [];
+    let last: DueRun | null = null;
+    for (let i = 0; i < 3; i++) {
+      const run: DueRun = nextRun(schedule, window, { last, now: at("2027-01-01T00:00Z") })!;
+      if (last) expect(run.intervalStart).toBe(last.intervalEnd);
+      hours.push((run.intervalEnd - run.intervalStart) / 3_600_000);
+      last = run;
+    }
+    expect(hours).toEqual([24, 23, 24]);
+  });
+});
+
+describe("interval", () => {
+  const every = (style: "trigger" | "interval"): ScheduleManifest => ({
+    kind: "interval",
+    everyMs: 600_000,
+    style,
+  });
+
+  test("ticks count from start, or from the epoch", () => {
+    const window = { start: at("2026-01-01T00:03Z"), catchup: true };
+    expect(next(every("trigger"), window, "2026-01-01T05:00Z")).toMatch(/^2026-01-01T00:03/);
+    expect(next(every("trigger"), { start: window.start }, "2026-01-01T05:00Z")).toMatch(/^2026-01-01T04:53/);
+    expect(next(every("trigger"), {}, "2026-01-01T05:07Z")).toMatch(/^2026-01-01T05:00/);
+    expect(next(every("interval"), {}, "2026-01-01T05:07Z")).toBe(
+      "2026-01-01T04:50 2026-01-01T05:00 2026-01-01T05:00",
+    );
+  });
+
+  test("one that is no length is refused", () => {
+    for (const everyMs of [0, -5, 1.5, Number.NaN]) {
+      expect(() => validateSchedule({ kind: "interval", everyMs, style: "trigger" })).toThrow(
+        "positive whole number",
+      );
+    }
+    expect(() => validateSchedule(every("trigger"))).not.toThrow();
+    expect(() => validateSchedule({ ...daily("trigger"), expression: "daily" } as ScheduleManifest)).toThrow(
+      "1 field",
+    );
+  });
+});
+
+test("none asks for nothing; once asks once, at start or now", () => {
+  expect(next({ kind: "none" }, {}, "2026-01-01T00:00Z")).toBeNull();
+  expect(next({ kind: "once" }, {}, "2026-01-01T00:00Z")).toMatch(/^2026-01-01T00:00/);
+  expect(next({ kind: "once" }, { start: at("2026-05-01T00:00Z") }, "2026-01-01T00:00Z")).toMatch(
+    /^2026-05-01T00:00/,
+  );
+  expect(next({ kind: "once" }, {}, "2026-01-01T00:00Z", { logicalDate: 5, intervalEnd: 5 })).toBeNull();
+});
+
+test("continuous: each run begins where the last one's interval ended, never with the same logical date", () => {
+  const schedule = { kind: "continuous" } as const;
+  const first = nextRun(schedule, open, { last: null, now: 1_000 })!;
+  expect(first.logicalDate).toBe(1_000);
+  const second = nextRun(schedule, open, { last: first, now: 9_000 })!;
+  expect(second).toEqual({
+    logicalDate: first.intervalEnd,
+    intervalStart: first.intervalEnd,
+    intervalEnd: 9_000,
+    runAfter: 9_000,
+  });
+  const third = nextRun(schedule, open, { last: second, now: 9_000 })!;
+  const fourth = nextRun(schedule, open, { last: third, now: 9_000 })!;
+  expect(new Set([first, second, third, fourth].map((run) => run.logicalDate)).size).toBe(4);
+});
+
+test("whatever the schedule, runs follow one another without repeating, and stop at the end", () => {
+  const style = fc.constantFrom("trigger" as const, "interval" as const);
+  const schedule: fc.Arbitrary<ScheduleManifest> = fc.oneof(
+    fc.record({
+      kind: fc.constant("cron" as const),
+      expression: fc.constantFrom("*/10 * * * *", "0 2 * * *", "30 2 * * MON", "0 */6 1 * *"),
+      timezone: fc.constantFrom("UTC", "Europe/Berlin", "America/New_York"),
+      style,
+    }),
+    fc.record({ kind: fc.constant("interval" as const), everyMs: fc.integer({ min: 1, max: 1e9 }), style }),
+  );
+  const instant = fc.integer({ min: at("2025-01-01T00:00Z"), max: at("2027-01-01T00:00Z") });
+  const window = fc.record({ start: fc.option(instant), end: fc.option(instant), catchup: fc.boolean() });
+  fc.assert(
+    fc.property(
+      schedule,
+      window,
+      fc.array(instant, { minLength: 1, maxLength: 8 }),
+      (plan, limits, moments) => {
+        let last: DueRun | null = null;
+        for (const now of moments.sort((a, b) => a - b)) {
+          const run = nextRun(plan, limits, { last, now });
+          if (!run) continue;
+          if (last) expect(run.logicalDate).toBeGreaterThan(last.logicalDate);
+          if (limits.start !== null) expect(run.logicalDate).toBeGreaterThanOrEqual(limits.start);
+          if (limits.end !== null) expect(run.logicalDate).toBeLessThanOrEqual(limits.end);
+          expect(run.runAfter).toBe(run.intervalEnd);
+          // Only a due run is made; one that lies ahead is asked for again later.
+          if (run.runAfter <= now) last = run;
+        }
+      },
+    ),
+    { numRuns: 500 },
+  );
+});

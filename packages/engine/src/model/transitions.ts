@@ -1,0 +1,113 @@
+/**
+ * THE transition table. Whoever changes a state finds the change here or it does not happen: the run model refuses
+ * any other, the store names the states it leaves, and the diagrams in the docs are drawn from it.
+ *
+ * Moves are made by the system. Edits are made by people (clear, mark), from any state; they bump the run's generation,
+ * so that its owner reloads.
+ */
+import type { RunState, TaskState } from "./states.ts";
+
+export interface Move {
+  readonly by: "scheduler" | "admission" | "executor" | "trigger";
+  readonly why: string;
+}
+
+type Moves<S extends string> = { readonly [From in S]: { readonly [To in S]?: Move } };
+
+const halted: Move = { by: "scheduler", why: "the run was ended" };
+const ended = {
+  success: { by: "executor", why: "the task succeeded" },
+  failed: { by: "executor", why: "the task failed, no try is left" },
+  skipped: { by: "executor", why: "the task asked to be skipped" },
+  up_for_retry: { by: "executor", why: "the task failed, a try is left" },
+  up_for_reschedule: { by: "executor", why: "the task asked to be called again later" },
+  deferred: { by: "executor", why: "the task waits for a trigger" },
+  restarting: { by: "scheduler", why: "cleared while it ran" },
+} as const satisfies { [To in TaskState]?: Move };
+
+export const TASK_MOVES: Moves<TaskState> = {
+  none: {
+    scheduled: { by: "scheduler", why: "its trigger rule is satisfied" },
+    deferred: { by: "scheduler", why: "it starts from its trigger" },
+    skipped: { by: "scheduler", why: "its trigger rule or a branch ruled it out" },
+    upstream_failed: { by: "scheduler", why: "its trigger rule can no longer be satisfied" },
+    removed: { by: "scheduler", why: "what it was mapped over became shorter" },
+  },
+  scheduled: {
+    queued: { by: "admission", why: "its pool and limits have room" },
+    skipped: { by: "scheduler", why: "a branch ruled it out" },
+  },
+  queued: {
+    ...ended,
+    running: { by: "executor", why: "the attempt started" },
+    scheduled: { by: "scheduler", why: "the attempt was lost" },
+  },
+  running: {
+    ...ended,
+    scheduled: { by: "scheduler", why: "the attempt was lost" },
+  },
+  restarting: {
+    none: { by: "executor", why: "the old attempt ended" },
+    success: halted,
+    failed: halted,
+    skipped: halted,
+  },
+  up_for_retry: {
+    scheduled: { by: "scheduler", why: "the retry is due" },
+    none: { by: "scheduler", why: "its trigger rule does not hold any more" },
+    skipped: halted,
+  },
+  up_for_reschedule: {
+    scheduled: { by: "scheduler", why: "the next call is due" },
+    success: halted,
+    failed: halted,
+    skipped: halted,
+  },
+  deferred: {
+    scheduled: { by: "trigger", why: "the trigger fired" },
+    success: { by: "trigger", why: "the trigger ended the task" },
+    failed: { by: "trigger", why: "the trigger ended the task, no try is left" },
+    skipped: { by: "trigger", why: "the trigger ended the task" },
+    up_for_retry: { by: "trigger", why: "the trigger failed the task, a try is left" },
+  },
+  success: {},
+  failed: {},
+  skipped: {},
+  upstream_failed: {},
+  removed: {},
+};
+
+export const RUN_MOVES: Moves<RunState> = {
+  queued: { running: { by: "scheduler", why: "it is due and the DAG may have one more active run" } },
+  running: {
+    success: { by: "scheduler", why: "all tasks ended, no leaf failed" },
+    failed: { by: "scheduler", why: "all tasks ended and a leaf failed, or nothing can run any more" },
+  },
+  success: {},
+  failed: {},
+};
+
+/** States a person may put an instance into, whatever its state. */
+export const TASK_EDITS = {
+  none: "clear",
+  success: "mark success",
+  failed: "mark failed",
+  skipped: "mark skipped",
+} as const satisfies { [To in TaskState]?: string };
+
+/** States a person may put a run into, whatever its state. */
+export const RUN_EDITS = {
+  queued: "clear",
+  success: "mark success",
+  failed: "mark failed or cancel",
+} as const satisfies { [To in RunState]?: string };
+
+/** Whether the system may move an instance so. */
+export function mayMove(from: TaskState, to: TaskState): boolean {
+  return TASK_MOVES[from][to] !== undefined;
+}
+
+/** Whether the system may move a run so. */
+export function mayMoveRun(from: RunState, to: RunState): boolean {
+  return RUN_MOVES[from][to] !== undefined;
+}

@@ -1,0 +1,62 @@
+import { ApiServer } from "../api/api-server.ts";
+import type { Change } from "../api/context.ts";
+import { type Config, requireDatabaseUrl } from "../service/config.ts";
+import { ensureToken, openHome } from "../service/home.ts";
+import { createLogger } from "../service/logger.ts";
+import { SecretBox } from "../service/secret-box.ts";
+import { WakeUps } from "../signal/wake-up.ts";
+import { Database } from "../store/database.ts";
+import { migrate } from "../store/migrate.ts";
+import { runEdits } from "../store/run-edit.ts";
+import { ensureAdminToken } from "../store/tokens.ts";
+import { VERSION } from "../version.ts";
+
+/** `tradewind api`: the REST API on a shared database. Its admin token is that of its home folder. */
+export async function startApi(config: Config): Promise<{ url: string; stop(): Promise<void> }> {
+  const logger = createLogger({ level: config.logLevel, format: config.logFormat });
+  const home = await openHome(config.home);
+  const secretBox = await SecretBox.load(home.secretKey, process.env.TRADEWIND_SECRET_KEY);
+  const database = Database.connect(requireDatabaseUrl(config, "api"), {
+    max: config.databaseConnections,
+    applicationName: "tradewind api",
+  });
+  await migrate(database);
+  await ensureAdminToken(database, await ensureToken(home));
+  const wakeUps = new WakeUps(database);
+  const api = new ApiServer({
+    database,
+    logger: logger.child({ component: "api" }),
+    config: { host: config.host, port: config.port, version: VERSION },
+    secretBox,
+    logsDir: home.logs,
+    runEdits,
+    notify: (change) => passOn(change, wakeUps),
+  });
+  await api.start();
+  return {
+    url: api.url,
+    stop: async () => {
+      await api.stop();
+      wakeUps.close();
+      await database.close();
+    },
+  };
+}
+
+/** What a change made through the API means to schedulers. */
+export function passOn(change: Change, wakeUps: WakeUps): void {
+  switch (change.kind) {
+    case "run_created":
+      wakeUps.send("runs");
+      return;
+    case "run_edited":
+    case "run_deleted":
+      for (const id of change.dagRunIds) wakeUps.send(`run:${id}`);
+      return;
+    case "dag_changed":
+      wakeUps.send("dags");
+      return;
+    case "pool_changed":
+      wakeUps.send("pools");
+  }
+}

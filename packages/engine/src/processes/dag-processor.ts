@@ -1,0 +1,32 @@
+import { join } from "node:path";
+import { DagProcessor } from "../bundle/dag-processor.ts";
+import { planNext } from "../schedule/planner.ts";
+import { type Config, requireDatabaseUrl } from "../service/config.ts";
+import { openHome } from "../service/home.ts";
+import { createLogger } from "../service/logger.ts";
+import { Database } from "../store/database.ts";
+import { migrate } from "../store/migrate.ts";
+
+/** `tradewind dag-processor`: bundles a DAG folder into a shared database. New DAGs start paused there. */
+export async function startDagProcessor(config: Config): Promise<{ stop(): Promise<void> }> {
+  const logger = createLogger({ level: config.logLevel, format: config.logFormat });
+  const url = requireDatabaseUrl(config, "dag-processor");
+  const home = await openHome(config.home);
+  const database = Database.connect(url, { applicationName: "tradewind dag-processor" });
+  await migrate(database);
+  const processor = new DagProcessor({
+    database,
+    folder: config.dags,
+    logger: logger.child({ component: "dag-processor" }),
+    plan: planNext,
+    isPausedAtCreation: true,
+    ledgerPath: join(home.path, "dag-files.json"),
+  });
+  await processor.start();
+  return {
+    stop: async () => {
+      await processor.stop();
+      await database.close();
+    },
+  };
+}

@@ -1,0 +1,71 @@
+import { BundleCache } from "../execute/bundle-cache.ts";
+import { LocalExecutor } from "../execute/local-executor.ts";
+import { SchedulerJob } from "../schedule/scheduler-job.ts";
+import { taskServices } from "../schedule/task-services.ts";
+import { type Config, requireDatabaseUrl } from "../service/config.ts";
+import { EngineError } from "../service/errors.ts";
+import { type Home, openHome } from "../service/home.ts";
+import { createLogger, type Logger } from "../service/logger.ts";
+import { SecretBox } from "../service/secret-box.ts";
+import { WakeUps } from "../signal/wake-up.ts";
+import { loadBundle } from "../store/dag-catalogue.ts";
+import { Database } from "../store/database.ts";
+import { migrate } from "../store/migrate.ts";
+import { VERSION } from "../version.ts";
+
+export interface SchedulerParts {
+  readonly config: Config;
+  readonly database: Database;
+  readonly home: Home;
+  readonly logger: Logger;
+  readonly secretBox: SecretBox;
+  readonly wakeUps: WakeUps;
+}
+
+/** A scheduler with the local executor of this machine. */
+export function createScheduler(parts: SchedulerParts): SchedulerJob {
+  const { config, database, home, logger, secretBox, wakeUps } = parts;
+  const executor = new LocalExecutor({
+    parallelism: config.parallelism,
+    services: taskServices(database, secretBox),
+    logger: logger.child({ component: "executor" }),
+  });
+  return new SchedulerJob({
+    database,
+    executors: [executor],
+    bundles: new BundleCache(home.bundles, (hash) => fetchBundle(database, hash)),
+    logsDir: home.logs,
+    logger,
+    wakeUps,
+    version: VERSION,
+  });
+}
+
+async function fetchBundle(database: Database, hash: string): Promise<string> {
+  const code = await loadBundle(database, hash);
+  if (code === undefined) throw new EngineError("BUNDLE_MISSING", `Bundle ${hash} is not in the database.`);
+  return code;
+}
+
+/** `tradewind scheduler`: one of any number on a shared database. */
+export async function startScheduler(config: Config): Promise<{ stop(): Promise<void> }> {
+  const logger = createLogger({ level: config.logLevel, format: config.logFormat });
+  const url = requireDatabaseUrl(config, "scheduler");
+  const home = await openHome(config.home);
+  const secretBox = await SecretBox.load(home.secretKey, process.env.TRADEWIND_SECRET_KEY);
+  const database = Database.connect(url, {
+    max: config.databaseConnections,
+    applicationName: "tradewind scheduler",
+  });
+  await migrate(database);
+  const wakeUps = new WakeUps(database);
+  const scheduler = createScheduler({ config, database, home, logger, secretBox, wakeUps });
+  await scheduler.start();
+  return {
+    stop: async () => {
+      await scheduler.stop();
+      wakeUps.close();
+      await database.close();
+    },
+  };
+}

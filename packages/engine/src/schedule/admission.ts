@@ -1,0 +1,209 @@
+/**
+ * Which ready instances may be queued now. The rules are the model's (`ReadyQueue`); this is what they need to know
+ * of the world: pools as last seen in the database, what the batch at hand frees and takes, run limits, executors.
+ *
+ * The view of a pool may be out of date when other schedulers use it too. It only guides the choice: the batch that
+ * stores the choice is refused by the database if it would oversubscribe a pool, and the choice is made again.
+ */
+import type { Executor } from "../execute/contract.ts";
+import { type Candidate, type Capacity, type Instance, ReadyQueue } from "../model/index.ts";
+import type { Database } from "../store/database.ts";
+import { type PoolView, readPools } from "../store/run-batch.ts";
+import type { RunActor } from "./run-actor.ts";
+import { limitKey } from "./version-cache.ts";
+
+interface Ready extends Candidate {
+  readonly actor: RunActor;
+  readonly instance: Instance;
+  readonly executor: Executor;
+}
+
+/** Queued in memory; to be stored, then dispatched. */
+export interface Admitted {
+  readonly actor: RunActor;
+  readonly instance: Instance;
+  readonly attempt: string;
+  readonly executor: Executor;
+}
+
+export class Admission {
+  readonly #executors: readonly Executor[];
+  readonly #byName: ReadonlyMap<string, Executor>;
+  readonly #database: Database;
+  readonly #queue = new ReadyQueue<Ready>();
+  /** Everything added and not yet picked, by run; entries of a paused DAG wait outside the queue. */
+  readonly #waiting = new Map<number, { readonly actor: RunActor; readonly ready: Map<Instance, Ready> }>();
+  #pools = new Map<string, Capacity>();
+  /** What the batch at hand frees (negative) and takes of each pool. */
+  readonly #pending = new Map<string, number>();
+
+  constructor(executors: readonly Executor[], database: Database) {
+    this.#executors = executors;
+    this.#byName = new Map(executors.map((executor) => [executor.name, executor]));
+    this.#database = database;
+  }
+
+  async refreshPools(): Promise<void> {
+    this.#see(await readPools(this.#database), "all");
+  }
+
+  /** The batch at hand came to nothing. */
+  reset(): void {
+    this.#pending.clear();
+  }
+
+  isWaiting(): boolean {
+    return this.#queue.size > 0;
+  }
+
+  /** Takes what became ready in this run. */
+  note(actor: RunActor, now: number): void {
+    for (const instance of actor.model.takeReady()) {
+      instance.scheduledAt = now;
+      instance.queuedAt = null;
+      instance.pid = null;
+      this.#add(actor, instance);
+    }
+  }
+
+  /** Queues all that has room, each with a new attempt. */
+  admit(now: number): Admitted[] {
+    const admitted: Admitted[] = [];
+    for (const { actor, instance, executor } of this.#take()) {
+      const attempt = crypto.randomUUID();
+      const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt };
+      if (!actor.model.apply({ type: "queued", ...key }, now)) continue;
+      this.#count(actor, instance, 1);
+      instance.queuedAt = now;
+      admitted.push({ actor, instance, attempt, executor });
+    }
+    return admitted;
+  }
+
+  /** Admitted too much: back to where they were, so that the next round can choose with better numbers. */
+  withdraw(admitted: readonly Admitted[], now: number): void {
+    for (const { actor, instance, attempt } of admitted) {
+      const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt };
+      actor.model.apply({ type: "unqueued", ...key }, now);
+      this.freed(actor, instance);
+      this.note(actor, now);
+    }
+  }
+
+  /** Forgets everything that waits for this run. */
+  drop(actor: RunActor): void {
+    for (const ready of this.#waiting.get(actor.id)?.ready.values() ?? []) this.#queue.remove(ready);
+    this.#waiting.delete(actor.id);
+  }
+
+  setPaused(actor: RunActor, isPaused: boolean): void {
+    for (const ready of this.#waiting.get(actor.id)?.ready.values() ?? []) {
+      if (isPaused) this.#queue.remove(ready);
+      else this.#queue.add(ready);
+    }
+  }
+
+  /** An instance left its slots, in memory; the batch at hand will say so to the database. */
+  freed(actor: RunActor, instance: Instance): void {
+    this.#count(actor, instance, -1);
+    this.#queue.release(`run:${actor.id}`);
+    const { maxActivePerDag, taskId } = instance.node.manifest;
+    if (maxActivePerDag !== null) this.#queue.release(limitKey(actor.run.dag_id, taskId));
+  }
+
+  /** The batch is stored: what was pending is now so, and the database's own numbers come last. */
+  settle(settled: readonly PoolView[]): void {
+    for (const [name, delta] of this.#pending) {
+      const view = this.#pools.get(name);
+      if (view) this.#pools.set(name, { slots: view.slots, occupied: view.occupied + delta });
+    }
+    this.#pending.clear();
+    this.#see(settled, "some");
+  }
+
+  #take(): Ready[] {
+    for (const executor of this.#executors)
+      if (executor.freeSlots() > 0) this.#queue.release(`executor:${executor.name}`);
+    const free = new Map(
+      this.#executors.map((executor) => [`executor:${executor.name}`, executor.freeSlots()]),
+    );
+    const runs = new Map<string, Capacity>();
+    const picks = this.#queue.take((name, kind) => {
+      if (kind === "pool" || name.startsWith("@")) return this.#poolNow(name);
+      const slots = free.get(name);
+      if (slots !== undefined) return { slots: Math.max(0, slots), occupied: 0 };
+      return runs.get(name) ?? remembered(runs, name, this.#runCapacity(name));
+    });
+    for (const pick of picks) this.#waiting.get(pick.actor.id)?.ready.delete(pick.instance);
+    return picks;
+  }
+
+  #add(actor: RunActor, instance: Instance): void {
+    const { manifest } = instance.node;
+    const executor = this.#executorOf(manifest.executor);
+    const limits = [`run:${actor.id}`, `executor:${executor.name}`];
+    if (manifest.maxActivePerDag !== null) limits.push(limitKey(actor.run.dag_id, manifest.taskId));
+    const ready: Ready = {
+      actor,
+      instance,
+      executor,
+      weight: instance.node.weight,
+      logicalDate: (actor.run.logical_date ?? actor.run.run_after).getTime(),
+      mapIndex: instance.mapIndex,
+      pool: manifest.pool,
+      slots: manifest.poolSlots,
+      limits,
+    };
+    let waiting = this.#waiting.get(actor.id);
+    if (!waiting) {
+      waiting = { actor, ready: new Map() };
+      this.#waiting.set(actor.id, waiting);
+    }
+    waiting.ready.set(instance, ready);
+    if (!actor.isPaused) this.#queue.add(ready);
+  }
+
+  #poolNow(name: string): Capacity | undefined {
+    const view = this.#pools.get(name);
+    return view && { slots: view.slots, occupied: view.occupied + (this.#pending.get(name) ?? 0) };
+  }
+
+  #runCapacity(name: string): Capacity | undefined {
+    const waiting = this.#waiting.get(Number(name.slice("run:".length)));
+    if (!waiting) return undefined;
+    const { model, version } = waiting.actor;
+    const { queued, running, restarting } = model.counts.byState;
+    return { slots: version.manifest.maxActiveTasks, occupied: queued + running + restarting };
+  }
+
+  #count(actor: RunActor, instance: Instance, by: 1 | -1): void {
+    const { manifest } = instance.node;
+    this.#pending.set(manifest.pool, (this.#pending.get(manifest.pool) ?? 0) + by * manifest.poolSlots);
+    if (manifest.maxActivePerDag === null) return;
+    const limit = limitKey(actor.run.dag_id, manifest.taskId);
+    this.#pending.set(limit, (this.#pending.get(limit) ?? 0) + by);
+  }
+
+  #see(pools: readonly PoolView[], which: "all" | "some"): void {
+    const before = this.#pools;
+    if (which === "all") this.#pools = new Map();
+    for (const { name, slots, occupied } of pools) {
+      this.#pools.set(name, { slots, occupied });
+      const old = before.get(name);
+      if (name.startsWith("@") && old && (old.slots !== slots || old.occupied > occupied))
+        this.#queue.release(name);
+    }
+  }
+
+  /** A task that names an executor this scheduler does not have waits for none: it runs on the default one. */
+  #executorOf(name: string | null): Executor {
+    const executor = (name === null ? undefined : this.#byName.get(name)) ?? this.#executors[0];
+    if (!executor) throw new Error("a scheduler needs at least one executor");
+    return executor;
+  }
+}
+
+function remembered<V>(map: Map<string, V>, name: string, value: V | undefined): V | undefined {
+  if (value !== undefined) map.set(name, value);
+  return value;
+}

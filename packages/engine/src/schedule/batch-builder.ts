@@ -1,0 +1,139 @@
+/** Turns what actors decided into the rows of one batch. */
+
+import { randomUUID } from "node:crypto";
+import { type Change, OCCUPYING, type TaskState } from "../model/index.ts";
+import type { InstanceWrite, RunBatch, RunEnd, SignalWrite } from "../store/run-batch.ts";
+import type { RunActor, Traces } from "./run-actor.ts";
+import { limitKey } from "./version-cache.ts";
+
+/** One actor's part of a batch; kept until the commit is known, to be given back if it failed. */
+export interface ActorChanges {
+  readonly actor: RunActor;
+  readonly changes: readonly Change[];
+}
+
+export interface BatchOwner {
+  readonly jobId: number;
+  readonly hostname: string;
+}
+
+/** States that are news to the outside; scheduled and queued are the scheduler's own bookkeeping. */
+const SIGNALLED: ReadonlySet<TaskState> = new Set([
+  "running",
+  "deferred",
+  "up_for_retry",
+  "up_for_reschedule",
+  "success",
+  "failed",
+  "skipped",
+  "upstream_failed",
+  "removed",
+]);
+
+/** The runs among these that have nothing left to do. */
+export function runEnds(parts: readonly ActorChanges[]): RunEnd[] {
+  const ends: RunEnd[] = [];
+  for (const { actor } of parts) {
+    const verdict = actor.model.verdict();
+    if (verdict.state === "running") continue;
+    const reason = verdict.state === "failed" ? verdict.reason : null;
+    if (actor.isTimedOut) ends.push({ runId: actor.id, state: "failed", reason: "timed_out" });
+    else ends.push({ runId: actor.id, state: verdict.state, reason });
+  }
+  return ends;
+}
+
+export function buildBatch(
+  owner: BatchOwner,
+  parts: readonly ActorChanges[],
+  extra: { readonly traces: Traces; readonly ends: readonly RunEnd[] },
+): RunBatch {
+  const slots = new Map<string, number>();
+  const instances: InstanceWrite[] = [];
+  const signals: SignalWrite[] = [];
+  for (const { actor, changes } of parts) {
+    for (const change of changes) {
+      instances.push(instanceWrite(actor.id, change));
+      settle(slots, actor, change);
+      const { instance } = change;
+      if (SIGNALLED.has(instance.state)) signals.push(taskSignal(actor, change));
+    }
+  }
+  const actors = new Map(parts.map(({ actor }) => [actor.id, actor]));
+  const callbacks = extra.traces.callbacks.map((callback) => ({ id: randomUUID() as string, ...callback }));
+  for (const end of extra.ends) {
+    const actor = actors.get(end.runId);
+    if (!actor) continue;
+    const { dag_id: dagId, run_id: runId } = actor.run;
+    signals.push({ namespace: "run", key: `${dagId}/${runId}`, value: { state: end.state } });
+    const { callbacks: wanted } = actor.version.manifest;
+    const event = end.state === "success" ? "success" : "failure";
+    if (wanted[event])
+      callbacks.push({
+        id: randomUUID(),
+        runId: end.runId,
+        taskId: null,
+        mapIndex: null,
+        event,
+        tryNumber: 0,
+        error: null,
+      });
+  }
+  for (const [pool, delta] of slots) if (delta === 0) slots.delete(pool);
+  return {
+    ...owner,
+    sender: `scheduler:${owner.jobId}`,
+    fences: parts.map(({ actor }) => ({ runId: actor.id, generation: actor.run.generation })),
+    slots,
+    instances,
+    attempts: extra.traces.attempts,
+    outputs: extra.traces.outputs,
+    signals,
+    callbacks,
+    ends: extra.ends,
+  };
+}
+
+function instanceWrite(runId: number, change: Change): InstanceWrite {
+  const { instance } = change;
+  return {
+    runId,
+    taskId: instance.node.id,
+    mapIndex: instance.mapIndex,
+    from: change.from ?? "none",
+    fromAttempt: change.fromAttempt,
+    to: instance.state,
+    attempt: instance.attempt,
+    tryNumber: instance.tryNumber,
+    infraLosses: instance.infraLosses,
+    scheduledAt: instance.scheduledAt,
+    queuedAt: instance.queuedAt,
+    startedAt: instance.startedAt,
+    endedAt: instance.endedAt,
+    retryAt: instance.retryAt,
+    pid: instance.pid,
+    reason: instance.reason,
+  };
+}
+
+function settle(slots: Map<string, number>, actor: RunActor, change: Change): void {
+  const was = change.from !== null && OCCUPYING.has(change.from) ? 1 : 0;
+  const is = OCCUPYING.has(change.instance.state) ? 1 : 0;
+  if (was === is) return;
+  const { manifest } = change.instance.node;
+  add(slots, manifest.pool, (is - was) * manifest.poolSlots);
+  if (manifest.maxActivePerDag !== null) add(slots, limitKey(actor.run.dag_id, manifest.taskId), is - was);
+}
+
+function add(slots: Map<string, number>, name: string, delta: number): void {
+  slots.set(name, (slots.get(name) ?? 0) + delta);
+}
+
+function taskSignal(actor: RunActor, { instance }: Change): SignalWrite {
+  const { dag_id: dagId, run_id: runId } = actor.run;
+  return {
+    namespace: "task",
+    key: `${dagId}/${runId}/${instance.node.id}`,
+    value: { state: instance.state, mapIndex: instance.mapIndex, tryNumber: instance.tryNumber },
+  };
+}

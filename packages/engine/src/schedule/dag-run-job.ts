@@ -1,0 +1,415 @@
+/**
+ * The one loop that drives runs: collect runs, process events, admit, store, dispatch, heartbeat. A `SchedulerJob`
+ * collects every active run, a backfill only its own; how a run is driven does not differ.
+ *
+ * Everything that changes an actor happens on this one asynchronous line, one batch after the other: no actor is ever
+ * touched while a transaction about it is in flight. Reports that arrive meanwhile wait in the mailbox.
+ *
+ * If a commit fails, the actors in it are dropped and loaded again, and the batch's reports are read once more: those
+ * that were stored after all (the answer was lost) then speak for attempts that are no longer current, and fall away.
+ */
+import { hostname } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { BundleCache } from "../execute/bundle-cache.ts";
+import type { Executor, ExecutorEvent } from "../execute/contract.ts";
+import { OCCUPYING } from "../model/index.ts";
+import type { Logger } from "../service/logger.ts";
+import type { Service } from "../service/service.ts";
+import type { WakeUps } from "../signal/wake-up.ts";
+import { type Database, isTransient, sqlState } from "../store/database.ts";
+import type { JobKind } from "../store/job-lease.ts";
+import {
+  batchCalls,
+  FENCED,
+  POOL_FULL,
+  type RunBatch,
+  STATE_MOVED,
+  settledPools,
+} from "../store/run-batch.ts";
+import { type ClaimedRun, rereadRuns } from "../store/run-claim.ts";
+import { Admission, type Admitted } from "./admission.ts";
+import { type ActorChanges, buildBatch, runEnds } from "./batch-builder.ts";
+import { Callbacks } from "./callbacks.ts";
+import { Dispatcher } from "./dispatcher.ts";
+import { Gates } from "./gates.ts";
+import { InHand, type Report } from "./in-hand.ts";
+import { Lease, type LeaseTimes } from "./lease.ts";
+import { Mailbox } from "./mailbox.ts";
+import { noTraces, type RunActor, type Traces } from "./run-actor.ts";
+import { loadActors } from "./run-loader.ts";
+import { Timers } from "./timers.ts";
+import { VersionCache } from "./version-cache.ts";
+
+export interface DagRunJobOptions {
+  readonly database: Database;
+  /** The first one runs what names no executor. */
+  readonly executors: readonly Executor[];
+  readonly bundles: BundleCache;
+  readonly logsDir: string;
+  readonly logger: Logger;
+  readonly wakeUps: WakeUps;
+  readonly version: string;
+  readonly lease?: LeaseTimes;
+  /** How often an attempt may be lost to the infrastructure before that counts as a failure of the task. */
+  readonly infraLossBudget?: number;
+}
+
+/** News of an attempt that has only just started can wait this long for company. */
+const STARTED_PATIENCE_MS = 20;
+/** A scheduler that dies is missed after 6 s at the latest; the others look every 2 s. */
+const LEASE: LeaseTimes = { ttlMs: 6_000, renewMs: 2_000, marginMs: 1_500 };
+const INFRA_LOSS_BUDGET = 3;
+const HOST = hostname();
+
+export abstract class DagRunJob implements Service {
+  readonly name: string;
+  protected readonly database: Database;
+  protected readonly logger: Logger;
+  protected readonly wakeUps: WakeUps;
+  protected readonly versions = new VersionCache();
+  protected readonly lease: Lease;
+  protected readonly actors = new Map<number, RunActor>();
+  readonly #renewMs: number;
+  readonly #infraLossBudget: number;
+  readonly #executors: readonly Executor[];
+  readonly #mailbox = new Mailbox<Report>();
+  readonly #inHand = new InHand();
+  readonly #admission: Admission;
+  readonly #dispatcher: Dispatcher;
+  readonly #callbacks: Callbacks;
+  readonly #gates = new Gates();
+  readonly #timers = new Timers(() => this.#mailbox.wake());
+  /** Runs to read again before anything else is decided about them. */
+  readonly #stale = new Set<number>();
+  #renewTimer: NodeJS.Timeout | null = null;
+  #state: "new" | "running" | "stopping" | "stopped" = "new";
+  #loop: Promise<void> = Promise.resolve();
+
+  constructor(kind: JobKind, options: DagRunJobOptions) {
+    const times = options.lease ?? LEASE;
+    this.name = kind;
+    this.database = options.database;
+    this.wakeUps = options.wakeUps;
+    this.logger = options.logger.child({ component: kind });
+    this.#renewMs = times.renewMs;
+    this.#infraLossBudget = options.infraLossBudget ?? INFRA_LOSS_BUDGET;
+    this.#executors = options.executors;
+    const who = { kind, hostname: HOST, pid: process.pid, version: options.version };
+    this.lease = new Lease(options.database, who, times);
+    this.#admission = new Admission(options.executors, options.database);
+    const shared = {
+      database: this.database,
+      bundles: options.bundles,
+      logsDir: options.logsDir,
+      logger: this.logger,
+    };
+    this.#callbacks = new Callbacks({ ...shared, executor: options.executors[0] });
+    const isWanted = (attempt: string) => this.#inHand.has(attempt) && this.#state === "running";
+    this.#dispatcher = new Dispatcher({ ...shared, isWanted });
+  }
+
+  /** New runs for this job, already claimed in its name; called at every turn of the loop. */
+  protected abstract collect(): Promise<ClaimedRun[]>;
+  /** Work of the job's own at every heartbeat. */
+  protected abstract onHeartbeat(): Promise<void>;
+  /** A run reached its end and was stored. */
+  protected abstract onRunEnded(actor: RunActor): void;
+  /** A batch is durable: whatever others wait for may be told. */
+  protected abstract onStored(batch: RunBatch): void;
+
+  async start(): Promise<void> {
+    await this.lease.acquire();
+    for (const executor of this.#executors) await executor.start((event) => this.#hear(event));
+    await this.#admission.refreshPools();
+    this.#state = "running";
+    this.#renewTimer = setInterval(() => this.#mailbox.wake(), this.#renewMs);
+    this.#loop = this.#run();
+    this.logger.info("started", { job: this.lease.jobId });
+    this.#mailbox.wake();
+  }
+
+  /** Gives running attempts `graceMs`, stores what they report, then lets go of every run. */
+  async stop(graceMs = 5_000): Promise<void> {
+    if (this.#state !== "running") return;
+    this.#state = "stopping";
+    this.#timers.disarm();
+    await Promise.all(this.#executors.map((executor) => executor.stop(graceMs)));
+    this.#state = "stopped";
+    this.#mailbox.wake();
+    await this.#loop;
+    if (this.#renewTimer) clearInterval(this.#renewTimer);
+    this.#timers.disarm();
+    await this.lease
+      .release()
+      .catch((error) => this.logger.warn("could not end the lease", { error: String(error) }));
+  }
+
+  /** Makes the loop turn soon: something outside may concern its runs. */
+  wake(): void {
+    this.#mailbox.wake();
+  }
+
+  /** The run was edited or may have been: read it again before the next decision. */
+  markStale(runId: number): void {
+    this.#stale.add(runId);
+    this.#mailbox.wake();
+  }
+
+  /** Pool sizes or occupancy may have changed elsewhere. */
+  protected refreshPools(): Promise<void> {
+    return this.#admission.refreshPools();
+  }
+
+  /** Tasks of a paused DAG that are under way go on; no other is started. */
+  protected setPaused(actor: RunActor, isPaused: boolean): void {
+    if (actor.isPaused === isPaused) return;
+    actor.isPaused = isPaused;
+    this.#admission.setPaused(actor, isPaused);
+    this.#mailbox.wake();
+  }
+
+  /** Callbacks that a dead job left behind. */
+  protected adoptCallbacks(): Promise<void> {
+    return this.#callbacks.adopt(this.lease.jobId);
+  }
+
+  /** The past of some waiting instance may have changed. */
+  protected askGates(): void {
+    this.#gates.ask();
+    if (this.#gates.isDue) this.#mailbox.wake();
+  }
+
+  #hear(event: ExecutorEvent): void {
+    switch (event.type) {
+      case "started":
+        this.#mailbox.postPatiently(event, STARTED_PATIENCE_MS);
+        return;
+      case "ended":
+        this.#mailbox.post(event);
+        return;
+      case "capacity":
+        if (this.#admission.isWaiting()) this.#mailbox.wake();
+        return;
+      case "callbackEnded":
+        void this.#callbacks.ended(event.callbackId, event.error);
+    }
+  }
+
+  async #run(): Promise<void> {
+    let renewedAt = performance.now();
+    while (this.#state !== "stopped" || this.#mailbox.size > 0) {
+      await this.#mailbox.wait();
+      try {
+        if (performance.now() - renewedAt >= this.#renewMs * 0.9 || !this.lease.isTrusted()) {
+          if (!(await this.lease.renew())) await this.#startOver();
+          renewedAt = performance.now();
+          await this.onHeartbeat();
+        }
+        await this.#turn();
+      } catch (error) {
+        const transient = isTransient(error);
+        const facts = { error: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+        if (transient) this.logger.warn("the database is away", facts);
+        else this.logger.error("a turn of the loop failed", facts);
+        if (this.#state === "stopped") return;
+        await sleep(transient ? 200 : 1_000);
+        this.#mailbox.wake();
+      }
+    }
+  }
+
+  /** One turn: read again what is stale, take new runs, then one batch. */
+  async #turn(): Promise<void> {
+    if (this.#stale.size > 0) await this.#reload([...this.#stale]);
+    const traces = noTraces();
+    const touched = new Set<RunActor>();
+    if (this.#state === "running") {
+      for (const actor of await this.#take(await this.collect(), traces)) touched.add(actor);
+    }
+    const reports = this.#mailbox.take();
+    this.#applyReports(reports, touched, traces);
+    this.#fireTimers(touched);
+    await this.#store(touched, reports, traces);
+    this.#timers.arm(this.lease.now());
+  }
+
+  #applyReports(reports: readonly Report[], touched: Set<RunActor>, traces: Traces): void {
+    for (const report of reports) {
+      const held = this.#inHand.get(report.attempt);
+      const actor = held && this.actors.get(held.runId);
+      const instance = held && actor?.model.get(held.taskId, held.mapIndex);
+      if (!held || !actor || !instance) continue;
+      const key = { taskId: held.taskId, mapIndex: held.mapIndex, attempt: report.attempt };
+      if (report.type === "started") {
+        if (instance.attempt === report.attempt) instance.pid = report.pid;
+        if (actor.model.apply({ type: "started", ...key, at: report.at }, this.lease.now()))
+          touched.add(actor);
+      } else if (
+        actor.ended({ ...key, at: report.at, outcome: report.outcome }, traces, this.#infraLossBudget)
+      ) {
+        this.#admission.freed(actor, instance);
+        touched.add(actor);
+      }
+    }
+  }
+
+  #fireTimers(touched: Set<RunActor>): void {
+    const now = this.lease.now();
+    for (const runId of this.#timers.takeDue(now)) {
+      const actor = this.actors.get(runId);
+      if (!actor) continue;
+      const isLate = actor.deadline !== null && actor.deadline <= now && actor.timeOut(now);
+      if (isLate || actor.model.fireRetries(now) > 0) touched.add(actor);
+      else this.#noteTimers(actor);
+    }
+  }
+
+  /** When to look at this run again although nothing happened: its next retry, its deadline. */
+  #noteTimers(actor: RunActor): void {
+    const never = Number.POSITIVE_INFINITY;
+    const at = Math.min(
+      actor.model.nextRetryAt() ?? never,
+      actor.isTimedOut ? never : (actor.deadline ?? never),
+    );
+    if (at !== never) this.#timers.note(actor.id, at);
+  }
+
+  async #openGates(touched: Set<RunActor>): Promise<void> {
+    for (const actor of touched) this.#gates.add(actor, actor.model.takeGated());
+    if (!this.#gates.isDue) return;
+    for (const actor of await this.#gates.open(this.database, this.lease.now())) touched.add(actor);
+  }
+
+  /** Gates and admission, then the transaction, then what follows from it. */
+  async #store(touched: Set<RunActor>, reports: readonly Report[], traces: Traces): Promise<void> {
+    try {
+      await this.#openGates(touched);
+      for (const actor of touched) this.#admission.note(actor, this.lease.now());
+      await this.#commit(touched, reports, traces);
+    } catch (error) {
+      await this.#undo(touched, reports, error);
+      return;
+    }
+    for (const actor of touched) if (this.actors.get(actor.id) === actor) this.#noteTimers(actor);
+  }
+
+  /** A pool that turned out to be full makes it choose again with fresh numbers; anything else is the caller's. */
+  async #commit(touched: Set<RunActor>, reports: readonly Report[], traces: Traces): Promise<void> {
+    for (let round = 1; ; round++) {
+      const mayAdmit = this.#state === "running" && this.lease.isTrusted();
+      const admitted = mayAdmit ? this.#admission.admit(this.lease.now()) : [];
+      for (const { actor } of admitted) touched.add(actor);
+      const parts: ActorChanges[] = [...touched].map((actor) => ({
+        actor,
+        changes: actor.model.takeChanges(),
+      }));
+      const ends = runEnds(parts);
+      const batch = buildBatch({ jobId: this.lease.jobId, hostname: HOST }, parts, { traces, ends });
+      if (batch.instances.length === 0 && ends.length === 0) return this.#inHand.settle(reports);
+      try {
+        const results = await this.database.pipeline(batchCalls(batch));
+        this.#admission.settle(settledPools(batch, results));
+        return this.#committed(batch, admitted, reports);
+      } catch (error) {
+        if (sqlState(error) !== POOL_FULL || round === 5) throw error;
+        for (const { actor, changes } of parts) actor.model.giveBack(changes);
+        this.#admission.withdraw(admitted, this.lease.now());
+        await this.#admission.refreshPools();
+      }
+    }
+  }
+
+  #committed(batch: RunBatch, admitted: readonly Admitted[], reports: readonly Report[]): void {
+    this.#inHand.settle(reports);
+    for (const write of batch.instances) {
+      if (write.to === "success") this.#dispatcher.forget(write.runId, write.taskId, write.mapIndex);
+      // Ended without a report of its own (the run timed out): the process is still there.
+      if (write.fromAttempt !== null && !OCCUPYING.has(write.to))
+        this.#inHand.cancel(write.fromAttempt, "the run timed out");
+    }
+    for (const output of batch.outputs) if (output.key === "return_value") this.#dispatcher.remember(output);
+    for (const { actor, instance, attempt, executor } of admitted) {
+      const { node, mapIndex } = instance;
+      this.#inHand.add(attempt, { runId: actor.id, taskId: node.id, mapIndex, executor });
+    }
+    this.#dispatcher.dispatch(admitted);
+    for (const { runId } of batch.ends) {
+      const actor = this.actors.get(runId);
+      if (!actor) continue;
+      this.#forget(actor);
+      this.onRunEnded(actor);
+    }
+    if (batch.callbacks.length > 0)
+      void this.#callbacks.submit(batch.callbacks.map((callback) => callback.id));
+    if (batch.instances.length > 0) this.askGates();
+    this.onStored(batch);
+  }
+
+  /** The batch is void, or nobody knows: forget what these actors decided and read them again. */
+  async #undo(touched: ReadonlySet<RunActor>, reports: readonly Report[], error: unknown): Promise<void> {
+    const state = sqlState(error);
+    const isRefused = state === FENCED || state === STATE_MOVED || state === POOL_FULL;
+    this.#admission.reset();
+    for (const actor of touched) this.#stale.add(actor.id);
+    for (const report of reports) this.#mailbox.post(report);
+    if (!isRefused) throw error;
+    this.logger.debug("a batch was refused", { reason: state });
+    this.#mailbox.wake();
+  }
+
+  /** Runs of which only the database knows the truth now. */
+  async #reload(ids: readonly number[]): Promise<void> {
+    const runs = await rereadRuns(this.database, this.lease.jobId, ids);
+    for (const id of ids) {
+      const actor = this.actors.get(id);
+      if (actor) this.#forget(actor);
+    }
+    await this.#admission.refreshPools();
+    const traces = noTraces();
+    const actors = await this.#take(runs, traces);
+    const kept = new Set(runs.map((run) => run.id));
+    for (const id of ids) {
+      this.#stale.delete(id);
+      if (!kept.has(id)) this.#inHand.cancelRun(id, "the run is over or owned by another");
+    }
+    await this.#store(new Set(actors), [], traces);
+  }
+
+  /** Makes actors of claimed runs, and decides all that their journal allows. */
+  async #take(runs: readonly ClaimedRun[], traces: Traces): Promise<RunActor[]> {
+    if (runs.length === 0) return [];
+    const actors = await loadActors(this.database, this.versions, runs);
+    for (const actor of actors) {
+      this.actors.set(actor.id, actor);
+      const at = this.lease.now();
+      actor.model.start(at);
+      if (actor.run.is_fresh) continue;
+      for (const { node, mapIndex } of actor.model.instances())
+        this.#dispatcher.forget(actor.id, node.id, mapIndex);
+      for (const instance of this.#inHand.reconcile(actor)) {
+        const how = { traces, at, budget: this.#infraLossBudget };
+        if (actor.lost(instance, "the process that ran it is gone", how))
+          this.#admission.freed(actor, instance);
+      }
+    }
+    return actors;
+  }
+
+  #forget(actor: RunActor): void {
+    this.#admission.drop(actor);
+    this.#gates.drop(actor);
+    this.actors.delete(actor.id);
+  }
+
+  /** The lease is gone: others may own our runs. Kill what runs, forget everything, come back as somebody new. */
+  async #startOver(): Promise<void> {
+    this.logger.warn("lease lost: letting go of all runs", { job: this.lease.jobId, runs: this.actors.size });
+    this.#inHand.cancelAll("the scheduler lost its lease");
+    for (const actor of [...this.actors.values()]) this.#forget(actor);
+    this.#stale.clear();
+    this.#admission.reset();
+    this.#inHand.settle(this.#mailbox.take());
+    await this.lease.acquire();
+    this.logger.info("started again", { job: this.lease.jobId });
+  }
+}

@@ -1,0 +1,145 @@
+/**
+ * From an admitted instance to an executor: finds the bundle, the inputs and the log's place, then submits. Happens
+ * after the commit, so everything it needs can be read again; if the database is away, it tries until the job loses
+ * its lease and with it the right to dispatch.
+ */
+import { join } from "node:path";
+import type { Json } from "@tradewind/sdk/manifest";
+import type { SettledInput } from "@tradewind/sdk/program";
+import type { BundleCache } from "../execute/bundle-cache.ts";
+import type { Executor, Workload } from "../execute/contract.ts";
+import { type Instance, isFinished } from "../model/index.ts";
+import type { Logger } from "../service/logger.ts";
+import { type Database, isTransient } from "../store/database.ts";
+import { loadOutputs } from "../store/run-load.ts";
+import type { Admitted } from "./admission.ts";
+import { OutputCache, outputKey } from "./output-cache.ts";
+import type { RunActor } from "./run-actor.ts";
+
+export interface DispatcherOptions {
+  readonly database: Database;
+  readonly bundles: BundleCache;
+  readonly logsDir: string;
+  readonly logger: Logger;
+  /** Whether this job may still dispatch this attempt: its lease holds and the attempt is in its hands. */
+  readonly isWanted: (attempt: string) => boolean;
+}
+
+export class Dispatcher {
+  readonly #options: DispatcherOptions;
+  readonly #outputs = new OutputCache(16 * 1024 * 1024);
+  readonly #bundlePaths = new Map<string, string>();
+
+  constructor(options: DispatcherOptions) {
+    this.#options = options;
+  }
+
+  /** An output that was just stored, for the tasks that come next. */
+  remember(output: { runId: number; taskId: string; mapIndex: number; value: Json }): void {
+    const key = outputKey(output.runId, output.taskId, output.mapIndex);
+    this.#outputs.set(key, output.value, JSON.stringify(output.value).length);
+  }
+
+  forget(runId: number, taskId: string, mapIndex: number): void {
+    this.#outputs.delete(outputKey(runId, taskId, mapIndex));
+  }
+
+  /** Submits at once what has all it needs; the rest follows when the database has answered. */
+  dispatch(admitted: readonly Admitted[]): void {
+    const later: Admitted[] = [];
+    const now = new Map<Executor, Workload[]>();
+    for (const each of admitted) {
+      const path = this.#bundlePaths.get(each.actor.version.bundleHash);
+      const inputs = path === undefined ? null : this.#inputs(each, null);
+      if (path === undefined || inputs === null) later.push(each);
+      else push(now, each.executor, this.#workload(each, path, inputs));
+    }
+    for (const [executor, workloads] of now) executor.submit(workloads);
+    if (later.length > 0) void this.#dispatchLater(later);
+  }
+
+  async #dispatchLater(admitted: readonly Admitted[]): Promise<void> {
+    const { database, bundles, logger, isWanted } = this.#options;
+    for (let wait = 50; ; wait = Math.min(wait * 2, 1_000)) {
+      const wanted = admitted.filter((each) => isWanted(each.attempt));
+      if (wanted.length === 0) return;
+      try {
+        for (const { actor } of wanted) {
+          const hash = actor.version.bundleHash;
+          if (!this.#bundlePaths.has(hash)) this.#bundlePaths.set(hash, await bundles.path(hash));
+        }
+        const needed = wanted.flatMap(({ actor, instance }) =>
+          Object.values(instance.node.manifest.inputs).map(({ taskId }) => ({ runId: actor.id, taskId })),
+        );
+        const stored = new Map<string, Json>();
+        for (const row of await loadOutputs(database, needed))
+          stored.set(outputKey(row.dag_run_id, row.task_id, row.map_index), row.value);
+        for (const each of wanted) {
+          if (!isWanted(each.attempt)) continue;
+          const path = this.#bundlePaths.get(each.actor.version.bundleHash) ?? "";
+          each.executor.submit([this.#workload(each, path, this.#inputs(each, stored) ?? {})]);
+        }
+        return;
+      } catch (error) {
+        logger.warn("dispatch has to wait for the database", { error: String(error) });
+        if (!isTransient(error)) wait = 1_000;
+        await new Promise((resolve) => setTimeout(resolve, wait));
+      }
+    }
+  }
+
+  /** null: an output is neither in memory nor in `stored`, where `stored` null means that it was not looked up yet. */
+  #inputs(admitted: Admitted, stored: ReadonlyMap<string, Json> | null): Record<string, SettledInput> | null {
+    const { actor, instance } = admitted;
+    const inputs: Record<string, SettledInput> = {};
+    for (const [name, { taskId }] of Object.entries(instance.node.manifest.inputs)) {
+      const upstream = actor.model.get(taskId);
+      const state =
+        upstream && isFinished(upstream.state) ? (upstream.state as SettledInput["state"]) : "none";
+      const key = outputKey(actor.id, taskId, -1);
+      if (state !== "success") inputs[name] = { state, value: undefined };
+      else if (this.#outputs.has(key)) inputs[name] = { state, value: this.#outputs.get(key) };
+      else if (stored === null) return null;
+      else inputs[name] = { state, value: stored.get(key) };
+    }
+    return inputs;
+  }
+
+  #workload(admitted: Admitted, bundlePath: string, inputs: Record<string, SettledInput>): Workload {
+    const { actor, instance, attempt } = admitted;
+    const { manifest } = instance.node;
+    return {
+      attempt,
+      dagRunId: actor.id,
+      taskId: manifest.taskId,
+      mapIndex: instance.mapIndex,
+      tryNumber: instance.tryNumber,
+      maxTries: instance.maxTries,
+      bundleHash: actor.version.bundleHash,
+      bundlePath,
+      step: null,
+      inputs,
+      run: actor.facts,
+      conf: actor.run.conf,
+      timeoutMs: manifest.timeoutMs,
+      memoryMb: manifest.memoryMb,
+      isolation: manifest.isolation,
+      logPath: join(
+        this.#options.logsDir,
+        ...logPlace(actor, instance),
+        `${instance.tryNumber}-${attempt}.log`,
+      ),
+    };
+  }
+}
+
+/** Ids are checked against a safe alphabet when a DAG is defined, so they can be folder names. */
+function logPlace(actor: RunActor, instance: Instance): string[] {
+  return [actor.run.dag_id, String(actor.id), instance.node.id, String(instance.mapIndex)];
+}
+
+function push<K, V>(map: Map<K, V[]>, key: K, value: V): void {
+  const list = map.get(key);
+  if (list) list.push(value);
+  else map.set(key, [value]);
+}

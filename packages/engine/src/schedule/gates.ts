@@ -1,0 +1,70 @@
+/**
+ * Instances whose rule is satisfied but which wait for the run before theirs. Asked again whenever a run of their DAG
+ * moved in this process, when another process says that a run ended, and at every heartbeat: one query for all.
+ */
+import type { Instance } from "../model/index.ts";
+import type { Database } from "../store/database.ts";
+import { openPast } from "../store/past.ts";
+import type { RunActor } from "./run-actor.ts";
+
+interface Waiting {
+  readonly actor: RunActor;
+  readonly instance: Instance;
+}
+
+export class Gates {
+  readonly #waiting = new Map<Instance, Waiting>();
+  #isDue = false;
+
+  get size(): number {
+    return this.#waiting.size;
+  }
+
+  add(actor: RunActor, instances: readonly Instance[]): void {
+    for (const instance of instances) this.#waiting.set(instance, { actor, instance });
+    if (instances.length > 0) this.#isDue = true;
+  }
+
+  drop(actor: RunActor): void {
+    for (const [instance, waiting] of this.#waiting)
+      if (waiting.actor === actor) this.#waiting.delete(instance);
+  }
+
+  /** Something moved that a gate may wait for. */
+  ask(): void {
+    if (this.#waiting.size > 0) this.#isDue = true;
+  }
+
+  get isDue(): boolean {
+    return this.#isDue;
+  }
+
+  /** Lets those go on that may; answers the runs they belong to. */
+  async open(database: Database, now: number): Promise<RunActor[]> {
+    this.#isDue = false;
+    const waiting = [...this.#waiting.values()];
+    if (waiting.length === 0) return [];
+    try {
+      const open = await openPast(database, waiting.map(question));
+      const opened = waiting.filter((_, place) => open.has(place));
+      for (const { actor, instance } of opened) {
+        this.#waiting.delete(instance);
+        const key = { taskId: instance.node.id, mapIndex: instance.mapIndex };
+        actor.model.apply({ type: "gateOpened", ...key }, now);
+      }
+      return opened.map(({ actor }) => actor);
+    } catch (error) {
+      this.#isDue = true;
+      throw error;
+    }
+  }
+}
+
+function question({ actor, instance }: Waiting) {
+  const { node } = instance;
+  const { nodes } = actor.model.graph;
+  const downstream = node.manifest.waitForDownstream
+    ? node.downstream.map((index) => nodes[index]?.id ?? "")
+    : [];
+  return { runId: actor.id, taskIds: [node.id, ...downstream] };
+}

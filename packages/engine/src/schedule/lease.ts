@@ -1,0 +1,73 @@
+/**
+ * A job's lease, from the inside. The database decides whether it is still held; in between, the job trusts it only
+ * until `renewal started + ttl - margin` on the monotonic clock, so that a slow round trip or a sleep of the whole
+ * process can only shorten that trust, never stretch it.
+ *
+ * Lost (the process slept, or the database was away for too long): others may have taken its runs. The job then lets
+ * go of everything, kills its attempts, and comes back under a new identity.
+ */
+
+import type { Database } from "../store/database.ts";
+import { endJob, type JobIdentity, registerJob, renewJob } from "../store/job-lease.ts";
+
+export interface LeaseTimes {
+  readonly ttlMs: number;
+  readonly renewMs: number;
+  readonly marginMs: number;
+}
+
+export class Lease {
+  readonly #database: Database;
+  readonly #who: JobIdentity;
+  readonly #times: LeaseTimes;
+  #jobId = 0;
+  #trustedUntil = 0;
+  /** Database clock minus local clock, in milliseconds. */
+  #offset = 0;
+
+  constructor(database: Database, who: JobIdentity, times: LeaseTimes) {
+    this.#database = database;
+    this.#who = who;
+    this.#times = times;
+  }
+
+  get jobId(): number {
+    return this.#jobId;
+  }
+
+  /** The database's clock, estimated from the last round trip. */
+  now(): number {
+    return Date.now() + this.#offset;
+  }
+
+  isTrusted(): boolean {
+    return performance.now() < this.#trustedUntil;
+  }
+
+  async acquire(): Promise<void> {
+    const started = performance.now();
+    const { id, now } = await registerJob(this.#database, this.#who, this.#times.ttlMs);
+    this.#jobId = id;
+    this.#settle(started, now);
+  }
+
+  /** false: the lease is gone for good. Rejects when the database cannot be asked. */
+  async renew(): Promise<boolean> {
+    const started = performance.now();
+    const now = await renewJob(this.#database, this.#jobId, this.#times.ttlMs);
+    if (now === null) return false;
+    this.#settle(started, now);
+    return true;
+  }
+
+  async release(): Promise<void> {
+    this.#trustedUntil = 0;
+    await endJob(this.#database, this.#jobId);
+  }
+
+  #settle(started: number, databaseNow: number): void {
+    this.#trustedUntil = started + this.#times.ttlMs - this.#times.marginMs;
+    // The answer is at most one round trip old; half of it is the best guess.
+    this.#offset = databaseNow - (Date.now() - (performance.now() - started) / 2);
+  }
+}

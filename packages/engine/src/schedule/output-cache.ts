@@ -1,0 +1,50 @@
+/**
+ * Outputs that were just stored, kept for the tasks that are about to read them: a chained step then needs no query.
+ * Only a cache: whatever is not here is read from the database. Bounded by bytes, oldest out first.
+ */
+import type { Json } from "@tradewind/sdk/manifest";
+
+interface Entry {
+  readonly value: Json;
+  readonly bytes: number;
+}
+
+export class OutputCache {
+  readonly #limit: number;
+  readonly #entries = new Map<string, Entry>();
+  #bytes = 0;
+
+  constructor(limitBytes: number) {
+    this.#limit = limitBytes;
+  }
+
+  set(key: string, value: Json, bytes: number): void {
+    this.delete(key);
+    if (bytes > this.#limit / 8) return;
+    this.#entries.set(key, { value, bytes });
+    this.#bytes += bytes;
+    for (const oldest of this.#entries.keys()) {
+      if (this.#bytes <= this.#limit) break;
+      this.delete(oldest);
+    }
+  }
+
+  has(key: string): boolean {
+    return this.#entries.has(key);
+  }
+
+  get(key: string): Json | undefined {
+    return this.#entries.get(key)?.value;
+  }
+
+  delete(key: string): void {
+    const entry = this.#entries.get(key);
+    if (!entry) return;
+    this.#entries.delete(key);
+    this.#bytes -= entry.bytes;
+  }
+}
+
+export function outputKey(runId: number, taskId: string, mapIndex: number): string {
+  return `${runId}/${taskId}/${mapIndex}`;
+}

@@ -1,0 +1,173 @@
+/**
+ * The scheduler: a DagRunJob that creates the runs schedules ask for and collects every active run there is. Any
+ * number of them may run against one database.
+ *
+ * It looks at the database only when there is a reason: a wake-up (a run was created, a DAG changed, slots freed), a
+ * timer for the next due moment, a run of its own that ended and made room, or the heartbeat, which repeats all of it
+ * in case a wake-up got lost.
+ */
+import type { Topic } from "../signal/wake-up.ts";
+import { createDueRuns, nextDueIn, planContinuous } from "../store/due-runs.ts";
+import { buryDeadJobs, livePeers } from "../store/job-lease.ts";
+import type { RunBatch } from "../store/run-batch.ts";
+import {
+  type ClaimedRun,
+  nextQueuedAt,
+  ownedRuns,
+  startQueuedRuns,
+  takeOverRuns,
+} from "../store/run-claim.ts";
+import { DagRunJob, type DagRunJobOptions } from "./dag-run-job.ts";
+import { planNext } from "./planner.ts";
+import type { RunActor } from "./run-actor.ts";
+
+/** Runs taken in one go: enough to be quick, few enough to leave some to other schedulers. */
+const CLAIM_LIMIT = 64;
+const DUE_LIMIT = 200;
+
+export class SchedulerJob extends DagRunJob {
+  #look = { due: true, queued: true, orphans: true, pools: false, paused: false };
+  #dueTimer: NodeJS.Timeout | null = null;
+  #queuedTimer: NodeJS.Timeout | null = null;
+  #listening: { close(): Promise<void> } | null = null;
+  #offLocal: () => void = () => {};
+  #hasPeers = false;
+
+  constructor(options: DagRunJobOptions) {
+    super("scheduler", options);
+  }
+
+  override async start(): Promise<void> {
+    this.#offLocal = this.wakeUps.onLocal((topic) => this.#wakeUp(topic));
+    this.#listening = await this.wakeUps.listen((topic) => this.#wakeUp(topic));
+    await super.start();
+  }
+
+  override async stop(graceMs?: number): Promise<void> {
+    if (this.#dueTimer) clearTimeout(this.#dueTimer);
+    if (this.#queuedTimer) clearTimeout(this.#queuedTimer);
+    this.#offLocal();
+    await this.#listening?.close();
+    await super.stop(graceMs);
+  }
+
+  protected override async collect(): Promise<ClaimedRun[]> {
+    const look = this.#look;
+    this.#look = { due: false, queued: false, orphans: false, pools: false, paused: false };
+    try {
+      if (look.pools) await this.refreshPools();
+      if (look.paused) await this.#checkOwned();
+      if (look.due) await this.#createDue();
+      const claimed: ClaimedRun[] = [];
+      if (look.orphans) claimed.push(...(await takeOverRuns(this.database, this.lease.jobId, CLAIM_LIMIT)));
+      if (look.orphans && claimed.length > 0)
+        this.logger.info("took over runs", { runs: claimed.length, job: this.lease.jobId });
+      if (look.queued || this.#look.queued) {
+        this.#look.queued = false;
+        claimed.push(...(await this.#startQueued()));
+      }
+      if (claimed.length >= CLAIM_LIMIT) {
+        this.#look = { ...this.#look, queued: true, orphans: look.orphans };
+        this.wake();
+      }
+      return claimed;
+    } catch (error) {
+      this.#look = { due: true, queued: true, orphans: true, pools: true, paused: true };
+      throw error;
+    }
+  }
+
+  protected override async onHeartbeat(): Promise<void> {
+    const dead = await buryDeadJobs(this.database);
+    for (const job of dead) this.logger.warn("a component died", { ...job });
+    this.#look = { due: true, queued: true, orphans: true, pools: true, paused: true };
+    this.#hasPeers = (await livePeers(this.database, "scheduler", this.lease.jobId)).length > 0;
+    await this.adoptCallbacks();
+    this.askGates();
+    if (await planContinuous(this.database)) this.#look.due = true;
+  }
+
+  protected override onRunEnded(actor: RunActor): void {
+    this.#look.queued = true;
+    if (actor.version.manifest.schedule.kind === "continuous") {
+      void planContinuous(this.database)
+        .then(() => this.#wakeUp("dags"))
+        .catch(() => {});
+    }
+    this.wakeUps.tellOthers("ended");
+    this.wake();
+  }
+
+  protected override onStored(batch: RunBatch): void {
+    if (!this.#hasPeers) return;
+    for (const delta of batch.slots.values()) {
+      if (delta < 0) {
+        this.wakeUps.tellOthers("pools");
+        return;
+      }
+    }
+  }
+
+  /** What the database says of our runs, against memory: edits and pauses whose wake-up got lost show here. */
+  async #checkOwned(): Promise<void> {
+    const owned = new Map((await ownedRuns(this.database, this.lease.jobId)).map((run) => [run.id, run]));
+    for (const actor of this.actors.values()) {
+      const row = owned.get(actor.id);
+      if (row?.generation !== actor.run.generation) this.markStale(actor.id);
+      else this.setPaused(actor, row.is_paused);
+    }
+    // Claimed by us, but the process stumbled before it could load them.
+    for (const id of owned.keys()) if (!this.actors.has(id)) this.markStale(id);
+  }
+
+  async #createDue(): Promise<void> {
+    for (;;) {
+      const { dags, created } = await createDueRuns(this.database, planNext, DUE_LIMIT);
+      if (created > 0) this.#look.queued = true;
+      if (dags === 0) break;
+    }
+    if (this.#dueTimer) clearTimeout(this.#dueTimer);
+    const wait = await nextDueIn(this.database);
+    if (wait === null) return;
+    this.#dueTimer = setTimeout(() => this.#wakeUp("dags"), Math.min(Math.max(wait, 0) + 1, 2 ** 30));
+  }
+
+  async #startQueued(): Promise<ClaimedRun[]> {
+    const started = await startQueuedRuns(this.database, {
+      jobId: this.lease.jobId,
+      limit: CLAIM_LIMIT,
+      columns: async (tx, versionId) => (await this.versions.get(tx, versionId)).columns,
+    });
+    const next = await nextQueuedAt(this.database);
+    if (this.#queuedTimer) clearTimeout(this.#queuedTimer);
+    if (next) {
+      const wait = Math.max(next.getTime() - this.lease.now(), 0) + 1;
+      this.#queuedTimer = setTimeout(() => this.#wakeUp("runs"), Math.min(wait, 2 ** 30));
+    }
+    return started;
+  }
+
+  #wakeUp(topic: Topic | ""): void {
+    switch (topic) {
+      case "runs":
+        this.#look.queued = true;
+        break;
+      case "dags":
+        this.#look = { ...this.#look, due: true, queued: true, paused: true };
+        break;
+      case "pools":
+        this.#look.pools = true;
+        break;
+      case "ended":
+        this.askGates();
+        return;
+      case "":
+        this.#look = { due: true, queued: true, orphans: true, pools: true, paused: true };
+        break;
+      default:
+        this.markStale(Number(topic.slice("run:".length)));
+        this.#look.queued = true;
+    }
+    this.wake();
+  }
+}

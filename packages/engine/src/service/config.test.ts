@@ -1,0 +1,65 @@
+import { describe, expect, it } from "vitest";
+import { readConfig, requireDatabaseUrl } from "./config.ts";
+
+describe("readConfig", () => {
+  it("has a default for everything but the database", () => {
+    const config = readConfig({ env: {}, cwd: "/project" });
+    expect(config).toEqual({
+      home: "/project/.tradewind",
+      dags: "/project/dags",
+      host: "127.0.0.1",
+      port: 8080,
+      databaseUrl: undefined,
+      databaseConnections: 10,
+      parallelism: expect.any(Number),
+      logLevel: "info",
+      logFormat: "pretty",
+    });
+    expect(config.parallelism).toBeGreaterThanOrEqual(4);
+  });
+
+  it("prefers flags to variables and variables to defaults; an empty variable is not set", () => {
+    const env = {
+      TRADEWIND_HOME: "/var/tw",
+      TRADEWIND_DAGS: "/srv/dags",
+      TRADEWIND_PORT: "9000",
+      TRADEWIND_HOST: "",
+      TRADEWIND_PARALLELISM: "0",
+      TRADEWIND_LOG_LEVEL: "DEBUG",
+      DATABASE_URL: "postgres://u:p@db/x",
+    };
+    const config = readConfig({ env, cwd: "/project", flags: { dags: "mine", port: 0 } });
+    expect(config).toMatchObject({
+      home: "/var/tw",
+      dags: "/project/mine",
+      port: 0,
+      host: "127.0.0.1",
+      parallelism: 0,
+      logLevel: "debug",
+      databaseUrl: "postgres://u:p@db/x",
+    });
+  });
+
+  it.each([
+    [{ env: { TRADEWIND_PORT: "eighty" } }, /^TRADEWIND_PORT is "eighty": .* from 0 to 65535/],
+    [{ env: { TRADEWIND_PORT: "65536" } }, /^TRADEWIND_PORT/],
+    [{ env: { TRADEWIND_PORT: "1e3" } }, /^TRADEWIND_PORT/],
+    [{ env: {}, flags: { port: "-1" } }, /^--port is "-1"/],
+    [{ env: { TRADEWIND_PARALLELISM: "2.5" } }, /^TRADEWIND_PARALLELISM/],
+    [{ env: { TRADEWIND_HOST: "http://x/" } }, /^TRADEWIND_HOST is "http:\/\/x\/": it must be a host name/],
+    [{ env: { TRADEWIND_LOG_LEVEL: "loud" } }, /^TRADEWIND_LOG_LEVEL .* one of debug, info, warn, error/],
+    [{ env: { DATABASE_URL: "mysql://u:hunter2@db/x" } }, /^DATABASE_URL starts with mysql:\/\/: it must be/],
+    [{ env: { DATABASE_URL: "hunter2" } }, /^DATABASE_URL must be a PostgreSQL URL/],
+    [{ env: {}, flags: { home: "" } }, /^--home must name a folder/],
+  ])("names the source of a bad value: %j", (sources, message) => {
+    expect(() => readConfig(sources)).toThrow(message);
+    expect(() => readConfig(sources)).not.toThrow(/hunter2/);
+    expect(() => readConfig(sources)).toThrow(expect.objectContaining({ code: "CONFIG_INVALID" }));
+  });
+
+  it("says what a service without a database needs", () => {
+    expect(() => requireDatabaseUrl(readConfig({ env: {} }), "scheduler")).toThrow(
+      /"tradewind scheduler".*DATABASE_URL/,
+    );
+  });
+});

@@ -1,0 +1,169 @@
+import { availableParallelism } from "node:os";
+import { resolve } from "node:path";
+import { EngineError } from "./errors.ts";
+import { LOG_LEVELS, type LogLevel } from "./logger.ts";
+
+/** What a service is told at its start: by flag, else by environment variable, else by default. */
+export interface Config {
+  readonly home: string;
+  readonly dags: string;
+  readonly host: string;
+  readonly port: number;
+  /** Undefined: the embedded PostgreSQL under home. */
+  readonly databaseUrl: string | undefined;
+  readonly databaseConnections: number;
+  /** Warm task processes; 0 starts a fresh process for each task, without a limit. */
+  readonly parallelism: number;
+  readonly logLevel: LogLevel;
+  readonly logFormat: "pretty" | "json";
+}
+
+export type ConfigName = keyof Config;
+
+export interface ConfigSources {
+  /** As given on the command line; absent means not given. */
+  readonly flags?: Readonly<Partial<Record<ConfigName, string | number>>>;
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly cwd?: string;
+}
+
+/** One setting: where it comes from, and how its text is read. */
+interface Setting<T> {
+  readonly flag: string;
+  readonly variable: string;
+  readonly fallback: string | undefined;
+  readonly read: (text: string, cwd: string) => T;
+}
+
+type Settings = { readonly [Name in ConfigName]: Setting<Config[Name]> };
+
+export const SETTINGS: Settings = {
+  home: { flag: "--home", variable: "TRADEWIND_HOME", fallback: ".tradewind", read: folder },
+  dags: { flag: "--dags", variable: "TRADEWIND_DAGS", fallback: "dags", read: folder },
+  host: { flag: "--host", variable: "TRADEWIND_HOST", fallback: "127.0.0.1", read: host },
+  port: {
+    flag: "--port",
+    variable: "TRADEWIND_PORT",
+    fallback: "8080",
+    read: (text) => whole(text, 0, 65_535),
+  },
+  databaseUrl: { flag: "--database-url", variable: "DATABASE_URL", fallback: undefined, read: databaseUrl },
+  databaseConnections: {
+    flag: "--database-connections",
+    variable: "TRADEWIND_DATABASE_CONNECTIONS",
+    fallback: "10",
+    read: (text) => whole(text, 1, 1_000),
+  },
+  parallelism: {
+    flag: "--parallelism",
+    variable: "TRADEWIND_PARALLELISM",
+    fallback: `${Math.max(4, 4 * availableParallelism())}`,
+    read: (text) => whole(text, 0, 10_000),
+  },
+  logLevel: {
+    flag: "--log-level",
+    variable: "TRADEWIND_LOG_LEVEL",
+    fallback: "info",
+    read: (text) => oneOf(text, LOG_LEVELS),
+  },
+  logFormat: {
+    flag: "--log-format",
+    variable: "TRADEWIND_LOG_FORMAT",
+    fallback: "pretty",
+    read: (text) => oneOf(text, ["pretty", "json"] as const),
+  },
+};
+
+export function readConfig(sources: ConfigSources = {}): Config {
+  const { flags = {}, env = process.env, cwd = process.cwd() } = sources;
+  const value = <Name extends ConfigName>(name: Name): Config[Name] => {
+    const setting = SETTINGS[name] as Setting<Config[Name]>;
+    const flag = flags[name];
+    // A variable that is set to nothing is one that is not set: that is how shells and compose files clear one.
+    const [source, text] =
+      flag !== undefined
+        ? [setting.flag, `${flag}`]
+        : env[setting.variable]
+          ? [setting.variable, env[setting.variable]]
+          : ["default", setting.fallback];
+    if (text === undefined) return undefined as Config[Name];
+    return readFrom(source, () => setting.read(text, cwd));
+  };
+  return {
+    home: value("home"),
+    dags: value("dags"),
+    host: value("host"),
+    port: value("port"),
+    databaseUrl: value("databaseUrl"),
+    databaseConnections: value("databaseConnections"),
+    parallelism: value("parallelism"),
+    logLevel: value("logLevel"),
+    logFormat: value("logFormat"),
+  };
+}
+
+/** For services that run beside others and so cannot bring their own database. */
+export function requireDatabaseUrl(config: Config, service: string): string {
+  if (config.databaseUrl !== undefined) return config.databaseUrl;
+  throw new EngineError(
+    "CONFIG_INVALID",
+    `"tradewind ${service}" needs a database that others can reach: set DATABASE_URL (postgresql://user:password@host:5432/name), or run "tradewind standalone", which brings its own.`,
+    { details: { setting: "DATABASE_URL" } },
+  );
+}
+
+class Unfit extends Error {}
+
+function readFrom<T>(source: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof Unfit)) throw error;
+    throw new EngineError("CONFIG_INVALID", `${source} ${error.message}`, { details: { setting: source } });
+  }
+}
+
+function folder(text: string, cwd: string): string {
+  if (text === "" || text.includes("\0")) throw new Unfit("must name a folder.");
+  return resolve(cwd, text);
+}
+
+function host(text: string): string {
+  if (!/^[\w.:%-]+$/.test(text)) {
+    throw new Unfit(
+      `is ${JSON.stringify(text)}: it must be a host name or an address, such as 127.0.0.1 or 0.0.0.0.`,
+    );
+  }
+  return text;
+}
+
+function whole(text: string, least: number, most: number): number {
+  const number = Number(text);
+  if (/^\d+$/.test(text) && number >= least && number <= most) return number;
+  throw new Unfit(`is ${JSON.stringify(text)}: it must be a whole number from ${least} to ${most}.`);
+}
+
+function oneOf<T extends string>(text: string, choices: readonly T[]): T {
+  const choice = choices.find((each) => each === text.toLowerCase());
+  if (choice !== undefined) return choice;
+  throw new Unfit(`is ${JSON.stringify(text)}: it must be one of ${choices.join(", ")}.`);
+}
+
+/** The value itself is never part of the message: it holds a password. */
+function databaseUrl(text: string): string {
+  const shape = "must be a PostgreSQL URL: postgresql://user:password@host:5432/name.";
+  if (!URL.canParse(text)) throw new Unfit(shape);
+  const { protocol } = new URL(text);
+  if (protocol !== "postgresql:" && protocol !== "postgres:")
+    throw new Unfit(`starts with ${protocol}//: it ${shape}`);
+  return text;
+}
+
+/** From command line flags (absent ones may be undefined) and environment. */
+export function resolveConfig(
+  flags: Readonly<Partial<Record<ConfigName, string | number | undefined>>>,
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): Config {
+  const given = Object.entries(flags).filter(([, value]) => value !== undefined);
+  return readConfig({ flags: Object.fromEntries(given) as Record<ConfigName, string | number>, env });
+}

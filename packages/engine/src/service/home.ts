@@ -1,0 +1,85 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, readFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { EngineError, messageOf } from "./errors.ts";
+import { createOnce } from "./private-file.ts";
+import { livingHolder, type ProcessLock, takeProcessLock } from "./process-lock.ts";
+
+/** Tradewind's own folder: everything one installation keeps outside the database. */
+export interface Home {
+  readonly path: string;
+  /** The admin token, readable by the owner alone. */
+  readonly token: string;
+  readonly secretKey: string;
+  readonly postgres: string;
+  readonly bundles: string;
+  readonly logs: string;
+  /** Taken by the one standalone that works on this home. */
+  readonly lock: string;
+}
+
+export function homeAt(path: string): Home {
+  const root = resolve(path);
+  return {
+    path: root,
+    token: join(root, "token"),
+    secretKey: join(root, "secret.key"),
+    postgres: join(root, "postgres"),
+    bundles: join(root, "bundles"),
+    logs: join(root, "logs"),
+    lock: join(root, "standalone.lock"),
+  };
+}
+
+/** Makes what is missing. The folders are the owner's alone: logs and bundles hold what tasks print and do. */
+export async function openHome(path: string): Promise<Home> {
+  const home = homeAt(path);
+  try {
+    for (const folder of [home.path, home.bundles, home.logs]) {
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+    }
+  } catch (cause) {
+    throw new EngineError(
+      "HOME_UNUSABLE",
+      `The home folder ${home.path} cannot be used: ${messageOf(cause)}. Choose another with --home or TRADEWIND_HOME.`,
+      { cause },
+    );
+  }
+  return home;
+}
+
+/** The admin token, made at the first start: 256 random bits. */
+export async function ensureToken(home: Home): Promise<string> {
+  await createOnce(home.token, () => `tw_${randomBytes(32).toString("base64url")}`);
+  const token = (await readFile(home.token, "utf8")).trim();
+  if (!/^tw_[\w-]{43}$/.test(token)) {
+    throw new EngineError(
+      "TOKEN_FILE_INVALID",
+      `${home.token} does not hold an admin token ("tw_" and 43 characters): remove the file, and the next start makes a new one.`,
+    );
+  }
+  return token;
+}
+
+/** Refuses a second standalone on the same home. The lock of a killed one is void by itself. */
+export async function lockHome(home: Home): Promise<ProcessLock> {
+  const taken = await takeProcessLock(home.lock);
+  if ("lock" in taken) return taken.lock;
+  const { pid, details } = taken.holder;
+  const where = typeof details["url"] === "string" ? ` at ${details["url"]}` : "";
+  throw new EngineError(
+    "HOME_IN_USE",
+    `Another "tradewind standalone" (process ${pid}) already runs on ${home.path}${where}: use that one, stop it first, or choose another folder with --home.`,
+    { details: { pid, home: home.path, ...details } },
+  );
+}
+
+/** The standalone that runs on this home now, for those who want to talk to it. */
+export async function findStandalone(
+  home: Home,
+): Promise<{ pid: number; url: string | undefined } | undefined> {
+  const holder = await livingHolder(home.lock);
+  if (holder === undefined) return undefined;
+  const url = holder.details["url"];
+  return { pid: holder.pid, url: typeof url === "string" ? url : undefined };
+}

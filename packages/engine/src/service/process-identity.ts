@@ -1,0 +1,58 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+
+/**
+ * Who a process id belongs to, across reuse of the number: the id alone may by now be somebody else's.
+ * Null when no such process runs (a zombie does not run).
+ */
+export function processIdentity(pid: number): string | null {
+  if (!Number.isInteger(pid) || pid <= 0) return null;
+  return process.platform === "linux" ? linuxIdentity(pid) : portableIdentity(pid);
+}
+
+export function isRunning(pid: number): boolean {
+  return processIdentity(pid) !== null;
+}
+
+function linuxIdentity(pid: number): string | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    // The command name in parentheses may itself hold spaces and parentheses: fields are counted from the last ")".
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    const state = fields[0];
+    const startTicks = fields[19];
+    if (state === "Z" || state === "X") return null;
+    return `${bootId()}:${pid}:${startTicks}`;
+  } catch {
+    return null;
+  }
+}
+
+function portableIdentity(pid: number): string | null {
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EPERM") return null;
+  }
+  if (process.platform === "win32") return `${pid}`;
+  try {
+    const started = execFileSync("ps", ["-o", "stat=,lstart=", "-p", `${pid}`], { encoding: "utf8" }).trim();
+    return started === "" || started.startsWith("Z") ? null : `${pid}:${started.replace(/^\S+\s+/, "")}`;
+  } catch {
+    return null;
+  }
+}
+
+let boot: string | undefined;
+
+/** Start times are counted from boot, so they repeat after a restart of the machine. */
+function bootId(): string {
+  if (boot === undefined) {
+    try {
+      boot = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+    } catch {
+      boot = "";
+    }
+  }
+  return boot;
+}

@@ -1,0 +1,42 @@
+import { messageOf } from "./errors.ts";
+import { type Logger, silentLogger } from "./logger.ts";
+
+/** Something that runs until it is stopped. `stop` may be called at any time, more than once, and ends what `start` began. */
+export interface Service {
+  readonly name: string;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Starts in the order given. When one fails, those already started are stopped, last first, and its error is thrown. */
+export async function startAll(services: readonly Service[], logger: Logger = silentLogger): Promise<void> {
+  const started: Service[] = [];
+  for (const service of services) {
+    // Counted before it has started: a start that fails halfway may have something to stop too.
+    started.push(service);
+    try {
+      await service.start();
+      logger.debug("service started", { service: service.name });
+    } catch (error) {
+      logger.error("service failed to start", { service: service.name, error });
+      await stopAll(started, logger).catch(() => {});
+      throw error;
+    }
+  }
+}
+
+/** Stops in reverse order, all of them even when some fail; then throws what failed. */
+export async function stopAll(services: readonly Service[], logger: Logger = silentLogger): Promise<void> {
+  const failures: unknown[] = [];
+  for (const service of services.toReversed()) {
+    try {
+      await service.stop();
+      logger.debug("service stopped", { service: service.name });
+    } catch (error) {
+      logger.error("service failed to stop", { service: service.name, error });
+      failures.push(error);
+    }
+  }
+  if (failures.length === 1) throw failures[0];
+  if (failures.length > 1) throw new AggregateError(failures, failures.map(messageOf).join("; "));
+}

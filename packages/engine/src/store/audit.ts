@@ -1,0 +1,121 @@
+/**
+ * Who did what. A row is written in the transaction of the deed, so that neither exists without the other. `details`
+ * never carries a secret: callers pass names of changed fields, not values.
+ */
+import type { Json } from "@tradewind/sdk/manifest";
+import type { Connection } from "./database.ts";
+import { Conditions, first, type Listed, list, type Page } from "./list/query.ts";
+import { statement } from "./statement.ts";
+
+export interface AuditEntry {
+  readonly actor: string;
+  readonly action: string;
+  readonly dagId?: string;
+  readonly runId?: string;
+  readonly taskId?: string;
+  readonly mapIndex?: number;
+  readonly details?: { readonly [key: string]: Json };
+}
+
+export async function recordAudit(tx: Connection, entry: AuditEntry): Promise<void> {
+  await tx.rows(INSERT_AUDIT, [
+    entry.actor,
+    entry.action,
+    entry.dagId ?? null,
+    entry.runId ?? null,
+    entry.taskId ?? null,
+    entry.mapIndex ?? null,
+    entry.details === undefined ? null : JSON.stringify(entry.details),
+  ]);
+}
+
+export interface AuditRow {
+  readonly id: number;
+  readonly at: Date;
+  readonly actor: string;
+  readonly action: string;
+  readonly dag_id: string | null;
+  readonly run_id: string | null;
+  readonly task_id: string | null;
+  readonly map_index: number | null;
+  readonly details: Json;
+}
+
+export interface AuditFilter {
+  readonly dagId?: string;
+  readonly runId?: string;
+  readonly taskId?: string;
+  readonly mapIndex?: number;
+  readonly actor?: string;
+  readonly action?: string;
+  readonly included?: readonly string[];
+  readonly excluded?: readonly string[];
+  readonly before?: Date;
+  readonly after?: Date;
+  readonly dagIdPattern?: string;
+  readonly runIdPattern?: string;
+  readonly taskIdPattern?: string;
+  readonly actorPattern?: string;
+  readonly actionPattern?: string;
+}
+
+export const AUDIT_ORDER = {
+  id: "a.id",
+  event_log_id: "a.id",
+  when: "a.at",
+  dttm: "a.at",
+  dag_id: "a.dag_id",
+  run_id: "a.run_id",
+  task_id: "a.task_id",
+  map_index: "a.map_index",
+  event: "a.action",
+  owner: "a.actor",
+} as const;
+
+export function listAudit(
+  connection: Connection,
+  filter: AuditFilter,
+  page: Page,
+): Promise<Listed<AuditRow>> {
+  const where = new Conditions()
+    .equals("a.dag_id", filter.dagId)
+    .equals("a.run_id", filter.runId)
+    .equals("a.task_id", filter.taskId)
+    .equals("a.map_index", filter.mapIndex)
+    .equals("a.actor", filter.actor)
+    .equals("a.action", filter.action)
+    .oneOf("a.action", filter.included)
+    .between("a.at", { lt: filter.before, gt: filter.after })
+    .matches("a.dag_id", filter.dagIdPattern)
+    .matches("a.run_id", filter.runIdPattern)
+    .matches("a.task_id", filter.taskIdPattern)
+    .matches("a.actor", filter.actorPattern)
+    .matches("a.action", filter.actionPattern);
+  if (filter.excluded !== undefined && filter.excluded.length > 0) {
+    where.raw(`a.action <> ALL(${where.bind(filter.excluded)})`);
+  }
+  return list(connection, {
+    columns: COLUMNS,
+    from: "audit_event a",
+    where,
+    order: AUDIT_ORDER,
+    tiebreak: "a.id",
+    page,
+  });
+}
+
+export function findAudit(connection: Connection, id: number): Promise<AuditRow | undefined> {
+  return first(connection, {
+    columns: COLUMNS,
+    from: "audit_event a",
+    where: new Conditions().equals("a.id", id),
+  });
+}
+
+const COLUMNS = "a.id, a.at, a.actor, a.action, a.dag_id, a.run_id, a.task_id, a.map_index, a.details";
+
+const INSERT_AUDIT = statement(
+  "audit-insert",
+  `INSERT INTO audit_event (actor, action, dag_id, run_id, task_id, map_index, details)
+   VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+);

@@ -1,0 +1,39 @@
+/** What people decide about a DAG: whether it is paused, and that it is gone. */
+import type { Connection } from "./database.ts";
+import { statement } from "./statement.ts";
+
+/** Those of `dagIds` whose setting changed. */
+export async function setPaused(
+  tx: Connection,
+  dagIds: readonly string[],
+  paused: boolean,
+): Promise<string[]> {
+  const rows = await tx.rows<{ dag_id: string }>(SET_PAUSED, [[...dagIds], paused]);
+  return rows.map((row) => row.dag_id);
+}
+
+/**
+ * Removes a DAG with its versions, runs and outputs. Refused while a run is unfinished: its tasks hold pool slots.
+ * The row lock keeps schedulers, which lock the DAG before they start a run, from starting one meanwhile.
+ */
+export async function deleteDag(tx: Connection, dagId: string): Promise<"deleted" | "active" | "not_found"> {
+  const dag = await tx.one(LOCK_DAG, [dagId]);
+  if (dag === undefined) return "not_found";
+  if ((await tx.one(FIND_UNFINISHED, [dagId])) !== undefined) return "active";
+  await tx.rows(DELETE_DAG, [dagId]);
+  return "deleted";
+}
+
+const SET_PAUSED = statement(
+  "dag-set-paused",
+  "UPDATE dag SET is_paused = $2 WHERE dag_id = ANY($1) AND is_paused <> $2 RETURNING dag_id",
+);
+
+const LOCK_DAG = statement("dag-lock", "SELECT dag_id FROM dag WHERE dag_id = $1 FOR UPDATE");
+
+const FIND_UNFINISHED = statement(
+  "dag-find-unfinished",
+  "SELECT 1 FROM dag_run WHERE dag_id = $1 AND state IN ('queued', 'running') LIMIT 1",
+);
+
+const DELETE_DAG = statement("dag-delete", "DELETE FROM dag WHERE dag_id = $1");

@@ -1,0 +1,136 @@
+/**
+ * Creating the runs a schedule asks for: exactly one per due interval, whatever number of schedulers look at once.
+ *
+ * The DAG row is locked (SKIP LOCKED: another scheduler at the same DAG is already doing it), the run is inserted and
+ * the DAG's plan is advanced in one transaction. The unique index on (dag, logical date) is the second belt: a manual
+ * or backfill run that took the date first is kept, and the plan moves on.
+ */
+import type { DagManifest } from "@tradewind/sdk/manifest";
+import type { Database } from "./database.ts";
+import { statement } from "./statement.ts";
+
+/** The parts of a manifest that decide when a DAG runs. */
+export type Scheduling = Pick<DagManifest, "dagId" | "schedule" | "start" | "end" | "catchup">;
+
+/** A run the schedule asks for; instants in milliseconds. */
+export interface PlannedRun {
+  readonly logicalDate: number | null;
+  readonly intervalStart: number | null;
+  readonly intervalEnd: number | null;
+  readonly runAfter: number;
+}
+
+/** Pure: the run after `last` as of `now`, or null when there is none to plan. */
+export type Planner = (dag: Scheduling, last: PlannedRun | null, now: number) => PlannedRun | null;
+
+const LOCK_DUE = statement(
+  "due-lock",
+  `SELECT d.dag_id, d.version_id, v.manifest - 'tasks' AS manifest, d.next_logical_date, d.next_interval_start,
+          d.next_interval_end, d.next_run_after, extract(epoch FROM now()) * 1000 AS now
+   FROM dag d JOIN dag_version v ON v.id = d.version_id
+   WHERE d.next_run_after <= now() AND NOT d.is_paused AND NOT d.is_stale
+   ORDER BY d.next_run_after LIMIT $1
+   FOR NO KEY UPDATE OF d SKIP LOCKED`,
+);
+
+const INSERT = statement(
+  "due-insert",
+  `INSERT INTO dag_run (dag_id, run_id, run_type, logical_date, interval_start, interval_end, run_after, version_id,
+                        triggered_by)
+   SELECT u.dag, u.run, 'scheduled', to_timestamp(u.logical / 1000), to_timestamp(u.istart / 1000),
+          to_timestamp(u.iend / 1000), to_timestamp(u.after / 1000), u.version, 'timetable'
+   FROM unnest($1::text[], $2::text[], $3::float8[], $4::float8[], $5::float8[], $6::float8[], $7::bigint[])
+     AS u(dag, run, logical, istart, iend, after, version)
+   ON CONFLICT DO NOTHING
+   RETURNING id`,
+);
+
+const ADVANCE = statement(
+  "due-advance",
+  `UPDATE dag d SET next_logical_date = to_timestamp(u.logical / 1000),
+                    next_interval_start = to_timestamp(u.istart / 1000),
+                    next_interval_end = to_timestamp(u.iend / 1000), next_run_after = to_timestamp(u.after / 1000)
+   FROM unnest($1::text[], $2::float8[], $3::float8[], $4::float8[], $5::float8[]) AS u(dag, logical, istart, iend, after)
+   WHERE d.dag_id = u.dag`,
+);
+
+const NEXT_DUE = statement(
+  "due-next",
+  `SELECT extract(epoch FROM next_run_after - now()) * 1000 AS wait FROM dag
+   WHERE next_run_after IS NOT NULL AND NOT is_paused AND NOT is_stale ORDER BY next_run_after LIMIT 1`,
+);
+
+/** Continuous DAGs with no unfinished run: their next run is due now. */
+const PLAN_CONTINUOUS = statement(
+  "due-continuous",
+  `UPDATE dag d SET next_run_after = now(), next_logical_date = now(), next_interval_start = now(),
+                    next_interval_end = now()
+   FROM dag_version v
+   WHERE v.id = d.version_id AND v.manifest->'schedule'->>'kind' = 'continuous' AND d.next_run_after IS NULL
+     AND NOT d.is_paused AND NOT d.is_stale
+     AND coalesce((v.manifest->>'start')::timestamptz <= now(), true)
+     AND coalesce((v.manifest->>'end')::timestamptz > now(), true)
+     AND NOT EXISTS (SELECT 1 FROM dag_run r WHERE r.dag_id = d.dag_id AND r.state IN ('queued', 'running'))
+   RETURNING d.dag_id`,
+);
+
+interface DueDag {
+  readonly dag_id: string;
+  readonly version_id: number;
+  readonly manifest: Scheduling;
+  readonly next_logical_date: Date | null;
+  readonly next_interval_start: Date | null;
+  readonly next_interval_end: Date | null;
+  readonly next_run_after: Date;
+  readonly now: string;
+}
+
+/** Creates due runs of at most `limit` DAGs, one each; call again while it answers more than zero DAGs. */
+export function createDueRuns(
+  db: Database,
+  plan: Planner,
+  limit: number,
+): Promise<{ dags: number; created: number }> {
+  return db.transaction(async (tx) => {
+    const due = await tx.rows<DueDag>(LOCK_DUE, [limit]);
+    if (due.length === 0) return { dags: 0, created: 0 };
+    const runs = due.map(plannedRun);
+    const inserted = await tx.rows(INSERT, [
+      due.map((d) => d.dag_id),
+      runs.map((run) => `scheduled__${new Date(run.logicalDate ?? run.runAfter).toISOString()}`),
+      ...planColumns(runs),
+      due.map((d) => d.version_id),
+    ]);
+    const next = due.map((dag, i) => plan(dag.manifest, runs[i] ?? null, Number(dag.now)));
+    await tx.rows(ADVANCE, [due.map((d) => d.dag_id), ...planColumns(next)]);
+    return { dags: due.length, created: inserted.length };
+  });
+}
+
+/** Milliseconds until the next DAG is due (negative: overdue), null when none is planned. */
+export async function nextDueIn(db: Database): Promise<number | null> {
+  const row = await db.one<{ wait: string }>(NEXT_DUE);
+  return row ? Number(row.wait) : null;
+}
+
+export async function planContinuous(db: Database): Promise<number> {
+  return (await db.rows(PLAN_CONTINUOUS)).length;
+}
+
+function plannedRun(dag: DueDag): PlannedRun {
+  return {
+    logicalDate: dag.next_logical_date?.getTime() ?? null,
+    intervalStart: dag.next_interval_start?.getTime() ?? null,
+    intervalEnd: dag.next_interval_end?.getTime() ?? null,
+    runAfter: dag.next_run_after.getTime(),
+  };
+}
+
+function planColumns(runs: readonly (PlannedRun | null)[]): (number | null)[][] {
+  return [
+    runs.map((run) => run?.logicalDate ?? null),
+    runs.map((run) => run?.intervalStart ?? null),
+    runs.map((run) => run?.intervalEnd ?? null),
+    runs.map((run) => run?.runAfter ?? null),
+  ];
+}

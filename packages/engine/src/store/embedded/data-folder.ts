@@ -1,0 +1,129 @@
+import { randomBytes } from "node:crypto";
+import { constants } from "node:fs";
+import {
+  chown,
+  type FileHandle,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  writeFile,
+} from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { EngineError, messageOf } from "../../service/errors.ts";
+import { isRunning } from "../../service/process-identity.ts";
+import { type Account, accountFor, run } from "./account.ts";
+import { findBinaries } from "./binaries.ts";
+
+/**
+ * The folder of one embedded server:
+ *
+ *     <folder>/password     the superuser's password, 0600
+ *     <folder>/data/        PostgreSQL's own data folder, 0700, owned by the account that runs the server
+ *     <folder>/port         the port of the last start, tried first at the next
+ *     <folder>/server.log
+ *
+ * It appears whole or not at all: everything is made in a draft beside it, which is renamed into place. Of two processes
+ * that do so at once one wins and the other uses the winner's; a killed one leaves a draft that the next start removes.
+ */
+export interface DataFolder {
+  readonly folder: string;
+  readonly data: string;
+  readonly password: string;
+  readonly account: Account;
+}
+
+export async function openDataFolder(folder: string): Promise<DataFolder> {
+  await removeDeadDrafts(folder);
+  if (!(await isPresent(folder))) await create(folder);
+  const data = await realpath(join(folder, "data"));
+  const password = await readFile(join(folder, "password"), "utf8");
+  return { folder, data, password, account: await accountFor(data) };
+}
+
+/**
+ * Calls `work` with the path by which a program of the account finds `path`, and the open file it must inherit as
+ * its number `as` for that.
+ *
+ * The account may not be allowed to walk to the path: root's home, and Tradewind's own, are closed to others. It need
+ * not: Linux leads /proc/self/fd/<n> straight to an inherited open file, and the file itself belongs to the account.
+ */
+export async function withReach<T>(
+  { path, as, account }: { path: string; as: number; account: Account },
+  work: (path: string, files: readonly number[]) => Promise<T>,
+): Promise<T> {
+  if (!account.switches || process.platform !== "linux") return work(path, []);
+  let file: FileHandle | undefined;
+  try {
+    file = await open(path, constants.O_RDONLY);
+    return await work(`/proc/self/fd/${as}`, [file.fd]);
+  } finally {
+    await file?.close();
+  }
+}
+
+async function isPresent(folder: string): Promise<boolean> {
+  const entries = await readdir(folder).catch(() => [] as string[]);
+  if (entries.includes("password") && entries.includes("data")) return true;
+  if (entries.length === 0) return false;
+  throw new EngineError(
+    "EMBEDDED_POSTGRES_FOLDER",
+    `${folder} is not empty and holds no database of Tradewind's: move it away, or choose another home with --home.`,
+  );
+}
+
+async function create(folder: string): Promise<void> {
+  const draft = `${folder}.init-${process.pid}-${randomBytes(4).toString("hex")}`;
+  const account = await accountFor(draft);
+  const { initdb } = await findBinaries(account);
+  try {
+    await mkdir(draft, { recursive: true, mode: 0o700 });
+    await mkdir(join(draft, "data"), { mode: 0o700 });
+    await writeFile(join(draft, "password"), randomBytes(24).toString("base64url"), { mode: 0o600 });
+    await initialise(initdb, draft, account);
+    await rename(draft, folder);
+  } catch (error) {
+    await rm(draft, { recursive: true, force: true });
+    if (!(await isPresent(folder))) throw error;
+  }
+}
+
+async function initialise(initdb: string, draft: string, account: Account): Promise<void> {
+  const paths = { data: join(draft, "data"), password: join(draft, "password") };
+  await give(paths.data, account);
+  await give(paths.password, account);
+  // The builtin C.UTF-8 is the same on every system; the C library's is missing on some.
+  const locale = ["--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"];
+  const access = ["--username=tradewind", "--auth=scram-sha-256"];
+  try {
+    await withReach({ path: paths.data, as: 3, account }, (data, first) =>
+      withReach({ path: paths.password, as: 4, account }, (password, second) => {
+        const args = ["-D", data, `--pwfile=${password}`, ...locale, ...access];
+        return run({ program: initdb, args, files: [...first, ...second] }, account);
+      }),
+    );
+  } catch (cause) {
+    throw new EngineError(
+      "EMBEDDED_POSTGRES_INIT",
+      `PostgreSQL could not create its data folder in ${dirname(draft)}: ${messageOf(cause)}`,
+      { cause },
+    );
+  }
+  if (account.switches) await chown(paths.password, process.getuid?.() ?? 0, process.getgid?.() ?? 0);
+}
+
+async function give(path: string, account: Account): Promise<void> {
+  if (account.switches) await chown(path, account.uid as number, account.gid as number);
+}
+
+async function removeDeadDrafts(folder: string): Promise<void> {
+  const siblings = await readdir(dirname(folder)).catch(() => [] as string[]);
+  const prefix = `${basename(folder)}.init-`;
+  for (const name of siblings.filter((each) => each.startsWith(prefix))) {
+    const pid = Number(name.slice(prefix.length).split("-")[0]);
+    if (!isRunning(pid)) await rm(join(dirname(folder), name), { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,349 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmod, chown, cp, mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { privatePostgres } from "../../../test/support/private-postgres.ts";
+import { seedFolder } from "../../../test/support/seed-folder.ts";
+import { isRunning } from "../../service/process-identity.ts";
+import { adhoc, call, Database } from "../database.ts";
+import { accountFor } from "./account.ts";
+import { findBinaries } from "./binaries.ts";
+import { EmbeddedPostgres } from "./embedded-postgres.ts";
+
+const asRoot = process.getuid?.() === 0;
+const PROGRAM = join(import.meta.dirname, "../../../test/support/embedded-program.ts");
+
+let home: string;
+let dataDir: string;
+const children: ChildProcess[] = [];
+const servers = new Map<string, number>();
+
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), "tw-embedded-"));
+  dataDir = join(home, "postgres");
+});
+
+afterEach(async () => {
+  for (const child of children.splice(0)) child.kill("SIGKILL");
+  for (const pid of servers.values()) {
+    if (isRunning(pid)) process.kill(pid, "SIGQUIT");
+    await until(() => !isRunning(pid));
+  }
+  servers.clear();
+  await rm(home, { recursive: true, force: true });
+});
+
+describe("start", () => {
+  it("makes a durable server that only its password opens, and that only the owner can read", async () => {
+    const server = await start();
+    expect(server.adopted).toBe(false);
+    expect(
+      await ask(server.url, "SELECT current_setting('fsync') || current_setting('synchronous_commit') AS x"),
+    ).toBe("onon");
+    expect(await ask(server.url, "SELECT upper('straße ä') || 'a' < 'B' AS x")).toBe(false);
+    expect(await ask(server.url, "SELECT current_setting('listen_addresses') AS x")).toBe("127.0.0.1");
+    const wrong = new URL(server.url);
+    wrong.password = "wrong";
+    await expect(ask(wrong.href, "SELECT 1 AS x")).rejects.toMatchObject({ code: "28P01" });
+    expect((await stat(join(dataDir, "password"))).mode & 0o777).toBe(0o600);
+    expect((await stat(server.dataDirectory)).mode & 0o777).toBe(0o700);
+    await server.stop();
+    expect(isRunning(server.pid)).toBe(false);
+  });
+
+  it("finds its data and its port again", async () => {
+    await seedFolder(dataDir);
+    const first = await start();
+    await ask(first.url, "CREATE TABLE kept AS SELECT 7 AS x");
+    await first.stop();
+    const second = await start();
+    expect(second.url).toBe(first.url);
+    expect(await ask(second.url, "SELECT x FROM kept")).toBe(7);
+    await second.stop();
+
+    const thief = createServer().listen(first.port, "127.0.0.1");
+    await once(thief, "listening");
+    const third = await start();
+    expect(third.port).not.toBe(first.port);
+    expect(await ask(third.url, "SELECT x FROM kept")).toBe(7);
+    await third.stop();
+    thief.close();
+  });
+
+  it("keeps out of a folder that is not its own, and of another version's data", async () => {
+    await mkdir(dataDir);
+    await writeFile(join(dataDir, "thesis.tex"), "");
+    await expect(start()).rejects.toMatchObject({ code: "EMBEDDED_POSTGRES_FOLDER" });
+    await rm(dataDir, { recursive: true });
+    const server = await start();
+    await server.stop();
+    await writeFile(join(server.dataDirectory, "PG_VERSION"), "12\n");
+    await expect(start()).rejects.toThrow(/belongs to PostgreSQL 12/);
+  });
+
+  it("says what PostgreSQL said when it will not start", async () => {
+    const failed = EmbeddedPostgres.start({ dataDir, settings: { shared_buffers: "lots" } });
+    await expect(failed).rejects.toMatchObject({ code: "EMBEDDED_POSTGRES_START" });
+    await expect(failed).rejects.toThrow(/invalid value for parameter "shared_buffers"/);
+  });
+
+  it("works for several processes at once: one starts it, the others join", async () => {
+    const all = await Promise.all([program(), program(), program()]);
+    expect(new Set(all.map((each) => each.pid)).size).toBe(1);
+    expect(all.filter((each) => !each.adopted)).toHaveLength(1);
+    expect(await ask(all[0]?.url as string, "SELECT 1 AS x")).toBe(1);
+  });
+
+  it("works for several callers in one process at once", async () => {
+    const all = await Promise.all([start(), start()]);
+    expect(new Set(all.map((each) => each.pid)).size).toBe(1);
+    await all[0]?.stop();
+  });
+});
+
+describe("the parent", () => {
+  it("killed with -9: the server lives, and the next start adopts it", async () => {
+    await seedFolder(dataDir);
+    const first = await program();
+    await ask(first.url, "CREATE TABLE kept AS SELECT 7 AS x");
+    first.child.kill("SIGKILL");
+    await once(first.child, "exit");
+    const second = await program();
+    expect(second).toMatchObject({ adopted: true, pid: first.pid, url: first.url });
+    expect(await ask(second.url, "SELECT x FROM kept")).toBe(7);
+    second.child.stdin?.write("exit");
+    await until(() => !isRunning(second.pid));
+  });
+
+  it.each(["SIGTERM", "SIGINT"] as const)("ended by %s: the server stops in order", async (signal) => {
+    await seedFolder(dataDir);
+    const { child, pid, data } = await program();
+    child.kill(signal);
+    expect(await once(child, "exit")).toEqual([null, signal]);
+    await until(() => !isRunning(pid));
+    await expect(stat(join(data, "postmaster.pid"))).rejects.toMatchObject({ code: "ENOENT" });
+  });
+});
+
+describe("a note of a server that is no more", () => {
+  it("is overruled when its process number now belongs to another program of the same user", async () => {
+    await seedFolder(dataDir);
+    const server = await start();
+    await server.crash();
+    const { uid, gid } = await stat(server.dataDirectory);
+    const stranger = spawn("sleep", ["600"], asRoot ? { uid, gid } : {});
+    children.push(stranger);
+    const note = join(server.dataDirectory, "postmaster.pid");
+    await writeFile(note, (await readFile(note, "utf8")).replace(/^\d+/, `${stranger.pid}`));
+    const again = await start();
+    expect(again.adopted).toBe(false);
+    expect(again.pid).not.toBe(stranger.pid);
+    expect(isRunning(stranger.pid as number)).toBe(true);
+    await again.stop();
+  });
+});
+
+describe("a crash", () => {
+  it.each(["immediate", "kill"] as const)("(%s) loses no acknowledged row", async (how) => {
+    const server = await privatePostgres();
+    const db = Database.connect(server.url, { maxPipelines: 4 });
+    await db.rows(adhoc("CREATE TABLE ledger (id int PRIMARY KEY)"));
+    const acknowledged: number[] = [];
+    let next = 0;
+    let crashed = false;
+    const writer = async () => {
+      while (!crashed) {
+        const id = next++;
+        try {
+          await db.pipeline([call(adhoc("INSERT INTO ledger VALUES ($1)"), id)]);
+          acknowledged.push(id);
+        } catch {
+          return;
+        }
+      }
+    };
+    const writers = Promise.all([writer(), writer(), writer(), writer()]);
+    await until(() => acknowledged.length > 300);
+    await server.crash(how);
+    crashed = true;
+    await writers;
+    await server.resume();
+    const stored = new Set(
+      (await db.rows<{ id: number }>(adhoc("SELECT id FROM ledger"))).map(({ id }) => id),
+    );
+    expect(acknowledged.length).toBeGreaterThan(300);
+    expect(acknowledged.filter((id) => !stored.has(id))).toEqual([]);
+    await db.close();
+    await server.close();
+  });
+
+  it("is mended when the server is to be kept running", async () => {
+    await seedFolder(dataDir);
+    const server = await EmbeddedPostgres.start({ dataDir, respawn: true });
+    servers.set(server.dataDirectory, server.pid);
+    const { pid, url } = server;
+    process.kill(pid, "SIGKILL");
+    await until(() => server.pid !== pid);
+    servers.set(server.dataDirectory, server.pid);
+    expect(server.url).toBe(url);
+    expect(await ask(url, "SELECT 1 AS x")).toBe(1);
+    await server.stop();
+    await sleep(600);
+    expect(isRunning(server.pid)).toBe(false);
+  });
+});
+
+describe.runIf(asRoot)("as root", () => {
+  it("runs the server as another user", async () => {
+    await seedFolder(dataDir);
+    const server = await start();
+    expect((await stat(`/proc/${server.pid}`)).uid).not.toBe(0);
+    await server.stop();
+  });
+
+  it("under folders that are closed to others: works there and leaves them closed", async () => {
+    await chmod(home, 0o700);
+    dataDir = join(home, "project", ".tradewind", "postgres");
+    const server = await start();
+    expect(server.dataDirectory).toBe(join(dataDir, "data"));
+    await ask(server.url, "CREATE TABLE kept AS SELECT 7 AS x");
+    await server.restart("immediate");
+    expect(await ask(server.url, "SELECT x FROM kept")).toBe(7);
+    await server.stop();
+    expect(await ask((await start()).url, "SELECT x FROM kept")).toBe(7);
+    for (const folder of [home, dirname(dataDir), dataDir])
+      expect((await stat(folder)).mode & 0o777).toBe(0o700);
+  });
+
+  it("takes over an ordinary user's data without taking it away from them", async (context) => {
+    const user = await ordinaryUser();
+    if (user === undefined) return context.skip("this checkout cannot be read by ordinary users");
+    await chown(home, user, user);
+    const theirs = await program({ uid: user });
+    expect(theirs.uid).toBe(user);
+    expect((await stat(`/proc/${theirs.pid}`)).uid).toBe(user);
+    await ask(theirs.url, "CREATE TABLE kept AS SELECT 7 AS x");
+    theirs.child.stdin?.write("exit");
+    await until(() => !isRunning(theirs.pid));
+    const ours = await start();
+    expect((await stat(`/proc/${ours.pid}`)).uid).toBe(user);
+    expect(await ask(ours.url, "SELECT x FROM kept")).toBe(7);
+    await ours.stop();
+    const back = await program({ uid: user });
+    expect(await ask(back.url, "SELECT x FROM kept")).toBe(7);
+  });
+
+  it("copies binaries that others cannot reach, completes their links, and does so safely at once", async () => {
+    const account = await accountFor(join(home, "none"));
+    const installed = dirname(dirname(dirname((await findBinaries(account)).postgres)));
+    const root = join(home, "package");
+    const open = await mkdtemp(join(tmpdir(), "tw-cache-"));
+    try {
+      await chmod(open, 0o755);
+      await chmod(home, 0o700);
+      await cp(installed, root, { recursive: true, filter: (path) => !/\.so(\.\d+)?$/.test(path) });
+      const links = JSON.parse(await readFile(join(root, "native/pg-symlinks.json"), "utf8")) as {
+        source: string;
+      }[];
+      for (const { source } of links) await cp(join(installed, source), join(root, source));
+      for (const plain of await plainLibraries(installed)) await cp(plain, plain.replace(installed, root));
+      const find = () => findBinaries(account, { root, caches: [join(open, "cache")] });
+      const [one, two] = await Promise.all([find(), find()]);
+      expect(one).toEqual(two);
+      expect(one.postgres.startsWith(open)).toBe(true);
+      expect((await find()).postgres).toBe(one.postgres);
+      await chmod(join(open, "cache"), 0o777);
+      await expect(find()).rejects.toMatchObject({ code: "EMBEDDED_POSTGRES_COPY" });
+    } finally {
+      await rm(open, { recursive: true });
+    }
+  });
+});
+
+/** Starts a server in this process and sees to its end. */
+async function start(): Promise<EmbeddedPostgres & { crash(): Promise<void> }> {
+  const server = await EmbeddedPostgres.start({ dataDir });
+  servers.set(server.dataDirectory, server.pid);
+  return Object.assign(server, {
+    crash: async () => {
+      process.kill(server.pid, "SIGKILL");
+      await until(() => !isRunning(server.pid));
+      server.release();
+    },
+  });
+}
+
+interface Program {
+  readonly child: ChildProcess;
+  readonly url: string;
+  readonly pid: number;
+  readonly adopted: boolean;
+  readonly data: string;
+  readonly uid: number;
+}
+
+/** Starts a process that owns the server. */
+async function program(as: { uid?: number } = {}): Promise<Program> {
+  const identity = as.uid === undefined ? {} : { uid: as.uid, gid: as.uid };
+  const child = spawn(process.execPath, ["--conditions=source", PROGRAM, dataDir], {
+    ...identity,
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  children.push(child);
+  for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
+    const said = JSON.parse(line) as Omit<Program, "child">;
+    servers.set(said.data, said.pid);
+    return { ...said, child };
+  }
+  throw new Error("the program ended without a word");
+}
+
+/** An account that can run this checkout, if it does not lie under a closed folder. */
+async function ordinaryUser(): Promise<number | undefined> {
+  const uid = 1000;
+  const child = spawn(process.execPath, ["--check", PROGRAM], { uid, gid: uid, cwd: "/", stdio: "ignore" });
+  const [code] = await once(child, "exit").catch(() => [1]);
+  return code === 0 ? uid : undefined;
+}
+
+async function plainLibraries(installed: string): Promise<string[]> {
+  const names = [
+    "libcrypto.so.1.1",
+    "libssl.so.1.1",
+    "libxml2.so.2",
+    "libxslt.so.1",
+    "libz.so.1",
+    "liblzma.so.5",
+    "libossp-uuid.so.16",
+  ];
+  const paths = names.map((name) => join(installed, "native/lib", name));
+  const present = await Promise.all(
+    paths.map((path) =>
+      stat(path).then(
+        () => true,
+        () => false,
+      ),
+    ),
+  );
+  return paths.filter((_, index) => present[index]);
+}
+
+async function ask(url: string, sql: string): Promise<unknown> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query<{ x: unknown }>(sql)).rows[0]?.x;
+  } finally {
+    await client.end();
+  }
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await sleep(10);
+}

@@ -1,0 +1,251 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, existsSync, fstatSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { EngineError } from "../../service/errors.ts";
+import { isRunning } from "../../service/process-identity.ts";
+import { takeProcessLock } from "../../service/process-lock.ts";
+import { asAccount, programEnvironment } from "./account.ts";
+import { type Binaries, findBinaries } from "./binaries.ts";
+import { type DataFolder, withReach } from "./data-folder.ts";
+import { markDead, readPostmaster, servesFolder } from "./postmaster-file.ts";
+
+/** A server that answers. `child` is set when this process started it, and not when it was found running. */
+export interface RunningServer {
+  readonly pid: number;
+  readonly port: number;
+  readonly child: ChildProcess | undefined;
+}
+
+export type StopMode = "fast" | "immediate" | "smart";
+
+export interface LaunchOptions {
+  readonly logFile: string;
+  readonly settings: Readonly<Record<string, string | number>>;
+  /** Only this port will do: clients that must find the server again after a restart know no other. */
+  readonly port?: number;
+}
+
+const POLL_MS = 15;
+const START_TIMEOUT_MS = 60_000;
+const ORPHANS_TIMEOUT_MS = 20_000;
+
+/**
+ * Adopts the server that already works on the folder (its starter was killed), or starts one. Waits through crash
+ * recovery for as long as the server lives.
+ */
+export async function ensureRunning(folder: DataFolder, options: LaunchOptions): Promise<RunningServer> {
+  const binaries = await findBinaries(folder.account);
+  await requireVersion(folder, binaries);
+  const taken = await takeProcessLock(join(folder.folder, "start.lock"), START_TIMEOUT_MS);
+  if ("holder" in taken) {
+    throw startError(folder, `process ${taken.holder.pid} has been starting it for a minute`);
+  }
+  try {
+    return (await adopt(folder)) ?? (await launch(folder, binaries, options));
+  } finally {
+    await taken.lock.release();
+  }
+}
+
+/** Stops the server and waits until it is gone. A server that does not obey is stopped harder; recovery heals that. */
+export async function stopServer(server: { pid: number }, data: string, mode: StopMode): Promise<void> {
+  const ways: [NodeJS.Signals, number][] = [
+    [{ fast: "SIGINT", immediate: "SIGQUIT", smart: "SIGTERM" }[mode] as NodeJS.Signals, 30_000],
+    ["SIGQUIT", 10_000],
+    ["SIGKILL", 10_000],
+  ];
+  for (const [signal, patience] of ways) {
+    if (!servesFolder(server.pid, data)) return;
+    try {
+      process.kill(server.pid, signal);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ESRCH") return;
+      throw error;
+    }
+    const deadline = performance.now() + patience;
+    while (performance.now() < deadline) {
+      if (!isRunning(server.pid)) return;
+      await sleep(POLL_MS);
+    }
+  }
+  throw new EngineError(
+    "EMBEDDED_POSTGRES_STOP",
+    `PostgreSQL (process ${server.pid}, ${data}) does not end.`,
+  );
+}
+
+async function adopt(folder: DataFolder): Promise<RunningServer | undefined> {
+  for (;;) {
+    const found = readPostmaster(folder.data);
+    if (found === undefined) return undefined;
+    if (!servesFolder(found.pid, folder.data)) {
+      if (isRunning(found.pid)) markDead(folder.data, found);
+      return undefined;
+    }
+    if (found.status === "ready" && (await answers(folder, found.port)))
+      return { ...found, child: undefined };
+    await sleep(POLL_MS);
+  }
+}
+
+async function launch(
+  folder: DataFolder,
+  binaries: Binaries,
+  options: LaunchOptions,
+): Promise<RunningServer> {
+  const giveUp = performance.now() + ORPHANS_TIMEOUT_MS;
+  for (let attempt = 1; ; attempt++) {
+    const port = options.port ?? (await choosePort(folder, attempt));
+    const outcome = await launchOnce(folder, binaries, { ...options, port });
+    if (typeof outcome !== "string") {
+      writeFileSync(join(folder.folder, "port"), `${port}`, { mode: 0o600 });
+      return outcome;
+    }
+    const inUse = /Address already in use|could not bind|could not create any TCP\/IP sockets/i.test(outcome);
+    // Backends of a killed server end by themselves once they notice; until then the data is theirs.
+    const orphans = /pre-existing shared memory block|lock file "[^"]*" already exists/.test(outcome);
+    if (inUse && options.port === undefined && attempt < 10) continue;
+    if ((orphans || inUse) && performance.now() < giveUp) {
+      await sleep(100);
+      continue;
+    }
+    throw startError(folder, `its log ${options.logFile} ends with:\n${outcome.trim().slice(-2_000)}`);
+  }
+}
+
+/** One start. Returns what the server logged when it ended instead of becoming ready. */
+async function launchOnce(
+  folder: DataFolder,
+  binaries: Binaries,
+  options: LaunchOptions & { port: number },
+): Promise<RunningServer | string> {
+  const { account } = folder;
+  const log = openSync(options.logFile, "a", 0o600);
+  const before = fstatSync(log).size;
+  let failure: string | undefined;
+  const child = await withReach({ path: folder.data, as: 3, account }, async (data, files) => {
+    const started = spawn(binaries.postgres, ["-D", data, ...serverArguments(options)], {
+      ...asAccount(account),
+      // A session of its own: Ctrl-C in the terminal must reach Tradewind alone, which then stops the server in order.
+      detached: true,
+      cwd: "/",
+      env: programEnvironment(),
+      stdio: ["ignore", log, log, ...files],
+      windowsHide: true,
+    });
+    started.once("error", (error) => {
+      failure = error.message;
+    });
+    started.once("exit", (code, signal) => {
+      failure ??= `ended with ${signal ?? code}`;
+    });
+    started.unref();
+    return started;
+  });
+  closeSync(log);
+  for (;;) {
+    if (failure !== undefined) {
+      return `${failure}\n${readFileSync(options.logFile).subarray(before).toString("utf8")}`;
+    }
+    const noted = readPostmaster(folder.data);
+    if (noted?.pid === child.pid && noted?.status === "ready" && (await answers(folder, options.port))) {
+      return { pid: child.pid as number, port: options.port, child };
+    }
+    await sleep(POLL_MS);
+  }
+}
+
+/**
+ * A server that takes our password and proves that it knows it. Where the system does not tell which folder a process
+ * works in, the server must also name ours.
+ */
+async function answers(folder: DataFolder, port: number): Promise<boolean> {
+  const client = new pg.Client({
+    connectionString: serverUrl(folder, port, "postgres"),
+    connectionTimeoutMillis: 10_000,
+    application_name: "tradewind supervisor",
+  });
+  client.on("error", () => {});
+  try {
+    await client.connect();
+    if (process.platform !== "darwin") return true;
+    const { rows } = await client.query<{ data_directory: string }>("SHOW data_directory");
+    return rows[0]?.data_directory === folder.data;
+  } catch {
+    return false;
+  } finally {
+    client.end().catch(() => {});
+  }
+}
+
+export function serverUrl(folder: DataFolder, port: number, database: string): string {
+  return `postgresql://tradewind:${folder.password}@127.0.0.1:${port}/${database}`;
+}
+
+function serverArguments(options: LaunchOptions & { port: number }): string[] {
+  const settings = {
+    ...DEFAULT_SETTINGS,
+    ...options.settings,
+    listen_addresses: "127.0.0.1",
+    port: options.port,
+    unix_socket_directories: "",
+  };
+  return Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+}
+
+const DEFAULT_SETTINGS: Readonly<Record<string, string | number>> = {
+  max_connections: 100,
+  shared_buffers: "128MB",
+  fsync: "on",
+  synchronous_commit: "on",
+  full_page_writes: "on",
+  // No replica can follow an embedded server, so its log need not carry what one would read.
+  wal_level: "minimal",
+  max_wal_senders: 0,
+  max_wal_size: "2GB",
+  // Short statements by the thousand: compiling one costs more than running it.
+  jit: "off",
+  log_timezone: "UTC",
+  timezone: "UTC",
+  log_checkpoints: "off",
+  autovacuum_naptime: "20s",
+};
+
+/** The port of the last start when it is free, so that whoever noted the URL finds the server again. */
+async function choosePort(folder: DataFolder, attempt: number): Promise<number> {
+  const last = attempt === 1 ? await readFile(join(folder.folder, "port"), "utf8").catch(() => "") : "";
+  return (last === "" ? undefined : await freePort(Number(last))) ?? (await freePort(0)) ?? 0;
+}
+
+function freePort(port: number): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    const probe = createServer();
+    probe.once("error", () => resolve(undefined));
+    probe.listen({ host: "127.0.0.1", port, exclusive: true }, () => {
+      const address = probe.address();
+      probe.close(() => resolve(typeof address === "object" && address !== null ? address.port : undefined));
+    });
+  });
+}
+
+async function requireVersion(folder: DataFolder, binaries: Binaries): Promise<void> {
+  const file = join(folder.data, "PG_VERSION");
+  const version = existsSync(file) ? (await readFile(file, "utf8")).trim() : "unknown";
+  if (version === binaries.major) return;
+  throw new EngineError(
+    "EMBEDDED_POSTGRES_VERSION",
+    `The data in ${folder.data} belongs to PostgreSQL ${version}, this version of Tradewind brings ${binaries.major}: use the Tradewind version that made it, or move the data with a dump and restore and set DATABASE_URL.`,
+    { details: { data: version, binaries: binaries.major } },
+  );
+}
+
+function startError(folder: DataFolder, why: string): EngineError {
+  return new EngineError(
+    "EMBEDDED_POSTGRES_START",
+    `PostgreSQL in ${folder.data} could not be started: ${why}`,
+  );
+}

@@ -1,0 +1,151 @@
+/** Runs as the API lists them. */
+import type { Json } from "@tradewind/sdk/manifest";
+import type { Connection } from "../database.ts";
+import { adhoc } from "../statement.ts";
+import { Conditions, first, type Listed, list, type Page, type Range } from "./query.ts";
+
+export interface DagRunRow {
+  readonly id: number;
+  readonly dag_id: string;
+  readonly run_id: string;
+  readonly run_type: string;
+  readonly state: "queued" | "running" | "success" | "failed";
+  readonly logical_date: Date | null;
+  readonly interval_start: Date | null;
+  readonly interval_end: Date | null;
+  readonly run_after: Date;
+  readonly conf: Json;
+  readonly triggered_by: string;
+  readonly triggering_user: string | null;
+  readonly note: string | null;
+  readonly end_reason: string | null;
+  readonly queued_at: Date;
+  readonly started_at: Date | null;
+  readonly ended_at: Date | null;
+  readonly owner_job: number | null;
+  readonly version_id: number;
+  readonly version_number: number;
+  readonly version_created_at: Date;
+  readonly bundle_hash: string;
+}
+
+export interface DagRunFilter {
+  /** Missing: all DAGs. */
+  readonly dagIds?: readonly string[];
+  readonly dagIdPattern?: string;
+  readonly dagIdPrefix?: string;
+  readonly runIdPattern?: string;
+  readonly runIdPrefix?: string;
+  readonly userPattern?: string;
+  readonly userPrefix?: string;
+  readonly states?: readonly string[];
+  readonly runTypes?: readonly string[];
+  readonly versions?: readonly number[];
+  readonly bundleHash?: string;
+  readonly confContains?: string;
+  readonly runAfter?: Range<Date>;
+  readonly logicalDate?: Range<Date>;
+  readonly startedAt?: Range<Date>;
+  readonly endedAt?: Range<Date>;
+  readonly durationSeconds?: Range<number>;
+}
+
+const DURATION = "EXTRACT(EPOCH FROM r.ended_at - r.started_at)";
+
+export const DAG_RUN_ORDER = {
+  id: "r.id",
+  dag_id: "r.dag_id",
+  run_id: "r.run_id",
+  dag_run_id: "r.run_id",
+  run_type: "r.run_type",
+  state: "r.state",
+  logical_date: "r.logical_date",
+  run_after: "r.run_after",
+  start_date: "r.started_at",
+  end_date: "r.ended_at",
+  queued_at: "r.queued_at",
+  data_interval_start: "r.interval_start",
+  data_interval_end: "r.interval_end",
+  duration: DURATION,
+} as const;
+
+export function listDagRuns(
+  connection: Connection,
+  filter: DagRunFilter,
+  page: Page,
+): Promise<Listed<DagRunRow>> {
+  return list(connection, {
+    columns: COLUMNS,
+    from: FROM,
+    where: conditions(filter),
+    order: DAG_RUN_ORDER,
+    tiebreak: "r.id",
+    page,
+  });
+}
+
+export function findDagRun(
+  connection: Connection,
+  dagId: string,
+  runId: string,
+): Promise<DagRunRow | undefined> {
+  const where = new Conditions().equals("r.dag_id", dagId).equals("r.run_id", runId);
+  return first(connection, { columns: COLUMNS, from: FROM, where });
+}
+
+export function findDagRunById(connection: Connection, id: number): Promise<DagRunRow | undefined> {
+  return first(connection, { columns: COLUMNS, from: FROM, where: new Conditions().equals("r.id", id) });
+}
+
+/** The runs a wide edit reaches, oldest first: by id, by dates, or before and after a given run. */
+export interface RunReach {
+  readonly dagId: string;
+  readonly runId?: string;
+  readonly from?: Date;
+  readonly to?: Date;
+  /** With `runId`: also the runs with an earlier, or a later, logical date. */
+  readonly past?: boolean;
+  readonly future?: boolean;
+}
+
+export async function reachRuns(connection: Connection, reach: RunReach): Promise<DagRunRow[]> {
+  const where = new Conditions().equals("r.dag_id", reach.dagId);
+  if (reach.runId !== undefined) {
+    const anchor = where.bind(reach.runId);
+    const date = `(SELECT a.logical_date FROM dag_run a WHERE a.dag_id = r.dag_id AND a.run_id = ${anchor})`;
+    const ways = [`r.run_id = ${anchor}`];
+    if (reach.past) ways.push(`r.logical_date < ${date}`);
+    if (reach.future) ways.push(`r.logical_date > ${date}`);
+    where.raw(`(${ways.join(" OR ")})`);
+  }
+  where.between("COALESCE(r.logical_date, r.run_after)", { gte: reach.from, lte: reach.to });
+  return connection.rows(adhoc(`SELECT ${COLUMNS} FROM ${FROM} ${where} ORDER BY r.id`), where.values);
+}
+
+const COLUMNS = `r.id, r.dag_id, r.run_id, r.run_type, r.state, r.logical_date, r.interval_start, r.interval_end, r.run_after,
+  r.conf, r.triggered_by, r.triggering_user, r.note, r.end_reason, r.queued_at, r.started_at, r.ended_at, r.owner_job,
+  r.version_id, v.number AS version_number, v.created_at AS version_created_at, v.bundle_hash`;
+
+const FROM = "dag_run r JOIN dag_version v ON v.id = r.version_id";
+
+function conditions(filter: DagRunFilter): Conditions {
+  const where = new Conditions()
+    .oneOf("r.dag_id", filter.dagIds)
+    .matches("r.dag_id", filter.dagIdPattern)
+    .startsWith("r.dag_id", filter.dagIdPrefix)
+    .matches("r.run_id", filter.runIdPattern)
+    .startsWith("r.run_id", filter.runIdPrefix)
+    .matches("r.triggering_user", filter.userPattern)
+    .startsWith("r.triggering_user", filter.userPrefix)
+    .oneOf("r.state", filter.states)
+    .oneOf("r.run_type", filter.runTypes)
+    .oneOf("v.number", filter.versions)
+    .equals("v.bundle_hash", filter.bundleHash)
+    .between("r.run_after", filter.runAfter)
+    .between("r.logical_date", filter.logicalDate)
+    .between("r.started_at", filter.startedAt)
+    .between("r.ended_at", filter.endedAt)
+    .between(DURATION, filter.durationSeconds);
+  if (filter.confContains) where.raw(`position(${where.bind(filter.confContains)} in r.conf::text) > 0`);
+  return where;
+}

@@ -1,0 +1,83 @@
+/** Versions of a DAG: the manifest and the source each run is bound to. */
+import type { DagManifest } from "@tradewind/sdk/manifest";
+import type { Connection } from "../database.ts";
+import { adhoc } from "../statement.ts";
+import { Conditions, first, type Listed, list, type Page } from "./query.ts";
+
+export interface DagVersionRow {
+  readonly id: number;
+  readonly dag_id: string;
+  readonly number: number;
+  readonly bundle_hash: string;
+  readonly created_at: Date;
+}
+
+export interface DagVersionFilter {
+  /** Missing: all DAGs. */
+  readonly dagId?: string;
+  readonly number?: number;
+  readonly bundleHash?: string;
+}
+
+export const DAG_VERSION_ORDER = {
+  id: "v.id",
+  version_number: "v.number",
+  bundle_version: "v.bundle_hash",
+  dag_id: "v.dag_id",
+  created_at: "v.created_at",
+} as const;
+
+export function listDagVersions(
+  connection: Connection,
+  filter: DagVersionFilter,
+  page: Page,
+): Promise<Listed<DagVersionRow>> {
+  return list(connection, {
+    columns: COLUMNS,
+    from: "dag_version v",
+    where: conditions(filter),
+    order: DAG_VERSION_ORDER,
+    tiebreak: "v.id",
+    page,
+  });
+}
+
+export function findDagVersion(
+  connection: Connection,
+  dagId: string,
+  number: number,
+): Promise<DagVersionRow | undefined> {
+  return first(connection, { columns: COLUMNS, from: "dag_version v", where: conditions({ dagId, number }) });
+}
+
+/** The source of one version; without a number, of the current one. */
+export function findSource(
+  connection: Connection,
+  dagId: string,
+  number: number | undefined,
+): Promise<{ source: string; number: number } | undefined> {
+  const where = new Conditions().equals("v.dag_id", dagId).equals("v.number", number);
+  const from = number === undefined ? "dag d JOIN dag_version v ON v.id = d.version_id" : "dag_version v";
+  return first(connection, { columns: "v.source, v.number", from, where });
+}
+
+/** By version id; runs of one edit may belong to several versions. */
+export async function readManifests(
+  connection: Connection,
+  versionIds: readonly number[],
+): Promise<ReadonlyMap<number, DagManifest>> {
+  const rows = await connection.rows<{ id: number; manifest: DagManifest }>(
+    adhoc("SELECT id, manifest FROM dag_version WHERE id = ANY($1)"),
+    [[...new Set(versionIds)]],
+  );
+  return new Map(rows.map((row) => [row.id, row.manifest]));
+}
+
+const COLUMNS = "v.id, v.dag_id, v.number, v.bundle_hash, v.created_at";
+
+function conditions(filter: DagVersionFilter): Conditions {
+  return new Conditions()
+    .equals("v.dag_id", filter.dagId)
+    .equals("v.number", filter.number)
+    .equals("v.bundle_hash", filter.bundleHash);
+}

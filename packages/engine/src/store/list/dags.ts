@@ -1,0 +1,165 @@
+/** DAGs as the API lists them: the row, its current version's manifest, and facts about its runs. */
+import type { DagManifest } from "@tradewind/sdk/manifest";
+import type { Connection } from "../database.ts";
+import { adhoc } from "../statement.ts";
+import { Conditions, first, type Listed, list, type Page, type Range } from "./query.ts";
+
+export interface DagRow {
+  readonly dag_id: string;
+  readonly file: string;
+  readonly is_paused: boolean;
+  readonly is_stale: boolean;
+  readonly last_parsed_at: Date;
+  readonly next_logical_date: Date | null;
+  readonly next_interval_start: Date | null;
+  readonly next_interval_end: Date | null;
+  readonly next_run_after: Date | null;
+  readonly has_import_errors: boolean;
+  readonly version_id: number | null;
+  readonly version_number: number | null;
+  readonly version_created_at: Date | null;
+  readonly bundle_hash: string | null;
+  /** null until the first good version. */
+  readonly manifest: DagManifest | null;
+}
+
+export interface DagFilter {
+  readonly dagIdPattern?: string;
+  readonly dagIdPrefix?: string;
+  readonly tags?: readonly string[];
+  readonly tagsMatch?: "any" | "all";
+  readonly owners?: readonly string[];
+  readonly paused?: boolean;
+  readonly excludeStale?: boolean;
+  readonly hasImportErrors?: boolean;
+  readonly lastRunState?: string;
+  readonly runStates?: readonly string[];
+  readonly runStartedAt?: Range<Date>;
+  readonly runEndedAt?: Range<Date>;
+}
+
+export const DAG_ORDER = {
+  dag_id: "d.dag_id",
+  dag_display_name: "d.dag_id",
+  is_paused: "d.is_paused",
+  next_dagrun: "d.next_logical_date",
+  next_dagrun_logical_date: "d.next_logical_date",
+  next_dagrun_run_after: "d.next_run_after",
+  last_parsed_time: "d.last_parsed_at",
+  last_run_state: lastRun("state"),
+  last_run_start_date: lastRun("started_at"),
+  last_run_run_after: lastRun("run_after"),
+} as const;
+
+export function listDags(connection: Connection, filter: DagFilter, page: Page): Promise<Listed<DagRow>> {
+  return list(connection, {
+    columns: COLUMNS,
+    from: FROM,
+    where: conditions(filter),
+    order: DAG_ORDER,
+    tiebreak: "d.dag_id",
+    page,
+  });
+}
+
+export function findDag(connection: Connection, dagId: string): Promise<DagRow | undefined> {
+  return first(connection, {
+    columns: COLUMNS,
+    from: FROM,
+    where: new Conditions().equals("d.dag_id", dagId),
+  });
+}
+
+/** Runs that are neither finished nor waiting to start. */
+export async function countActiveRuns(connection: Connection, dagId: string): Promise<number> {
+  const row = await connection.one<{ count: number }>(
+    adhoc("SELECT count(*)::int8 AS count FROM dag_run WHERE dag_id = $1 AND state = 'running'"),
+    [dagId],
+  );
+  return row?.count ?? 0;
+}
+
+export interface DagStat {
+  readonly dag_id: string;
+  readonly queued: number;
+  readonly running: number;
+  readonly success: number;
+  readonly failed: number;
+}
+
+export function dagStats(connection: Connection, dagIds: readonly string[] | undefined): Promise<DagStat[]> {
+  const where = new Conditions().oneOf("d.dag_id", dagIds);
+  const text = `SELECT d.dag_id,
+      count(*) FILTER (WHERE r.state = 'queued')::int8 AS queued, count(*) FILTER (WHERE r.state = 'running')::int8 AS running,
+      count(*) FILTER (WHERE r.state = 'success')::int8 AS success, count(*) FILTER (WHERE r.state = 'failed')::int8 AS failed
+    FROM dag d LEFT JOIN dag_run r USING (dag_id) ${where} GROUP BY d.dag_id ORDER BY d.dag_id`;
+  return connection.rows(adhoc(text), where.values);
+}
+
+export function listTags(
+  connection: Connection,
+  pattern: string | undefined,
+  page: Page,
+): Promise<Listed<{ name: string }>> {
+  return list(connection, {
+    columns: "t.name",
+    from: `(SELECT DISTINCT jsonb_array_elements_text(v.manifest->'tags') AS name
+            FROM dag d JOIN dag_version v ON v.id = d.version_id WHERE NOT d.is_stale) t`,
+    where: new Conditions().matches("t.name", pattern),
+    order: { name: "t.name" },
+    tiebreak: "t.name",
+    page,
+  });
+}
+
+const COLUMNS = `d.dag_id, d.file, d.is_paused, d.is_stale, d.last_parsed_at, d.next_logical_date, d.next_interval_start,
+  d.next_interval_end, d.next_run_after, v.id AS version_id, v.number AS version_number, v.created_at AS version_created_at,
+  v.bundle_hash, v.manifest, EXISTS (SELECT FROM import_error e WHERE e.file = d.file) AS has_import_errors`;
+
+const FROM = "dag d LEFT JOIN dag_version v ON v.id = d.version_id";
+
+function lastRun(column: string): string {
+  return `(SELECT r.${column} FROM dag_run r WHERE r.dag_id = d.dag_id ORDER BY r.run_after DESC, r.id DESC LIMIT 1)`;
+}
+
+function conditions(filter: DagFilter): Conditions {
+  const where = new Conditions()
+    .matches("d.dag_id", filter.dagIdPattern)
+    .startsWith("d.dag_id", filter.dagIdPrefix)
+    .equals("d.is_paused", filter.paused)
+    .oneOf("v.manifest->>'owner'", filter.owners)
+    .equals(lastRun("state"), filter.lastRunState);
+  if (filter.excludeStale) where.raw("NOT d.is_stale");
+  if (filter.hasImportErrors !== undefined) {
+    where.raw(
+      `EXISTS (SELECT FROM import_error e WHERE e.file = d.file) = ${where.bind(filter.hasImportErrors)}`,
+    );
+  }
+  if (filter.tags !== undefined && filter.tags.length > 0) {
+    where.raw(
+      `v.manifest->'tags' ${filter.tagsMatch === "all" ? "?&" : "?|"} ${where.bind(filter.tags)}::text[]`,
+    );
+  }
+  return withRuns(where, filter);
+}
+
+/** DAGs that have one run meeting all the run filters at once. */
+function withRuns(where: Conditions, filter: DagFilter): Conditions {
+  const parts: string[] = [];
+  const bounds = [
+    ["started_at", filter.runStartedAt],
+    ["ended_at", filter.runEndedAt],
+  ] as const;
+  for (const [column, range] of bounds) {
+    if (range?.gte) parts.push(`r.${column} >= ${where.bind(range.gte)}`);
+    if (range?.gt) parts.push(`r.${column} > ${where.bind(range.gt)}`);
+    if (range?.lte) parts.push(`r.${column} <= ${where.bind(range.lte)}`);
+    if (range?.lt) parts.push(`r.${column} < ${where.bind(range.lt)}`);
+  }
+  if (filter.runStates !== undefined && filter.runStates.length > 0) {
+    parts.push(`r.state = ANY(${where.bind(filter.runStates)})`);
+  }
+  return parts.length === 0
+    ? where
+    : where.raw(`EXISTS (SELECT FROM dag_run r WHERE r.dag_id = d.dag_id AND ${parts.join(" AND ")})`);
+}

@@ -1,0 +1,69 @@
+/** The running components: schedulers, DAG processors, triggerers. */
+import type { Connection } from "../database.ts";
+import { adhoc } from "../statement.ts";
+import { Conditions, type Listed, list, type Page, type Range } from "./query.ts";
+
+export interface JobRow {
+  readonly id: number;
+  readonly kind: string;
+  readonly state: string;
+  readonly hostname: string;
+  readonly pid: number;
+  readonly version: string;
+  readonly started_at: Date;
+  readonly heartbeat_at: Date;
+  readonly ended_at: Date | null;
+  readonly is_alive: boolean;
+}
+
+export interface JobFilter {
+  readonly kind?: string;
+  readonly state?: string;
+  readonly hostname?: string;
+  readonly isAlive?: boolean;
+  readonly startedAt?: Range<Date>;
+  readonly endedAt?: Range<Date>;
+}
+
+export const JOB_ORDER = {
+  id: "j.id",
+  state: "j.state",
+  job_type: "j.kind",
+  start_date: "j.started_at",
+  end_date: "j.ended_at",
+  latest_heartbeat: "j.heartbeat_at",
+  hostname: "j.hostname",
+} as const;
+
+export function listJobs(connection: Connection, filter: JobFilter, page: Page): Promise<Listed<JobRow>> {
+  const where = new Conditions()
+    .equals("j.kind", filter.kind)
+    .equals("j.state", filter.state)
+    .equals("j.hostname", filter.hostname)
+    .between("j.started_at", filter.startedAt)
+    .between("j.ended_at", filter.endedAt);
+  if (filter.isAlive !== undefined) where.raw(`${ALIVE} = ${where.bind(filter.isAlive)}`);
+  return list(connection, {
+    columns: COLUMNS,
+    from: "job j",
+    where,
+    order: JOB_ORDER,
+    tiebreak: "j.id",
+    page,
+  });
+}
+
+/** Per kind: the newest heartbeat ever seen, and whether a job of the kind holds its lease now. */
+export function componentHealth(
+  connection: Connection,
+): Promise<{ kind: string; is_alive: boolean; heartbeat_at: Date }[]> {
+  return connection.rows(
+    adhoc(
+      `SELECT j.kind, bool_or(${ALIVE}) AS is_alive, max(j.heartbeat_at) AS heartbeat_at FROM job j GROUP BY j.kind`,
+    ),
+    [],
+  );
+}
+
+const ALIVE = "(j.state = 'running' AND j.lease_until > now())";
+const COLUMNS = `j.id, j.kind, j.state, j.hostname, j.pid, j.version, j.started_at, j.heartbeat_at, j.ended_at, ${ALIVE} AS is_alive`;

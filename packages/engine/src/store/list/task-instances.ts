@@ -1,0 +1,208 @@
+/** Task instances and their earlier tries, as the API lists them. */
+import type { Connection } from "../database.ts";
+import { adhoc } from "../statement.ts";
+import { Conditions, first, type Listed, list, type Page, type Range } from "./query.ts";
+
+export interface TaskInstanceRow {
+  readonly dag_run_id: number;
+  readonly dag_id: string;
+  readonly run_id: string;
+  readonly run_state: string;
+  readonly logical_date: Date | null;
+  readonly run_after: Date;
+  readonly task_id: string;
+  readonly map_index: number;
+  readonly state: string;
+  readonly try_number: number;
+  readonly max_tries: number;
+  readonly scheduled_at: Date | null;
+  readonly queued_at: Date | null;
+  readonly started_at: Date | null;
+  readonly ended_at: Date | null;
+  readonly retry_at: Date | null;
+  readonly pool: string;
+  readonly pool_slots: number;
+  readonly limit_key: string | null;
+  readonly queue: string;
+  readonly priority_weight: number;
+  readonly executor: string | null;
+  readonly operator: string;
+  readonly hostname: string | null;
+  readonly pid: number | null;
+  readonly reason: string | null;
+  readonly note: string | null;
+  readonly trigger_timeout: Date | null;
+  readonly version_id: number;
+  readonly version_number: number;
+  readonly version_created_at: Date;
+  readonly bundle_hash: string;
+}
+
+export interface TaskInstanceFilter {
+  readonly dagIds?: readonly string[];
+  readonly runIds?: readonly string[];
+  readonly taskIds?: readonly string[];
+  readonly dagIdPattern?: string;
+  readonly dagIdPrefix?: string;
+  readonly runIdPattern?: string;
+  readonly runIdPrefix?: string;
+  readonly taskIdPattern?: string;
+  readonly taskIdPrefix?: string;
+  readonly groupId?: string;
+  readonly states?: readonly string[];
+  readonly pools?: readonly string[];
+  readonly poolPattern?: string;
+  readonly queues?: readonly string[];
+  readonly queuePattern?: string;
+  readonly executors?: readonly string[];
+  readonly operators?: readonly string[];
+  readonly operatorPattern?: string;
+  readonly versions?: readonly number[];
+  readonly tryNumbers?: readonly number[];
+  readonly mapIndexes?: readonly number[];
+  readonly runAfter?: Range<Date>;
+  readonly logicalDate?: Range<Date>;
+  readonly startedAt?: Range<Date>;
+  readonly endedAt?: Range<Date>;
+  readonly durationSeconds?: Range<number>;
+}
+
+/** Names one instance the way the API does. */
+export interface InstanceAddress {
+  readonly dagId: string;
+  readonly runId: string;
+  readonly taskId: string;
+  readonly mapIndex: number;
+}
+
+const DURATION = "EXTRACT(EPOCH FROM t.ended_at - t.started_at)";
+
+export const TASK_INSTANCE_ORDER = {
+  id: "t.dag_run_id",
+  dag_id: "r.dag_id",
+  dag_run_id: "r.run_id",
+  run_id: "r.run_id",
+  task_id: "t.task_id",
+  task_display_name: "t.task_id",
+  map_index: "t.map_index",
+  rendered_map_index: "t.map_index",
+  state: "t.state",
+  try_number: "t.try_number",
+  pool: "t.pool",
+  queue: "t.queue",
+  operator: "t.operator",
+  priority_weight: "t.priority_weight",
+  logical_date: "r.logical_date",
+  run_after: "r.run_after",
+  data_interval_start: "r.interval_start",
+  data_interval_end: "r.interval_end",
+  start_date: "t.started_at",
+  end_date: "t.ended_at",
+  queued_when: "t.queued_at",
+  scheduled_when: "t.scheduled_at",
+  duration: DURATION,
+} as const;
+
+export function listTaskInstances(
+  connection: Connection,
+  filter: TaskInstanceFilter,
+  page: Page,
+): Promise<Listed<TaskInstanceRow>> {
+  return list(connection, {
+    columns: COLUMNS,
+    from: FROM,
+    where: conditions(filter),
+    order: TASK_INSTANCE_ORDER,
+    tiebreak: "t.dag_run_id, t.task_id, t.map_index",
+    page,
+  });
+}
+
+export function findTaskInstance(
+  connection: Connection,
+  address: InstanceAddress,
+): Promise<TaskInstanceRow | undefined> {
+  return first(connection, { columns: COLUMNS, from: FROM, where: addressed(address) });
+}
+
+/** The instances an edit answered with, in its order of run, task and map index. */
+export function readInstances(
+  connection: Connection,
+  keys: readonly { dagRunId: number; taskId: string; mapIndex: number }[],
+): Promise<TaskInstanceRow[]> {
+  return connection.rows(
+    adhoc(`SELECT ${COLUMNS} FROM unnest($1::int8[], $2::text[], $3::int4[]) AS k (dag_run_id, task_id, map_index)
+        JOIN task_instance t USING (dag_run_id, task_id, map_index) JOIN dag_run r ON r.id = t.dag_run_id
+        JOIN dag_version v ON v.id = r.version_id ORDER BY t.dag_run_id, t.task_id, t.map_index`),
+    [keys.map((key) => key.dagRunId), keys.map((key) => key.taskId), keys.map((key) => key.mapIndex)],
+  );
+}
+
+/** One try; the columns a try of its own does not have are the instance's. */
+export type TryRow = TaskInstanceRow;
+
+/**
+ * All tries, the current one last. Attempts of one try number, of which all but one were lost, are one try: the
+ * instance itself where it stands for that try (it has an attempt, or has ended), else the last attempt on record.
+ */
+export function listTries(connection: Connection, address: InstanceAddress): Promise<TryRow[]> {
+  const where = addressed(address);
+  const text = `SELECT * FROM (
+      SELECT DISTINCT ON (x.try_number) ${COLUMNS.replace(OWN_COLUMNS, HISTORY_COLUMNS)}
+      FROM ${FROM} JOIN task_attempt x ON x.dag_run_id = t.dag_run_id AND x.task_id = t.task_id AND x.map_index = t.map_index
+      ${where} AND (x.try_number <> t.try_number OR NOT ${STANDS_FOR_TRY})
+      ORDER BY x.try_number, x.ended_at DESC NULLS LAST
+    ) past
+    UNION ALL (SELECT ${COLUMNS} FROM ${FROM} ${where} AND t.try_number > 0 AND ${STANDS_FOR_TRY})
+    ORDER BY try_number`;
+  return connection.rows(adhoc(text), where.values);
+}
+
+const STANDS_FOR_TRY = "(t.attempt IS NOT NULL OR t.state IN ('success', 'failed', 'skipped', 'upstream_failed', 'removed'))";
+const OWN_COLUMNS = `t.state, t.try_number, t.max_tries, t.scheduled_at, t.queued_at, t.started_at, t.ended_at, t.hostname, t.pid, t.reason`;
+const HISTORY_COLUMNS = `x.state, x.try_number, t.max_tries, x.scheduled_at, x.queued_at, x.started_at, x.ended_at, x.hostname, x.pid, x.reason`;
+const COLUMNS = `t.dag_run_id, r.dag_id, r.run_id, r.state AS run_state, r.logical_date, r.run_after, t.task_id, t.map_index,
+  ${OWN_COLUMNS}, t.retry_at, t.pool, t.pool_slots, t.limit_key, t.queue, t.priority_weight, t.executor, t.operator,
+  t.note, t.trigger_timeout, r.version_id, v.number AS version_number, v.created_at AS version_created_at, v.bundle_hash`;
+
+const FROM =
+  "task_instance t JOIN dag_run r ON r.id = t.dag_run_id JOIN dag_version v ON v.id = r.version_id";
+
+function addressed({ dagId, runId, taskId, mapIndex }: InstanceAddress): Conditions {
+  return new Conditions()
+    .equals("r.dag_id", dagId)
+    .equals("r.run_id", runId)
+    .equals("t.task_id", taskId)
+    .equals("t.map_index", mapIndex);
+}
+
+function conditions(filter: TaskInstanceFilter): Conditions {
+  const where = new Conditions()
+    .oneOf("r.dag_id", filter.dagIds)
+    .oneOf("r.run_id", filter.runIds)
+    .oneOf("t.task_id", filter.taskIds)
+    .matches("r.dag_id", filter.dagIdPattern)
+    .startsWith("r.dag_id", filter.dagIdPrefix)
+    .matches("r.run_id", filter.runIdPattern)
+    .startsWith("r.run_id", filter.runIdPrefix)
+    .matches("t.task_id", filter.taskIdPattern)
+    .startsWith("t.task_id", filter.taskIdPrefix)
+    .oneOf("t.state", filter.states)
+    .oneOf("t.pool", filter.pools)
+    .matches("t.pool", filter.poolPattern)
+    .oneOf("t.queue", filter.queues)
+    .matches("t.queue", filter.queuePattern)
+    .oneOf("t.executor", filter.executors)
+    .oneOf("t.operator", filter.operators)
+    .matches("t.operator", filter.operatorPattern)
+    .oneOf("v.number", filter.versions)
+    .oneOf("t.try_number", filter.tryNumbers)
+    .oneOf("t.map_index", filter.mapIndexes)
+    .between("r.run_after", filter.runAfter)
+    .between("r.logical_date", filter.logicalDate)
+    .between("t.started_at", filter.startedAt)
+    .between("t.ended_at", filter.endedAt)
+    .between(DURATION, filter.durationSeconds);
+  if (filter.groupId) where.startsWith("t.task_id", `${filter.groupId}.`);
+  return where;
+}

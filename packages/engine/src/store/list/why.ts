@@ -1,0 +1,69 @@
+/** The facts behind "why is this task not running", each a cheap look at rows the scheduler looks at, too. */
+import type { Connection } from "../database.ts";
+import { adhoc } from "../statement.ts";
+
+export interface StateCount {
+  readonly task_id: string;
+  readonly state: string;
+  readonly count: number;
+}
+
+/** States of some tasks of one run, counted per task. */
+export function countStates(
+  connection: Connection,
+  dagRunId: number,
+  taskIds: readonly string[],
+): Promise<StateCount[]> {
+  return connection.rows(
+    adhoc(`SELECT task_id, state, count(*)::int8 AS count FROM task_instance
+      WHERE dag_run_id = $1 AND task_id = ANY($2) GROUP BY task_id, state ORDER BY task_id, state`),
+    [dagRunId, [...taskIds]],
+  );
+}
+
+export interface Activity {
+  /** Instances of the run that are queued or running; and those of the same task among them. */
+  readonly in_run: number;
+  readonly of_task: number;
+  /** Running runs of the DAG. */
+  readonly runs: number;
+}
+
+export async function countActivity(
+  connection: Connection,
+  run: { id: number; dag_id: string },
+  taskId: string,
+): Promise<Activity> {
+  const row = await connection.one<Activity>(
+    adhoc(`SELECT count(*)::int8 AS in_run, count(*) FILTER (WHERE task_id = $3)::int8 AS of_task,
+        (SELECT count(*)::int8 FROM dag_run WHERE dag_id = $2 AND state = 'running') AS runs
+      FROM task_instance WHERE dag_run_id = $1 AND state IN ('queued', 'running', 'restarting')`),
+    [run.id, run.dag_id, taskId],
+  );
+  return row!;
+}
+
+export interface SlotCount {
+  readonly name: string;
+  readonly slots: number;
+  readonly occupied: number;
+}
+
+/** Pools by name, the engine's own limits among them. */
+export function readSlots(connection: Connection, names: readonly string[]): Promise<SlotCount[]> {
+  return connection.rows(adhoc("SELECT name, slots, occupied FROM pool WHERE name = ANY($1) ORDER BY name"), [
+    [...names],
+  ]);
+}
+
+/** The run before this one by logical date. */
+export function previousRun(
+  connection: Connection,
+  dagRunId: number,
+): Promise<{ id: number; run_id: string } | undefined> {
+  return connection.one(
+    adhoc(`SELECT p.id, p.run_id FROM dag_run r JOIN dag_run p ON p.dag_id = r.dag_id AND p.logical_date < r.logical_date
+      WHERE r.id = $1 ORDER BY p.logical_date DESC LIMIT 1`),
+    [dagRunId],
+  );
+}

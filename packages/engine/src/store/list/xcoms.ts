@@ -1,0 +1,77 @@
+/** What tasks left for others to read. */
+import type { Json } from "@tradewind/sdk/manifest";
+import type { Connection } from "../database.ts";
+import { Conditions, first, type Listed, list, type Page, type Range } from "./query.ts";
+
+export interface XComRow {
+  readonly dag_id: string;
+  readonly run_id: string;
+  readonly task_id: string;
+  readonly map_index: number;
+  readonly key: string;
+  readonly created_at: Date;
+  readonly logical_date: Date | null;
+  readonly run_after: Date;
+}
+
+export interface XComFilter {
+  readonly dagIds?: readonly string[];
+  readonly runIds?: readonly string[];
+  readonly taskIds?: readonly string[];
+  readonly mapIndex?: number;
+  readonly key?: string;
+  readonly keyPattern?: string;
+  readonly keyPrefix?: string;
+  readonly runIdPattern?: string;
+  readonly taskIdPattern?: string;
+  readonly logicalDate?: Range<Date>;
+  readonly runAfter?: Range<Date>;
+}
+
+export const XCOM_ORDER = {
+  dag_id: "r.dag_id",
+  run_id: "r.run_id",
+  task_id: "x.task_id",
+  map_index: "x.map_index",
+  key: "x.key",
+  timestamp: "x.created_at",
+  run_after: "r.run_after",
+  logical_date: "r.logical_date",
+} as const;
+
+export function listXComs(connection: Connection, filter: XComFilter, page: Page): Promise<Listed<XComRow>> {
+  return list(connection, {
+    columns: COLUMNS,
+    from: FROM,
+    where: conditions(filter),
+    order: XCOM_ORDER,
+    tiebreak: "x.dag_run_id, x.task_id, x.map_index, x.key",
+    page,
+  });
+}
+
+export function findXCom(
+  connection: Connection,
+  filter: Required<Pick<XComFilter, "dagIds" | "runIds" | "taskIds" | "mapIndex" | "key">>,
+): Promise<(XComRow & { readonly value: Json }) | undefined> {
+  return first(connection, { columns: `${COLUMNS}, x.value`, from: FROM, where: conditions(filter) });
+}
+
+const COLUMNS =
+  "r.dag_id, r.run_id, x.task_id, x.map_index, x.key, x.created_at, r.logical_date, r.run_after";
+const FROM = "xcom x JOIN dag_run r ON r.id = x.dag_run_id";
+
+function conditions(filter: XComFilter): Conditions {
+  return new Conditions()
+    .oneOf("r.dag_id", filter.dagIds)
+    .oneOf("r.run_id", filter.runIds)
+    .oneOf("x.task_id", filter.taskIds)
+    .equals("x.map_index", filter.mapIndex)
+    .equals("x.key", filter.key)
+    .matches("x.key", filter.keyPattern)
+    .startsWith("x.key", filter.keyPrefix)
+    .matches("r.run_id", filter.runIdPattern)
+    .matches("x.task_id", filter.taskIdPattern)
+    .between("r.logical_date", filter.logicalDate)
+    .between("r.run_after", filter.runAfter);
+}

@@ -1,0 +1,103 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+
+/**
+ * LISTEN on a connection of its own, kept up for as long as it is wanted.
+ *
+ * Notifications sent while the connection was down are gone, so after every reconnect the listener is called with an
+ * empty payload: "look for yourself". A connection that is dead without a sign is found by a regular ping.
+ */
+export interface Listening {
+  close(): Promise<void>;
+}
+
+/** Rejects when the first connection fails; from then on failures are its own business. */
+export async function listen(
+  config: pg.ClientConfig,
+  channel: string,
+  onNotify: (payload: string) => void,
+): Promise<Listening> {
+  const closing = new AbortController();
+  const open = () => openListener({ config, channel, onNotify, signal: closing.signal });
+  const kept = keepOpen(await open(), { open, onNotify, signal: closing.signal });
+  return {
+    close: async () => {
+      closing.abort();
+      await kept;
+    },
+  };
+}
+
+const PING_MS = 30_000;
+const PING_TIMEOUT_MS = 10_000;
+const RETRY_MIN_MS = 50;
+const RETRY_MAX_MS = 5_000;
+
+interface OpenListener {
+  /** Settles when the connection has ended, for whatever reason. */
+  readonly ended: Promise<void>;
+}
+
+/** Runs until the signal is given: waits for the end of a connection, then makes the next. */
+async function keepOpen(
+  listener: OpenListener,
+  options: { open: () => Promise<OpenListener>; onNotify: (payload: string) => void; signal: AbortSignal },
+): Promise<void> {
+  const { open, onNotify, signal } = options;
+  await listener.ended;
+  let limit = RETRY_MIN_MS;
+  while (!signal.aborted) {
+    // Jitter over the whole range: after a restart of the server not all processes may come at once.
+    await sleep(RETRY_MIN_MS + Math.random() * limit, undefined, { signal }).catch(() => {});
+    limit = Math.min(limit * 2, RETRY_MAX_MS);
+    if (signal.aborted) return;
+    try {
+      const next = await open();
+      onNotify("");
+      limit = RETRY_MIN_MS;
+      await next.ended;
+    } catch {
+      // The server is still away: only the wait grows. Readers go on by their own timers meanwhile.
+    }
+  }
+}
+
+async function openListener(options: {
+  config: pg.ClientConfig;
+  channel: string;
+  onNotify: (payload: string) => void;
+  signal: AbortSignal;
+}): Promise<OpenListener> {
+  const { config, channel, onNotify, signal } = options;
+  const client = new pg.Client({ ...config, query_timeout: PING_TIMEOUT_MS });
+  const end = () => {
+    client.end().catch(() => {});
+  };
+  const ended = new Promise<void>((resolve) => client.once("end", resolve));
+  client.on("error", end);
+  client.on("notification", (message) => {
+    if (!signal.aborted) onNotify(message.payload ?? "");
+  });
+  try {
+    await client.connect();
+    await client.query(`LISTEN ${pg.escapeIdentifier(channel)}`);
+  } catch (error) {
+    end();
+    throw error;
+  }
+  const ping = setInterval(() => client.query("SELECT 1").catch(() => destroy(client)), PING_MS);
+  ping.unref();
+  signal.addEventListener("abort", end);
+  if (signal.aborted) end();
+  return {
+    ended: ended.finally(() => {
+      clearInterval(ping);
+      signal.removeEventListener("abort", end);
+    }),
+  };
+}
+
+/** A connection that does not answer would not answer our goodbye either. */
+function destroy(client: pg.Client): void {
+  (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+}

@@ -1,0 +1,310 @@
+/**
+ * The one place where an owner writes what it decided: a batch of events of any number of runs, in one transaction.
+ *
+ * Guards, each void the whole transaction: TW001, a run changed hands or was edited (owner or generation moved on);
+ * TW002, a pool would be oversubscribed; TW003, an instance is not in the state, or not on the attempt, that the
+ * decision was made for. Lock order, the same for every writer: pools by name, then runs, then instances.
+ *
+ * Died before COMMIT: nothing happened, the next owner decides again. Died after: the next owner finds the queued
+ * attempts and knows from their executor job that nobody has them in hand.
+ */
+import type { Json } from "@tradewind/sdk/manifest";
+import type { TaskState } from "../model/index.ts";
+import type { Call, Connection } from "./database.ts";
+import type { OUTPUT_KEY, SKIP_KEY } from "./run-load.ts";
+import { type Statement, statement } from "./statement.ts";
+
+/** SQLSTATEs raised by tw_require. */
+export const FENCED = "TW001";
+export const POOL_FULL = "TW002";
+export const STATE_MOVED = "TW003";
+
+/** The net change of one instance. Instants are milliseconds of the database's clock, null = not there. */
+export interface InstanceWrite {
+  readonly runId: number;
+  readonly taskId: string;
+  readonly mapIndex: number;
+  readonly from: TaskState;
+  readonly fromAttempt: string | null;
+  readonly to: TaskState;
+  readonly attempt: string | null;
+  readonly tryNumber: number;
+  readonly infraLosses: number;
+  readonly scheduledAt: number | null;
+  readonly queuedAt: number | null;
+  readonly startedAt: number | null;
+  readonly endedAt: number | null;
+  readonly retryAt: number | null;
+  readonly pid: number | null;
+  readonly reason: string | null;
+}
+
+/** An attempt that is over and will be followed by another. */
+export interface AttemptWrite {
+  readonly attempt: string;
+  readonly runId: number;
+  readonly taskId: string;
+  readonly mapIndex: number;
+  readonly tryNumber: number;
+  readonly state: string;
+  readonly scheduledAt: number | null;
+  readonly queuedAt: number | null;
+  readonly startedAt: number | null;
+  readonly endedAt: number | null;
+  readonly pid: number | null;
+  readonly reason: string | null;
+}
+
+export interface OutputWrite {
+  readonly runId: number;
+  readonly taskId: string;
+  readonly mapIndex: number;
+  readonly key: typeof OUTPUT_KEY | typeof SKIP_KEY;
+  readonly value: Json;
+}
+
+export interface SignalWrite {
+  readonly namespace: string;
+  readonly key: string;
+  readonly value: Json;
+}
+
+export interface RunEnd {
+  readonly runId: number;
+  readonly state: "success" | "failed";
+  readonly reason: string | null;
+}
+
+export interface CallbackWrite {
+  readonly id: string;
+  readonly runId: number;
+  readonly taskId: string | null;
+  readonly mapIndex: number | null;
+  readonly event: "success" | "failure" | "retry";
+  readonly tryNumber: number;
+  readonly error: Json;
+}
+
+export interface RunBatch {
+  readonly jobId: number;
+  readonly hostname: string;
+  readonly sender: string;
+  readonly fences: readonly { readonly runId: number; readonly generation: number }[];
+  /** Net change of occupied slots per pool; zero entries are left out. */
+  readonly slots: ReadonlyMap<string, number>;
+  readonly instances: readonly InstanceWrite[];
+  readonly attempts: readonly AttemptWrite[];
+  readonly outputs: readonly OutputWrite[];
+  readonly signals: readonly SignalWrite[];
+  readonly callbacks: readonly CallbackWrite[];
+  readonly ends: readonly RunEnd[];
+}
+
+export interface PoolView {
+  readonly name: string;
+  readonly slots: number;
+  readonly occupied: number;
+}
+
+/** FOR SHARE: an edit or a take-over, which updates the row, waits for us or makes us fail; other batches do not. */
+const FENCE = statement(
+  "batch-fence",
+  `SELECT tw_require(count(*) = cardinality($2::bigint[]), '${FENCED}', 'a run changed hands') FROM (
+     SELECT 1 FROM dag_run r JOIN unnest($2::bigint[], $3::bigint[]) AS f(id, generation)
+       ON r.id = f.id AND r.generation = f.generation
+     WHERE r.owner_job = $1 AND r.state = 'running'
+     FOR SHARE OF r
+   ) AS held`,
+);
+
+const SETTLE = statement(
+  "batch-settle-pools",
+  `WITH locked AS (
+     SELECT p.name, d.delta FROM pool p JOIN unnest($1::text[], $2::int[]) AS d(name, delta) ON d.name = p.name
+     ORDER BY p.name FOR NO KEY UPDATE OF p
+   ), settled AS (
+     UPDATE pool p SET occupied = p.occupied + locked.delta FROM locked WHERE p.name = locked.name
+     RETURNING p.name, p.slots, p.occupied, locked.delta
+   )
+   SELECT name, slots, occupied,
+          tw_require(delta <= 0 OR slots < 0 OR occupied <= slots, '${POOL_FULL}', 'pool ' || name || ' is full')
+   FROM settled`,
+);
+
+const MOVE = statement(
+  "batch-move-instances",
+  `WITH moved AS (
+     UPDATE task_instance t SET
+       state = u.to_state, attempt = u.attempt, try_number = u.try_number, infra_losses = u.infra_losses,
+       scheduled_at = to_timestamp(u.scheduled_at / 1000), queued_at = to_timestamp(u.queued_at / 1000),
+       started_at = to_timestamp(u.started_at / 1000), ended_at = to_timestamp(u.ended_at / 1000),
+       retry_at = to_timestamp(u.retry_at / 1000), pid = u.pid, reason = u.reason,
+       executor_job = CASE WHEN u.attempt IS NULL THEN NULL ELSE $17::bigint END,
+       hostname = CASE WHEN u.attempt IS NULL THEN NULL ELSE $18 END
+     FROM unnest($1::bigint[], $2::text[], $3::int[], $4::text[], $5::uuid[], $6::text[], $7::uuid[], $8::int[],
+                 $9::int[], $10::float8[], $11::float8[], $12::float8[], $13::float8[], $14::float8[], $15::int[],
+                 $16::text[])
+       AS u(run, task, map, from_state, from_attempt, to_state, attempt, try_number, infra_losses, scheduled_at,
+            queued_at, started_at, ended_at, retry_at, pid, reason)
+     WHERE t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map
+       AND t.state = u.from_state AND t.attempt IS NOT DISTINCT FROM u.from_attempt
+     RETURNING 1
+   )
+   SELECT tw_require(count(*) = cardinality($1::bigint[]), '${STATE_MOVED}', 'an instance moved on') FROM moved`,
+);
+
+const ATTEMPTS = statement(
+  "batch-insert-attempts",
+  `INSERT INTO task_attempt (attempt, dag_run_id, task_id, map_index, try_number, state, scheduled_at, queued_at,
+                             started_at, ended_at, pid, reason, executor_job, hostname)
+   SELECT u.attempt, u.run, u.task, u.map, u.try_number, u.state, to_timestamp(u.scheduled_at / 1000),
+          to_timestamp(u.queued_at / 1000), to_timestamp(u.started_at / 1000), to_timestamp(u.ended_at / 1000), u.pid,
+          u.reason, $13::bigint, $14
+   FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::int[], $5::int[], $6::text[], $7::float8[], $8::float8[],
+               $9::float8[], $10::float8[], $11::int[], $12::text[])
+     AS u(attempt, run, task, map, try_number, state, scheduled_at, queued_at, started_at, ended_at, pid, reason)
+   ON CONFLICT (attempt) DO NOTHING`,
+);
+
+const OUTPUTS = statement(
+  "batch-upsert-outputs",
+  `INSERT INTO xcom (dag_run_id, task_id, map_index, key, value)
+   SELECT * FROM unnest($1::bigint[], $2::text[], $3::int[], $4::text[], $5::json[])
+   ON CONFLICT (dag_run_id, task_id, map_index, key) DO UPDATE SET value = EXCLUDED.value, created_at = now()`,
+);
+
+const SIGNALS = statement(
+  "batch-insert-signals",
+  `INSERT INTO signal (namespace, key, value, sender)
+   SELECT u.*, $4 FROM unnest($1::text[], $2::text[], $3::json[]) AS u`,
+);
+
+const CALLBACKS = statement(
+  "batch-insert-callbacks",
+  `INSERT INTO callback (id, dag_run_id, task_id, map_index, event, try_number, error, owner_job)
+   SELECT u.*, $8::bigint FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::int[], $5::text[], $6::int[], $7::json[]) AS u`,
+);
+
+const END_RUNS = statement(
+  "batch-end-runs",
+  `UPDATE dag_run r SET state = u.state, end_reason = u.reason, ended_at = now(), owner_job = NULL
+   FROM unnest($1::bigint[], $2::text[], $3::text[]) AS u(id, state, reason) WHERE r.id = u.id`,
+);
+
+/** The batch as statements, empty parts left out; to be sent in one go between BEGIN and COMMIT. */
+export function batchCalls(batch: RunBatch): Call[] {
+  const calls: Call[] = [];
+  if (batch.slots.size > 0) calls.push(call(SETTLE, [[...batch.slots.keys()], [...batch.slots.values()]]));
+  calls.push(call(FENCE, [batch.jobId, column(batch.fences, "runId"), column(batch.fences, "generation")]));
+  if (batch.instances.length > 0) calls.push(call(MOVE, moveValues(batch)));
+  if (batch.attempts.length > 0) calls.push(call(ATTEMPTS, attemptValues(batch)));
+  const { outputs, signals, callbacks, ends } = batch;
+  if (outputs.length > 0)
+    calls.push(
+      call(OUTPUTS, [
+        column(outputs, "runId"),
+        column(outputs, "taskId"),
+        column(outputs, "mapIndex"),
+        column(outputs, "key"),
+        outputs.map((o) => JSON.stringify(o.value)),
+      ]),
+    );
+  if (signals.length > 0)
+    calls.push(
+      call(SIGNALS, [
+        column(signals, "namespace"),
+        column(signals, "key"),
+        signals.map((s) => JSON.stringify(s.value)),
+        batch.sender,
+      ]),
+    );
+  if (callbacks.length > 0)
+    calls.push(
+      call(CALLBACKS, [
+        column(callbacks, "id"),
+        column(callbacks, "runId"),
+        column(callbacks, "taskId"),
+        column(callbacks, "mapIndex"),
+        column(callbacks, "event"),
+        column(callbacks, "tryNumber"),
+        callbacks.map((c) => JSON.stringify(c.error)),
+        batch.jobId,
+      ]),
+    );
+  if (ends.length > 0)
+    calls.push(call(END_RUNS, [column(ends, "runId"), column(ends, "state"), column(ends, "reason")]));
+  return calls;
+}
+
+/** Of the results of `batchCalls`, the pools that were settled, as they are now. */
+export function settledPools(batch: RunBatch, results: readonly unknown[][]): PoolView[] {
+  return batch.slots.size > 0 ? (results[0] as PoolView[]) : [];
+}
+
+const POOLS = statement("pools-view", "SELECT name, slots, occupied FROM pool");
+
+/** Locks the pools for the rest of the transaction, so that the numbers stay true until it ends. */
+const LOCK_POOLS = statement(
+  "pools-lock",
+  "SELECT name, slots, occupied FROM pool WHERE name = ANY($1) ORDER BY name FOR NO KEY UPDATE",
+);
+
+export function readPools(db: Connection): Promise<PoolView[]> {
+  return db.rows<PoolView>(POOLS);
+}
+
+export function lockPools(tx: Connection, names: readonly string[]): Promise<PoolView[]> {
+  return tx.rows<PoolView>(LOCK_POOLS, [names]);
+}
+
+function moveValues(batch: RunBatch): unknown[] {
+  const rows = batch.instances;
+  return [
+    column(rows, "runId"),
+    column(rows, "taskId"),
+    column(rows, "mapIndex"),
+    column(rows, "from"),
+    column(rows, "fromAttempt"),
+    column(rows, "to"),
+    column(rows, "attempt"),
+    column(rows, "tryNumber"),
+    column(rows, "infraLosses"),
+    column(rows, "scheduledAt"),
+    column(rows, "queuedAt"),
+    column(rows, "startedAt"),
+    column(rows, "endedAt"),
+    column(rows, "retryAt"),
+    column(rows, "pid"),
+    column(rows, "reason"),
+    batch.jobId,
+    batch.hostname,
+  ];
+}
+
+function attemptValues(batch: RunBatch): unknown[] {
+  const rows = batch.attempts;
+  return [
+    column(rows, "attempt"),
+    column(rows, "runId"),
+    column(rows, "taskId"),
+    column(rows, "mapIndex"),
+    column(rows, "tryNumber"),
+    column(rows, "state"),
+    column(rows, "scheduledAt"),
+    column(rows, "queuedAt"),
+    column(rows, "startedAt"),
+    column(rows, "endedAt"),
+    column(rows, "pid"),
+    column(rows, "reason"),
+    batch.jobId,
+    batch.hostname,
+  ];
+}
+
+function column<R, K extends keyof R>(rows: readonly R[], key: K): R[K][] {
+  return rows.map((row) => row[key]);
+}
+
+function call(statement: Statement, values: readonly unknown[]): Call {
+  return { statement, values };
+}

@@ -1,0 +1,196 @@
+/**
+ * How a job comes to own runs. Two ways in, both safe against any number of competitors:
+ *
+ *  - `startQueuedRuns` moves queued runs to running, within the DAG's max active runs. The DAG row is locked while its
+ *    running runs are counted, so two schedulers cannot both take the last place; SKIP LOCKED lets the second one
+ *    work on other DAGs meanwhile.
+ *  - `takeOverRuns` takes running runs nobody owns, or whose owner's lease ran out. The generation grows with every
+ *    change of hands: whatever the former owner still writes names the old one and is refused.
+ *
+ * A process that dies after the commit leaves runs owned by a job whose lease runs out: the second way finds them.
+ */
+import type { Json } from "@tradewind/sdk/manifest";
+import type { Connection, Database } from "./database.ts";
+import { statement } from "./statement.ts";
+
+export interface ClaimedRun {
+  readonly id: number;
+  readonly dag_id: string;
+  readonly run_id: string;
+  readonly run_type: string;
+  readonly logical_date: Date | null;
+  readonly interval_start: Date | null;
+  readonly interval_end: Date | null;
+  readonly run_after: Date;
+  readonly started_at: Date | null;
+  readonly conf: Json;
+  readonly version_id: number;
+  readonly version_number: number;
+  readonly generation: number;
+  readonly is_paused: boolean;
+  /** No attempt was ever made: every task instance is still `none`, there is nothing to load. */
+  readonly is_fresh: boolean;
+}
+
+/** The columns of a DAG version's task instances, one array each: what a new run inserts. */
+export interface InstanceColumns {
+  readonly taskIds: readonly string[];
+  readonly maxTries: readonly number[];
+  readonly pools: readonly string[];
+  readonly poolSlots: readonly number[];
+  readonly limitKeys: readonly (string | null)[];
+  readonly queues: readonly string[];
+  readonly weights: readonly number[];
+  readonly executors: readonly (string | null)[];
+  readonly operators: readonly string[];
+}
+
+const RUN_COLUMNS = `r.id, r.dag_id, r.run_id, r.run_type, r.logical_date, r.interval_start, r.interval_end, r.run_after,
+  r.started_at, r.conf, r.version_id, v.number AS version_number, r.generation, d.is_paused`;
+
+/** DAGs that have a due queued run, locked against other starters. Index: dag_run_queued. */
+const LOCK_DAGS = statement(
+  "claim-lock-dags",
+  `SELECT d.dag_id FROM dag d
+   WHERE NOT d.is_paused
+     AND d.dag_id IN (SELECT DISTINCT dag_id FROM dag_run WHERE state = 'queued' AND run_after <= now())
+   ORDER BY d.dag_id
+   FOR NO KEY UPDATE OF d SKIP LOCKED`,
+);
+
+/** Starts as many queued runs per locked DAG as its max active runs leaves room for, oldest first. */
+const START = statement(
+  "claim-start-runs",
+  `WITH room AS (
+     SELECT d.dag_id, (v.manifest->>'maxActiveRuns')::int
+              - (SELECT count(*) FROM dag_run a WHERE a.dag_id = d.dag_id AND a.state = 'running') AS free
+     FROM dag d JOIN dag_version v ON v.id = d.version_id
+     WHERE d.dag_id = ANY($2)
+   ), ranked AS (
+     SELECT q.id, row_number() OVER (PARTITION BY q.dag_id ORDER BY q.run_after, q.id) AS place, room.free,
+            q.run_after
+     FROM dag_run q JOIN room ON room.dag_id = q.dag_id
+     WHERE q.state = 'queued' AND q.run_after <= now()
+   ), chosen AS (
+     SELECT q.id, q.started_at IS NULL AND q.clear_number = 0 AS is_fresh
+     FROM dag_run q WHERE q.id IN (SELECT id FROM ranked WHERE place <= free ORDER BY run_after, id LIMIT $3)
+       AND q.state = 'queued'
+     FOR UPDATE OF q SKIP LOCKED
+   ), moved AS (
+     UPDATE dag_run r SET state = 'running', owner_job = $1, generation = r.generation + 1,
+                          started_at = coalesce(r.started_at, now())
+     FROM chosen WHERE r.id = chosen.id
+     RETURNING r.*, chosen.is_fresh
+   )
+   SELECT ${RUN_COLUMNS}, r.is_fresh
+   FROM moved r JOIN dag_version v ON v.id = r.version_id JOIN dag d ON d.dag_id = r.dag_id
+   ORDER BY r.id`,
+);
+
+/** One row per task; rows that a cleared run already has stay as they are. */
+const INSERT_INSTANCES = statement(
+  "claim-insert-instances",
+  `INSERT INTO task_instance (dag_run_id, task_id, max_tries, pool, pool_slots, limit_key, queue, priority_weight,
+                              executor, operator)
+   SELECT r.id, t.* FROM unnest($1::bigint[]) AS r(id)
+   CROSS JOIN unnest($2::text[], $3::int[], $4::text[], $5::int[], $6::text[], $7::text[], $8::int[], $9::text[],
+                     $10::text[]) AS t
+   ON CONFLICT DO NOTHING`,
+);
+
+const TAKE_OVER = statement(
+  "claim-take-over",
+  `WITH orphan AS (
+     SELECT r.id FROM dag_run r LEFT JOIN job j ON j.id = r.owner_job
+     WHERE r.state = 'running' AND (j.id IS NULL OR j.state <> 'running' OR j.lease_until <= now())
+     ORDER BY r.id LIMIT $2
+     FOR UPDATE OF r SKIP LOCKED
+   ), moved AS (
+     UPDATE dag_run r SET owner_job = $1, generation = r.generation + 1
+     FROM orphan WHERE r.id = orphan.id
+     RETURNING r.*
+   )
+   SELECT ${RUN_COLUMNS}, false AS is_fresh
+   FROM moved r JOIN dag_version v ON v.id = r.version_id JOIN dag d ON d.dag_id = r.dag_id
+   ORDER BY r.id`,
+);
+
+/** The runs of this job that are still its own, as they are now: after an edit moved the generation on. */
+const REREAD = statement(
+  "claim-reread",
+  `SELECT ${RUN_COLUMNS}, false AS is_fresh
+   FROM dag_run r JOIN dag_version v ON v.id = r.version_id JOIN dag d ON d.dag_id = r.dag_id
+   WHERE r.id = ANY($2) AND r.owner_job = $1 AND r.state = 'running'`,
+);
+
+/** When the next queued run falls due that is not due yet. */
+const NEXT_QUEUED = statement(
+  "claim-next-queued",
+  "SELECT run_after FROM dag_run WHERE state = 'queued' AND run_after > now() ORDER BY run_after LIMIT 1",
+);
+
+const GENERATIONS = statement(
+  "claim-generations",
+  `SELECT r.id, r.generation, d.is_paused FROM dag_run r JOIN dag d ON d.dag_id = r.dag_id
+   WHERE r.owner_job = $1 AND r.state = 'running'`,
+);
+
+export interface StartRequest {
+  readonly jobId: number;
+  readonly limit: number;
+  readonly columns: (tx: Connection, versionId: number) => Promise<InstanceColumns>;
+}
+
+export function startQueuedRuns(db: Database, request: StartRequest): Promise<ClaimedRun[]> {
+  return db.transaction(async (tx) => {
+    const dags = await tx.rows<{ dag_id: string }>(LOCK_DAGS);
+    if (dags.length === 0) return [];
+    const runs = await tx.rows<ClaimedRun>(START, [request.jobId, dags.map((d) => d.dag_id), request.limit]);
+    for (const [versionId, ids] of byVersion(runs)) {
+      const c = await request.columns(tx, versionId);
+      await tx.rows(INSERT_INSTANCES, [
+        ids,
+        c.taskIds,
+        c.maxTries,
+        c.pools,
+        c.poolSlots,
+        c.limitKeys,
+        c.queues,
+        c.weights,
+        c.executors,
+        c.operators,
+      ]);
+    }
+    return runs;
+  });
+}
+
+export function takeOverRuns(db: Connection, jobId: number, limit: number): Promise<ClaimedRun[]> {
+  return db.rows<ClaimedRun>(TAKE_OVER, [jobId, limit]);
+}
+
+export function rereadRuns(db: Connection, jobId: number, ids: readonly number[]): Promise<ClaimedRun[]> {
+  return db.rows<ClaimedRun>(REREAD, [jobId, ids]);
+}
+
+export async function nextQueuedAt(db: Connection): Promise<Date | null> {
+  return (await db.one<{ run_after: Date }>(NEXT_QUEUED))?.run_after ?? null;
+}
+
+/** What this job owns by the database's word: compared with memory, it shows edits whose wake-up got lost. */
+export function ownedRuns(
+  db: Connection,
+  jobId: number,
+): Promise<{ id: number; generation: number; is_paused: boolean }[]> {
+  return db.rows(GENERATIONS, [jobId]);
+}
+
+function byVersion(runs: readonly ClaimedRun[]): Map<number, number[]> {
+  const groups = new Map<number, number[]>();
+  for (const run of runs) {
+    const ids = groups.get(run.version_id);
+    if (ids) ids.push(run.id);
+    else groups.set(run.version_id, [run.id]);
+  }
+  return groups;
+}

@@ -1,0 +1,337 @@
+/**
+ * Edits by hand, under the run's lock. Each edit locks its runs (FOR UPDATE, by id), changes them, and bumps their
+ * generation: the owner's next write is refused with TW001, it reloads the run and goes on from what the edit left.
+ * An owner's batch that committed first is simply what the edit sees; there is no third order.
+ *
+ * A running instance that is cleared becomes `restarting` and keeps its attempt and slot: its owner kills the
+ * process, and only then starts the next try, so that two processes of one task never overlap.
+ */
+import { randomBytes } from "node:crypto";
+import type {
+  ClearEdit,
+  ClearResult,
+  CreateRunInput,
+  CreateRunResult,
+  InstanceKey,
+  MarkEdit,
+  MarkResult,
+  RunEditResult,
+  RunEdits,
+  RunSelection,
+} from "../api/run-edits.ts";
+import type { Connection } from "./database.ts";
+import { statement } from "./statement.ts";
+
+/** Before the runs, as in every transaction that may settle slots: pools, runs, instances. */
+const LOCK_POOLS = statement("edit-lock-pools", "SELECT name FROM pool ORDER BY name FOR NO KEY UPDATE");
+
+const LOCK_RUNS = statement(
+  "edit-lock-runs",
+  "SELECT id, dag_id, state, version_id FROM dag_run WHERE id = ANY($1) ORDER BY id FOR UPDATE",
+);
+
+const DAG_FOR_RUN = statement(
+  "edit-dag-for-run",
+  "SELECT version_id, is_stale FROM dag WHERE dag_id = $1 FOR KEY SHARE",
+);
+
+const INSERT_RUN = statement(
+  "edit-insert-run",
+  `INSERT INTO dag_run (dag_id, run_id, run_type, logical_date, interval_start, interval_end, run_after, conf, version_id,
+                        triggered_by, triggering_user, note)
+   VALUES ($1, $2, 'manual', $3, $4, $5, coalesce($6, now()), $7, $8, $9, $10, $11)
+   ON CONFLICT DO NOTHING RETURNING id`,
+);
+
+const FIND_CONFLICT = statement(
+  "edit-find-conflict",
+  `SELECT run_id, run_id = $2 AS same_id FROM dag_run WHERE dag_id = $1 AND (run_id = $2 OR logical_date = $3)
+   ORDER BY same_id DESC LIMIT 1`,
+);
+
+/** The instances an edit names, as they are now that their runs are locked. map -2 stands for every index. */
+const CHOOSE = statement(
+  "edit-choose-instances",
+  `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.pool, t.pool_slots, t.limit_key
+   FROM task_instance t
+   WHERE t.dag_run_id = ANY($5)
+     AND (t.dag_run_id = ANY($1)
+      OR EXISTS (SELECT 1 FROM unnest($2::bigint[], $3::text[], $4::int[]) AS u(run, task, map)
+                 WHERE t.dag_run_id = u.run AND t.task_id = u.task AND (u.map = -2 OR t.map_index = u.map)))
+   ORDER BY t.dag_run_id, t.task_id, t.map_index`,
+);
+
+/** What a cleared or restarted instance did so far stays on record. */
+const ARCHIVE = statement(
+  "edit-archive-attempts",
+  `INSERT INTO task_attempt (attempt, dag_run_id, task_id, map_index, try_number, state, scheduled_at, queued_at,
+                             started_at, ended_at, executor_job, hostname, pid, reason)
+   SELECT t.attempt, t.dag_run_id, t.task_id, t.map_index, t.try_number, t.state, t.scheduled_at, t.queued_at,
+          t.started_at, coalesce(t.ended_at, now()), t.executor_job, t.hostname, t.pid, t.reason
+   FROM task_instance t JOIN unnest($1::bigint[], $2::text[], $3::int[]) AS u(run, task, map)
+     ON t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map
+   WHERE t.attempt IS NOT NULL AND t.state NOT IN ('queued', 'running', 'restarting')
+   ON CONFLICT (attempt) DO NOTHING`,
+);
+
+const CLEAR = statement(
+  "edit-clear-instances",
+  `UPDATE task_instance t SET
+     state = CASE WHEN t.state IN ('queued', 'running', 'restarting') THEN 'restarting' ELSE 'none' END,
+     attempt = CASE WHEN t.state IN ('queued', 'running', 'restarting') THEN t.attempt END,
+     max_tries = t.try_number + coalesce((k.task->>'retries')::int, 0), infra_losses = 0,
+     scheduled_at = NULL, queued_at = NULL,
+     started_at = CASE WHEN t.state IN ('running', 'restarting') THEN t.started_at END, ended_at = NULL,
+     retry_at = NULL, reason = NULL, next_method = NULL, next_kwargs = NULL, trigger_id = NULL, trigger_timeout = NULL,
+     note = CASE WHEN $4::boolean THEN $5 ELSE t.note END
+   FROM unnest($1::bigint[], $2::text[], $3::int[]) AS u(run, task, map)
+   JOIN dag_run r ON r.id = u.run
+   JOIN dag_version v ON v.id = r.version_id
+   LEFT JOIN LATERAL jsonb_array_elements(v.manifest->'tasks') AS k(task) ON k.task->>'taskId' = u.task
+   WHERE t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map`,
+);
+
+const FORGET_OUTPUTS = statement(
+  "edit-forget-outputs",
+  `DELETE FROM xcom x USING unnest($1::bigint[], $2::text[], $3::int[]) AS u(run, task, map)
+   WHERE x.dag_run_id = u.run AND x.task_id = u.task AND x.map_index = u.map`,
+);
+
+const MARK = statement(
+  "edit-mark-instances",
+  `UPDATE task_instance t SET state = u.state, ended_at = now(), retry_at = NULL, reason = $5, attempt = NULL,
+          next_method = NULL, next_kwargs = NULL, trigger_id = NULL, trigger_timeout = NULL
+   FROM unnest($1::bigint[], $2::text[], $3::int[], $4::text[]) AS u(run, task, map, state)
+   WHERE t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map`,
+);
+
+const RELEASE = statement(
+  "edit-release-slots",
+  `WITH locked AS (
+     SELECT p.name, d.delta FROM pool p JOIN unnest($1::text[], $2::int[]) AS d(name, delta) ON d.name = p.name
+     ORDER BY p.name FOR NO KEY UPDATE OF p
+   ) UPDATE pool p SET occupied = p.occupied - locked.delta FROM locked WHERE p.name = locked.name`,
+);
+
+/** An ended run goes back to the queue; a running one stays with its owner, who reloads it. */
+const REOPEN = statement(
+  "edit-reopen-runs",
+  `UPDATE dag_run SET generation = generation + 1,
+     clear_number = clear_number + 1,
+     state = CASE WHEN state = 'running' THEN 'running' ELSE 'queued' END,
+     queued_at = CASE WHEN state = 'running' THEN queued_at ELSE now() END,
+     started_at = CASE WHEN state = 'running' THEN started_at END,
+     ended_at = NULL, end_reason = NULL,
+     version_id = CASE WHEN $2::boolean THEN (SELECT d.version_id FROM dag d WHERE d.dag_id = dag_run.dag_id) ELSE version_id END
+   WHERE id = ANY($1)`,
+);
+
+const BUMP = statement("edit-bump-runs", "UPDATE dag_run SET generation = generation + 1 WHERE id = ANY($1)");
+
+const END_RUN = statement(
+  "edit-end-run",
+  `UPDATE dag_run SET state = $2, end_reason = $3, started_at = coalesce(started_at, now()), ended_at = now(),
+                      owner_job = NULL, generation = generation + 1
+   WHERE id = $1`,
+);
+
+const DELETE_RUN = statement("edit-delete-run", "DELETE FROM dag_run WHERE id = $1");
+
+interface LockedRun {
+  readonly id: number;
+  readonly dag_id: string;
+  readonly state: "queued" | "running" | "success" | "failed";
+  readonly version_id: number;
+}
+
+interface Chosen {
+  readonly dag_run_id: number;
+  readonly task_id: string;
+  readonly map_index: number;
+  readonly state: string;
+  readonly pool: string;
+  readonly pool_slots: number;
+  readonly limit_key: string | null;
+}
+
+const OCCUPYING = new Set(["queued", "running", "restarting"]);
+const FINISHED = new Set(["success", "failed", "skipped", "upstream_failed", "removed"]);
+const ACTIVE = new Set(["running", "restarting", "deferred", "up_for_reschedule"]);
+
+export const runEdits: RunEdits = { createRun, clearTasks, markTasks, markRun, cancelRun, deleteRun };
+
+async function createRun(tx: Connection, input: CreateRunInput): Promise<CreateRunResult> {
+  const dag = await tx.one<{ version_id: number | null; is_stale: boolean }>(DAG_FOR_RUN, [input.dagId]);
+  if (!dag) return { kind: "unknown_dag" };
+  if (dag.is_stale || dag.version_id === null) return { kind: "stale_dag" };
+  const runId = input.runId ?? defaultRunId(input);
+  const interval =
+    input.interval ?? (input.logicalDate ? { start: input.logicalDate, end: input.logicalDate } : null);
+  const row = await tx.one<{ id: number }>(INSERT_RUN, [
+    input.dagId,
+    runId,
+    input.logicalDate,
+    interval?.start ?? null,
+    interval?.end ?? null,
+    input.runAfter,
+    JSON.stringify(input.conf),
+    dag.version_id,
+    input.triggeredBy,
+    input.triggeringUser,
+    input.note,
+  ]);
+  if (row) return { kind: "created", dagRunId: row.id };
+  const other = await tx.one<{ run_id: string; same_id: boolean }>(FIND_CONFLICT, [
+    input.dagId,
+    runId,
+    input.logicalDate,
+  ]);
+  return {
+    kind: "conflict",
+    on: other?.same_id ? "run_id" : "logical_date",
+    existingRunId: other?.run_id ?? runId,
+  };
+}
+
+function defaultRunId(input: CreateRunInput): string {
+  const at = (input.logicalDate ?? input.runAfter ?? new Date()).toISOString();
+  return input.logicalDate ? `manual__${at}` : `manual__${at}_${randomBytes(4).toString("hex")}`;
+}
+
+async function clearTasks(tx: Connection, edit: ClearEdit): Promise<ClearResult> {
+  const runs = await lockRuns(tx, edit.runs);
+  const chosen = (await choose(tx, edit.runs)).filter((row) => isCleared(row, edit.only));
+  const running = chosen.find((row) => row.state === "running");
+  if (edit.refuseRunning && running) return { kind: "running", instance: keyOf(running) };
+  if (!edit.dryRun && (chosen.length > 0 || edit.resetRuns)) {
+    const keys = keyColumns(chosen);
+    await tx.rows(ARCHIVE, keys);
+    await tx.rows(CLEAR, [...keys, edit.note !== undefined, edit.note ?? null]);
+    await tx.rows(FORGET_OUTPUTS, keys);
+    const touched = new Set(chosen.map((row) => row.dag_run_id));
+    const ended = runs
+      .filter((run) => run.state === "success" || run.state === "failed")
+      .map((run) => run.id);
+    const reopened = runs
+      .map((run) => run.id)
+      .filter((id) => (touched.has(id) || edit.only === "new") && (edit.resetRuns || !ended.includes(id)));
+    await tx.rows(REOPEN, [reopened, edit.latestVersion]);
+  }
+  return { kind: "cleared", affected: chosen.map(keyOf) };
+}
+
+/** A scheduled instance is about to run anyway: clearing it would only lose its place. */
+function isCleared(row: Chosen, only: ClearEdit["only"]): boolean {
+  if (row.state === "none" || row.state === "scheduled") return false;
+  if (only === "failed") return row.state === "failed" || row.state === "upstream_failed";
+  if (only === "running") return OCCUPYING.has(row.state) || row.state === "deferred";
+  return only !== "new";
+}
+
+async function markTasks(tx: Connection, edit: MarkEdit): Promise<MarkResult> {
+  await tx.rows(LOCK_POOLS);
+  const runs = await lockRuns(tx, edit.runs);
+  const chosen = (await choose(tx, edit.runs)).filter((row) => row.state !== edit.state);
+  if (!edit.dryRun && chosen.length > 0) {
+    await tx.rows(ARCHIVE, keyColumns(chosen));
+    await tx.rows(MARK, [
+      ...keyColumns(chosen),
+      chosen.map(() => edit.state),
+      `marked ${edit.state} by hand`,
+    ]);
+    await release(tx, chosen);
+    const touched = new Set(chosen.map((row) => row.dag_run_id));
+    const changed = runs.filter((run) => touched.has(run.id));
+    const ended = (run: LockedRun) => run.state === "success" || run.state === "failed";
+    await tx.rows(BUMP, [changed.filter((run) => !ended(run)).map((run) => run.id)]);
+    // An ended run is judged again: what its tasks say has changed.
+    await tx.rows(REOPEN, [changed.filter(ended).map((run) => run.id), false]);
+  }
+  return { affected: chosen.map(keyOf) };
+}
+
+async function markRun(
+  tx: Connection,
+  dagRunId: number,
+  state: "queued" | "success" | "failed",
+): Promise<RunEditResult> {
+  await tx.rows(LOCK_POOLS);
+  const [run] = await lockRuns(tx, [{ dagRunId, tasks: null }]);
+  if (!run) return { found: false, changed: false };
+  if (state === "queued") {
+    if (run.state === "queued" || run.state === "running") return { found: true, changed: false };
+    await tx.rows(REOPEN, [[dagRunId], false]);
+    return { found: true, changed: true };
+  }
+  if (run.state === state) return { found: true, changed: false };
+  await endRun(tx, { run, state, reason: `marked ${state} by hand` });
+  return { found: true, changed: true };
+}
+
+async function cancelRun(tx: Connection, dagRunId: number, reason: string): Promise<RunEditResult> {
+  await tx.rows(LOCK_POOLS);
+  const [run] = await lockRuns(tx, [{ dagRunId, tasks: null }]);
+  if (!run) return { found: false, changed: false };
+  if (run.state === "success" || run.state === "failed") return { found: true, changed: false };
+  await endRun(tx, { run, state: "failed", reason });
+  return { found: true, changed: true };
+}
+
+/** What runs or waits takes the run's end state, what never started is skipped; the owner kills what is left. */
+async function endRun(
+  tx: Connection,
+  end: { run: LockedRun; state: "success" | "failed"; reason: string },
+): Promise<void> {
+  const open = (await choose(tx, [{ dagRunId: end.run.id, tasks: null }])).filter(
+    (row) => !FINISHED.has(row.state),
+  );
+  const states = open.map((row) => (ACTIVE.has(row.state) ? end.state : "skipped"));
+  await tx.rows(ARCHIVE, keyColumns(open));
+  await tx.rows(MARK, [...keyColumns(open), states, end.reason]);
+  await release(tx, open);
+  await tx.rows(END_RUN, [end.run.id, end.state, end.reason]);
+}
+
+async function deleteRun(tx: Connection, dagRunId: number): Promise<"deleted" | "active" | "not_found"> {
+  await tx.rows(LOCK_POOLS);
+  const [run] = await lockRuns(tx, [{ dagRunId, tasks: null }]);
+  if (!run) return "not_found";
+  if (run.state === "running") return "active";
+  await release(tx, await choose(tx, [{ dagRunId, tasks: null }]));
+  await tx.rows(DELETE_RUN, [dagRunId]);
+  return "deleted";
+}
+
+function lockRuns(tx: Connection, runs: readonly RunSelection[]): Promise<LockedRun[]> {
+  return tx.rows<LockedRun>(LOCK_RUNS, [runs.map((run) => run.dagRunId)]);
+}
+
+function choose(tx: Connection, runs: readonly RunSelection[]): Promise<Chosen[]> {
+  const whole = runs.filter((run) => run.tasks === null).map((run) => run.dagRunId);
+  const named = runs.flatMap((run) => (run.tasks ?? []).map((task) => ({ run: run.dagRunId, ...task })));
+  return tx.rows<Chosen>(CHOOSE, [
+    whole,
+    named.map((n) => n.run),
+    named.map((n) => n.taskId),
+    named.map((n) => n.mapIndex ?? -2),
+    runs.map((run) => run.dagRunId),
+  ]);
+}
+
+async function release(tx: Connection, rows: readonly Chosen[]): Promise<void> {
+  const slots = new Map<string, number>();
+  for (const row of rows) {
+    if (!OCCUPYING.has(row.state)) continue;
+    slots.set(row.pool, (slots.get(row.pool) ?? 0) + row.pool_slots);
+    if (row.limit_key !== null) slots.set(row.limit_key, (slots.get(row.limit_key) ?? 0) + 1);
+  }
+  if (slots.size > 0) await tx.rows(RELEASE, [[...slots.keys()], [...slots.values()]]);
+}
+
+function keyOf(row: Chosen): InstanceKey {
+  return { dagRunId: row.dag_run_id, taskId: row.task_id, mapIndex: row.map_index };
+}
+
+function keyColumns(rows: readonly Chosen[]): [number[], string[], number[]] {
+  return [rows.map((r) => r.dag_run_id), rows.map((r) => r.task_id), rows.map((r) => r.map_index)];
+}

@@ -1,0 +1,72 @@
+/** Reading a run into memory: its task instances, what its branches ruled out, and outputs for its tasks' inputs. */
+import type { Json } from "@tradewind/sdk/manifest";
+import type { Connection } from "./database.ts";
+import { statement } from "./statement.ts";
+
+export interface LoadedInstance {
+  readonly dag_run_id: number;
+  readonly task_id: string;
+  readonly map_index: number;
+  readonly state: string;
+  readonly try_number: number;
+  readonly max_tries: number;
+  readonly infra_losses: number;
+  readonly attempt: string | null;
+  readonly executor_job: number | null;
+  readonly scheduled_at: Date | null;
+  readonly queued_at: Date | null;
+  readonly started_at: Date | null;
+  readonly ended_at: Date | null;
+  readonly retry_at: Date | null;
+}
+
+const INSTANCES = statement(
+  "load-instances",
+  `SELECT dag_run_id, task_id, map_index, state, try_number, max_tries, infra_losses, attempt, executor_job,
+          scheduled_at, queued_at, started_at, ended_at, retry_at
+   FROM task_instance WHERE dag_run_id = ANY($1) ORDER BY dag_run_id, task_id, map_index`,
+);
+
+/** A branch's verdict is kept beside its output, under a key no task can write. */
+export const SKIP_KEY = "tradewind.skip";
+export const OUTPUT_KEY = "return_value";
+
+const SKIPS = statement(
+  "load-skips",
+  `SELECT dag_run_id, task_id, value FROM xcom WHERE dag_run_id = ANY($1) AND key = '${SKIP_KEY}'`,
+);
+
+const OUTPUTS = statement(
+  "load-outputs",
+  `SELECT x.dag_run_id, x.task_id, x.map_index, x.value
+   FROM xcom x JOIN (SELECT DISTINCT * FROM unnest($1::bigint[], $2::text[])) AS w(run, task)
+     ON x.dag_run_id = w.run AND x.task_id = w.task
+   WHERE x.key = '${OUTPUT_KEY}' ORDER BY x.dag_run_id, x.task_id, x.map_index`,
+);
+
+export interface LoadedOutput {
+  readonly dag_run_id: number;
+  readonly task_id: string;
+  readonly map_index: number;
+  readonly value: Json;
+}
+
+export function loadInstances(db: Connection, runIds: readonly number[]): Promise<LoadedInstance[]> {
+  return db.rows<LoadedInstance>(INSTANCES, [runIds]);
+}
+
+export function loadSkips(
+  db: Connection,
+  runIds: readonly number[],
+): Promise<{ dag_run_id: number; task_id: string; value: string[] }[]> {
+  return db.rows(SKIPS, [runIds]);
+}
+
+/** The outputs of the named tasks, all map indexes, in index order. */
+export function loadOutputs(
+  db: Connection,
+  wanted: readonly { readonly runId: number; readonly taskId: string }[],
+): Promise<LoadedOutput[]> {
+  if (wanted.length === 0) return Promise.resolve([]);
+  return db.rows<LoadedOutput>(OUTPUTS, [wanted.map((w) => w.runId), wanted.map((w) => w.taskId)]);
+}

@@ -1,0 +1,231 @@
+/** A database with a few DAGs in it and the API on top, as tests of the API need them. */
+import { randomBytes } from "node:crypto";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { DagManifest, Json, TaskManifest } from "@tradewind/sdk/manifest";
+import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from "fastify";
+import { afterAll } from "vitest";
+import { createApi } from "../../src/api/api.ts";
+import type { ApiOptions, Change } from "../../src/api/context.ts";
+import { silentLogger } from "../../src/service/logger.ts";
+import { SecretBox } from "../../src/service/secret-box.ts";
+import { adhoc, type Database } from "../../src/store/database.ts";
+import { runEdits } from "../../src/store/run-edit.ts";
+import { ensureAdminToken } from "../../src/store/tokens.ts";
+import { testDatabase } from "../support/test-database.ts";
+
+export class Installation {
+  readonly app: FastifyInstance;
+  readonly options: ApiOptions;
+  readonly token: string;
+  readonly changes: Change[];
+
+  constructor(parts: { app: FastifyInstance; options: ApiOptions; token: string; changes: Change[] }) {
+    this.app = parts.app;
+    this.options = parts.options;
+    this.token = parts.token;
+    this.changes = parts.changes;
+  }
+
+  static async open(): Promise<Installation> {
+    const { db } = await testDatabase();
+    const token = `tw_${randomBytes(32).toString("base64url")}`;
+    await ensureAdminToken(db, token);
+    const logsDir = await mkdtemp(join(tmpdir(), "tw-api-logs-"));
+    const changes: Change[] = [];
+    const options: ApiOptions = {
+      database: db,
+      logger: silentLogger,
+      config: { host: "127.0.0.1", port: 0, version: "0.1.0-test" },
+      secretBox: new SecretBox([randomBytes(32)]),
+      logsDir,
+      runEdits,
+      notify: (change) => changes.push(change),
+    };
+    const app = await createApi(options);
+    opened.push(async () => {
+      await app.close();
+      await rm(logsDir, { recursive: true, force: true });
+    });
+    return new Installation({ app, options, token, changes });
+  }
+
+  get database(): Database {
+    return this.options.database;
+  }
+
+  /** A request with the admin's token; `path` is below /api/v2. */
+  call(method: InjectOptions["method"], path: string, body?: unknown, headers: Record<string, string> = {}): Promise<LightMyRequestResponse> {
+    return this.app.inject({
+      method,
+      url: path.startsWith("/api/") ? path : `/api/v2${path}`,
+      headers: { authorization: `Bearer ${this.token}`, ...headers },
+      ...(body === undefined ? {} : { payload: body as object }),
+    });
+  }
+
+  async sql<R>(text: string, values: readonly unknown[] = []): Promise<R[]> {
+    return this.database.rows<R>(adhoc(text), values);
+  }
+
+  /** Publishes a version of a DAG; answers its version id. */
+  async addDag(manifest: DagManifest, source = "export default dag();"): Promise<number> {
+    const hash = randomBytes(16).toString("hex");
+    await this.sql("INSERT INTO bundle (hash, code) VALUES ($1, 'code')", [hash]);
+    await this.sql("INSERT INTO dag (dag_id, file, is_paused) VALUES ($1, $2, false) ON CONFLICT DO NOTHING", [
+      manifest.dagId,
+      `${manifest.dagId}.ts`,
+    ]);
+    const [version] = await this.sql<{ id: number }>(
+      `INSERT INTO dag_version (dag_id, number, bundle_hash, manifest, source)
+       VALUES ($1, (SELECT count(*) + 1 FROM dag_version WHERE dag_id = $1), $2, $3, $4) RETURNING id`,
+      [manifest.dagId, hash, JSON.stringify(manifest), source],
+    );
+    await this.sql("UPDATE dag SET version_id = $2 WHERE dag_id = $1", [manifest.dagId, version!.id]);
+    return version!.id;
+  }
+
+  async addRun(dagId: string, run: Partial<RunSeed> = {}): Promise<number> {
+    const runId = run.runId ?? `manual__${randomBytes(4).toString("hex")}`;
+    const [row] = await this.sql<{ id: number }>(
+      `INSERT INTO dag_run (dag_id, run_id, run_type, state, logical_date, conf, version_id, triggered_by, started_at, ended_at, run_after)
+       SELECT dag_id, $2, 'manual', $3, $4, $5, version_id, 'rest_api', $6, $7, $8 FROM dag WHERE dag_id = $1 RETURNING id`,
+      [
+        dagId,
+        runId,
+        run.state ?? "running",
+        run.logicalDate ?? null,
+        JSON.stringify(run.conf ?? {}),
+        run.startedAt ?? null,
+        run.endedAt ?? null,
+        run.runAfter ?? new Date(),
+      ],
+    );
+    return row!.id;
+  }
+
+  async addInstance(dagRunId: number, taskId: string, instance: Partial<InstanceSeed> = {}): Promise<void> {
+    await this.sql(
+      `INSERT INTO task_instance (dag_run_id, task_id, map_index, state, try_number, max_tries, attempt, pool, pool_slots,
+                                  limit_key, queue, priority_weight, operator, started_at, ended_at, retry_at)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1, $9, 'default', 1, 'task', $10, $11, $12)`,
+      [
+        dagRunId,
+        taskId,
+        instance.mapIndex ?? -1,
+        instance.state ?? "none",
+        instance.tryNumber ?? 0,
+        instance.maxTries ?? 0,
+        instance.attempt ?? null,
+        instance.pool ?? "default_pool",
+        instance.limitKey ?? null,
+        instance.startedAt ?? null,
+        instance.endedAt ?? null,
+        instance.retryAt ?? null,
+      ],
+    );
+  }
+
+  async addJob(kind: string, leaseSeconds = 60): Promise<void> {
+    await this.sql(
+      `INSERT INTO job (kind, hostname, pid, version, lease_until) VALUES ($1, 'host-1', 4711, '0.1.0', now() + make_interval(secs => $2))`,
+      [kind, leaseSeconds],
+    );
+  }
+
+  /** Writes lines to an attempt's log; answers its path. */
+  async writeLog(place: { dagId: string; dagRunId: number; taskId: string; file: string }, messages: readonly string[]): Promise<string> {
+    const folder = join(this.options.logsDir, place.dagId, String(place.dagRunId), place.taskId, "-1");
+    await mkdir(folder, { recursive: true });
+    const path = join(folder, place.file);
+    await writeFile(path, messages.map(logLine).join(""));
+    return path;
+  }
+}
+
+const opened: (() => Promise<void>)[] = [];
+
+afterAll(async () => {
+  await Promise.all(opened.splice(0).map((close) => close()));
+});
+
+export function logLine(message: string): string {
+  return `${JSON.stringify({ t: "2026-01-01T00:00:00.000Z", level: "info", source: "task", message })}\n`;
+}
+
+interface RunSeed {
+  readonly runId: string;
+  readonly state: string;
+  readonly logicalDate: Date;
+  readonly conf: Json;
+  readonly startedAt: Date;
+  readonly endedAt: Date;
+  readonly runAfter: Date;
+}
+
+interface InstanceSeed {
+  readonly mapIndex: number;
+  readonly state: string;
+  readonly tryNumber: number;
+  readonly maxTries: number;
+  readonly attempt: string;
+  readonly pool: string;
+  readonly limitKey: string;
+  readonly startedAt: Date;
+  readonly endedAt: Date;
+  readonly retryAt: Date;
+}
+
+export function manifestOf(dagId: string, tasks: readonly Partial<TaskManifest>[], dag: Partial<DagManifest> = {}): DagManifest {
+  return {
+    dagId,
+    description: `About ${dagId}`,
+    docs: null,
+    owner: "ada",
+    tags: [],
+    schedule: { kind: "none" },
+    start: null,
+    end: null,
+    catchup: false,
+    maxActiveRuns: 16,
+    maxActiveTasks: 16,
+    runTimeoutMs: null,
+    paramsSchema: null,
+    hasParams: false,
+    callbacks: { success: false, failure: false },
+    groups: [],
+    ...dag,
+    tasks: tasks.map((task) => ({ ...TASK, ...task })),
+  };
+}
+
+const TASK: TaskManifest = {
+  taskId: "task",
+  operator: "task",
+  upstream: [],
+  inputs: {},
+  rule: "allSuccess",
+  retries: 0,
+  retryDelayMs: 300_000,
+  retryBackoff: 1,
+  maxRetryDelayMs: null,
+  timeoutMs: null,
+  memoryMb: null,
+  pool: "default_pool",
+  poolSlots: 1,
+  priority: 1,
+  weightRule: "downstream",
+  queue: "default",
+  executor: null,
+  isolation: "warm",
+  dependsOnPast: false,
+  waitForDownstream: false,
+  maxActivePerDag: null,
+  maxActivePerRun: null,
+  group: null,
+  role: "work",
+  map: null,
+  callbacks: { success: false, failure: false, retry: false },
+  docs: null,
+};

@@ -1,0 +1,267 @@
+/**
+ * Drives the engine's run model and the reference interpreter through one random history of the same DAG, and compares
+ * them after every event. The history has everything that can happen: late and forged reports, lost attempts, deferrals,
+ * retries, and crashes, after which the model is loaded again from what it had stored.
+ */
+import assert from "node:assert/strict";
+import { compileGraph, type Instance, type InstanceRow, RunModel } from "../../src/model/index.ts";
+import type { RunEvent } from "../../src/model/run-event.ts";
+import { type Random, type RandomDag, randomOf } from "./random-dag.ts";
+import {
+  isEnd,
+  keyOf,
+  type ReferenceEvent,
+  type ReferenceInstance,
+  ReferenceRun,
+} from "./reference-interpreter.ts";
+
+export interface History {
+  readonly events: number;
+  readonly crashes: number;
+  readonly losses: number;
+  readonly end: string;
+  readonly states: ReadonlyMap<string, string>;
+}
+
+/** `lossBudget`: how often an attempt of one try may be lost before the try counts as failed. */
+export function liveThrough(dag: RandomDag, { lossBudget = 2 } = {}): History {
+  return new Lockstep(dag, lossBudget).toTheEnd();
+}
+
+type Step = readonly [RunEvent, ReferenceEvent];
+
+interface Base {
+  readonly taskId: string;
+  readonly mapIndex: number;
+  readonly attempt: string;
+  readonly at: number;
+}
+
+class Lockstep {
+  readonly #dag: RandomDag;
+  readonly #lossBudget: number;
+  readonly #random: Random;
+  readonly #reference: ReferenceRun;
+  readonly #skips = new Map<string, readonly string[]>();
+  /** What a database would hold: rows change only by what `takeChanges` and `takeExpansions` say. */
+  readonly #stored = new Map<string, InstanceRow>();
+  readonly #ready = new Set<string>();
+  #model: RunModel;
+  #now = 1_000;
+  #attempts = 0;
+  #counts = { events: 0, crashes: 0, losses: 0 };
+
+  constructor(dag: RandomDag, lossBudget: number) {
+    this.#dag = dag;
+    this.#lossBudget = lossBudget;
+    this.#random = randomOf(dag.seed ^ 0x5bd1e995);
+    this.#reference = new ReferenceRun(dag.manifest);
+    this.#model = RunModel.load(compileGraph(dag.manifest), [], this.#skips);
+    this.#model.start(this.#now);
+    this.#compare();
+  }
+
+  toTheEnd(): History {
+    for (let steps = 0; this.#reference.end() === "running"; steps++) {
+      assert(steps < 2_000, "the run does not come to an end");
+      if (this.#random.chance(0.05)) this.#crash();
+      if (this.#random.chance(0.1)) this.#forge();
+      this.#step();
+      this.#compare();
+    }
+    const states = new Map(this.#reference.instances().map((i) => [keyOf(i.taskId, i.mapIndex), i.state]));
+    return { ...this.#counts, end: this.#reference.end(), states };
+  }
+
+  #step(): void {
+    const movable = this.#reference
+      .instances()
+      .filter((i) => isMovable(i) || this.#reference.waitsFor(i) !== null);
+    this.#now++;
+    const [event, same] = this.#choose(this.#random.one(movable));
+    this.#counts.events++;
+    assert(this.#model.apply(event, this.#now), `the model refuses ${JSON.stringify(event)}`);
+    this.#reference.happen(same);
+  }
+
+  /** Something that can happen to this instance now, in both languages. */
+  #choose(one: ReferenceInstance): Step {
+    const { taskId, mapIndex } = one;
+    const of = keyOf(taskId, mapIndex);
+    const base = {
+      taskId,
+      mapIndex,
+      attempt: this.#model.get(taskId, mapIndex)?.attempt ?? "",
+      at: this.#now,
+    };
+    switch (one.state) {
+      case "none": {
+        if (this.#reference.waitsFor(one) === "past")
+          return [
+            { type: "gateOpened", ...base },
+            { what: "openGate", of },
+          ];
+        const { length } = this.#dag.scripts.get(taskId)!;
+        return [
+          { type: "expanded", taskId, length },
+          { what: "expand", task: taskId, length },
+        ];
+      }
+      case "scheduled": {
+        assert(this.#ready.delete(of), `${of} is scheduled but was never handed out as ready`);
+        return [
+          { type: "queued", ...base, attempt: `a${++this.#attempts}` },
+          { what: "queue", of },
+        ];
+      }
+      case "up_for_retry":
+      case "up_for_reschedule":
+        return [
+          { type: "retryDue", ...base },
+          { what: "wake", of },
+        ];
+      case "queued":
+        if (this.#random.chance(0.6))
+          return [
+            { type: "started", ...base },
+            { what: "start", of },
+          ];
+        if (this.#random.chance(0.1))
+          return [
+            { type: "unqueued", ...base },
+            { what: "resume", of },
+          ];
+        return this.#report(one, base);
+      case "deferred":
+        if (this.#random.chance(0.7))
+          return [
+            { type: "resumed", ...base },
+            { what: "resume", of },
+          ];
+        return this.#end(one, base);
+      default:
+        return this.#report(one, base);
+    }
+  }
+
+  /** A running attempt ends its try, is lost, or lets go of its worker. */
+  #report(one: ReferenceInstance, base: Base): Step {
+    const of = keyOf(one.taskId, one.mapIndex);
+    if (this.#random.chance(0.1)) {
+      this.#counts.losses++;
+      const budget = this.#lossBudget;
+      return [
+        { type: "lost", ...base, reason: "worker gone", budget, retryAt: null },
+        { what: "lose", of, budget },
+      ];
+    }
+    if (this.#random.chance(0.1))
+      return [
+        { type: "deferred", ...base },
+        { what: "defer", of },
+      ];
+    if (this.#random.chance(0.05)) {
+      return [
+        { type: "rescheduled", ...base, retryAt: this.#now + 5 },
+        { what: "reschedule", of },
+      ];
+    }
+    return this.#end(one, base);
+  }
+
+  #end(one: ReferenceInstance, base: Base): Step {
+    const of = keyOf(one.taskId, one.mapIndex);
+    const { tries, skip } = this.#dag.scripts.get(one.taskId)!;
+    const outcome = tries[Math.min(one.tries, tries.length) - 1]!;
+    if (outcome === "success") {
+      this.#skips.set(one.taskId, skip);
+      return [
+        { type: "succeeded", ...base, skip },
+        { what: "succeed", of, skip },
+      ];
+    }
+    if (outcome === "skip")
+      return [
+        { type: "skipped", ...base, reason: null },
+        { what: "skip", of },
+      ];
+    const retry = outcome === "failure";
+    const retryAt = this.#now + this.#random.below(10);
+    return [
+      { type: "failed", ...base, retry, retryAt, reason: "scripted" },
+      { what: "fail", of, retry },
+    ];
+  }
+
+  /** Reports that nobody may believe: of attempts long gone, of tasks that are not running. */
+  #forge(): void {
+    const one = this.#random.one([...this.#model.instances()]);
+    const base = { taskId: one.node.id, mapIndex: one.mapIndex, at: this.#now };
+    const attempt = `a${this.#random.below(this.#attempts + 1)}`;
+    const { state } = one;
+    if (one.attempt === attempt && ["queued", "running", "deferred"].includes(state)) return;
+    const forged: RunEvent = this.#random.chance(0.5)
+      ? { type: "succeeded", ...base, attempt, skip: this.#dag.manifest.tasks.map((task) => task.taskId) }
+      : { type: "failed", ...base, attempt, retry: false, retryAt: null, reason: "forged" };
+    assert(
+      !this.#model.apply(forged, this.#now),
+      `the model believes ${JSON.stringify(forged)} in state ${state}`,
+    );
+  }
+
+  /** The process dies between two commits: the next one starts from the rows. */
+  #crash(): void {
+    this.#counts.crashes++;
+    this.#model = RunModel.load(this.#model.graph, [...this.#stored.values()], this.#skips);
+    this.#model.start(this.#now);
+    this.#ready.clear();
+    this.#compare();
+  }
+
+  #compare(): void {
+    for (const instance of this.#model.takeReady())
+      this.#ready.add(keyOf(instance.node.id, instance.mapIndex));
+    this.#store();
+    const expected = new Map(this.#reference.instances().map((i) => [keyOf(i.taskId, i.mapIndex), i]));
+    let unfinished = 0;
+    let size = 0;
+    for (const instance of this.#model.instances()) {
+      size++;
+      const key = keyOf(instance.node.id, instance.mapIndex);
+      const { state, tries } = expected.get(key) ?? {};
+      assert.equal(instance.state, state, `state of ${key}`);
+      assert.equal(instance.tryNumber, tries, `try of ${key}`);
+      assert.deepEqual(this.#stored.get(key), rowOf(instance), `stored row of ${key}`);
+      if (!isEnd(expected.get(key)!.state)) unfinished++;
+    }
+    assert.equal(size, expected.size, "number of instances");
+    assert.equal(this.#stored.size, size, "number of stored rows");
+    assert.equal(this.#model.counts.unfinished, unfinished, "unfinished");
+    const verdict = this.#model.verdict();
+    assert.equal(
+      verdict.state === "failed" ? verdict.reason : verdict.state,
+      this.#reference.end(),
+      "verdict",
+    );
+  }
+
+  #store(): void {
+    for (const { node } of this.#model.takeExpansions()) this.#stored.delete(keyOf(node.id, -1));
+    for (const { instance, from, fromAttempt } of this.#model.takeChanges()) {
+      const key = keyOf(instance.node.id, instance.mapIndex);
+      const row = this.#stored.get(key);
+      assert.equal(row?.state ?? null, from, `the change of ${key} leaves another state than the stored one`);
+      assert.equal(row?.attempt ?? null, fromAttempt, `the change of ${key} speaks for another attempt`);
+      this.#stored.set(key, rowOf(instance));
+    }
+  }
+}
+
+function isMovable(instance: ReferenceInstance): boolean {
+  return instance.state !== "none" && !isEnd(instance.state);
+}
+
+function rowOf(instance: Instance): InstanceRow {
+  const { mapIndex, state, tryNumber, maxTries, attempt, retryAt, infraLosses } = instance;
+  return { taskId: instance.node.id, mapIndex, state, tryNumber, maxTries, attempt, retryAt, infraLosses };
+}

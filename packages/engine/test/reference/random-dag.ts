@@ -1,0 +1,140 @@
+/** Random DAGs whose tasks know beforehand how each of their tries will end. The same seed gives the same DAG. */
+import type { DagManifest, TaskManifest, TriggerRule } from "@tradewind/sdk/manifest";
+import { dagManifest, taskManifest } from "./manifests.ts";
+
+export type TryOutcome = "success" | "failure" | "failureForGood" | "skip";
+
+export interface TaskScript {
+  /** How try 1, 2, ... ends; the last one stands for all further tries. */
+  readonly tries: readonly TryOutcome[];
+  /** Tasks ruled out when it succeeds, as a branch or short circuit does. */
+  readonly skip: readonly string[];
+  /** Over how many items the task is mapped, if it is. */
+  readonly length: number;
+}
+
+export interface RandomDag {
+  readonly seed: number;
+  readonly manifest: DagManifest;
+  readonly scripts: ReadonlyMap<string, TaskScript>;
+}
+
+export interface RandomDagOptions {
+  readonly maxTasks: number;
+  readonly maxRetries: number;
+  /** Shares of tasks, 0 to 1. */
+  readonly branches: number;
+  readonly failures: number;
+  readonly gated: number;
+  readonly mapped: number;
+  readonly setups: number;
+}
+
+export const ALL_RULES: readonly TriggerRule[] = [
+  "allSuccess",
+  "allFailed",
+  "allDone",
+  "allDoneMinOneSuccess",
+  "allDoneSetupSuccess",
+  "oneSuccess",
+  "oneFailed",
+  "oneDone",
+  "noneFailed",
+  "noneFailedMinOneSuccess",
+  "noneSkipped",
+  "allSkipped",
+  "always",
+];
+
+const DEFAULTS: RandomDagOptions = {
+  maxTasks: 12,
+  maxRetries: 2,
+  branches: 0.2,
+  failures: 0.3,
+  gated: 0,
+  mapped: 0,
+  setups: 0,
+};
+
+export function randomDag(seed: number, options: Partial<RandomDagOptions> = {}): RandomDag {
+  const o = { ...DEFAULTS, ...options };
+  const random = randomOf(seed);
+  const count = 1 + random.below(o.maxTasks);
+  const tasks: TaskManifest[] = [];
+  for (let i = 0; i < count; i++) {
+    const upstream = tasks.filter(() => random.chance(Math.min(0.5, 2.5 / count))).map((task) => task.taskId);
+    const isMapped = upstream.length > 0 && random.chance(o.mapped);
+    tasks.push(
+      taskManifest(`t${i}`, {
+        upstream: random.shuffled(upstream),
+        rule: random.chance(0.4) ? "allSuccess" : random.one(ALL_RULES),
+        retries: random.below(o.maxRetries + 1),
+        dependsOnPast: random.chance(o.gated),
+        map: isMapped ? { over: "items", limit: null } : null,
+        inputs: isMapped ? { items: { taskId: upstream[0]! } } : {},
+        role: random.chance(o.setups) ? random.one(["setup", "teardown"] as const) : "work",
+      }),
+    );
+  }
+  const scripts = new Map<string, TaskScript>();
+  for (const task of tasks) {
+    const isBranch = random.chance(o.branches);
+    scripts.set(task.taskId, {
+      tries: Array.from({ length: 1 + random.below(3) }, () => randomOutcome(random, o.failures)),
+      skip: isBranch ? ruledOut(tasks, task.taskId, random) : [],
+      length: random.below(4),
+    });
+  }
+  // Not in topological order: nothing may rely on the order of a manifest.
+  return { seed, manifest: dagManifest(random.shuffled(tasks), { dagId: `random_${seed}` }), scripts };
+}
+
+/** Small, fast, seeded (mulberry32). */
+export interface Random {
+  below(limit: number): number;
+  chance(share: number): boolean;
+  one<T>(items: readonly T[]): T;
+  shuffled<T>(items: readonly T[]): T[];
+}
+
+export function randomOf(seed: number): Random {
+  let state = seed >>> 0;
+  const next = () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = state;
+    t = Math.imul(t ^ (t >>> 15), t | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
+  };
+  const below = (limit: number) => Math.floor(next() * limit);
+  return {
+    below,
+    chance: (share) => next() < share,
+    one: (items) => items[below(items.length)]!,
+    shuffled: (items) => {
+      const copy = [...items];
+      for (let i = copy.length - 1; i > 0; i--) {
+        const j = below(i + 1);
+        [copy[i], copy[j]] = [copy[j]!, copy[i]!];
+      }
+      return copy;
+    },
+  };
+}
+
+function randomOutcome(random: Random, failures: number): TryOutcome {
+  if (random.chance(failures)) return random.chance(0.8) ? "failure" : "failureForGood";
+  return random.chance(0.1) ? "skip" : "success";
+}
+
+/** Some of the direct downstream (a branch), or all of the downstream (a short circuit). */
+function ruledOut(tasks: readonly TaskManifest[], taskId: string, random: Random): string[] {
+  const isShortCircuit = random.chance(0.3);
+  const found = new Set<string>();
+  for (const task of tasks) {
+    const isDirect = task.upstream.includes(taskId);
+    const isBehind = isDirect || task.upstream.some((id) => found.has(id));
+    if (isShortCircuit ? isBehind : isDirect && random.chance(0.6)) found.add(task.taskId);
+  }
+  return [...found];
+}

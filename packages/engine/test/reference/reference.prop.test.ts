@@ -1,0 +1,64 @@
+import { expect, test } from "vitest";
+import { type History, liveThrough } from "./lockstep.ts";
+import { possibleEnds } from "./possible-ends.ts";
+import { type RandomDag, randomDag } from "./random-dag.ts";
+
+/** Histories that never happened prove nothing: the kinds that must have occurred are counted. */
+function summary(histories: readonly History[]) {
+  const sum = (of: (history: History) => number) =>
+    histories.reduce((total, history) => total + of(history), 0);
+  return {
+    events: sum((history) => history.events),
+    crashes: sum((history) => history.crashes),
+    losses: sum((history) => history.losses),
+    ends: new Set(histories.map((history) => history.end)),
+    states: new Set(histories.flatMap((history) => [...history.states.values()])),
+  };
+}
+
+function liveThroughAll(from: number, to: number, make: (seed: number) => RandomDag): History[] {
+  const histories: History[] = [];
+  for (let seed = from; seed < to; seed++) {
+    try {
+      histories.push(liveThrough(make(seed)));
+    } catch (error) {
+      throw new Error(`random DAG of seed ${seed}: ${(error as Error).message}`, { cause: error });
+    }
+  }
+  return histories;
+}
+
+test("the run model agrees with the reference interpreter on 16,000 random DAGs, event by event", () => {
+  const { events, crashes, losses, ends, states } = summary(
+    liveThroughAll(0, 16_000, (seed) => randomDag(seed)),
+  );
+  expect(events).toBeGreaterThan(300_000);
+  expect(crashes).toBeGreaterThan(10_000);
+  expect(losses).toBeGreaterThan(10_000);
+  expect(ends).toEqual(new Set(["success", "task_failure"]));
+  expect(states).toEqual(new Set(["success", "failed", "skipped", "upstream_failed"]));
+});
+
+test("also with mapped tasks, gates on the past, setups and teardowns: 6,000 more", () => {
+  const histories = liveThroughAll(100_000, 106_000, (seed) =>
+    randomDag(seed, { mapped: 0.3, gated: 0.2, setups: 0.3, maxTasks: 9 }),
+  );
+  const mapped = histories.filter((history) => [...history.states.keys()].some((key) => key.endsWith("[2]")));
+  expect(mapped.length).toBeGreaterThan(500);
+});
+
+test("a task ends in one of the ways that the analysis of all orders allows", () => {
+  let certain = 0;
+  let all = 0;
+  for (let seed = 200_000; seed < 202_000; seed++) {
+    const dag = randomDag(seed);
+    const possible = possibleEnds(dag);
+    for (const [key, state] of liveThrough(dag, { lossBudget: Number.POSITIVE_INFINITY }).states) {
+      const ways: ReadonlySet<string> = possible.get(key.replace("[-1]", ""))!;
+      expect(ways, `${key} of seed ${seed}`).toContain(state);
+      all++;
+      if (ways.size === 1) certain++;
+    }
+  }
+  expect(certain / all).toBeGreaterThan(0.6);
+});

@@ -1,0 +1,139 @@
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { AnswerReader, RequestReader } from "./pg-wire.ts";
+
+/**
+ * Stands between a client and PostgreSQL, understands enough of the protocol to see a commit, and does harm on order:
+ *
+ * - pass                forwards everything
+ * - drop-commit-answer  lets the server commit, then breaks the connection instead of forwarding the answer
+ * - cut                 breaks every connection and refuses new ones
+ * - delay               forwards each piece late, in order, both ways
+ *
+ * A commit is the answer to COMMIT, or to a statement or batch outside a transaction that writes (INSERT, UPDATE,
+ * DELETE, MERGE in its text; a write hidden in a function is not seen).
+ */
+export type ProxyMode =
+  | { readonly kind: "pass" }
+  | { readonly kind: "drop-commit-answer"; readonly probability?: number; readonly random?: () => number }
+  | { readonly kind: "cut" }
+  | { readonly kind: "delay"; readonly ms: number };
+
+export interface PgProxy {
+  /** The server's URL by way of the proxy. */
+  readonly url: string;
+  /** How often harm was done: commit answers dropped, connections cut or refused. */
+  readonly faults: { dropped: number; cut: number };
+  /** How many commits were seen, dropped or not. */
+  readonly commits: number;
+  set(mode: ProxyMode): void;
+  close(): Promise<void>;
+}
+
+export async function pgProxy(serverUrl: string): Promise<PgProxy> {
+  const target = new URL(serverUrl);
+  const relay = new Relay(target.hostname, Number(target.port || 5432));
+  const url = new URL(serverUrl);
+  url.host = `127.0.0.1:${await relay.listen()}`;
+  return {
+    url: url.href,
+    faults: relay.faults,
+    get commits() {
+      return relay.commits;
+    },
+    set: (mode) => relay.set(mode),
+    close: () => relay.close(),
+  };
+}
+
+class Relay {
+  readonly faults = { dropped: 0, cut: 0 };
+  commits = 0;
+  #mode: ProxyMode = { kind: "pass" };
+  readonly #pairs = new Set<{ cut(): void }>();
+  readonly #server: Server;
+
+  constructor(host: string, port: number) {
+    this.#server = createServer((client) => this.#accept(client, connect({ host, port, noDelay: true })));
+  }
+
+  listen(): Promise<number> {
+    return new Promise((resolve) => {
+      this.#server.listen(0, "127.0.0.1", () => resolve((this.#server.address() as { port: number }).port));
+    });
+  }
+
+  set(mode: ProxyMode): void {
+    this.#mode = mode;
+    if (mode.kind !== "cut") return;
+    this.faults.cut += this.#pairs.size;
+    for (const pair of this.#pairs) pair.cut();
+  }
+
+  close(): Promise<void> {
+    for (const pair of this.#pairs) pair.cut();
+    return new Promise((resolve) => this.#server.close(() => resolve()));
+  }
+
+  #accept(client: Socket, server: Socket): void {
+    client.setNoDelay(true);
+    const pair = {
+      cut: () => {
+        this.#pairs.delete(pair);
+        client.destroy();
+        server.destroy();
+      },
+    };
+    for (const socket of [client, server]) socket.on("error", pair.cut).on("close", pair.cut);
+    if (this.#mode.kind === "cut") {
+      this.faults.cut++;
+      pair.cut();
+      return;
+    }
+    this.#pairs.add(pair);
+
+    const requests = new RequestReader();
+    const answers = new AnswerReader(requests.groups);
+    const toServer = this.#forwarder(server);
+    const toClient = this.#forwarder(client);
+    client.on("data", (chunk) => {
+      const { forward, reply } = requests.read(chunk);
+      if (reply.length > 0) client.write(reply);
+      if (forward.length > 0) toServer(forward);
+    });
+    server.on("data", (chunk) => {
+      for (const { bytes, commits } of answers.read(chunk)) {
+        if (commits) {
+          this.commits++;
+          if (this.#dropsThis()) {
+            this.faults.dropped++;
+            pair.cut();
+            return;
+          }
+        }
+        toClient(bytes);
+      }
+    });
+  }
+
+  #dropsThis(): boolean {
+    if (this.#mode.kind !== "drop-commit-answer") return false;
+    const { probability = 1, random = Math.random } = this.#mode;
+    return random() < probability;
+  }
+
+  /** Keeps the order when the delay changes: a piece never leaves before the one that came before it. */
+  #forwarder(socket: Socket): (bytes: Buffer) => void {
+    let lastLeaves = 0;
+    return (bytes) => {
+      const delay = this.#mode.kind === "delay" ? this.#mode.ms : 0;
+      const leaves = Math.max(performance.now() + delay, lastLeaves);
+      if (delay === 0 && lastLeaves <= performance.now()) {
+        if (!socket.destroyed) socket.write(bytes);
+        return;
+      }
+      // Timers round down to whole milliseconds; a piece due in the same one must still come second.
+      lastLeaves = leaves + 1;
+      setTimeout(() => socket.destroyed || socket.write(bytes), Math.ceil(leaves - performance.now()) + 1);
+    };
+  }
+}

@@ -1,0 +1,93 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { Database } from "../../src/store/database.ts";
+import { EmbeddedPostgres } from "../../src/store/embedded/embedded-postgres.ts";
+import { migrate } from "../../src/store/migrate.ts";
+import { CACHE, schemaHash } from "./seed-folder.ts";
+
+/**
+ * One PostgreSQL for the whole test run, under .cache/, with a migrated template database that each test file clones.
+ *
+ * Several runs may share it at the same moment: each holds a shared advisory lock for as long as it lasts, and the one
+ * that can take the lock exclusively at its end is the last and stops the server. A run that was killed leaves the
+ * server behind; the next one adopts it.
+ */
+export interface SharedPostgres {
+  readonly adminUrl: string;
+  readonly template: string;
+  stop(): Promise<void>;
+}
+
+export async function openSharedPostgres(): Promise<SharedPostgres> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await open();
+    } catch (error) {
+      // Another run was just stopping the server: then this one starts it.
+      if (attempt === 5) throw error;
+      await sleep(200);
+    }
+  }
+}
+
+const IN_USE = 731_001;
+const BUILDING = 731_002;
+
+async function open(): Promise<SharedPostgres> {
+  await mkdir(CACHE, { recursive: true });
+  const server = await EmbeddedPostgres.start({
+    dataDir: join(CACHE, `uid-${process.getuid?.() ?? 0}`),
+    // What survives a power cut is tested on servers of their own.
+    settings: { fsync: "off", full_page_writes: "off", max_connections: 300, max_wal_size: "4GB" },
+  });
+  server.release();
+  const admin = new pg.Client({ connectionString: server.urlOf("postgres"), application_name: "test run" });
+  admin.on("error", () => {});
+  await admin.connect();
+  await admin.query("SELECT pg_advisory_lock_shared($1)", [IN_USE]);
+  const template = await buildTemplate(admin, server);
+  return {
+    adminUrl: server.urlOf("postgres"),
+    template,
+    stop: async () => {
+      await admin.query("SELECT pg_advisory_unlock_shared($1)", [IN_USE]);
+      const { rows } = await admin.query("SELECT pg_try_advisory_lock($1) AS last", [IN_USE]);
+      if (rows[0].last === true) {
+        await dropLeftovers(admin);
+        await server.stop("fast");
+      }
+      await admin.end().catch(() => {});
+    },
+  };
+}
+
+async function buildTemplate(admin: pg.Client, server: EmbeddedPostgres): Promise<string> {
+  const name = `tw_template_${await schemaHash()}`;
+  await admin.query("SELECT pg_advisory_lock($1)", [BUILDING]);
+  try {
+    const { rows } = await admin.query("SELECT datistemplate AS done FROM pg_database WHERE datname = $1", [
+      name,
+    ]);
+    if (rows[0]?.done === true) return name;
+    await admin.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+    await admin.query(`CREATE DATABASE ${name}`);
+    const db = Database.connect(server.urlOf(name), { max: 1 });
+    await migrate(db);
+    await db.close();
+    // Marked last: a template whose building was interrupted is built again.
+    await admin.query(`ALTER DATABASE ${name} IS_TEMPLATE true`);
+    return name;
+  } finally {
+    await admin.query("SELECT pg_advisory_unlock($1)", [BUILDING]);
+  }
+}
+
+/** Test databases of killed runs, and templates of migrations that have changed since. */
+async function dropLeftovers(admin: pg.Client): Promise<void> {
+  const { rows } = await admin.query<{ datname: string }>(
+    "SELECT datname FROM pg_database WHERE datname LIKE 'tw\\_test\\_%'",
+  );
+  for (const { datname } of rows) await admin.query(`DROP DATABASE IF EXISTS ${datname} WITH (FORCE)`);
+}

@@ -1,0 +1,63 @@
+/**
+ * Callbacks of tasks and of the DAG. They come after the fact: whatever they do, the outcome stands. One that hangs
+ * is given up on, since the outcome is reported only afterwards.
+ */
+import { baseContext } from "./call-context.ts";
+import type { CallbackContext } from "./context.ts";
+import { errorFacts } from "./error-facts.ts";
+import type { Json } from "./manifest.ts";
+import { validateParams } from "./params.ts";
+import type { DagPlan } from "./plan.ts";
+import type { CallbackCall, CallbackOutcome } from "./program.ts";
+import { tradewindCallsUserCode } from "./user-code.ts";
+
+/** Longer than any notification takes, shorter than anyone wants a finished task to look unfinished. */
+const CALLBACK_LIMIT_MS = 60_000;
+
+/** Runs the callback if there is one. Never rejects. */
+export async function runCallback(plan: DagPlan, call: CallbackCall): Promise<CallbackOutcome> {
+  const callback = callbackOf(plan, call);
+  if (callback === undefined) return { ok: true };
+  const ctx: CallbackContext = Object.freeze({
+    ...baseContext(plan, call),
+    event: call.event,
+    params: await paramsOrNull(plan, call.conf),
+    taskId: call.taskId,
+    error: call.error,
+  });
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<never>((_, reject) => {
+    timer = setTimeout(
+      () => reject(new Error(`callback took longer than ${CALLBACK_LIMIT_MS / 1000} s and was given up`)),
+      CALLBACK_LIMIT_MS,
+    );
+  });
+  try {
+    await Promise.race([tradewindCallsUserCode(callback, ctx as never), limit]);
+    return { ok: true };
+  } catch (thrown) {
+    return { ok: false, error: errorFacts(thrown) };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function callbackOf(plan: DagPlan, { taskId, event }: CallbackCall) {
+  if (taskId === null)
+    return event === "success"
+      ? plan.callbacks.onSuccess
+      : event === "failure"
+        ? plan.callbacks.onFailure
+        : undefined;
+  const callbacks = plan.tasks.get(taskId)?.callbacks;
+  if (event === "success") return callbacks?.onSuccess;
+  return event === "failure" ? callbacks?.onFailure : callbacks?.onRetry;
+}
+
+async function paramsOrNull(plan: DagPlan, conf: Json): Promise<CallbackContext["params"]> {
+  try {
+    return (await validateParams(plan.params, conf)) as CallbackContext["params"];
+  } catch {
+    return null;
+  }
+}

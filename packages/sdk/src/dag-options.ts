@@ -1,0 +1,155 @@
+/** The options of a DAG: their types, their defaults and the checks that make a bad one fail at definition. */
+import type { AnyParams, Callback } from "./context.ts";
+import { type Duration, durationMs } from "./duration.ts";
+import { DagDefinitionError, show } from "./errors.ts";
+import type { DagManifest } from "./manifest.ts";
+import { atLeast, flag, func, knownOptions, text } from "./option-check.ts";
+import { type ScheduleOption, scheduleManifest } from "./schedule.ts";
+import type { SchemaOutput, StandardSchemaV1 } from "./standard-schema.ts";
+import { checkDefaults, type RawOptions, type TaskDefaults } from "./task-options.ts";
+
+/** Stands for "no params declared". */
+export type NoSchema = StandardSchemaV1<AnyParams | undefined, AnyParams>;
+
+/** Options of a DAG. `S` is the validator given as `params`. */
+export interface DagOptions<S extends StandardSchemaV1 = NoSchema> {
+  /** When runs are made: `cron()`, `every()`, `once()`, `continuous()`, a preset like "@daily", or null (null). */
+  readonly schedule?: ScheduleOption;
+  /** The first moment that a scheduled run may stand for; an ISO text needs an offset or "Z". */
+  readonly start?: Date | string;
+  /** The last such moment. */
+  readonly end?: Date | string;
+  /** Makes the runs that were missed since `start` (false). */
+  readonly catchup?: boolean;
+  /** Runs of this DAG at once (16). */
+  readonly maxActiveRuns?: number;
+  /** Tasks at once within one run (16). */
+  readonly maxActiveTasks?: number;
+  /** The longest time a run may take. */
+  readonly runTimeout?: Duration;
+  /** Options for all tasks that do not say otherwise. */
+  readonly defaults?: TaskDefaults<SchemaOutput<S>>;
+  /** Validates the run's conf into `ctx.params`: zod, valibot, arktype, or any other Standard Schema. */
+  readonly params?: S;
+  readonly tags?: readonly string[];
+  readonly owner?: string;
+  readonly description?: string;
+  /** Markdown, shown in the UI. */
+  readonly docs?: string;
+  readonly onSuccess?: Callback<SchemaOutput<S>>;
+  readonly onFailure?: Callback<SchemaOutput<S>>;
+}
+
+/** The part of a DAG's manifest that options decide; the params' JSON Schema is added when it is asked for. */
+export type DagSettings = Omit<DagManifest, "dagId" | "paramsSchema" | "tasks" | "groups">;
+
+/** A DAG's options, checked. */
+export interface CheckedDagOptions {
+  readonly settings: DagSettings;
+  readonly defaults: RawOptions;
+  readonly params: StandardSchemaV1 | null;
+  readonly callbacks: { readonly onSuccess?: Callback<never>; readonly onFailure?: Callback<never> };
+}
+
+const NAMES = [
+  "schedule",
+  "start",
+  "end",
+  "catchup",
+  "maxActiveRuns",
+  "maxActiveTasks",
+  "runTimeout",
+  "defaults",
+  "params",
+  "tags",
+  "owner",
+  "description",
+  "docs",
+  "onSuccess",
+  "onFailure",
+] as const satisfies readonly (keyof DagOptions)[];
+
+export function checkDagOptions(options: unknown, where: string): CheckedDagOptions {
+  const o = knownOptions(options, NAMES, where);
+  const schedule = scheduleManifest(o["schedule"], `${where}: schedule`);
+  const start = instant(o["start"], `${where}: start`);
+  const end = instant(o["end"], `${where}: end`);
+  const params = standardSchema(o["params"], where);
+  const onSuccess = func(o, "onSuccess", where) as Callback<never> | undefined;
+  const onFailure = func(o, "onFailure", where) as Callback<never> | undefined;
+  const settings: DagSettings = {
+    description: text(o, "description", where),
+    docs: text(o, "docs", where),
+    owner: text(o, "owner", where),
+    tags: tags(o["tags"], where),
+    schedule,
+    start,
+    end,
+    catchup: flag(o, "catchup", where),
+    maxActiveRuns: atLeast(
+      o,
+      "maxActiveRuns",
+      { min: 1, fallback: schedule.kind === "continuous" ? 1 : 16 },
+      where,
+    ),
+    maxActiveTasks: atLeast(o, "maxActiveTasks", { min: 1, fallback: 16 }, where),
+    runTimeoutMs: o["runTimeout"] === undefined ? null : durationMs(o["runTimeout"], `${where}: runTimeout`),
+    hasParams: params !== null,
+    callbacks: { success: onSuccess !== undefined, failure: onFailure !== undefined },
+  };
+  checkTogether(settings, where);
+  return {
+    settings,
+    defaults: checkDefaults(o["defaults"], where),
+    params,
+    callbacks: { onSuccess, onFailure },
+  };
+}
+
+/** What only shows when options are seen side by side. */
+function checkTogether(settings: DagSettings, where: string): void {
+  const { schedule, start, end, catchup, maxActiveRuns, runTimeoutMs } = settings;
+  if (start !== null && end !== null && start > end)
+    throw bad(`${where}: end ${end} lies before start ${start}`);
+  if (catchup && start === null) throw bad(`${where}: catchup needs a start to catch up from`);
+  if (schedule.kind === "continuous" && maxActiveRuns !== 1) {
+    throw bad(
+      `${where}: a continuous schedule has one run at a time; leave maxActiveRuns out or set it to 1`,
+    );
+  }
+  if (runTimeoutMs === 0) throw bad(`${where}: runTimeout must be more than 0; leave it out for none`);
+}
+
+function instant(value: unknown, where: string): string | null {
+  if (value === undefined || value === null) return null;
+  const date =
+    value instanceof Date ? value : typeof value === "string" && hasZone(value) ? new Date(value) : null;
+  if (date && !Number.isNaN(date.getTime())) return date.toISOString();
+  throw bad(
+    `${where}: ${show(value)} is not a moment; give a Date, "2026-01-31", or an ISO text with "Z" or an offset`,
+  );
+}
+
+/** A text without a zone would mean another moment on every machine. A date alone is midnight UTC. */
+function hasZone(text: string): boolean {
+  return /^\d{4}-\d{2}-\d{2}(T[\d:.]+(Z|[+-]\d{2}:?\d{2}))?$/.test(text);
+}
+
+function tags(value: unknown, where: string): readonly string[] {
+  if (value === undefined) return [];
+  if (Array.isArray(value) && value.every((tag) => typeof tag === "string" && tag !== ""))
+    return [...new Set(value)];
+  throw bad(`${where}: tags must be an array of non-empty texts, got ${show(value)}`);
+}
+
+function standardSchema(value: unknown, where: string): StandardSchemaV1 | null {
+  if (value === undefined) return null;
+  const isObject = (typeof value === "object" && value !== null) || typeof value === "function";
+  const schema = value as StandardSchemaV1;
+  if (isObject && typeof schema["~standard"]?.validate === "function") return schema;
+  throw bad(`${where}: params must be a Standard Schema validator, e.g. z.object({...}), got ${show(value)}`);
+}
+
+function bad(message: string): DagDefinitionError {
+  return new DagDefinitionError("TW_BAD_OPTION", message);
+}

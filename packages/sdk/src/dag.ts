@@ -1,0 +1,125 @@
+import { runAttempt } from "./attempt.ts";
+import type { DagBuilder } from "./builder.ts";
+import { runCallback } from "./callback.ts";
+import { checkDagOptions, type DagOptions, type NoSchema } from "./dag-options.ts";
+import { Draft, DraftBuilder } from "./draft.ts";
+import { DagDefinitionError, show } from "./errors.ts";
+import type { DagManifest, TaskManifest } from "./manifest.ts";
+import { jsonSchemaOf } from "./params.ts";
+import type { DagPlan, TaskPlan } from "./plan.ts";
+import { PROGRAM, type Program } from "./program.ts";
+import type { SchemaInput, SchemaOutput, StandardSchemaV1 } from "./standard-schema.ts";
+
+declare const CONF: unique symbol;
+
+/** A defined DAG: a frozen value. Export it from a file of the DAG folder, and Tradewind finds it. */
+export interface Dag<Conf = unknown> {
+  readonly kind: "dag";
+  readonly id: string;
+  readonly [PROGRAM]: Program;
+  readonly [CONF]?: Conf;
+}
+
+/**
+ * Defines a DAG. `build` puts the tasks into it, at once and synchronously; no task runs.
+ *
+ * @example
+ * ```ts
+ * export default dag("sales_daily", { schedule: cron("0 2 * * *", "Europe/Berlin") }, (d) => {
+ *   const rows = d.task("extract", { retries: 3 }, () => fetchRows());
+ *   d.task("load", { inputs: { rows } }, ({ rows }) => loadRows(rows));
+ * });
+ * ```
+ */
+export function dag(id: string, build: (d: DagBuilder) => void): Dag<SchemaInput<NoSchema>>;
+export function dag<S extends StandardSchemaV1 = NoSchema>(
+  id: string,
+  options: DagOptions<S>,
+  build: (d: DagBuilder<SchemaOutput<S>>) => void,
+): Dag<SchemaInput<S>>;
+export function dag(id: string, ...rest: unknown[]): Dag {
+  const [options, build] = rest.length > 1 ? rest : [undefined, rest[0]];
+  const where = `dag ${show(id)}`;
+  const draft = new Draft(id);
+  if (typeof build !== "function") {
+    throw new DagDefinitionError(
+      "TW_BAD_OPTION",
+      `${where}: dag() takes (id, build) or (id, options, build)`,
+    );
+  }
+  const checked = checkDagOptions(options, where);
+  new DraftBuilder(draft, { group: null, defaults: [checked.defaults] }).build(
+    build as (d: DraftBuilder) => void,
+    where,
+  );
+  if (draft.tasks.size === 0) {
+    throw new DagDefinitionError("TW_EMPTY_DAG", `${where} has no tasks; add one with d.task()`);
+  }
+  const { settings, params, callbacks } = checked;
+  const { tasks, groups } = draft;
+  const plan = {
+    dagId: id,
+    settings,
+    params,
+    callbacks,
+    tasks,
+    groups,
+    downstream: draft.downstream(),
+    owner: draft,
+  };
+  return Object.freeze({ kind: "dag", id, [PROGRAM]: programOf(plan) });
+}
+
+/**
+ * Whether a value is a DAG, made by this or any other copy of the SDK.
+ *
+ * @example
+ * ```ts
+ * const dags = Object.values(await import(file)).filter(isDag);
+ * ```
+ */
+export function isDag(value: unknown): value is Dag {
+  return typeof value === "object" && value !== null && PROGRAM in value;
+}
+
+function programOf(plan: DagPlan): Program {
+  let manifest: DagManifest | undefined;
+  return Object.freeze({
+    protocol: 1 as const,
+    // On demand: a child that only runs tasks needs no manifest, and JSON Schema of params is not free.
+    describe: () => (manifest ??= deepFreeze(describe(plan))),
+    run: (call) => runAttempt(plan, call),
+    callback: (call) => runCallback(plan, call),
+  } satisfies Program);
+}
+
+function describe(plan: DagPlan): DagManifest {
+  return {
+    dagId: plan.dagId,
+    ...plan.settings,
+    paramsSchema: jsonSchemaOf(plan.params),
+    tasks: [...plan.tasks.values()].map(describeTask),
+    groups: [...plan.groups.values()],
+  };
+}
+
+function describeTask({ taskId, group, body, settings, inputs, upstream }: TaskPlan): TaskManifest {
+  return {
+    taskId,
+    operator: body.kind === "operator" ? body.operator.constructor.name || "Operator" : body.kind,
+    upstream: [...upstream],
+    inputs,
+    ...settings,
+    group,
+    role: "work",
+    map: null,
+  };
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    for (const member of Object.values(value)) deepFreeze(member);
+  }
+  return value;
+}

@@ -1,0 +1,83 @@
+/**
+ * The SDK's two families of errors. A `DagDefinitionError` is the author's mistake, thrown while the DAG is being
+ * defined. A `TaskError` is raised around user code while an attempt runs. Every code is listed in docs/errors.md.
+ */
+
+/** Codes of {@link DagDefinitionError}. */
+export type DefinitionErrorCode =
+  | "TW_ASYNC_BUILD"
+  | "TW_BAD_DURATION"
+  | "TW_BAD_HANDLE"
+  | "TW_BAD_ID"
+  | "TW_BAD_OPTION"
+  | "TW_BAD_SCHEDULE"
+  | "TW_BUILD_CLOSED"
+  | "TW_DUPLICATE_ID"
+  | "TW_EMPTY_DAG"
+  | "TW_EMPTY_GROUP"
+  | "TW_FOREIGN_HANDLE"
+  | "TW_UNKNOWN_OPTION";
+
+/** Codes of {@link TaskError}. */
+export type TaskErrorCode =
+  | "TW_BRANCH_TARGET"
+  | "TW_CONNECTION_MISSING"
+  | "TW_FOREIGN_HANDLE"
+  | "TW_INPUT_MISSING"
+  | "TW_OUTPUT_NOT_JSON"
+  | "TW_OUTPUT_TOO_LARGE"
+  | "TW_PARAMS_INVALID"
+  | "TW_STEP_UNKNOWN"
+  | "TW_TASK_UNKNOWN"
+  | "TW_VARIABLE_MISSING";
+
+/**
+ * A mistake in a DAG's definition; the message names the DAG, the task and the remedy.
+ *
+ * @example
+ * ```ts
+ * try { dag("two words", (d) => { d.task("x", () => 1); }); }
+ * catch (error) { if (error instanceof DagDefinitionError) console.log(error.code); } // "TW_BAD_ID"
+ * ```
+ */
+export class DagDefinitionError extends Error {
+  override readonly name = "DagDefinitionError";
+  readonly code: DefinitionErrorCode;
+
+  constructor(code: DefinitionErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/**
+ * A failure of an attempt that Tradewind itself can name, e.g. a variable that is not set.
+ *
+ * @example
+ * ```ts
+ * await ctx.variable("api_url").catch((error) => {
+ *   if (error instanceof TaskError && error.code === "TW_VARIABLE_MISSING") return "http://localhost";
+ *   throw error;
+ * });
+ * ```
+ */
+export class TaskError extends Error {
+  override readonly name = "TaskError";
+  readonly code: TaskErrorCode;
+
+  constructor(code: TaskErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** Shows a rejected value inside an error message, short enough to read. */
+export function show(value: unknown): string {
+  if (typeof value === "string")
+    return JSON.stringify(value.length > 80 ? `${value.slice(0, 77)}...` : value);
+  if (typeof value === "function") return "a function";
+  if (typeof value === "bigint") return `${value}n`;
+  if (Array.isArray(value)) return "an array";
+  if (typeof value === "object" && value !== null) return `a ${value.constructor?.name ?? "object"}`;
+  return String(value);
+}

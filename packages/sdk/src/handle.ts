@@ -1,0 +1,83 @@
+/**
+ * Handles: what `d.task`, `d.add` and `d.group` return, and what `inputs` and `after` take. A handle belongs to the
+ * DAG that made it; that is kept outside the handle, so that it can be neither forged nor serialised by accident.
+ */
+import type { TriggerRule } from "./manifest.ts";
+import type { SettledInput } from "./program.ts";
+
+declare const VALUE: unique symbol;
+
+/** The output of a task, before it exists: give it to another task as an input or as something to come after. */
+export interface Output<T> {
+  readonly kind: "output";
+  readonly dagId: string;
+  readonly taskId: string;
+  readonly [VALUE]?: T;
+}
+
+/** A task group; to come after it means to come after its last tasks. `result` is what its build function returned. */
+export interface Group<T = unknown> {
+  readonly kind: "group";
+  readonly dagId: string;
+  readonly groupId: string;
+  readonly result: T;
+}
+
+/** Any task's output, whatever its type. */
+export type AnyOutput = Output<unknown>;
+
+/** What `after` takes. */
+export type Upstream = AnyOutput | Group;
+
+/** What `inputs` takes. */
+export type InputHandles = Readonly<Record<string, AnyOutput>>;
+
+/** No inputs. */
+export type NoInputs = Record<never, never>;
+
+/**
+ * How an upstream task ended, for every rule but `allSuccess`: look at `state` before reading `value`.
+ * "none": it has not ended yet, which the rules `always` and `one...` allow.
+ */
+export type Settled<T> =
+  | { readonly state: "success"; readonly value: T }
+  | { readonly state: Exclude<SettledInput["state"], "success"> };
+
+/**
+ * What a handler receives: with the rule `allSuccess` the value of each input. Under every other rule an upstream
+ * may have failed, been skipped or not even begun, so each input is {@link Settled}.
+ */
+export type InputValues<I, Rule> = { readonly [K in keyof I]: InputValue<I[K], Rule> };
+
+type InputValue<O, Rule> =
+  O extends Output<infer T>
+    ? [Rule] extends ["allSuccess"]
+      ? T
+      : "allSuccess" extends Rule
+        ? RuleNotKnown<"write the rule as a literal: it decides the type of the inputs">
+        : Settled<T>
+    : never;
+
+interface RuleNotKnown<Message extends string> {
+  readonly problem: Message;
+}
+
+/** The handles that give an operator the inputs it declares. */
+export type HandlesFor<In, Rule extends TriggerRule> = {
+  readonly [K in keyof In]: Output<Rule extends "allSuccess" ? In[K] : SettledValue<In[K]>>;
+};
+
+type SettledValue<S> = S extends { readonly state: "success"; readonly value: infer T } ? T : never;
+
+const owners = new WeakMap<object, object>();
+
+/** Makes `handle` the property of one DAG under construction. */
+export function own<H extends object>(handle: H, owner: object): H {
+  owners.set(handle, owner);
+  return Object.freeze(handle);
+}
+
+/** Whether a value is a handle, and of which DAG under construction. */
+export function ownerOf(handle: unknown): object | undefined {
+  return typeof handle === "object" && handle !== null ? owners.get(handle) : undefined;
+}

@@ -1,0 +1,112 @@
+/** Checks of single options. Each error names the place, the option and what it takes. */
+import { DagDefinitionError, show } from "./errors.ts";
+
+type Options = Readonly<Record<string, unknown>>;
+
+/** The options object itself, after refusing names that nobody reads. */
+export function knownOptions(options: unknown, names: readonly string[], where: string): Options {
+  if (options === undefined) return {};
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+    throw new DagDefinitionError(
+      "TW_BAD_OPTION",
+      `${where}: options must be an object, got ${show(options)}`,
+    );
+  }
+  for (const name of Object.keys(options)) {
+    if (names.includes(name)) continue;
+    const near = nearest(name, names);
+    const remedy = near ? `did you mean "${near}"?` : `known options: ${names.join(", ")}`;
+    throw new DagDefinitionError("TW_UNKNOWN_OPTION", `${where}: unknown option "${name}"; ${remedy}`);
+  }
+  return options as Options;
+}
+
+/** Without the options that are present but undefined: they must not hide a default. */
+export function definedOnly(options: Options): Options {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+}
+
+/** A whole number that fits a 32-bit column. */
+export function atLeast(
+  o: Options,
+  name: string,
+  bounds: { min: number; fallback: number },
+  where: string,
+): number {
+  const value = o[name];
+  if (value === undefined) return bounds.fallback;
+  if (Number.isInteger(value) && (value as number) >= bounds.min && (value as number) <= 2_147_483_647) {
+    return value as number;
+  }
+  throw bad(
+    where,
+    name,
+    bounds.min < 0 ? "a whole number" : `a whole number of ${bounds.min} or more`,
+    value,
+  );
+}
+
+/** A whole number of 1 or more, or null when it is left out. */
+export function wholeOrNull(o: Options, name: string, where: string): number | null {
+  return o[name] === undefined || o[name] === null ? null : atLeast(o, name, { min: 1, fallback: 1 }, where);
+}
+
+/** A non-empty text, or null when it is left out. */
+export function text(o: Options, name: string, where: string): string | null {
+  const value = o[name];
+  if (value === undefined || value === null) return null;
+  if (typeof value === "string" && value !== "") return value;
+  throw bad(where, name, "a non-empty text", value);
+}
+
+/** One of some words; the first is the default. */
+export function choice<const C extends string>(
+  o: Options,
+  name: string,
+  words: readonly C[],
+  where: string,
+): C {
+  const value = o[name] ?? words[0];
+  if (words.includes(value as C)) return value as C;
+  throw bad(where, name, `one of ${words.map((word) => `"${word}"`).join(", ")}`, value);
+}
+
+export function flag(o: Options, name: string, where: string): boolean {
+  const value = o[name] ?? false;
+  if (typeof value === "boolean") return value;
+  throw bad(where, name, "true or false", value);
+}
+
+export function func(o: Options, name: string, where: string): ((...args: never[]) => unknown) | undefined {
+  const value = o[name];
+  if (value === undefined) return undefined;
+  if (typeof value === "function") return value as (...args: never[]) => unknown;
+  throw bad(where, name, "a function", value);
+}
+
+function bad(where: string, name: string, wanted: string, got: unknown): DagDefinitionError {
+  return new DagDefinitionError("TW_BAD_OPTION", `${where}: ${name} must be ${wanted}, got ${show(got)}`);
+}
+
+/** The known name within two edits, if any. */
+function nearest(name: string, names: readonly string[]): string | undefined {
+  const ranked = names.map((known) => ({
+    known,
+    edits: editDistance(name.toLowerCase(), known.toLowerCase()),
+  }));
+  ranked.sort((a, b) => a.edits - b.edits);
+  return ranked[0] && ranked[0].edits <= 2 ? ranked[0].known : undefined;
+}
+
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const change = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next[j] = Math.min(change, row[j]! + 1, next[j - 1]! + 1);
+    }
+    row = next;
+  }
+  return row[b.length]!;
+}

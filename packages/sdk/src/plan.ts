@@ -1,0 +1,55 @@
+/** A defined DAG, from the inside: what the builder collects and what describing and running it read. */
+import type { Callback, TaskContext } from "./context.ts";
+import type { DagSettings } from "./dag-options.ts";
+import type { GroupManifest } from "./manifest.ts";
+import type { Operator } from "./operator.ts";
+import type { StandardSchemaV1 } from "./standard-schema.ts";
+import type { TaskCallbacks, TaskSettings } from "./task-options.ts";
+
+/** A handler, its types erased: the builder has checked them. */
+export type UserFunction = (inputs: Readonly<Record<string, unknown>>, ctx: TaskContext) => unknown;
+
+/** What runs when the task runs. */
+export type TaskBody =
+  | { readonly kind: "task"; readonly run: UserFunction }
+  | { readonly kind: "branch"; readonly run: UserFunction }
+  | { readonly kind: "shortCircuit"; readonly run: UserFunction; readonly respectRules: boolean }
+  | { readonly kind: "operator"; readonly operator: Operator<unknown, unknown> };
+
+export interface TaskPlan {
+  readonly taskId: string;
+  readonly group: string | null;
+  readonly body: TaskBody;
+  readonly settings: TaskSettings;
+  readonly callbacks: TaskCallbacks;
+  readonly inputs: Readonly<Record<string, { readonly taskId: string }>>;
+  /** Grows until the DAG is complete: a group hands its own `after` to its first tasks when it closes. */
+  readonly upstream: Set<string>;
+}
+
+export interface DagPlan {
+  readonly dagId: string;
+  readonly settings: DagSettings;
+  readonly params: StandardSchemaV1 | null;
+  readonly callbacks: { readonly onSuccess?: Callback<never>; readonly onFailure?: Callback<never> };
+  readonly tasks: ReadonlyMap<string, TaskPlan>;
+  readonly groups: ReadonlyMap<string, GroupManifest>;
+  /** Direct downstream task ids. */
+  readonly downstream: ReadonlyMap<string, readonly string[]>;
+  /** The builder's identity: the owner of all handles of this DAG. */
+  readonly owner: object;
+}
+
+/** Everything reachable from some tasks, without the tasks themselves unless reached again. */
+export function reachable(plan: DagPlan, from: Iterable<string>): Set<string> {
+  const seen = new Set<string>();
+  const open = [...from];
+  for (let id = open.pop(); id !== undefined; id = open.pop()) {
+    for (const next of plan.downstream.get(id) ?? []) {
+      if (seen.has(next)) continue;
+      seen.add(next);
+      open.push(next);
+    }
+  }
+  return seen;
+}

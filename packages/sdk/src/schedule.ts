@@ -1,0 +1,162 @@
+/**
+ * When runs of a DAG are made. Values only: the scheduler does the arithmetic. The checks here are the cheap ones
+ * (number of fields, known time zone); the engine's cron parser has the last word when the bundle is loaded.
+ */
+import { type Duration, durationMs } from "./duration.ts";
+import { DagDefinitionError, show } from "./errors.ts";
+import type { ScheduleManifest } from "./manifest.ts";
+
+/** What {@link cron}, {@link every}, {@link once} and {@link continuous} return. */
+export type Schedule = ScheduleManifest;
+
+/** Short names for the common schedules, all in UTC. */
+export type SchedulePreset =
+  | "@once"
+  | "@continuous"
+  | "@hourly"
+  | "@daily"
+  | "@midnight"
+  | "@weekly"
+  | "@monthly"
+  | "@quarterly"
+  | "@yearly"
+  | "@annually";
+
+/** Everything that a DAG's `schedule` option takes; a string is a preset or a cron expression in UTC. */
+export type ScheduleOption = Schedule | SchedulePreset | (string & NonNullable<unknown>) | null;
+
+/** Which moment of its period names a run. */
+export interface ScheduleStyle {
+  /**
+   * "trigger" (default): the logical date is the moment the run is due. "interval": it is the start of the period
+   * that has just ended, and the run carries that period as its data interval.
+   */
+  readonly style?: "trigger" | "interval";
+}
+
+/**
+ * Runs by a cron expression: five fields, or six with seconds first; daylight saving follows the time zone.
+ *
+ * @example
+ * ```ts
+ * dag("sales_daily", { schedule: cron("0 2 * * *", "Europe/Berlin") }, build);
+ * ```
+ */
+export function cron(expression: string, timezone = "UTC", options: ScheduleStyle = {}): Schedule {
+  return checked({ kind: "cron", expression, timezone, style: options.style ?? "trigger" });
+}
+
+/**
+ * Runs at a fixed distance, counted from the DAG's `start`.
+ *
+ * @example
+ * ```ts
+ * dag("poll_orders", { schedule: every("10m") }, build);
+ * ```
+ */
+export function every(duration: Duration, options: ScheduleStyle = {}): Schedule {
+  const everyMs = durationMs(duration, "every()");
+  return checked({ kind: "interval", everyMs, style: options.style ?? "trigger" });
+}
+
+/**
+ * Runs one single time, as soon as the DAG is known.
+ *
+ * @example
+ * ```ts
+ * dag("seed", { schedule: once() }, build);
+ * ```
+ */
+export function once(): Schedule {
+  return Object.freeze({ kind: "once" });
+}
+
+/**
+ * Starts the next run as soon as the last one has ended.
+ *
+ * @example
+ * ```ts
+ * dag("drain_inbox", { schedule: continuous() }, build);
+ * ```
+ */
+export function continuous(): Schedule {
+  return Object.freeze({ kind: "continuous" });
+}
+
+/** The manifest form of a DAG's `schedule` option. */
+export function scheduleManifest(option: unknown, where: string): ScheduleManifest {
+  if (option === null || option === undefined) return { kind: "none" };
+  if (typeof option === "string") return fromText(option.trim(), where);
+  if (typeof option === "object" && KINDS.has((option as Schedule).kind))
+    return checked(option as Schedule, where);
+  throw bad(
+    where,
+    `${show(option)} is not a schedule; use cron(), every(), once(), continuous(), a preset like "@daily", or null`,
+  );
+}
+
+const KINDS: ReadonlySet<string> = new Set(["none", "once", "continuous", "cron", "interval"]);
+
+const PRESET_CRON: Readonly<Record<string, string>> = {
+  "@hourly": "0 * * * *",
+  "@daily": "0 0 * * *",
+  "@midnight": "0 0 * * *",
+  "@weekly": "0 0 * * 0",
+  "@monthly": "0 0 1 * *",
+  "@quarterly": "0 0 1 */3 *",
+  "@yearly": "0 0 1 1 *",
+  "@annually": "0 0 1 1 *",
+};
+
+const CRON_FIELD = /^[0-9A-Za-z*,/\-?#+]+$/;
+
+function fromText(text: string, where: string): ScheduleManifest {
+  if (text === "@once") return once();
+  if (text === "@continuous") return continuous();
+  const preset = PRESET_CRON[text];
+  if (text.startsWith("@") && preset === undefined) {
+    throw bad(
+      where,
+      `unknown preset ${show(text)}; use one of @once, @continuous, ${Object.keys(PRESET_CRON).join(", ")}`,
+    );
+  }
+  return checked({ kind: "cron", expression: preset ?? text, timezone: "UTC", style: "trigger" }, where);
+}
+
+function checked(schedule: Schedule, where?: string): Schedule {
+  if (schedule.kind === "cron") checkCron(schedule, where ?? "cron()");
+  if (schedule.kind === "interval" && !(schedule.everyMs > 0)) {
+    throw bad(where ?? "every()", "the distance between two runs must be more than 0");
+  }
+  if ("style" in schedule && schedule.style !== "trigger" && schedule.style !== "interval") {
+    throw bad(where ?? "schedule", `style is "trigger" or "interval", not ${show(schedule.style)}`);
+  }
+  return Object.freeze({ ...schedule });
+}
+
+function checkCron(schedule: Extract<Schedule, { kind: "cron" }>, where: string): void {
+  const fields = typeof schedule.expression === "string" ? schedule.expression.trim().split(/\s+/) : [];
+  if ((fields.length !== 5 && fields.length !== 6) || !fields.every((field) => CRON_FIELD.test(field))) {
+    throw bad(
+      where,
+      `${show(schedule.expression)} is not a cron expression; write five fields "minute hour day month weekday" (or six, seconds first)`,
+    );
+  }
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: schedule.timezone });
+  } catch (cause) {
+    throw bad(
+      where,
+      `unknown time zone ${show(schedule.timezone)}; use an IANA name like "Europe/Berlin"`,
+      cause,
+    );
+  }
+}
+
+function bad(where: string, problem: string, cause?: unknown): DagDefinitionError {
+  return new DagDefinitionError(
+    "TW_BAD_SCHEDULE",
+    `${where}: ${problem}`,
+    cause === undefined ? undefined : { cause },
+  );
+}

@@ -1,0 +1,196 @@
+/** The options of a task: their types, their defaults and the checks that make a bad one fail at definition. */
+import type { AnyParams, Callback } from "./context.ts";
+import { type Duration, durationMs } from "./duration.ts";
+import { DagDefinitionError, show } from "./errors.ts";
+import type { Upstream } from "./handle.ts";
+import type { TaskManifest, TriggerRule, WeightRule } from "./manifest.ts";
+import { atLeast, choice, definedOnly, flag, func, knownOptions, text, wholeOrNull } from "./option-check.ts";
+
+/** Memory in MB, or with a unit. */
+export type MemorySize = number | `${number}${"mb" | "gb"}`;
+
+/** Options that a DAG or a group may set for all its tasks. `rule` is not among them: it changes the inputs' types. */
+export interface TaskDefaults<Params = AnyParams> {
+  /** How many times a failed task is tried again (0). */
+  readonly retries?: number;
+  /** The wait before a retry ("5m"). */
+  readonly retryDelay?: Duration;
+  /** Multiplies the wait at each retry: true doubles it (false). */
+  readonly retryBackoff?: boolean | number;
+  /** The longest wait before a retry. */
+  readonly maxRetryDelay?: Duration;
+  /** The longest time one attempt may run. */
+  readonly timeout?: Duration;
+  /** The pool whose slots the task takes while it runs ("default_pool"). */
+  readonly pool?: string;
+  /** How many slots of the pool (1). */
+  readonly poolSlots?: number;
+  /** Its own weight: of the tasks that are ready, the highest goes first (1). */
+  readonly priority?: number;
+  /** What is added to its own weight: nothing, that of all downstream tasks, or of all upstream tasks ("downstream"). */
+  readonly weightRule?: WeightRule;
+  /** Which workers may run it ("default"). */
+  readonly queue?: string;
+  /** Which of the configured executors runs it. */
+  readonly executor?: string;
+  /** "fresh": a process of its own for every attempt ("warm"). */
+  readonly isolation?: "warm" | "fresh";
+  /** The memory limit of an attempt: MB, or "512mb", "2gb". */
+  readonly memory?: MemorySize;
+  /** Runs only if it succeeded or was skipped in the previous run. */
+  readonly dependsOnPast?: boolean;
+  /** As `dependsOnPast`, and its direct downstream tasks too. */
+  readonly waitForDownstream?: boolean;
+  /** Instances of this task running at once, over all runs of the DAG. */
+  readonly maxActivePerDag?: number;
+  /** Instances of this task running at once within one run. */
+  readonly maxActivePerRun?: number;
+  readonly onSuccess?: Callback<Params>;
+  /** Called when no retry is left. */
+  readonly onFailure?: Callback<Params>;
+  readonly onRetry?: Callback<Params>;
+}
+
+/** Options of a task, besides `inputs` and `rule`, whose types are inferred. */
+export interface TaskOptions<Params = AnyParams> extends TaskDefaults<Params> {
+  /** Tasks and groups to come after, without taking their outputs. */
+  readonly after?: Upstream | readonly Upstream[];
+  /** Markdown, shown in the UI. */
+  readonly docs?: string;
+}
+
+/** A task's settings with all defaults filled in: the part of its manifest that options decide. */
+export type TaskSettings = Omit<
+  TaskManifest,
+  "taskId" | "operator" | "upstream" | "inputs" | "group" | "role" | "map"
+>;
+
+export interface TaskCallbacks {
+  readonly onSuccess?: Callback<never>;
+  readonly onFailure?: Callback<never>;
+  readonly onRetry?: Callback<never>;
+}
+
+/** Options as they arrive at run time: any may be missing or wrong. */
+export type RawOptions = Readonly<Record<string, unknown>>;
+
+const DEFAULT_NAMES = [
+  "retries",
+  "retryDelay",
+  "retryBackoff",
+  "maxRetryDelay",
+  "timeout",
+  "pool",
+  "poolSlots",
+  "priority",
+  "weightRule",
+  "queue",
+  "executor",
+  "isolation",
+  "memory",
+  "dependsOnPast",
+  "waitForDownstream",
+  "maxActivePerDag",
+  "maxActivePerRun",
+  "onSuccess",
+  "onFailure",
+  "onRetry",
+] as const satisfies readonly (keyof TaskDefaults)[];
+
+const TASK_NAMES = [...DEFAULT_NAMES, "after", "docs", "inputs", "rule"];
+
+const RULES: readonly TriggerRule[] = [
+  "allSuccess",
+  "allFailed",
+  "allDone",
+  "allDoneMinOneSuccess",
+  "allDoneSetupSuccess",
+  "oneSuccess",
+  "oneFailed",
+  "oneDone",
+  "noneFailed",
+  "noneFailedMinOneSuccess",
+  "noneSkipped",
+  "allSkipped",
+  "always",
+];
+
+const INT32_MAX = 2_147_483_647;
+
+/** Checks the `defaults` of a DAG or group; their values are checked with each task that uses them. */
+export function checkDefaults(defaults: unknown, where: string): RawOptions {
+  return knownOptions(defaults, DEFAULT_NAMES, `${where}: defaults`);
+}
+
+/** Checks the names of a task's options; `extra` names those of its kind. */
+export function checkTaskOptions(options: unknown, extra: readonly string[], where: string): RawOptions {
+  return knownOptions(options, [...TASK_NAMES, ...extra], where);
+}
+
+/** The settings of a task from its options and the defaults around it, outermost first. */
+export function taskSettings(layers: readonly RawOptions[], where: string): TaskSettings {
+  const o: RawOptions = Object.assign({}, ...layers.map(definedOnly));
+  const duration = (name: string, fallback: number | null) =>
+    o[name] === undefined ? fallback : durationMs(o[name], `${where}: ${name}`);
+  const timeoutMs = duration("timeout", null);
+  if (timeoutMs === 0) {
+    throw new DagDefinitionError(
+      "TW_BAD_DURATION",
+      `${where}: timeout must be more than 0; leave it out for none`,
+    );
+  }
+  const waitForDownstream = flag(o, "waitForDownstream", where);
+  return {
+    rule: choice(o, "rule", RULES, where),
+    retries: atLeast(o, "retries", { min: 0, fallback: 0 }, where),
+    retryDelayMs: duration("retryDelay", 300_000)!,
+    retryBackoff: backoff(o["retryBackoff"], where),
+    maxRetryDelayMs: duration("maxRetryDelay", null),
+    timeoutMs,
+    memoryMb: memoryMb(o["memory"], where),
+    pool: text(o, "pool", where) ?? "default_pool",
+    poolSlots: atLeast(o, "poolSlots", { min: 1, fallback: 1 }, where),
+    priority: atLeast(o, "priority", { min: -INT32_MAX, fallback: 1 }, where),
+    weightRule: choice(o, "weightRule", ["downstream", "absolute", "upstream"], where),
+    queue: text(o, "queue", where) ?? "default",
+    executor: text(o, "executor", where),
+    isolation: choice(o, "isolation", ["warm", "fresh"], where),
+    dependsOnPast: flag(o, "dependsOnPast", where) || waitForDownstream,
+    waitForDownstream,
+    maxActivePerDag: wholeOrNull(o, "maxActivePerDag", where),
+    maxActivePerRun: wholeOrNull(o, "maxActivePerRun", where),
+    callbacks: {
+      success: func(o, "onSuccess", where) !== undefined,
+      failure: func(o, "onFailure", where) !== undefined,
+      retry: func(o, "onRetry", where) !== undefined,
+    },
+    docs: text(o, "docs", where),
+  };
+}
+
+/** The callbacks that are in force for a task. */
+export function taskCallbacks(layers: readonly RawOptions[]): TaskCallbacks {
+  const { onSuccess, onFailure, onRetry }: TaskCallbacks = Object.assign({}, ...layers.map(definedOnly));
+  return { onSuccess, onFailure, onRetry };
+}
+
+function backoff(value: unknown, where: string): number {
+  if (value === undefined || value === false) return 1;
+  if (value === true) return 2;
+  if (typeof value === "number" && value >= 1 && value <= 1_000) return value;
+  throw new DagDefinitionError(
+    "TW_BAD_OPTION",
+    `${where}: retryBackoff must be true (doubles the delay) or a factor from 1 to 1000, got ${show(value)}`,
+  );
+}
+
+function memoryMb(value: unknown, where: string): number | null {
+  if (value === undefined) return null;
+  const match = typeof value === "string" ? /^(\d+(?:\.\d+)?)(mb|gb)$/.exec(value) : null;
+  const mb = match ? Number(match[1]) * (match[2] === "gb" ? 1024 : 1) : value;
+  if (typeof mb === "number" && mb >= 1 && mb <= INT32_MAX) return Math.ceil(mb);
+  throw new DagDefinitionError(
+    "TW_BAD_OPTION",
+    `${where}: memory must be a number of MB, "512mb" or "2gb", got ${show(value)}`,
+  );
+}

@@ -1,0 +1,134 @@
+import { expectTypeOf, test } from "vitest";
+import { z } from "zod";
+import {
+  type AnyParams,
+  type Dag,
+  type DagBuilder,
+  dag,
+  type Group,
+  type Json,
+  Operator,
+  type Output,
+  type Settled,
+  skip,
+  type TaskContext,
+} from "./index.ts";
+
+interface Tree {
+  name: string;
+  children: Tree[];
+}
+
+class Count extends Operator<{ table: string }, number> {
+  override async execute(ctx: TaskContext) {
+    expectTypeOf(this.args).toEqualTypeOf<{ table: string }>();
+    expectTypeOf(ctx.params).toEqualTypeOf<AnyParams>();
+    return this.args.table === "" ? skip("no table") : 1;
+  }
+}
+
+class Join extends Operator<void, string, { left: string; right: readonly number[] }> {
+  override execute(_ctx: TaskContext, { left, right }: { left: string; right: readonly number[] }) {
+    return `${left}${right.length}`;
+  }
+}
+
+test("an output has the natural type of what the handler returns", () => {
+  dag("types", (d) => {
+    expectTypeOf(d.task("number", () => 42)).toEqualTypeOf<Output<number>>();
+    expectTypeOf(d.task("text", async () => "a")).toEqualTypeOf<Output<string>>();
+    expectTypeOf(d.task("object", () => ({ a: 1, list: ["x"] }))).toEqualTypeOf<
+      Output<{ a: number; list: string[] }>
+    >();
+    expectTypeOf(d.task("nothing", async () => {})).toEqualTypeOf<Output<void>>();
+    expectTypeOf(d.task("recursive", (): Tree => ({ name: "", children: [] }))).toEqualTypeOf<Output<Tree>>();
+    expectTypeOf(d.task("optional", (): { a?: string } => ({}))).toEqualTypeOf<Output<{ a?: string }>>();
+    expectTypeOf(d.task("json", (): Json => null)).toEqualTypeOf<Output<Json>>();
+    expectTypeOf(d.task("maybe", (): string | undefined => undefined)).toEqualTypeOf<
+      Output<string | undefined>
+    >();
+    expectTypeOf(d.task("unknown", (): unknown => 1)).toEqualTypeOf<Output<unknown>>();
+    expectTypeOf(d.task("any", () => JSON.parse("1"))).toBeAny;
+    expectTypeOf(d.task("controlled", (_, ctx) => (ctx.tryNumber > 1 ? skip("later") : 1))).toEqualTypeOf<
+      Output<number>
+    >();
+  });
+});
+
+test("an input has the type of its upstream's output, and the rule decides whether it is settled", () => {
+  dag("inputs", (d) => {
+    const rows = d.task("rows", () => [{ id: 1 }]);
+    const name = d.task("name", async () => "x");
+    d.task("plain", { inputs: { rows, name } }, (inputs) => {
+      expectTypeOf(inputs).toEqualTypeOf<{ readonly rows: { id: number }[]; readonly name: string }>();
+    });
+    d.task("settled", { inputs: { name }, rule: "allDone" }, ({ name }) => {
+      expectTypeOf(name).toEqualTypeOf<Settled<string>>();
+      if (name.state === "success") expectTypeOf(name.value).toEqualTypeOf<string>();
+    });
+    d.task("noneFailed", { inputs: { name }, rule: "noneFailed" }, ({ name }) => {
+      expectTypeOf(name).toEqualTypeOf<Settled<string>>();
+    });
+    d.task("none", { retries: 1 }, (inputs) => {
+      expectTypeOf(inputs).toEqualTypeOf<Readonly<Record<never, never>>>();
+    });
+    d.branch("branch", { inputs: { rows } }, ({ rows }) => (rows.length > 0 ? [] : null));
+    d.shortCircuit("short", { inputs: { rows }, respectRules: true }, ({ rows }) => rows.length);
+  });
+});
+
+test("operators bring their result and ask for their inputs", () => {
+  dag("operators", (d) => {
+    const table = d.task("table", () => "sales");
+    const numbers = d.task("numbers", () => [1, 2]);
+    expectTypeOf(d.add("count", new Count({ table: "sales" }), { retries: 3 })).toEqualTypeOf<
+      Output<number>
+    >();
+    expectTypeOf(d.add("join", new Join(), { inputs: { left: table, right: numbers } })).toEqualTypeOf<
+      Output<string>
+    >();
+  });
+});
+
+test("params are typed by the schema's output, conf by its input", () => {
+  const defined = dag("params", { params: z.object({ region: z.string().default("eu") }) }, (d) => {
+    d.task("read", (_, ctx) => {
+      expectTypeOf(ctx.params).toEqualTypeOf<{ region: string }>();
+      expectTypeOf(ctx.run.logicalDate).toEqualTypeOf<Date | null>();
+    });
+    d.task(
+      "note",
+      { onFailure: (ctx) => expectTypeOf(ctx.params).toEqualTypeOf<{ region: string } | null>() },
+      () => 1,
+    );
+    part(d);
+  });
+  expectTypeOf(defined).toEqualTypeOf<Dag<{ region?: string | undefined }>>();
+  dag("no_params", (d) => {
+    d.task("read", (_, ctx) => expectTypeOf(ctx.params).toEqualTypeOf<AnyParams>() && 1);
+  });
+});
+
+/** A part of a DAG, in a function of its own, fits into DAGs with any params. */
+function part(d: DagBuilder): Output<number> {
+  return d.task("part", () => 1);
+}
+
+test("a group returns what its build function returns", () => {
+  dag("groups", (d) => {
+    const group = d.group("g", (g) => ({ inner: g.task("inner", () => 1) }));
+    expectTypeOf(group).toEqualTypeOf<Group<{ inner: Output<number> }>>();
+    d.task("use", { inputs: { inner: group.result.inner }, after: group }, ({ inner }) => inner + 1);
+  });
+});
+
+test("ctx.output is typed by the handle", () => {
+  dag("context", (d) => {
+    const one = d.task("one", () => 1);
+    d.task("two", { after: [one] }, async (_, ctx) => {
+      expectTypeOf(await ctx.output(one)).toEqualTypeOf<number | undefined>();
+      expectTypeOf(await ctx.output("one")).toEqualTypeOf<Json | undefined>();
+      expectTypeOf(await ctx.variable("v")).toEqualTypeOf<string>();
+    });
+  });
+});

@@ -1,0 +1,76 @@
+/** What a supervisor's child would pass to a DAG's program, with everything that a test does not care about. */
+import type { Dag } from "../src/dag.ts";
+import type { Json } from "../src/manifest.ts";
+import {
+  type ConnectionFacts,
+  type LogLevel,
+  PROGRAM,
+  type SettledInput,
+  type TaskCall,
+  type TaskHost,
+  type TaskOutcome,
+} from "../src/program.ts";
+
+export interface LogLine {
+  readonly level: LogLevel;
+  readonly message: string;
+  readonly fields: Readonly<Record<string, Json>> | undefined;
+}
+
+/** A host that keeps its log and answers from plain records. */
+export class RecordingHost implements TaskHost {
+  readonly lines: LogLine[] = [];
+  readonly controller = new AbortController();
+  readonly abort = this.controller.signal;
+  readonly outputs: Record<string, Json> = {};
+  readonly variables: Record<string, string> = {};
+  readonly connections: Record<string, ConnectionFacts> = {};
+
+  log(level: LogLevel, message: string, fields?: Readonly<Record<string, Json>>): void {
+    this.lines.push({ level, message, fields });
+  }
+  async output(taskId: string): Promise<Json | undefined> {
+    return this.outputs[taskId];
+  }
+  async variable(key: string): Promise<string | undefined> {
+    return this.variables[key];
+  }
+  async connection(id: string): Promise<ConnectionFacts | undefined> {
+    return this.connections[id];
+  }
+}
+
+/** Runs one attempt of a task, as the engine would. */
+export function attempt(dag: Dag, taskId: string, overrides: Partial<TaskCall> = {}): Promise<TaskOutcome> {
+  return dag[PROGRAM].run(taskCall(dag, taskId, overrides));
+}
+
+export function taskCall(dag: Dag, taskId: string, overrides: Partial<TaskCall> = {}): TaskCall {
+  return {
+    taskId,
+    mapIndex: -1,
+    tryNumber: 1,
+    maxTries: 0,
+    attempt: "attempt-1",
+    step: null,
+    inputs: {},
+    run: {
+      dagId: dag.id,
+      runId: "manual__1",
+      runType: "manual",
+      logicalDate: "2026-01-02T00:00:00.000Z",
+      intervalStart: "2026-01-01T00:00:00.000Z",
+      intervalEnd: "2026-01-02T00:00:00.000Z",
+      runAfter: "2026-01-02T00:00:00.000Z",
+      startedAt: null,
+      version: 7,
+    },
+    conf: {},
+    host: new RecordingHost(),
+    ...overrides,
+  };
+}
+
+export function success(value?: Json): SettledInput {
+  return { state: "success", value };
+}

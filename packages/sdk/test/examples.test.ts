@@ -1,0 +1,63 @@
+import { readdir, readFile } from "node:fs/promises";
+import { expect, test } from "vitest";
+import { compile } from "./compile.ts";
+
+/** Names that the examples use without defining them. */
+const PROLOGUE = `
+import * as tw from "tradewind";
+import { cron, dag, every, once, continuous, skip, fail, isDag, Operator, DagDefinitionError, TaskError } from "tradewind";
+import type { DagBuilder, Duration, Output, TaskContext } from "tradewind";
+declare const build: (d: DagBuilder) => void;
+declare const d: DagBuilder<{ region: string }>;
+declare const ctx: TaskContext;
+declare const file: string;
+declare const billing: { charge(): Promise<{ declined: boolean; receipt: string }> };
+declare function countRows(db: unknown, table: string): number;
+declare function fetchRows(): Promise<{ id: number }[]>;
+declare function load(rows: unknown, region?: string): number;
+declare function loadRows(rows: unknown): number;
+declare function notify(text: string): Promise<void>;
+declare function publish(): void;
+declare function checkNulls(): void;
+declare function checkRanges(): void;
+declare function loadInParts(): void;
+declare function loadAtOnce(): void;
+void [tw, cron, dag, every, once, continuous, skip, fail, isDag, Operator, DagDefinitionError, TaskError, build, d, ctx];
+`;
+
+/** Names that some examples define and others use. */
+const SHARED: Record<string, string> = {
+  rows: 'const rows = d.task("rows", () => fetchRows());',
+  Count: "class Count extends Operator<{ table: string }, number> { override execute() { return 1; } }",
+};
+
+async function examples(): Promise<Record<string, string>> {
+  const folder = new URL("../src/", import.meta.url);
+  const found: Record<string, string> = {};
+  for (const file of (await readdir(folder)).filter(
+    (name) => name.endsWith(".ts") && !name.endsWith(".test.ts"),
+  )) {
+    const source = await readFile(new URL(file, folder), "utf8");
+    for (const [index, block] of [...source.matchAll(/^[ ]*\* ```ts\n([\s\S]*?)\* ```/gm)].entries()) {
+      const code = block[1]!.replaceAll(/^\s*\* ?/gm, "");
+      const shared = Object.entries(SHARED).filter(
+        ([name]) => !new RegExp(`(const|class) ${name}\\b`).test(code),
+      );
+      const scope = /^export default/m.test(code) ? code.replace("export default", "void") : code;
+      found[`${file.replace(".ts", "")}-${index}`] =
+        `${PROLOGUE}${shared.map(([, line]) => line).join("\n")}\nvoid async function () {\n${scope}\n};`;
+    }
+  }
+  return found;
+}
+
+test("every example in the documentation of the SDK compiles", async () => {
+  const found = await examples();
+  expect(Object.keys(found).length).toBeGreaterThan(15);
+  const { errors } = await compile({
+    ...found,
+    control: `${PROLOGUE}d.task("x", () => new Date());`,
+  });
+  expect(errors.get("control")).toMatch(/NotJson/);
+  expect(Object.fromEntries([...errors].filter(([name]) => name !== "control"))).toEqual({});
+});

@@ -1,0 +1,164 @@
+import { beforeAll, expect, test } from "vitest";
+import { type Compiled, compile } from "./compile.ts";
+
+/** What the compiler must refuse, and the words in which the author reads why. */
+const refusals: Record<string, { code: string; says: RegExp }> = {
+  dateOutput: {
+    code: 'd.task("x", () => new Date());',
+    says: /NotJson<"output is a Date; return date\.toISOString\(\) instead">/,
+  },
+  deepDateOutput: {
+    code: 'd.task("x", { retries: 1 }, async () => ({ rows: [{ id: 1, at: new Date() }] }));',
+    says: /NotJson<"output\.rows\[\]\.at is a Date; return date\.toISOString\(\) instead">/,
+  },
+  bigintOutput: {
+    code: 'd.task("x", () => ({ n: 1n }));',
+    says: /NotJson<"output\.n is a bigint; return String/,
+  },
+  mapOutput: {
+    code: 'd.task("x", () => new Map([["a", 1]]));',
+    says: /NotJson<"output is a Map or Set; return an array or a plain object instead">/,
+  },
+  functionOutput: {
+    code: 'd.task("x", () => ({ f: () => 1 }));',
+    says: /NotJson<"output\.f is a function; return plain/,
+  },
+  promiseInOutput: {
+    code: 'd.task("x", () => ({ p: Promise.resolve(1) }));',
+    says: /"output\.p is a Promise; await it first"/,
+  },
+  binaryOutput: {
+    code: 'd.task("x", () => new Uint8Array(1));',
+    says: /"output is binary; store it elsewhere/,
+  },
+  partlyBadUnion: {
+    code: 'd.task("x", (_, ctx) => ctx.tryNumber > 1 ? { ok: true as const } : { ok: false as const, at: new Date() });',
+    says: /NotJson<"output\.at is a Date;/,
+  },
+  interfaceWithDate: {
+    code: 'interface Row { id: number; when: { at: Date } } d.task("x", (): Row[] => []);',
+    says: /NotJson<"output\[\]\.when\.at is a Date;/,
+  },
+  operatorWithDate: {
+    code: 'class X extends Operator<void, Date> { override execute() { return new Date(); } } d.add("x", new X());',
+    says: /NotJson<"output is a Date;/,
+  },
+  undeclaredInput: {
+    code: 'd.task("x", { inputs: { rows } }, ({ row }) => row);',
+    says: /Property 'row' does not exist on type 'InputValues<{ rows: Output<string\[\]>; }, "allSuccess">'/,
+  },
+  wrongInputType: {
+    code: 'd.task("x", { inputs: { rows } }, ({ rows }) => rows.toFixed());',
+    says: /Property 'toFixed' does not exist on type 'string\[\]'/,
+  },
+  inputNotAHandle: {
+    code: 'd.task("x", { inputs: { rows: ["a"] } }, ({ rows }) => rows);',
+    says: /not assignable to type 'AnyOutput'/,
+  },
+  groupAsInput: {
+    code: 'const g = d.group("g", (g) => { g.task("y", () => 1); }); d.task("x", { inputs: { g } }, () => 1);',
+    says: /'Group<void>' is not assignable to type 'AnyOutput'/,
+  },
+  settledWithoutLooking: {
+    code: 'd.task("x", { inputs: { rows }, rule: "allDone" }, ({ rows }) => rows.value);',
+    says: /Property 'value' does not exist on type 'Settled<string\[\]>'/,
+  },
+  ruleNotKnown: {
+    code: 'declare const rule: "allSuccess" | "allDone"; d.task("x", { inputs: { rows }, rule }, ({ rows }) => rows.length);',
+    says: /RuleNotKnown<"write the rule as a literal: it decides the type of the inputs">/,
+  },
+  unknownRule: {
+    code: 'd.task("x", { rule: "allDne" }, () => 1);',
+    says: /Type '"allDne"' is not assignable to type 'TriggerRule \| undefined'. Did you mean '"allDone"'/,
+  },
+  unknownOption: { code: 'd.task("x", { retrys: 3 }, () => 1);', says: /'retrys' does not exist in type/ },
+  unknownDagOption: {
+    code: 'dag("y", { shedule: null }, () => {});',
+    says: /'shedule' does not exist in type/,
+  },
+  ruleInDefaults: {
+    code: 'dag("y", { defaults: { rule: "allDone" } }, () => {});',
+    says: /'rule' does not exist in type 'TaskDefaults/,
+  },
+  badDuration: {
+    code: 'd.task("x", { timeout: "5 minutes" }, () => 1);',
+    says: /Type '"5 minutes"' is not assignable to type 'Duration \| undefined'/,
+  },
+  badMemory: {
+    code: 'd.task("x", { memory: "much" }, () => 1);',
+    says: /not assignable to type 'MemorySize \| undefined'/,
+  },
+  useBeforeDefinition: {
+    code: 'const a = d.task("a", { after: b }, () => 1); const b = d.task("b", { after: a }, () => 1);',
+    says: /Block-scoped variable 'b' used before its declaration/,
+  },
+  operatorArguments: {
+    code: 'new Count({ tabel: "x" });',
+    says: /'tabel' does not exist in type '{ table: string; }'/,
+  },
+  operatorInputMissing: { code: 'd.add("x", new Join());', says: /Expected 3 arguments, but got 2/ },
+  operatorInputType: {
+    code: 'd.add("x", new Join(), { inputs: { left: rows } });',
+    says: /Type 'Output<string\[\]>' is not assignable to type 'Output<string>'/,
+  },
+  operatorInputName: {
+    code: 'const left = d.task("l", () => "a"); d.add("x", new Join(), { inputs: { left, rigth: left } });',
+    says: /'rigth' does not exist in type 'HandlesFor<{ left: string; }, "allSuccess">'/,
+  },
+  operatorNotAnOperator: {
+    code: 'd.add("x", () => 1);',
+    says: /not assignable to parameter of type 'Operator</,
+  },
+  unknownParam: {
+    code: 'd.task("x", (_, ctx) => ctx.params.regoin);',
+    says: /Property 'regoin' does not exist on type '{ region: string; }'/,
+  },
+  paramsNotASchema: {
+    code: 'dag("y", { params: { region: "eu" } }, () => {});',
+    says: /'region' does not exist in type 'StandardSchemaV1/,
+  },
+  branchToNumber: {
+    code: 'd.branch("x", () => 3);',
+    says: /Type 'number' is not assignable to type 'BranchResult'/,
+  },
+  assignToContext: {
+    code: 'd.task("x", (_, ctx) => { ctx.tryNumber = 1; });',
+    says: /'tryNumber' because it is a read-only property/,
+  },
+};
+
+const PROLOGUE = `
+import { dag, Operator, type TaskContext } from "tradewind";
+import { z } from "zod";
+class Count extends Operator<{ table: string }, number> { override execute() { return 1; } }
+class Join extends Operator<void, string, { left: string }> {
+  override execute(_ctx: TaskContext, { left }: { left: string }) { return left; }
+}
+void [Count, Join];
+`;
+
+function snippet(code: string): string {
+  return `${PROLOGUE}dag("x", { params: z.object({ region: z.string() }) }, (d) => {
+  const rows = d.task("rows", () => ["a"]);
+  void rows;
+  ${code}
+});`;
+}
+
+let compiled: Compiled;
+
+beforeAll(async () => {
+  const codes = Object.entries(refusals).map(([name, { code }]) => [name, snippet(code)]);
+  compiled = await compile({
+    ...Object.fromEntries(codes),
+    accepted: snippet('d.task("x", { inputs: { rows } }, ({ rows }) => rows);'),
+  });
+});
+
+test("the frame around the snippets is not itself refused", () => {
+  expect(compiled.errors.get("accepted")).toBeUndefined();
+});
+
+test.each(Object.keys(refusals))("the compiler refuses %s in readable words", (name) => {
+  expect(compiled.errors.get(name)).toMatch(refusals[name]!.says);
+});

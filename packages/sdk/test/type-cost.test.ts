@@ -1,0 +1,32 @@
+import { expect, test } from "vitest";
+import { compile } from "./compile.ts";
+
+/** A chain with two inputs per task and nested outputs, as a large real DAG might have. */
+function chain(tasks: number): string {
+  const lines = Array.from(
+    { length: tasks },
+    (
+      _,
+      i,
+    ) => `  const t${i + 2} = d.task("t${i + 2}", { inputs: { a: t${i}, b: t${i + 1} }, retries: 2 }, async ({ a, b }, ctx) =>
+    ({ n: a.n + b.n, at: ctx.run.id, nested: { list: [{ id: ${i}, name: b.at }], more: a.nested } }));`,
+  );
+  return `import { dag } from "tradewind";
+dag("chain", (d) => {
+  const t0 = d.task("t0", () => ({ n: 0, at: "", nested: { list: [{ id: 0, name: "" }] } }));
+  const t1 = d.task("t1", () => ({ n: 1, at: "", nested: { list: [{ id: 0, name: "" }] } }));
+${lines.join("\n")}
+});`;
+}
+
+test("type-checking costs a bounded number of instantiations per task, the same for the 200th as for the first", async () => {
+  const cost = async (tasks: number) => {
+    const { errors, instantiations } = await compile({ chain: chain(tasks) });
+    expect(Object.fromEntries(errors)).toEqual({});
+    return instantiations;
+  };
+  const [none, half, full] = [await cost(0), await cost(100), await cost(200)];
+  const perTask = (full - none) / 200;
+  expect(perTask).toBeLessThan(500);
+  expect(full - half).toBeLessThan(1.2 * (half - none));
+});

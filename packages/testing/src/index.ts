@@ -1,0 +1,5 @@
+/** Run a DAG in a test: in-process, on a virtual clock, by the engine's own rules. */
+export { DagTestError } from "./errors.ts";
+export type { LogLine, RunOptions, RunProgress } from "./options.ts";
+export { RunResult, type TaskResult, type TimelineEntry } from "./result.ts";
+export { type RunnableDag, runDag } from "./run-dag.ts";

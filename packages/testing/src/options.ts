@@ -1,0 +1,49 @@
+import type { Json } from "@tradewind/sdk";
+import type { ConnectionFacts, ErrorFacts, LogLevel } from "@tradewind/sdk/program";
+
+/** How to run a DAG in a test. */
+export interface RunOptions<Conf = unknown> {
+  /** The run's conf; `ctx.params` is what the DAG's schema makes of it. */
+  readonly conf?: Conf;
+  /** The moment the run stands for: now when left out, none when null. */
+  readonly logicalDate?: Date | string | null;
+  /** The period whose data the run handles; begins and ends at the logical date when left out. */
+  readonly dataInterval?: { readonly start: Date | string; readonly end: Date | string };
+  /** What the virtual clock shows at the beginning. */
+  readonly now?: Date | string;
+  readonly variables?: Readonly<Record<string, string>>;
+  /** By id; whatever is left out is empty. */
+  readonly connections?: Readonly<Record<string, Partial<Omit<ConnectionFacts, "id">>>>;
+  /** Tasks at once: the DAG's `maxActiveTasks` when left out. 1 makes the order fully predictable. */
+  readonly concurrency?: number;
+  /** Called for every step of the run, as it happens. Must not throw. */
+  readonly onEvent?: (event: RunProgress) => void;
+}
+
+interface OfTask {
+  readonly taskId: string;
+  readonly mapIndex: number;
+}
+
+/** One step of a run. */
+export type RunProgress =
+  | ({ readonly type: "started"; readonly tryNumber: number } & OfTask)
+  | ({ readonly type: "log" } & OfTask & LogLine)
+  /** A try has ended; also a task that its rule or a branch ruled out, with a duration of 0. */
+  | ({
+      readonly type: "ended";
+      readonly tryNumber: number;
+      /** A final state, or "up_for_retry". */
+      readonly state: string;
+      /** Real time. */
+      readonly durationMs: number;
+      readonly output: Json | undefined;
+      readonly error: ErrorFacts | undefined;
+    } & OfTask);
+
+/** A line that a task wrote with `ctx.log`. */
+export interface LogLine {
+  readonly level: LogLevel;
+  readonly message: string;
+  readonly fields: Readonly<Record<string, Json>> | undefined;
+}

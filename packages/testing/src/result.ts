@@ -1,0 +1,69 @@
+import type { Json } from "@tradewind/sdk";
+import type { ErrorFacts } from "@tradewind/sdk/program";
+import { DagTestError } from "./errors.ts";
+import type { LogLine } from "./options.ts";
+
+/** How one task of the run ended. */
+export interface TaskResult {
+  readonly taskId: string;
+  readonly mapIndex: number;
+  readonly state: string;
+  /** How many tries it had; 0 when it never ran. */
+  readonly tries: number;
+  readonly output: Json | undefined;
+  /** Of the last try, if it failed. */
+  readonly error: ErrorFacts | undefined;
+  /** Why it did not run, or why it ended as it did, where there is more to say. */
+  readonly reason: string | null;
+}
+
+/** One moment of the run, on the virtual clock: the same in every execution of the same test. */
+export interface TimelineEntry {
+  /** Milliseconds since the run began. Only waiting for a retry takes virtual time. */
+  readonly atMs: number;
+  readonly taskId: string;
+  readonly mapIndex: number;
+  readonly tryNumber: number;
+  readonly state: string;
+}
+
+/** A finished run. */
+export class RunResult {
+  readonly state: "success" | "failed";
+  /** Why a failed run failed: "task_failure", "all_tasks_deadlocked" or "timed_out". */
+  readonly reason: string | null;
+  readonly runId: string;
+  readonly tasks: readonly TaskResult[];
+  readonly timeline: readonly TimelineEntry[];
+  /** What each task wrote with `ctx.log`, by task id. */
+  readonly logs: Readonly<Record<string, readonly LogLine[]>>;
+
+  constructor(facts: Pick<RunResult, "state" | "reason" | "runId" | "tasks" | "timeline" | "logs">) {
+    this.state = facts.state;
+    this.reason = facts.reason;
+    this.runId = facts.runId;
+    this.tasks = facts.tasks;
+    this.timeline = facts.timeline;
+    this.logs = facts.logs;
+  }
+
+  /** End states by task id. */
+  get states(): Record<string, string> {
+    return Object.fromEntries(this.tasks.map(({ taskId, state }) => [taskId, state]));
+  }
+
+  /** Outputs by task id, of the tasks that have one. */
+  get outputs(): Record<string, Json> {
+    const withOutput = this.tasks.flatMap(({ taskId, output }) =>
+      output === undefined ? [] : [[taskId, output] as const],
+    );
+    return Object.fromEntries(withOutput);
+  }
+
+  task(taskId: string): TaskResult {
+    const found = this.tasks.find((task) => task.taskId === taskId);
+    if (found) return found;
+    const known = this.tasks.map((task) => task.taskId).join(", ");
+    throw new DagTestError("TW_TEST_TASK_UNKNOWN", `the run has no task "${taskId}"; its tasks are ${known}`);
+  }
+}

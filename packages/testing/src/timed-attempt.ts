@@ -1,0 +1,44 @@
+/**
+ * One attempt with its time limit. Nothing can stop code in the same process: an attempt that goes on after its
+ * abort is left behind, and what it says later is not heard.
+ */
+import type { ErrorFacts, Program, TaskCall, TaskHost, TaskOutcome } from "@tradewind/sdk/program";
+
+export type AttemptCall = Omit<TaskCall, "host"> & { readonly host: Omit<TaskHost, "abort"> };
+
+export async function timedAttempt(
+  program: Program,
+  call: AttemptCall,
+  timeoutMs: number | null,
+): Promise<TaskOutcome> {
+  const controller = new AbortController();
+  const host: TaskHost = { ...call.host, abort: controller.signal };
+  const attempt = program.run({ ...call, host });
+  if (timeoutMs === null) return attempt;
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<null>((resolve) => {
+    timer = setTimeout(() => resolve(null), timeoutMs);
+  });
+  const outcome = await Promise.race([attempt, late]);
+  clearTimeout(timer);
+  if (outcome !== null) return outcome;
+  const error = timeoutFacts(call.taskId, timeoutMs);
+  controller.abort(new DOMException(error.message, "TimeoutError"));
+  const willRetry = call.tryNumber <= call.maxTries;
+  const { taskId, run, tryNumber, conf } = call;
+  const event = willRetry ? "retry" : "failure";
+  // The callback is not part of what was out of time.
+  const callbackHost: TaskHost = { ...call.host, abort: new AbortController().signal };
+  const done = await program.callback({ taskId, event, run, tryNumber, error, conf, host: callbackHost });
+  if (!done.ok) call.host.log("error", `callback for ${event} failed: ${done.error.message}`);
+  return { kind: "failed", error, retry: true };
+}
+
+function timeoutFacts(taskId: string, timeoutMs: number): ErrorFacts {
+  return {
+    name: "TaskError",
+    message: `Task "${taskId}" exceeded its timeout of ${timeoutMs} ms.`,
+    stack: null,
+    code: "TASK_TIMEOUT",
+  };
+}
