@@ -8,7 +8,7 @@ export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan" | "blue
 export type ColourChoice = "auto" | "always" | "never";
 
 /** The part of a stream that is used here: a process's own, or one of a test. */
-export interface Sink {
+interface Sink {
   write(text: string): unknown;
   readonly isTTY?: boolean;
   readonly columns?: number;

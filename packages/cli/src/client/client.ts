@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { HttpError, networkError } from "./http-error.ts";
 import type { Target } from "./target.ts";
 
-export type Query = Record<string, string | number | boolean | readonly string[] | null | undefined>;
+type Query = Record<string, string | number | boolean | readonly string[] | null | undefined>;
 
 export interface Call {
   /** What is being done, as the beginning of an error message: `cannot list the DAGs`. */

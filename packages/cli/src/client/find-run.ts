@@ -3,7 +3,7 @@ import { EXIT } from "../exit-code.ts";
 import { type Client, path } from "./client.ts";
 import type { DagRun } from "./resources.ts";
 
-export const LATEST = "@latest";
+const LATEST = "@latest";
 /** How `<run>` arguments are explained in help texts. */
 export const RUN_ARGUMENT = `the run's id, or ${LATEST}`;
 

@@ -39,7 +39,7 @@ export function command(session: Session) {
           line("home", config.home);
           line("token", `${config.home}/token`);
           line("dags", config.dags);
-          void showFirstMinute(session, new Client({ url, token, pid: undefined }), {
+          return showFirstMinute(session, new Client({ url, token, pid: undefined }), {
             since: startedAt,
             signal,
           });

@@ -12,7 +12,7 @@ const IMPORT_TIMEOUT_MS = 30_000;
 
 export interface FoundDag {
   readonly codePath: string;
-  readonly mapPath: string;
+  readonly map: string;
   readonly dagId: string;
   /** What the source map's names are relative to. */
   readonly folder: string;
@@ -52,14 +52,14 @@ function pickFromFile(results: readonly BundleResult[], options: TestOptions): P
     throw usageError(`${options.what} exports several DAGs.`, `choose one with --dag: ${ids.join(", ")}`);
   if (!ids.includes(dagId))
     throw usageError(`${options.what} does not export the DAG ${dagId}.`, `it exports: ${ids.join(", ")}`);
-  return { codePath: result.codePath, mapPath: result.mapPath, dagId };
+  return { codePath: result.codePath, map: result.map, dagId };
 }
 
 function pickById(results: readonly BundleResult[], dagId: string, folder: string): Picked {
   for (const result of results) {
     if (result.kind !== "bundled") continue;
     if (result.manifests.some((manifest) => manifest.dagId === dagId))
-      return { codePath: result.codePath, mapPath: result.mapPath, dagId };
+      return { codePath: result.codePath, map: result.map, dagId };
   }
   const broken = results.filter((result) => result.kind === "failed");
   if (broken.length > 0)

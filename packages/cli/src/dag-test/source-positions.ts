@@ -7,14 +7,11 @@ import { pathToFileURL } from "node:url";
  * are its identity.
  */
 export async function withSourcePositions(
-  bundle: { codePath: string; mapPath: string },
+  bundle: { codePath: string; map: string },
   folder: string,
 ): Promise<string> {
-  const [code, map] = await Promise.all([
-    readFile(bundle.codePath, "utf8"),
-    readFile(bundle.mapPath, "utf8"),
-  ]);
-  const parsed = JSON.parse(map) as { sources: string[]; sourceRoot?: string };
+  const code = await readFile(bundle.codePath, "utf8");
+  const parsed = JSON.parse(bundle.map) as { sources: string[]; sourceRoot?: string };
   const sources = parsed.sources.map((source) => pathToFileURL(resolve(folder, source)).href);
   const path = bundle.codePath.replace(/\.mjs$/, ".positions.mjs");
   await writeFile(`${path}.map`, JSON.stringify({ ...parsed, sources, sourceRoot: "" }));

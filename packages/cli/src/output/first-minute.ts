@@ -19,11 +19,11 @@ export async function showFirstMinute(
   const shown = { dags: new Set<string>(), problems: new Set<string>(), runs: new Set<string>() };
   while (!signal.aborted && Date.now() - since.getTime() < LASTS_MS) {
     try {
-      await showDags(session, client, { shown: shown.dags, signal });
-      await showProblems(session, client, { shown: shown.problems, signal });
-      await showRuns(session, client, { shown: shown.runs, since, signal });
+      // A question once asked is heard to its end: the server that answers is about to be stopped by this process.
+      await showDags(session, client, shown.dags);
+      if (!signal.aborted) await showProblems(session, client, shown.problems);
+      if (!signal.aborted) await showRuns(session, client, { shown: shown.runs, since });
     } catch (error) {
-      if (signal.aborted) return;
       if (session.options.verbose)
         session.note(`  (${error instanceof Error ? error.message : String(error)})`);
     }
@@ -31,14 +31,9 @@ export async function showFirstMinute(
   }
 }
 
-interface Glance {
-  readonly shown: Set<string>;
-  readonly signal: AbortSignal;
-}
-
-async function showDags(session: Session, client: Client, { shown, signal }: Glance): Promise<void> {
+async function showDags(session: Session, client: Client, shown: Set<string>): Promise<void> {
   const what = "cannot list the DAGs";
-  const { items, total } = await client.list<Dag>({ path: "/dags", key: "dags", what, limit: 100, signal });
+  const { items, total } = await client.list<Dag>({ path: "/dags", key: "dags", what, limit: 100 });
   const fresh = items.filter((dag) => !shown.has(dag.dag_id)).map((dag) => dag.dag_id);
   if (fresh.length === 0) return;
   for (const id of fresh) shown.add(id);
@@ -46,13 +41,12 @@ async function showDags(session: Session, client: Client, { shown, signal }: Gla
   session.note(`  ${total} DAG${total === 1 ? "" : "s"} loaded: ${named}${fresh.length > 8 ? " …" : ""}`);
 }
 
-async function showProblems(session: Session, client: Client, { shown, signal }: Glance): Promise<void> {
+async function showProblems(session: Session, client: Client, shown: Set<string>): Promise<void> {
   const { items } = await client.list<ImportProblem>({
     path: "/importErrors",
     key: "import_errors",
     what: "cannot list the import errors",
     limit: 20,
-    signal,
   });
   for (const { filename, stack_trace, timestamp } of items) {
     if (shown.has(`${filename} ${timestamp}`)) continue;
@@ -69,14 +63,17 @@ async function showProblems(session: Session, client: Client, { shown, signal }:
   }
 }
 
-async function showRuns(session: Session, client: Client, glance: Glance & { since: Date }): Promise<void> {
+async function showRuns(
+  session: Session,
+  client: Client,
+  glance: { shown: Set<string>; since: Date },
+): Promise<void> {
   const { items } = await client.list<DagRun>({
     path: "/dags/~/dagRuns",
     key: "dag_runs",
     what: "cannot list the runs",
     query: { state: ["success", "failed"], end_date_gte: glance.since.toISOString(), order_by: "-end_date" },
     limit: 20,
-    signal: glance.signal,
   });
   for (const run of items.toReversed()) {
     const key = `${run.dag_id} ${run.dag_run_id} ${run.end_date}`;

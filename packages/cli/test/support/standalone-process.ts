@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
-export const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 const DAGS = fileURLToPath(new URL("../dags", import.meta.url));
 const HELLO = fileURLToPath(new URL("../../../../examples/hello.ts", import.meta.url));
 const START_MS = 50_000;
@@ -94,7 +94,7 @@ export class StandaloneProcess {
 }
 
 /** A command of its own process; its environment has nothing of a server but what is given. */
-export function spawnCli(args: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
+function spawnCli(args: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
   return spawn(process.execPath, ["--conditions=source", MAIN, ...args], {
     env: { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: process.env.TMPDIR, ...env },
     stdio: ["ignore", "pipe", "pipe"],

@@ -1,6 +1,8 @@
 /** Rules that hold for the whole API: who may call, how errors look, what no answer ever contains. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { Installation, manifestOf } from "../../test/api/installation.ts";
+import { Database } from "../store/database.ts";
+import { createApi } from "./api.ts";
 import { ApiServer } from "./api-server.ts";
 
 let tw: Installation;
@@ -21,8 +23,17 @@ function routes(): { method: "GET" | "POST" | "PATCH" | "PUT" | "DELETE"; url: s
     const depth = match[1]!.length / 4;
     path.length = depth;
     path[depth] = match[2]!;
-    for (const method of (match[3] ?? "").split(", ").filter((each) => each !== "" && each !== "HEAD" && each !== "OPTIONS")) {
-      found.push({ method: method as "GET", url: path.join("").replace(/:(\w+)/g, (_, name) => (/index|number|_id$/.test(name) && !/^(dag|task|connection)_/.test(name) ? "1" : "x")) });
+    for (const method of (match[3] ?? "")
+      .split(", ")
+      .filter((each) => each !== "" && each !== "HEAD" && each !== "OPTIONS")) {
+      found.push({
+        method: method as "GET",
+        url: path
+          .join("")
+          .replace(/:(\w+)/g, (_, name) =>
+            /index|number|_id$/.test(name) && !/^(dag|task|connection)_/.test(name) ? "1" : "x",
+          ),
+      });
     }
   }
   return found;
@@ -36,10 +47,20 @@ describe("authentication", () => {
     expect(all.length).toBeGreaterThan(60);
     const answers = await Promise.all(
       all.flatMap(({ method, url }) =>
-        [undefined, "Bearer", "Bearer wrong", "Basic YWRtaW46YWRtaW4=", `Bearer ${tw.token}x`].map(async (authorization) => {
-          const response = await tw.app.inject({ method, url, headers: authorization === undefined ? {} : { authorization } });
-          return { route: `${method} ${url}`, status: response.statusCode, challenge: response.headers["www-authenticate"] };
-        }),
+        [undefined, "Bearer", "Bearer wrong", "Basic YWRtaW46YWRtaW4=", `Bearer ${tw.token}x`].map(
+          async (authorization) => {
+            const response = await tw.app.inject({
+              method,
+              url,
+              headers: authorization === undefined ? {} : { authorization },
+            });
+            return {
+              route: `${method} ${url}`,
+              status: response.statusCode,
+              challenge: response.headers["www-authenticate"],
+            };
+          },
+        ),
       ),
     );
     const open = answers.filter((answer) => answer.status !== 401);
@@ -58,20 +79,31 @@ describe("authentication", () => {
     expect((await tw.call("GET", "/dags")).statusCode).toBe(401);
     await tw.sql("UPDATE api_token SET expires_at = NULL");
     expect((await tw.call("GET", "/dags")).statusCode).toBe(200);
-    expect((await tw.sql<{ sha256: Buffer }>("SELECT sha256 FROM api_token"))[0]!.sha256.toString("utf8")).not.toContain(token);
+    expect(
+      (await tw.sql<{ sha256: Buffer }>("SELECT sha256 FROM api_token"))[0]!.sha256.toString("utf8"),
+    ).not.toContain(token);
   });
 
   test("a 401 says how to do it, as problem+json", async () => {
     const response = await tw.app.inject("/api/v2/dags");
     expect(response.headers["content-type"]).toBe("application/problem+json");
     expect(response.headers["www-authenticate"]).toBe('Bearer realm="tradewind"');
-    expect(response.json()).toMatchObject({ status: 401, title: "Unauthorized", detail: expect.stringContaining("Bearer") });
+    expect(response.json()).toMatchObject({
+      status: 401,
+      title: "Unauthorized",
+      detail: expect.stringContaining("Bearer"),
+    });
   });
 });
 
 describe("bodies", () => {
   const post = (payload: string, type = "application/json") =>
-    tw.app.inject({ method: "POST", url: "/api/v2/pools", headers: { authorization: `Bearer ${tw.token}`, "content-type": type }, payload });
+    tw.app.inject({
+      method: "POST",
+      url: "/api/v2/pools",
+      headers: { authorization: `Bearer ${tw.token}`, "content-type": type },
+      payload,
+    });
 
   test.each([
     ["malformed JSON", "{", "json_invalid"],
@@ -166,7 +198,9 @@ test("the OpenAPI description has every route and needs a token", async () => {
   expect(described).toContain("POST /api/v2/dags/{}/dagRuns");
   expect(described.length).toBe(routes().filter(({ url }) => !url.endsWith("openapi.json")).length);
   expect(document.components.schemas).toHaveProperty("DAGRunResponse");
-  expect((await tw.app.inject({ url: "/openapi.json", headers: { authorization: `Bearer ${tw.token}` } })).json()).toEqual(document);
+  expect(
+    (await tw.app.inject({ url: "/openapi.json", headers: { authorization: `Bearer ${tw.token}` } })).json(),
+  ).toEqual(document);
 });
 
 test("an error nobody foresaw is a 500 that tells a request id and no SQL", async () => {
@@ -181,6 +215,24 @@ test("an error nobody foresaw is a 500 that tells a request id and no SQL", asyn
   }
 });
 
+test("without a database: health says so, everything else is a 503 that may be tried again", async () => {
+  const database = Database.connect("postgres://nobody@127.0.0.1:1/none");
+  const app = await createApi({ ...tw.options, database });
+  try {
+    const health = await app.inject("/api/v2/monitor/health");
+    expect([health.statusCode, health.json().metadatabase.status]).toEqual([200, "unhealthy"]);
+    const dags = await app.inject({ url: "/api/v2/dags", headers: { authorization: `Bearer ${tw.token}` } });
+    expect([dags.statusCode, dags.headers["retry-after"], dags.json().code]).toEqual([
+      503,
+      "1",
+      "DATABASE_AWAY",
+    ]);
+  } finally {
+    await app.close();
+    await database.close();
+  }
+});
+
 test("over a real socket: starts, answers, refuses a taken port, stops while a stream is open", async () => {
   const server = new ApiServer(tw.options);
   await server.start();
@@ -190,7 +242,10 @@ test("over a real socket: starts, answers, refuses a taken port, stops while a s
 
   const port = Number(new URL(url).port);
   const second = new ApiServer({ ...tw.options, config: { ...tw.options.config, port } });
-  await expect(second.start()).rejects.toMatchObject({ code: "API_ADDRESS", message: expect.stringContaining(String(port)) });
+  await expect(second.start()).rejects.toMatchObject({
+    code: "API_ADDRESS",
+    message: expect.stringContaining(String(port)),
+  });
 
   await tw.addRun("sales", { runId: "endless", state: "running" });
   const headers = { authorization: `Bearer ${tw.token}` };
@@ -198,7 +253,7 @@ test("over a real socket: starts, answers, refuses a taken port, stops while a s
   const reader = stream.body!.getReader();
   expect(new TextDecoder().decode((await reader.read()).value)).toContain('"state":"running"');
   const ended = (async () => {
-    while (!(await reader.read()).done) continue;
+    while (!(await reader.read()).done);
   })();
   await server.stop();
   await ended;

@@ -26,7 +26,14 @@ import { jobs } from "./jobs.ts";
 import { parseJsonBody } from "./json-body.ts";
 import { openApi } from "./open-api.ts";
 import { pools } from "./pools.ts";
-import { errorHandler, notFound, Problem, sendProblem, validatorCompiler } from "./problem.ts";
+import {
+  errorHandler,
+  notFound,
+  Problem,
+  problemDocument,
+  sendProblem,
+  validatorCompiler,
+} from "./problem.ts";
 import { runWait } from "./run-wait.ts";
 import { announceClosing } from "./streaming.ts";
 import { taskInstanceEdits } from "./task-instance-edits.ts";
@@ -112,6 +119,10 @@ export async function createApi(options: ApiOptions): Promise<FastifyInstance> {
     },
     transform: jsonSchemaTransform,
     transformObject: jsonSchemaTransformObject,
+  });
+  app.addHook("onRoute", ({ schema }) => {
+    const response = schema?.response as Record<string, unknown> | undefined;
+    if (response !== undefined) response["4xx"] ??= problemDocument;
   });
   // After the OpenAPI plugin, so that it sees every route.
   await app.register(async (scope) => {

@@ -1,7 +1,7 @@
 /** A DAG in the JSON of Airflow's API. */
-import type { DagManifest, ScheduleManifest } from "@tradewind/sdk/manifest";
+import type { ScheduleManifest } from "@tradewind/sdk/manifest";
 import { z } from "zod";
-import type { DagRow } from "../store/list/dags.ts";
+import type { DagHeader, DagRow } from "../store/list/dags.ts";
 import { BUNDLE_NAME, showVersion, versionDocument } from "./documents.ts";
 import { iso, nullableDate } from "./fields.ts";
 
@@ -87,8 +87,7 @@ export function showDag(row: DagRow): z.output<typeof dagDocument> {
     max_active_tasks: manifest?.maxActiveTasks ?? 0,
     max_active_runs: manifest?.maxActiveRuns ?? null,
     max_consecutive_failed_dag_runs: 0,
-    has_task_concurrency_limits:
-      manifest?.tasks.some((task) => task.maxActivePerDag !== null || task.maxActivePerRun !== null) ?? false,
+    has_task_concurrency_limits: row.has_task_limits,
     has_import_errors: row.has_import_errors,
     next_dagrun_logical_date: iso(row.next_logical_date),
     next_dagrun_data_interval_start: iso(row.next_interval_start),
@@ -139,7 +138,7 @@ export function showDagDetails(row: DagRow, activeRuns: number): z.output<typeof
   };
 }
 
-function timetable(manifest: DagManifest | null) {
+function timetable(manifest: DagHeader | null) {
   const schedule: ScheduleManifest = manifest?.schedule ?? { kind: "none" };
   const periodic = schedule.kind === "cron" || schedule.kind === "interval";
   return { ...summary(schedule), timetable_periodic: periodic, is_backfillable: periodic };

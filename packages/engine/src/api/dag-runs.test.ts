@@ -14,21 +14,47 @@ beforeAll(async () => {
       paramsSchema: {
         $schema: "https://json-schema.org/draft/2020-12/schema",
         type: "object",
-        properties: { region: { type: "string", enum: ["eu", "us"] }, days: { type: "array", items: { type: "integer" } } },
+        properties: {
+          region: { type: "string", enum: ["eu", "us"] },
+          days: { type: "array", items: { type: "integer" } },
+        },
         required: ["region"],
         additionalProperties: false,
       },
     }),
   );
   const day = (n: number) => new Date(Date.UTC(2026, 0, n));
-  await tw.addRun("sales", { runId: "r1", state: "success", logicalDate: day(1), runAfter: day(2), startedAt: day(2), endedAt: new Date(day(2).getTime() + 5000), conf: { k: "needle" } });
-  await tw.addRun("sales", { runId: "r2", state: "failed", logicalDate: day(2), runAfter: day(3), startedAt: day(3), endedAt: new Date(day(3).getTime() + 60_000) });
-  await tw.addRun("sales", { runId: "r3", state: "running", logicalDate: day(3), runAfter: day(4), startedAt: day(4) });
+  await tw.addRun("sales", {
+    runId: "r1",
+    state: "success",
+    logicalDate: day(1),
+    runAfter: day(2),
+    startedAt: day(2),
+    endedAt: new Date(day(2).getTime() + 5000),
+    conf: { k: "needle" },
+  });
+  await tw.addRun("sales", {
+    runId: "r2",
+    state: "failed",
+    logicalDate: day(2),
+    runAfter: day(3),
+    startedAt: day(3),
+    endedAt: new Date(day(3).getTime() + 60_000),
+  });
+  await tw.addRun("sales", {
+    runId: "r3",
+    state: "running",
+    logicalDate: day(3),
+    runAfter: day(4),
+    startedAt: day(4),
+  });
   await tw.addRun("other", { runId: "r1", state: "queued", runAfter: day(5) });
 });
 
 const found = async (path: string) =>
-  (await tw.call("GET", path)).json().dag_runs.map((run: { dag_id: string; dag_run_id: string }) => `${run.dag_id}/${run.dag_run_id}`);
+  (await tw.call("GET", path))
+    .json()
+    .dag_runs.map((run: { dag_id: string; dag_run_id: string }) => `${run.dag_id}/${run.dag_run_id}`);
 
 describe("reading runs", () => {
   test("one run has Airflow's fields", async () => {
@@ -44,7 +70,9 @@ describe("reading runs", () => {
       note: null,
       dag_versions: [{ version_number: 1, dag_id: "sales" }],
     });
-    expect((await tw.call("GET", "/dags/sales/dagRuns/nope")).json().detail).toBe('DAG "sales" has no run "nope"');
+    expect((await tw.call("GET", "/dags/sales/dagRuns/nope")).json().detail).toBe(
+      'DAG "sales" has no run "nope"',
+    );
     expect((await tw.call("GET", "/dags/nope/dagRuns")).statusCode).toBe(404);
   });
 
@@ -64,7 +92,15 @@ describe("reading runs", () => {
   });
 
   test("the batch form takes the same filters in a body", async () => {
-    const body = (await tw.call("POST", "/dags/~/dagRuns/list", { dag_ids: ["sales"], states: ["failed", "success"], order_by: "-id", page_limit: 1, run_after_gte: null })).json();
+    const body = (
+      await tw.call("POST", "/dags/~/dagRuns/list", {
+        dag_ids: ["sales"],
+        states: ["failed", "success"],
+        order_by: "-id",
+        page_limit: 1,
+        run_after_gte: null,
+      })
+    ).json();
     expect(body.total_entries).toBe(2);
     expect(body.dag_runs.map((run: { dag_run_id: string }) => run.dag_run_id)).toEqual(["r2"]);
     expect((await tw.call("POST", "/dags/~/dagRuns/list", { order_by: "secret" })).statusCode).toBe(422);
@@ -75,7 +111,12 @@ describe("reading runs", () => {
 describe("creating runs", () => {
   test("makes a queued run, wakes the scheduler, keeps a record", async () => {
     tw.changes.length = 0;
-    const response = await tw.call("POST", "/dags/sales/dagRuns", { dag_run_id: "mine", logical_date: "2026-05-01T00:00:00+02:00", conf: { a: [1] }, note: "by hand" });
+    const response = await tw.call("POST", "/dags/sales/dagRuns", {
+      dag_run_id: "mine",
+      logical_date: "2026-05-01T00:00:00+02:00",
+      conf: { a: [1] },
+      note: "by hand",
+    });
     expect(response.statusCode).toBe(200);
     expect(response.json()).toMatchObject({
       dag_run_id: "mine",
@@ -93,14 +134,21 @@ describe("creating runs", () => {
 
   test("needs nothing but an empty body", async () => {
     const body = (await tw.call("POST", "/dags/sales/dagRuns", {})).json();
-    expect(body).toMatchObject({ dag_run_id: expect.stringMatching(/^manual__/), logical_date: null, conf: {} });
+    expect(body).toMatchObject({
+      dag_run_id: expect.stringMatching(/^manual__/),
+      logical_date: null,
+      conf: {},
+    });
   });
 
   test("the same run id and the same logical date are conflicts", async () => {
     const byId = await tw.call("POST", "/dags/sales/dagRuns", { dag_run_id: "r1" });
     expect([byId.statusCode, byId.json().detail]).toEqual([409, 'DAG "sales" already has a run "r1"']);
     const byDate = await tw.call("POST", "/dags/sales/dagRuns", { logical_date: "2026-01-02T00:00:00Z" });
-    expect([byDate.statusCode, byDate.json().detail]).toEqual([409, 'DAG "sales" already has a run for this logical date: "r2"']);
+    expect([byDate.statusCode, byDate.json().detail]).toEqual([
+      409,
+      'DAG "sales" already has a run for this logical date: "r2"',
+    ]);
   });
 
   test.each([
@@ -112,7 +160,10 @@ describe("creating runs", () => {
     [{ dag_run_id: "" }, ["body", "dag_run_id"]],
     [{ dag_run_id: "x".repeat(251) }, ["body", "dag_run_id"]],
     [{ data_interval_start: "2026-01-01T00:00:00Z" }, ["body", "data_interval_end"]],
-    [{ data_interval_start: "2026-01-02T00:00:00Z", data_interval_end: "2026-01-01T00:00:00Z" }, ["body", "data_interval_end"]],
+    [
+      { data_interval_start: "2026-01-02T00:00:00Z", data_interval_end: "2026-01-01T00:00:00Z" },
+      ["body", "data_interval_end"],
+    ],
     [{ note: "x".repeat(1001) }, ["body", "note"]],
     [{ state: "success" }, ["body", "state"]],
     [{ partition_key: "p" }, ["body", "partition_key"]],
@@ -138,12 +189,15 @@ describe("creating runs", () => {
     const response = await tw.call("POST", "/dags/typed/dagRuns", { conf });
     expect(response.statusCode).toBe(422);
     expect(response.json().detail[0].loc).toEqual(loc);
-    expect((await tw.call("POST", "/dags/typed/dagRuns", { conf: { region: "eu", days: [1] } })).statusCode).toBe(200);
+    expect(
+      (await tw.call("POST", "/dags/typed/dagRuns", { conf: { region: "eu", days: [1] } })).statusCode,
+    ).toBe(200);
   });
 });
 
 describe("Idempotency-Key", () => {
-  const post = (key: string, body: object) => tw.call("POST", "/dags/other/dagRuns", body, { "idempotency-key": key });
+  const post = (key: string, body: object) =>
+    tw.call("POST", "/dags/other/dagRuns", body, { "idempotency-key": key });
   const count = async () => (await tw.call("GET", "/dags/other/dagRuns?limit=0")).json().total_entries;
 
   test("the same request again gets the same answer and does nothing", async () => {
@@ -152,7 +206,10 @@ describe("Idempotency-Key", () => {
     tw.changes.length = 0;
     const again = await post("key-1", { conf: { n: 1 } });
     expect([again.statusCode, again.json()]).toEqual([first.statusCode, first.json()]);
-    expect([first.headers["idempotency-replayed"], again.headers["idempotency-replayed"]]).toEqual([undefined, "true"]);
+    expect([first.headers["idempotency-replayed"], again.headers["idempotency-replayed"]]).toEqual([
+      undefined,
+      "true",
+    ]);
     expect(await count()).toBe(before + 1);
     expect(tw.changes).toEqual([]);
   });
@@ -162,7 +219,12 @@ describe("Idempotency-Key", () => {
     const other = await post("key-2", { conf: { n: 2 } });
     expect(other.statusCode).toBe(422);
     expect(other.json().detail[0].loc).toEqual(["header", "idempotency-key"]);
-    const otherPath = await tw.call("POST", "/dags/sales/dagRuns", { conf: { n: 1 } }, { "idempotency-key": "key-2" });
+    const otherPath = await tw.call(
+      "POST",
+      "/dags/sales/dagRuns",
+      { conf: { n: 1 } },
+      { "idempotency-key": "key-2" },
+    );
     expect(otherPath.statusCode).toBe(422);
   });
 
@@ -176,7 +238,9 @@ describe("Idempotency-Key", () => {
     const answers = await Promise.all(Array.from({ length: 8 }, () => post("key-4", { conf: { n: 4 } })));
     expect(await count()).toBe(before + 1);
     expect(new Set(answers.map((answer) => answer.statusCode)).difference(new Set([200, 409])).size).toBe(0);
-    const runs = new Set(answers.filter((answer) => answer.statusCode === 200).map((answer) => answer.json().dag_run_id));
+    const runs = new Set(
+      answers.filter((answer) => answer.statusCode === 200).map((answer) => answer.json().dag_run_id),
+    );
     expect(runs.size).toBe(1);
     expect((await post("key-4", { conf: { n: 4 } })).headers["idempotency-replayed"]).toBe("true");
   });
@@ -210,14 +274,23 @@ describe("editing runs", () => {
   const run = async (runId: string, state: string) => {
     const id = await tw.addRun("sales", { runId, state });
     await tw.addInstance(id, "a", { state: state === "running" ? "running" : "success", tryNumber: 1 });
-    await tw.addInstance(id, "b", { state: state === "running" ? "none" : "failed", tryNumber: state === "running" ? 0 : 1 });
+    await tw.addInstance(id, "b", {
+      state: state === "running" ? "none" : "failed",
+      tryNumber: state === "running" ? 0 : 1,
+    });
     return id;
   };
 
   test("a note is set and removed", async () => {
     await run("noted", "success");
-    expect((await tw.call("PATCH", "/dags/sales/dagRuns/noted", { note: "look here" })).json().note).toBe("look here");
-    expect((await tw.call("PATCH", "/dags/sales/dagRuns/noted?update_mask=note", { note: null, state: "failed" })).json()).toMatchObject({ note: null, state: "success" });
+    expect((await tw.call("PATCH", "/dags/sales/dagRuns/noted", { note: "look here" })).json().note).toBe(
+      "look here",
+    );
+    expect(
+      (
+        await tw.call("PATCH", "/dags/sales/dagRuns/noted?update_mask=note", { note: null, state: "failed" })
+      ).json(),
+    ).toMatchObject({ note: null, state: "success" });
     expect((await tw.call("PATCH", "/dags/sales/dagRuns/noted", {})).statusCode).toBe(422);
     expect((await tw.call("PATCH", "/dags/sales/dagRuns/noted", { state: "running" })).statusCode).toBe(422);
     expect((await tw.call("PATCH", "/dags/sales/dagRuns/nope", { note: "x" })).statusCode).toBe(404);
@@ -227,12 +300,17 @@ describe("editing runs", () => {
     const marked = await run("marked", "running");
     tw.changes.length = 0;
     await tw.sql("UPDATE pool SET occupied = 2 WHERE name = 'default_pool'");
-    expect((await tw.call("PATCH", "/dags/sales/dagRuns/marked", { state: "success" })).json().state).toBe("success");
+    expect((await tw.call("PATCH", "/dags/sales/dagRuns/marked", { state: "success" })).json().state).toBe(
+      "success",
+    );
     expect(tw.changes).toEqual([{ kind: "run_edited", dagRunIds: [marked] }]);
 
     await run("cancelled", "running");
     expect((await tw.call("DELETE", "/dags/sales/dagRuns/cancelled")).statusCode).toBe(409);
-    expect((await tw.call("POST", "/dags/sales/dagRuns/cancelled/cancel")).json()).toMatchObject({ state: "failed", end_reason: "cancelled by admin" });
+    expect((await tw.call("POST", "/dags/sales/dagRuns/cancelled/cancel")).json()).toMatchObject({
+      state: "failed",
+      end_reason: "cancelled by admin",
+    });
     expect((await tw.call("POST", "/dags/sales/dagRuns/cancelled/cancel")).statusCode).toBe(409);
     expect((await tw.call("DELETE", "/dags/sales/dagRuns/cancelled")).statusCode).toBe(204);
     expect((await tw.call("DELETE", "/dags/sales/dagRuns/cancelled")).statusCode).toBe(404);
@@ -243,10 +321,17 @@ describe("editing runs", () => {
     const dry = (await tw.call("POST", "/dags/sales/dagRuns/cleared/clear", { only_failed: true })).json();
     expect(dry.task_instances.map((each: { task_id: string }) => each.task_id)).toEqual(["b"]);
     expect((await tw.call("GET", "/dags/sales/dagRuns/cleared")).json().state).toBe("failed");
-    const real = (await tw.call("POST", "/dags/sales/dagRuns/cleared/clear", { dry_run: false, note: "again" })).json();
+    const real = (
+      await tw.call("POST", "/dags/sales/dagRuns/cleared/clear", { dry_run: false, note: "again" })
+    ).json();
     expect(real).toMatchObject({ dag_run_id: "cleared", state: "queued", note: "again" });
-    expect(await tw.sql("SELECT DISTINCT state FROM task_instance WHERE dag_run_id = $1", [id])).toEqual([{ state: "none" }]);
-    expect((await tw.call("POST", "/dags/sales/dagRuns/cleared/clear", { only_failed: true, only_new: true })).statusCode).toBe(422);
+    expect(await tw.sql("SELECT DISTINCT state FROM task_instance WHERE dag_run_id = $1", [id])).toEqual([
+      { state: "none" },
+    ]);
+    expect(
+      (await tw.call("POST", "/dags/sales/dagRuns/cleared/clear", { only_failed: true, only_new: true }))
+        .statusCode,
+    ).toBe(422);
   });
 });
 
@@ -257,8 +342,15 @@ describe("waiting for a run", () => {
     await tw.sql("UPDATE dag_run SET state = 'success', ended_at = now() WHERE id = $1", [id]);
     const response = await waiting;
     expect(response.headers["content-type"]).toBe("application/x-ndjson");
-    const lines = response.body.trim().split("\n").map((line) => JSON.parse(line));
-    expect(lines.at(-1)).toMatchObject({ state: "success", dag_run_id: "waited", end_date: expect.any(String) });
+    const lines = response.body
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(lines.at(-1)).toMatchObject({
+      state: "success",
+      dag_run_id: "waited",
+      end_date: expect.any(String),
+    });
     expect((await tw.call("GET", "/dags/sales/dagRuns/waited/wait")).body.trim().split("\n")).toHaveLength(1);
   });
 

@@ -12,7 +12,7 @@ import {
 } from "../store/list/dag-runs.ts";
 import { principalOf } from "./auth.ts";
 import type { Resource } from "./context.ts";
-import { noDag, pageOf, requireDag } from "./dags.ts";
+import { noDag, pageOf, requireDag, requireDagExists } from "./dags.ts";
 import { dagRunDocument, dagRunList, showDagRun, showDagRuns } from "./documents.ts";
 import {
   id,
@@ -100,7 +100,7 @@ export const dagRuns: Resource = (app, options) => {
       schema: { params: dagParams, querystring: listQuery, response: { 200: dagRunList }, tags: ["DagRun"] },
     },
     async ({ params, query }) => {
-      if (params.dag_id !== "~") await requireDag(database, params.dag_id);
+      if (params.dag_id !== "~") await requireDagExists(database, params.dag_id);
       return showDagRuns(await listDagRuns(database, filterOf(params.dag_id, query), pageOf(query)));
     },
   );

@@ -8,7 +8,7 @@ import {
   listDagVersions,
 } from "../store/list/dag-versions.ts";
 import type { Resource } from "./context.ts";
-import { pageOf, requireDag } from "./dags.ts";
+import { pageOf, requireDagExists } from "./dags.ts";
 import { showVersion, versionDocument } from "./documents.ts";
 import { id, idOrAny, int, named, orderBy, pageQuery, text } from "./fields.ts";
 import { notFound } from "./problem.ts";
@@ -33,7 +33,7 @@ export const dagVersions: Resource = (app, { database }) => {
       },
     },
     async ({ params, query }) => {
-      if (params.dag_id !== "~") await requireDag(database, params.dag_id);
+      if (params.dag_id !== "~") await requireDagExists(database, params.dag_id);
       const filter = {
         dagId: named(params.dag_id),
         number: query.version_number,

@@ -6,27 +6,56 @@ let tw: Installation;
 beforeAll(async () => {
   tw = await Installation.open();
   await tw.addDag(
-    manifestOf("sales", [{ taskId: "extract", retries: 2, timeoutMs: 90_000 }, { taskId: "load", upstream: ["extract"], rule: "oneFailed" }], {
-      tags: ["daily", "eu"],
-      schedule: { kind: "cron", expression: "0 2 * * *", timezone: "Europe/Berlin", style: "interval" },
-      paramsSchema: { type: "object", properties: { region: { type: "string", default: "eu" }, day: { type: "string" } } },
-    }),
+    manifestOf(
+      "sales",
+      [
+        { taskId: "extract", retries: 2, timeoutMs: 90_000 },
+        { taskId: "load", upstream: ["extract"], rule: "oneFailed" },
+      ],
+      {
+        tags: ["daily", "eu"],
+        schedule: { kind: "cron", expression: "0 2 * * *", timezone: "Europe/Berlin", style: "interval" },
+        paramsSchema: {
+          type: "object",
+          properties: { region: { type: "string", default: "eu" }, day: { type: "string" } },
+        },
+      },
+    ),
     "// the source, version 1",
   );
-  await tw.addDag(manifestOf("sales", [{ taskId: "extract" }, { taskId: "load", upstream: ["extract"], rule: "oneFailed", retries: 2, timeoutMs: 90_061_500 }], {
-    tags: ["daily", "eu"],
-    schedule: { kind: "cron", expression: "0 2 * * *", timezone: "Europe/Berlin", style: "interval" },
-    paramsSchema: { type: "object", properties: { region: { type: "string", default: "eu" }, day: { type: "string" } } },
-  }), "// the source, version 2");
+  await tw.addDag(
+    manifestOf(
+      "sales",
+      [
+        { taskId: "extract" },
+        { taskId: "load", upstream: ["extract"], rule: "oneFailed", retries: 2, timeoutMs: 90_061_500 },
+      ],
+      {
+        tags: ["daily", "eu"],
+        schedule: { kind: "cron", expression: "0 2 * * *", timezone: "Europe/Berlin", style: "interval" },
+        paramsSchema: {
+          type: "object",
+          properties: { region: { type: "string", default: "eu" }, day: { type: "string" } },
+        },
+      },
+    ),
+    "// the source, version 2",
+  );
   await tw.addDag(manifestOf("billing", [{ taskId: "bill" }], { tags: ["daily"], owner: "grace" }));
   await tw.addDag(manifestOf("retired", [{ taskId: "rest" }]));
   await tw.sql("UPDATE dag SET is_stale = true WHERE dag_id = 'retired'");
   await tw.sql("UPDATE dag SET is_paused = true WHERE dag_id = 'billing'");
   await tw.sql("INSERT INTO import_error (file, message) VALUES ('billing.ts', 'SyntaxError: unexpected }')");
-  await tw.addRun("sales", { runId: "one", state: "failed", startedAt: new Date("2026-03-01T00:00:00Z"), endedAt: new Date("2026-03-01T00:01:00Z") });
+  await tw.addRun("sales", {
+    runId: "one",
+    state: "failed",
+    startedAt: new Date("2026-03-01T00:00:00Z"),
+    endedAt: new Date("2026-03-01T00:01:00Z"),
+  });
 });
 
-const ids = async (query: string) => (await tw.call("GET", `/dags${query}`)).json().dags.map((dag: { dag_id: string }) => dag.dag_id);
+const ids = async (query: string) =>
+  (await tw.call("GET", `/dags${query}`)).json().dags.map((dag: { dag_id: string }) => dag.dag_id);
 
 describe("dags", () => {
   test("lists with Airflow's fields, stale ones left out", async () => {
@@ -61,7 +90,10 @@ describe("dags", () => {
     ["?has_import_errors=true", ["billing"]],
     ["?last_dag_run_state=failed", ["sales"]],
     ["?dag_run_state=success", []],
-    ["?dag_run_start_date_gte=2026-03-01T00:00:00%2B00:00&dag_run_end_date_lt=2026-03-01T00:02:00", ["sales"]],
+    [
+      "?dag_run_start_date_gte=2026-03-01T00:00:00%2B00:00&dag_run_end_date_lt=2026-03-01T00:02:00",
+      ["sales"],
+    ],
     ["?limit=1&offset=1", ["sales"]],
   ])("%s finds %j", async (query, expected) => {
     expect(await ids(query)).toEqual(expected);
@@ -91,9 +123,14 @@ describe("dags", () => {
       { kind: "dag_changed", dagIds: ["sales"] },
     ]);
     const events = (await tw.call("GET", "/eventLogs?dag_id=sales&order_by=-id&limit=2")).json().event_logs;
-    expect(events.map((event: { event: string; owner: string }) => [event.event, event.owner])).toEqual([["unpause_dag", "admin"], ["pause_dag", "admin"]]);
+    expect(events.map((event: { event: string; owner: string }) => [event.event, event.owner])).toEqual([
+      ["unpause_dag", "admin"],
+      ["pause_dag", "admin"],
+    ]);
     expect((await tw.call("PATCH", "/dags/nope", { is_paused: true })).statusCode).toBe(404);
-    expect((await tw.call("PATCH", "/dags/sales?update_mask=owner", { is_paused: true })).statusCode).toBe(422);
+    expect((await tw.call("PATCH", "/dags/sales?update_mask=owner", { is_paused: true })).statusCode).toBe(
+      422,
+    );
     expect((await tw.call("PATCH", "/dags/sales", { is_paused: "yes" })).statusCode).toBe(422);
   });
 
@@ -135,36 +172,59 @@ describe("tasks, versions, sources, import errors", () => {
   test("tasks come from the current manifest", async () => {
     const body = (await tw.call("GET", "/dags/sales/tasks")).json();
     expect(body.total_entries).toBe(2);
-    expect(body.tasks[0]).toMatchObject({ task_id: "extract", downstream_task_ids: ["load"], execution_timeout: null });
+    expect(body.tasks[0]).toMatchObject({
+      task_id: "extract",
+      downstream_task_ids: ["load"],
+      execution_timeout: null,
+    });
     expect((await tw.call("GET", "/dags/sales/tasks/load")).json()).toMatchObject({
       trigger_rule: "one_failed",
       upstream_task_ids: ["extract"],
       retries: 2,
       execution_timeout: { __type: "TimeDelta", days: 1, seconds: 3661, microseconds: 500_000 },
     });
-    expect((await tw.call("GET", "/dags/sales/tasks/nope")).json().detail).toBe('DAG "sales" has no task "nope"');
+    expect((await tw.call("GET", "/dags/sales/tasks/nope")).json().detail).toBe(
+      'DAG "sales" has no task "nope"',
+    );
     expect((await tw.call("GET", "/dags/nope/tasks")).statusCode).toBe(404);
   });
 
   test("versions, newest first when asked", async () => {
     const body = (await tw.call("GET", "/dags/sales/dagVersions?order_by=-version_number")).json();
-    expect(body.dag_versions.map((version: { version_number: number }) => version.version_number)).toEqual([2, 1]);
+    expect(body.dag_versions.map((version: { version_number: number }) => version.version_number)).toEqual([
+      2, 1,
+    ]);
     expect((await tw.call("GET", "/dags/~/dagVersions")).json().total_entries).toBe(4);
     const one = (await tw.call("GET", "/dags/sales/dagVersions/1")).json();
-    expect(one).toMatchObject({ dag_id: "sales", version_number: 1, id: expect.stringMatching(/^[0-9a-f-]{36}$/) });
+    expect(one).toMatchObject({
+      dag_id: "sales",
+      version_number: 1,
+      id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    });
     expect((await tw.call("GET", "/dags/sales/dagVersions/9")).statusCode).toBe(404);
   });
 
   test("sources as JSON and as text", async () => {
-    expect((await tw.call("GET", "/dagSources/sales")).json()).toMatchObject({ content: "// the source, version 2", version_number: 2 });
-    const text = await tw.call("GET", "/dagSources/sales?version_number=1", undefined, { accept: "text/plain" });
-    expect([text.headers["content-type"], text.body]).toEqual(["text/plain; charset=utf-8", "// the source, version 1"]);
+    expect((await tw.call("GET", "/dagSources/sales")).json()).toMatchObject({
+      content: "// the source, version 2",
+      version_number: 2,
+    });
+    const text = await tw.call("GET", "/dagSources/sales?version_number=1", undefined, {
+      accept: "text/plain",
+    });
+    expect([text.headers["content-type"], text.body]).toEqual([
+      "text/plain; charset=utf-8",
+      "// the source, version 1",
+    ]);
     expect((await tw.call("GET", "/dagSources/nope")).statusCode).toBe(404);
   });
 
   test("import errors", async () => {
     const body = (await tw.call("GET", "/importErrors?filename_pattern=bill")).json();
-    expect(body).toMatchObject({ total_entries: 1, import_errors: [{ filename: "billing.ts", stack_trace: "SyntaxError: unexpected }" }] });
+    expect(body).toMatchObject({
+      total_entries: 1,
+      import_errors: [{ filename: "billing.ts", stack_trace: "SyntaxError: unexpected }" }],
+    });
     const id = body.import_errors[0].import_error_id;
     expect((await tw.call("GET", `/importErrors/${id}`)).json()).toEqual(body.import_errors[0]);
     expect((await tw.call("GET", `/importErrors/${id + 1000}`)).statusCode).toBe(404);
@@ -197,15 +257,22 @@ describe("monitor", () => {
   });
 
   test("version", async () => {
-    expect((await tw.app.inject("/api/v2/version")).json()).toEqual({ version: "0.1.0-test", git_version: null });
+    expect((await tw.app.inject("/api/v2/version")).json()).toEqual({
+      version: "0.1.0-test",
+      git_version: null,
+    });
   });
 
   test("event logs filter and read", async () => {
-    const body = (await tw.call("GET", "/eventLogs?included_events=pause_dag&included_events=unpause_dag")).json();
+    const body = (
+      await tw.call("GET", "/eventLogs?included_events=pause_dag&included_events=unpause_dag")
+    ).json();
     expect(body.total_entries).toBeGreaterThan(0);
     const [event] = body.event_logs;
     expect((await tw.call("GET", `/eventLogs/${event.event_log_id}`)).json()).toEqual(event);
-    expect((await tw.call("GET", "/eventLogs?excluded_events=pause_dag&event=pause_dag")).json().total_entries).toBe(0);
+    expect(
+      (await tw.call("GET", "/eventLogs?excluded_events=pause_dag&event=pause_dag")).json().total_entries,
+    ).toBe(0);
     expect((await tw.call("GET", "/eventLogs/999999")).statusCode).toBe(404);
   });
 });

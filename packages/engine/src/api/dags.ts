@@ -7,6 +7,7 @@ import {
   DAG_ORDER,
   type DagFilter,
   type DagRow,
+  dagExists,
   dagStats,
   findDag,
   listDags,
@@ -102,7 +103,7 @@ export const dags: Resource = (app, options) => {
       },
     },
     async (request) => {
-      await requireDag(database, request.params.dag_id);
+      await requireDagExists(database, request.params.dag_id);
       await pause(options, { dagIds: [request.params.dag_id], paused: request.body.is_paused, request });
       return showDag(await requireDag(database, request.params.dag_id));
     },
@@ -176,6 +177,11 @@ export async function requireDag(connection: Connection, dagId: string): Promise
   const row = await findDag(connection, dagId);
   if (row === undefined) throw noDag(dagId);
   return row;
+}
+
+/** For lists below a DAG: an empty answer would look like a DAG without any. */
+export async function requireDagExists(connection: Connection, dagId: string): Promise<void> {
+  if (!(await dagExists(connection, dagId))) throw noDag(dagId);
 }
 
 export function noDag(dagId: string) {

@@ -4,6 +4,7 @@
  * id and nothing else; the log has the rest. No text of the database ever reaches a caller.
  */
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
+import { z } from "zod";
 import { type $ZodIssue, type $ZodType, safeParse } from "zod/v4/core";
 import type { Logger } from "../service/logger.ts";
 import { CommitUnknownError, isTransient, sqlState } from "../store/database.ts";
@@ -13,6 +14,23 @@ export interface FieldError {
   readonly msg: string;
   readonly type: string;
 }
+
+/** For the description of the API; `sendProblem` writes it. */
+export const problemDocument = z
+  .object({
+    type: z.string(),
+    title: z.string(),
+    status: z.number(),
+    detail: z.union([
+      z.string(),
+      z.array(
+        z.object({ loc: z.array(z.union([z.string(), z.number()])), msg: z.string(), type: z.string() }),
+      ),
+    ]),
+    code: z.string(),
+    request_id: z.string(),
+  })
+  .meta({ id: "Problem" });
 
 export class Problem extends Error {
   readonly statusCode: number;

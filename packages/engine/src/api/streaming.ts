@@ -25,12 +25,14 @@ export function stream(
   const gone = new AbortController();
   reply.raw.once("close", () => gone.abort());
   const stop = AbortSignal.any([gone.signal, reply.server.closing]);
-  return reply
-    .type(type)
-    .header("x-accel-buffering", "no")
-    // A connection kept alive after the stream would hold up a server that closes meanwhile.
-    .header("connection", "close")
-    .send(Readable.from(produce(stop), { objectMode: false, highWaterMark: 64 * 1024 }));
+  return (
+    reply
+      .type(type)
+      .header("x-accel-buffering", "no")
+      // A connection kept alive after the stream would hold up a server that closes meanwhile.
+      .header("connection", "close")
+      .send(Readable.from(produce(stop), { objectMode: false, highWaterMark: 64 * 1024 }))
+  );
 }
 
 /** Waits; returns early, without throwing, when stopped. */

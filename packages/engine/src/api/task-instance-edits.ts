@@ -4,7 +4,7 @@ import { z } from "zod";
 import { listTaskInstances, readInstances, type TaskInstanceRow } from "../store/list/task-instances.ts";
 import { setTaskNote } from "../store/notes.ts";
 import type { ApiOptions, Resource } from "./context.ts";
-import { requireDag } from "./dags.ts";
+import { requireDagExists } from "./dags.ts";
 import { instanceList, showInstances } from "./documents.ts";
 import { id, instant, int, many, mapIndex, note } from "./fields.ts";
 import { change } from "./idempotent.ts";
@@ -188,7 +188,7 @@ async function clear(
       typeof task === "string" ? { taskId: task, mapIndex: null } : { taskId: task[0], mapIndex: task[1] },
     ) ?? null;
   const outcome = await change(options, request, async (tx) => {
-    await requireDag(tx, dagId);
+    await requireDagExists(tx, dagId);
     const reach = {
       dagId,
       runId: body.dag_run_id ?? undefined,

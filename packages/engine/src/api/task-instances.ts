@@ -12,7 +12,7 @@ import {
 } from "../store/list/task-instances.ts";
 import type { Resource } from "./context.ts";
 import { requireRun } from "./dag-runs.ts";
-import { pageOf, requireDag } from "./dags.ts";
+import { pageOf, requireDagExists } from "./dags.ts";
 import {
   instanceDocument,
   instanceList,
@@ -230,7 +230,7 @@ export async function requireInstance(
 /** An empty list of a run that does not exist would look like a run without tasks. */
 async function requireParents(connection: Connection, params: z.output<typeof listParams>): Promise<void> {
   if (params.dag_id === "~") return;
-  if (params.dag_run_id === "~") await requireDag(connection, params.dag_id);
+  if (params.dag_run_id === "~") await requireDagExists(connection, params.dag_id);
   else await requireRun(connection, params);
 }
 

@@ -1,6 +1,8 @@
 /** `/dags/{dag_id}/tasks`: the tasks of the current version, from its manifest. */
 import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import { z } from "zod";
+import type { Connection } from "../store/database.ts";
+import { readManifests } from "../store/list/dag-versions.ts";
 import type { Resource } from "./context.ts";
 import { requireDag } from "./dags.ts";
 import { id, nullableDate } from "./fields.ts";
@@ -59,7 +61,7 @@ export const tasks: Resource = (app, { database }) => {
       },
     },
     async ({ params, query }) => {
-      const { manifest } = await requireDag(database, params.dag_id);
+      const manifest = await currentManifest(database, params.dag_id);
       const sorted = [...(manifest?.tasks ?? [])].sort((a, b) => (a.taskId < b.taskId ? -1 : 1));
       if (query.order_by === "-task_id") sorted.reverse();
       const down = downstreamOf(manifest);
@@ -77,7 +79,7 @@ export const tasks: Resource = (app, { database }) => {
       },
     },
     async ({ params }) => {
-      const { manifest } = await requireDag(database, params.dag_id);
+      const manifest = await currentManifest(database, params.dag_id);
       const task = manifest?.tasks.find((each) => each.taskId === params.task_id);
       if (manifest === null || task === undefined)
         throw notFound(`DAG "${params.dag_id}" has no task "${params.task_id}"`);
@@ -85,6 +87,14 @@ export const tasks: Resource = (app, { database }) => {
     },
   );
 };
+
+/** null: the DAG never had a good version. */
+async function currentManifest(connection: Connection, dagId: string): Promise<DagManifest | null> {
+  const { version_id } = await requireDag(connection, dagId);
+  return version_id === null
+    ? null
+    : ((await readManifests(connection, [version_id])).get(version_id) ?? null);
+}
 
 function downstreamOf(manifest: DagManifest | null): ReadonlyMap<string, string[]> {
   const down = new Map<string, string[]>();

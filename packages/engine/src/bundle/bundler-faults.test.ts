@@ -1,4 +1,9 @@
-import { beforeEach, describe, expect, it } from "vitest";
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
 import { adhoc } from "../store/database.ts";
 import { dagText, FolderFixture, importErrors, processorOn, versions } from "./dag-folder-fixture.ts";
@@ -126,10 +131,47 @@ describe("a file that harms its process is blamed alone", () => {
   });
 });
 
+it("leaves no child behind when the processor is killed, not even one caught in a loop", async () => {
+  const folder = new FolderFixture();
+  const pool = fileURLToPath(new URL("./bundler-pool.ts", import.meta.url));
+  await folder.write({
+    "out/placeholder": "",
+    "loop.ts": `import "tradewind"; import { writeFileSync } from "node:fs"; writeFileSync("pid", String(process.pid)); for (;;) {}`,
+  });
+  const script = `
+    import { BundlerPool } from ${JSON.stringify(pool)};
+    const folder = ${JSON.stringify(folder.path)};
+    const pool = new BundlerPool({ folder, outFolder: folder + "/out", importTimeoutMs: 60000, onOutput() {} });
+    await pool.bundle([{ file: "loop.ts", path: folder + "/loop.ts" }], () => {});`;
+  const parent = spawn(process.execPath, ["--conditions=source", "--input-type=module", "-e", script], {
+    stdio: "ignore",
+  });
+  const pid = await vi.waitFor(
+    async () => Number(await readFile(join(folder.path, "pid"), "utf8")) || Promise.reject(),
+    {
+      timeout: 20_000,
+    },
+  );
+  expect(isAlive(pid)).toBe(true);
+  parent.kill("SIGKILL");
+  await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 20_000, interval: 100 });
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    // A process nobody has waited for yet still has a number, but no life.
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    return false;
+  }
+}
+
 it("gives DAG files neither credentials nor the channel, and restores what they change", async () => {
   const folder = new FolderFixture();
-  process.env["DATABASE_URL"] = "postgres://secret";
-  process.env["TRADEWIND_SECRET_KEY"] = "secret";
+  vi.stubEnv("DATABASE_URL", "postgres://secret");
+  vi.stubEnv("TRADEWIND_SECRET_KEY", "secret");
+  onTestFinished(() => void vi.unstubAllEnvs());
   await folder.write({
     "a.ts": `import { dag } from "tradewind"; process.env.LEAK = "1"; process.chdir("/");
       export default dag("a", { docs: JSON.stringify([process.env, typeof process.send]) }, (d) => { d.task("t", {}, () => 1); });`,

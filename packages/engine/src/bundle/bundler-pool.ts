@@ -23,7 +23,7 @@ type OnResult = (file: DagFile, result: BundleResult) => void;
 
 /** Enough in hand that esbuild builds the next ones while one is imported. */
 const IN_HAND = 6;
-const FILES_PER_CHILD = 300;
+const FILES_PER_CHILD = 1_000;
 const IDLE_MS = 10_000;
 const MIN_FILES_PER_CHILD = 8;
 

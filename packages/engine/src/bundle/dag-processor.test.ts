@@ -1,8 +1,11 @@
-import { rename, symlink, utimes } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { rename, symlink, utimes, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import { promisify } from "node:util";
 import { beforeEach, describe, expect, it } from "vitest";
 import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
+import { loadBundle, loadVersion } from "../store/dag-catalogue.ts";
 import { adhoc } from "../store/database.ts";
 import { dagText, FolderFixture, importErrors, processorOn, versions } from "./dag-folder-fixture.ts";
 
@@ -170,6 +173,35 @@ it("lets two processors load one folder at once without a second version", async
   expect(Object.values(await versions(test.db))).toEqual(files.map(() => 2));
   const [count] = await test.db.rows<{ n: number }>(adhoc("SELECT count(*)::int AS n FROM dag_version"));
   expect(count?.n).toBe(60);
+});
+
+it("stores code that runs as it is, with stacks that name the author's lines", async () => {
+  const folder = new FolderFixture();
+  await folder.write({
+    "etl/daily.ts": `import { dag, Operator } from "tradewind";
+interface Args { n: number }
+class Fails extends Operator<Args, number> {
+  static id = Fails.name;
+  override execute(): number { throw new Error("on line five"); }
+}
+export const fails = new Fails({ n: 1 });
+export default dag("a", {}, (d) => { d.add("t", fails); });
+`,
+  });
+  await processorOn(test.db, folder).runOnce();
+  const [version] = await test.db.rows<{ id: number }>(adhoc("SELECT id FROM dag_version"));
+  const { manifest, bundleHash, number } = (await loadVersion(test.db, version?.id ?? 0)) ?? {};
+  expect(number).toBe(1);
+  expect(manifest?.tasks[0]?.operator).toBe("Fails");
+  const path = join(new FolderFixture().path, "bundle.mjs");
+  await writeFile(path, (await loadBundle(test.db, bundleHash ?? "")) ?? "");
+  const script = `import { fails } from ${JSON.stringify(path)}; try { fails.execute() } catch (e) { console.log(e.stack) }`;
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ["--enable-source-maps", "--input-type=module", "-e", script],
+    { env: {} },
+  );
+  expect(stdout).toMatch(/at _?Fails\.execute \(dags:\/+etl\/daily\.ts:5:\d+\)/);
 });
 
 it("bundles packages from node_modules, ES modules and CommonJS alike", async () => {

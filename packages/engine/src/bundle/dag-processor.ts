@@ -54,6 +54,7 @@ export class DagProcessor implements Service {
   #passing: Promise<PassReport> | null = null;
   #next: Promise<PassReport> | null = null;
   #suspects = new Set<string>();
+  #outFolder: string | null = null;
   #isFirst = true;
   #isWatching = false;
   #timer: NodeJS.Timeout | null = null;
@@ -89,7 +90,7 @@ export class DagProcessor implements Service {
     this.#isFirst = true;
     await prepared?.pool.stop();
     await (this.#next ?? this.#passing)?.catch(() => undefined);
-    if (prepared) await rm(prepared.outFolder, { recursive: true, force: true });
+    if (this.#outFolder !== null) await rm(this.#outFolder, { recursive: true, force: true });
   }
 
   /** A whole pass that begins after this call. */
@@ -172,10 +173,10 @@ export class DagProcessor implements Service {
     await new DagFolder(given).scan();
     // esbuild speaks of files by their real paths.
     const path = await realpath(given);
-    const outFolder = await mkdtemp(join(await realpath(tmpdir()), "tradewind-bundler-"));
+    this.#outFolder = await mkdtemp(join(await realpath(tmpdir()), "tradewind-bundler-"));
     const pool = new BundlerPool({
       folder: path,
-      outFolder,
+      outFolder: this.#outFolder,
       importTimeoutMs: this.#options.importTimeoutMs ?? IMPORT_TIMEOUT_MS,
       memoryMb: this.#options.memoryMb,
       children: this.#options.children,
@@ -186,7 +187,6 @@ export class DagProcessor implements Service {
       folder: new DagFolder(path),
       ledger: new FileLedger(path, ledgerPath ?? null),
       pool,
-      outFolder,
       logger,
       plan,
       isPausedAtCreation,

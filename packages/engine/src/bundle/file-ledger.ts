@@ -19,7 +19,7 @@ export interface Remembered {
   readonly outcome: Outcome;
 }
 
-export type Outcome =
+type Outcome =
   | { readonly kind: "ok"; readonly hash: string; readonly dagIds: readonly string[] }
   /** `anyChange`: a change anywhere in the folder may cure it (a missing import, a DAG id that another file holds). */
   | {

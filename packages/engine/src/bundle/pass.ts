@@ -2,8 +2,6 @@
  * One pass over the DAG folder: find what changed, bundle it, store it. A pass that is cut short (the database went
  * away, the process died) has stored some files whole and the others not at all; the next one does the rest.
  */
-import { readdir, rm } from "node:fs/promises";
-import { join } from "node:path";
 import type { Logger } from "../service/logger.ts";
 import { type CatalogueFile, readCatalogue, recordImportError, removeFiles } from "../store/dag-catalogue.ts";
 import type { FileOutcome } from "../store/dag-publish.ts";
@@ -35,7 +33,6 @@ export interface PassDependencies {
   readonly folder: DagFolder;
   readonly ledger: FileLedger;
   readonly pool: BundlerPool;
-  readonly outFolder: string;
   readonly logger: Logger;
   readonly plan: Planner;
   readonly isPausedAtCreation: boolean;
@@ -82,7 +79,6 @@ export class Pass {
     await this.#bundle(todo);
     await this.#settleTaken();
     await ledger.save().catch((error: unknown) => logger.warn("DAG file ledger not saved", { error }));
-    await this.#sweep();
     const failed = files.filter(({ file }) => ledger.get(file)?.outcome.kind === "failed").length;
     return {
       published: this.#changed.size,
@@ -199,12 +195,6 @@ export class Pass {
       outcome: { kind: "failed", anyChange: failure.anyChange, delayMs, retryAt: now + delayMs },
     });
     logger.warn("DAG file failed to import", { file, error: failure.message });
-  }
-
-  /** What was bundled is stored now: the artefacts on disk have done their duty. */
-  async #sweep(): Promise<void> {
-    const { outFolder } = this.#with;
-    for (const name of await readdir(outFolder)) await rm(join(outFolder, name), { force: true });
   }
 }
 

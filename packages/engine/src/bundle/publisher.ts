@@ -32,6 +32,7 @@ const MAX_WAIT_MS = 250;
 
 export class Publisher {
   readonly #options: PublisherOptions;
+  readonly #preludes = new Map<string, Promise<string>>();
   #waiting: Waiting[] = [];
   #timer: NodeJS.Timeout | null = null;
   #flushing: Promise<void> = Promise.resolve();
@@ -71,7 +72,7 @@ export class Publisher {
     let part: { readonly from: Waiting; readonly publication: FilePublication }[] = [];
     let bytes = 0;
     for (const from of batch) {
-      const publication = await publicationOf(from);
+      const publication = await this.#publication(from);
       part.push({ from, publication });
       bytes += publication.bundle.code.length + (publication.bundle.sourceMap?.length ?? 0);
       if (bytes < MAX_BYTES) continue;
@@ -80,6 +81,23 @@ export class Publisher {
       bytes = 0;
     }
     if (part.length > 0) await this.#storePart(part);
+  }
+
+  async #publication({ file, bundled }: Waiting): Promise<FilePublication> {
+    const { hash, banner, preludePaths, body, map, source, manifests } = bundled;
+    const preludes = await Promise.all(preludePaths.map((path) => this.#prelude(path)));
+    return {
+      file,
+      bundle: { hash, code: banner + preludes.join("") + body, sourceMap: map },
+      source,
+      manifests,
+    };
+  }
+
+  #prelude(path: string): Promise<string> {
+    const text = this.#preludes.get(path) ?? readFile(path, "utf8");
+    this.#preludes.set(path, text);
+    return text;
   }
 
   async #storePart(part: readonly { from: Waiting; publication: FilePublication }[]): Promise<void> {
@@ -108,10 +126,4 @@ export class Publisher {
 /** The content is at fault (a value or a size the server does not take), not the server or the moment. */
 function isRefusal(error: unknown): boolean {
   return ["22", "23", "54"].includes(sqlState(error)?.slice(0, 2) ?? "");
-}
-
-async function publicationOf({ file, bundled }: Waiting): Promise<FilePublication> {
-  const { hash, map, source, manifests } = bundled;
-  const code = await readFile(bundled.codePath, "utf8");
-  return { file, bundle: { hash, code, sourceMap: map }, source, manifests };
 }

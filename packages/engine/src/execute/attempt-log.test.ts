@@ -128,3 +128,13 @@ test("secrets that a task was given are in neither its log nor its error", async
   expect(messages).toEqual(expect.arrayContaining(["password=***", "split ***", "token ***", "raw ***"]));
   expect(outcome).toMatchObject({ kind: "failed", error: { message: "cannot log in with ***" } });
 });
+
+test("a secret that a module kept is hidden from the log of the next task in the same process, too", async () => {
+  await using under = await ExecutorUnderTest.start({ parallelism: 1 });
+  const first = under.submit("leak");
+  await under.ended(first.attempt);
+  const second = under.submit("leakLater");
+  await under.ended(second.attempt);
+  expect(await under.started(second.attempt)).toBe(await under.started(first.attempt));
+  expect((await under.log(second.attempt)).map(({ message }) => message)).toContain("kept: ***");
+});

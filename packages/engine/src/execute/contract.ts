@@ -51,7 +51,7 @@ export type AttemptOutcome =
       readonly kind: "failed";
       readonly error: ErrorFacts;
       readonly retry: boolean;
-      /** The child could not run the task's failure or retry callback itself (it was killed). */
+      /** The child did not run the task's failure or retry callback itself (it was killed, aborted, or crashed). */
       readonly callbackPending: boolean;
     }
   /** Ended because `cancel` was called; the scheduler already knows what it wants instead. */

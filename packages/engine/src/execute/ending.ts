@@ -30,17 +30,15 @@ export function attemptOutcome(subject: string, ending: Ending): AttemptOutcome 
   const { interference, report } = ending;
   if (interference?.why === "cancel") return { kind: "cancelled" };
   const reported = report === null || "ok" in report.outcome ? null : report.outcome;
-  // Stopping takes nothing away from an attempt that made it to its end in time.
-  if (reported !== null && (interference?.why === "stop" || interference === null)) {
-    if (reported.kind !== "failed") return reported;
-    return { ...reported, callbackPending: report?.crashed === true };
+  // An end of its own: nobody interfered, or the task was through before it could have noticed.
+  const own = interference === null || interference.why === "stop" || report?.aborted === false;
+  if (reported !== null && own) {
+    return reported.kind === "failed" ? { ...reported, callbackPending: report?.crashed === true } : reported;
   }
   if (interference?.why === "stop") return { kind: "lost", reason: interference.reason };
+  // Even if it then ended by itself: a program runs no callbacks once it was aborted.
   if (interference?.why === "timeout") {
-    // It was through before it could have noticed: the deadline was met as far as user code can tell.
-    if (reported?.kind === "success" && report?.aborted === false) return reported;
-    const ownFailure = reported?.kind === "failed" && report?.crashed === false;
-    return failed(timeoutFacts(subject, interference.limitMs, reported), !ownFailure);
+    return failed(timeoutFacts(subject, interference.limitMs, reported), true);
   }
   if (interference?.why === "memory") return failed(memoryFacts(subject, interference), true);
   const exit = ending.exit ?? { code: null, signal: null };

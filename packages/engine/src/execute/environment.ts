@@ -24,7 +24,6 @@ export function taskEnvironment(
 
 function isEngineSetting(name: string): boolean {
   if (name === "DATABASE_URL" || name === "PGPASSWORD") return true;
-  if (name.startsWith("NODE_CHANNEL_")) return true;
   return name.startsWith("TRADEWIND_") && !name.startsWith(TASK_PREFIX);
 }
 

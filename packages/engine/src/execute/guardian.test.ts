@@ -6,6 +6,9 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { silentLogger } from "../service/logger.ts";
+import { childEntries } from "./child-entry.ts";
+import { Guardian } from "./guardian.ts";
 
 const PARENT = fileURLToPath(new URL("./testing/orphan-parent.ts", import.meta.url));
 
@@ -25,6 +28,21 @@ test.each([
   await once(parent, "exit");
   await eventually(async () => ((await Promise.all(pids.map(isRunning))).includes(true) ? null : true));
   await rm(dir, { recursive: true });
+});
+
+test("a guardian that was killed is replaced, and the new one knows all groups", async () => {
+  const { guardian: entry } = await childEntries();
+  const replaced = Promise.withResolvers<void>();
+  const guardian = new Guardian({ ...silentLogger, warn: () => replaced.resolve() }, { restartMs: 1 });
+  const task = spawn("sleep", ["1000"], { detached: true, stdio: "ignore" });
+  const over = once(task, "exit");
+  guardian.start(entry);
+  guardian.watch(task.pid!);
+  process.kill(guardian.pid!, "SIGKILL");
+  await replaced.promise;
+  await eventually(async () => guardian.pid ?? null);
+  guardian.stop();
+  expect((await over)[1]).toBe("SIGKILL");
 });
 
 /** Of a process that is nobody's child here there is no event to await. */

@@ -5,17 +5,22 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Logger } from "../service/logger.ts";
 
-const RESTART_MS = 1_000;
-
 export class Guardian {
   readonly #logger: Logger;
+  readonly #restartMs: number;
   readonly #groups = new Set<number>();
   #process: ChildProcess | null = null;
   #restart: NodeJS.Timeout | null = null;
   #stopped = false;
 
-  constructor(logger: Logger) {
+  constructor(logger: Logger, options: { readonly restartMs?: number } = {}) {
     this.#logger = logger;
+    this.#restartMs = options.restartMs ?? 1_000;
+  }
+
+  /** Of the guardian that is alive now. */
+  get pid(): number | undefined {
+    return this.#process?.pid;
   }
 
   /** @param entry The guardian's program. */
@@ -28,7 +33,7 @@ export class Guardian {
     });
     this.#process = child;
     child.unref();
-    (child.stdin as unknown as { unref?: () => void }).unref?.();
+    (child.stdin as unknown as { unref?: () => void } | null)?.unref?.();
     child.stdin?.on("error", () => {});
     child.on("error", (error) => this.#lost(child, entry, error.message));
     child.on("exit", (code, signal) => this.#lost(child, entry, signal ?? `exit code ${code}`));
@@ -61,7 +66,7 @@ export class Guardian {
     if (this.#stopped || this.#process !== child) return;
     this.#process = null;
     this.#logger.warn("the guardian of task processes has ended; starting another", { reason });
-    this.#restart = setTimeout(() => this.start(entry), RESTART_MS);
+    this.#restart = setTimeout(() => this.start(entry), this.#restartMs);
     this.#restart.unref();
   }
 }

@@ -36,6 +36,7 @@ abstract class BaseJob {
   /** "waiting" in the executor's line, "placed" with a process, "over" when its end was reported. */
   state: "waiting" | "placed" | "over" = "waiting";
   placedAt = 0;
+  #processSecrets: Set<string> | null = null;
   /** Set by the process that runs it: the disk is slower than the task's output. */
   onPressure: ((high: boolean) => void) | null = null;
 
@@ -57,6 +58,15 @@ abstract class BaseJob {
     });
   }
 
+  /**
+   * @param secrets What earlier jobs in the same process were given: modules may have kept it, and this job may print
+   *   it. What this one is given is added.
+   */
+  share(secrets: Set<string>): void {
+    this.#processSecrets = secrets;
+    if (secrets.size > 0) this.mask.inherit(new Set(secrets));
+  }
+
   /** Answers user code; what it is given and looks like a secret is hidden in the log from now on. */
   async answer(ask: Question): Promise<Json | undefined> {
     const { services } = this.settings;
@@ -74,6 +84,7 @@ abstract class BaseJob {
 
   #hide(secrets: readonly string[], origin: string): void {
     for (const secret of secrets) {
+      this.#processSecrets?.add(secret);
       if (!this.mask.add(secret) && secret !== "") {
         this.log.engine("warn", `A value of ${origin} is too short to be hidden in this log.`);
       }

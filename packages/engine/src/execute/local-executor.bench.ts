@@ -31,7 +31,9 @@ await warm.fill(tasks);
 const ms = performance.now() - from;
 const cpu = process.cpuUsage(before);
 console.log(`${tasks} no-ops, ${children} processes: ${Math.round((tasks / ms) * 1000)} tasks/s`);
-console.log(`main process: ${(cpu.user / tasks).toFixed(1)} us user + ${(cpu.system / tasks).toFixed(1)} us system per task`);
+console.log(
+  `main process: ${(cpu.user / tasks).toFixed(1)} us user + ${(cpu.system / tasks).toFixed(1)} us system per task`,
+);
 
 const chainFrom = performance.now();
 for (let at = 0; at < 1_000; at++) await warm.one();

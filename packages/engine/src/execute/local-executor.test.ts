@@ -75,13 +75,15 @@ describe("endings", () => {
       kind: "failed",
       error: { code: "TASK_NEVER_SETTLED" },
     });
-    const waiting = under.submit("waitForAbort");
-    await under.output("pid");
-    expect(under.events.some((event) => event.type === "ended" && event.attempt === waiting.attempt)).toBe(
-      false,
-    );
-    under.executor.cancel(waiting.attempt, "enough");
-    expect(await under.ended(waiting.attempt)).toEqual({ kind: "cancelled" });
+    for (const taskId of ["waitForAbort", "waitForCombined"]) {
+      const waiting = under.submit(taskId);
+      await under.output("pid");
+      expect(under.events.some((event) => event.type === "ended" && event.attempt === waiting.attempt)).toBe(
+        false,
+      );
+      under.executor.cancel(waiting.attempt, "enough");
+      expect(await under.ended(waiting.attempt)).toEqual({ kind: "cancelled" });
+    }
   });
 
   test("outputs that are too large or not JSON are refused for good", async () => {
@@ -115,13 +117,13 @@ describe("endings", () => {
 });
 
 describe("limits", () => {
-  test("timeout: a task that listens ends itself, and has run its own callback", async () => {
+  test("timeout: a task that listens ends itself; its callback is still to be run", async () => {
     await using under = await ExecutorUnderTest.start({ graceMs: 20_000 });
     const { attempt } = under.submit("polite", { timeoutMs: 50 });
     expect(await under.ended(attempt)).toMatchObject({
       kind: "failed",
       retry: true,
-      callbackPending: false,
+      callbackPending: true,
       error: { code: "TASK_TIMEOUT" },
     });
     expect(JSON.stringify(await under.log(attempt))).toContain("asked to stop: TimeoutError");
@@ -224,7 +226,7 @@ describe("stop", () => {
     const endless = under.submit("deaf");
     const waiting = under.submit("noop");
     await Promise.all([under.started(quick.attempt), under.started(endless.attempt)]);
-    const stopped = under.executor.stop(400);
+    const stopped = under.executor.stop(2_000);
     expect(under.executor.freeSlots()).toBe(0);
     await writeFile(gate, "");
     await stopped;
@@ -240,7 +242,7 @@ describe("stop", () => {
 test("every workload gets one `started` before its one `ended`", async () => {
   await using under = await ExecutorUnderTest.start({ parallelism: 3, recycleAfter: 20 });
   const names = ["pid", "skip", "fail", "exit", "leaveTimer", "rejectUnseen"];
-  const all = Array.from({ length: 120 }, (_, at) =>
+  const all = Array.from({ length: 60 }, (_, at) =>
     under.workload(names[at % names.length]!, { conf: { code: at % 2 } }),
   );
   under.executor.submit(all);
@@ -251,6 +253,53 @@ test("every workload gets one `started` before its one `ended`", async () => {
     expect(told.map((event) => event.type)).toEqual(["started", "ended"]);
   }
 });
+
+test("under cancels, crashes, fresh tasks and a stop in the middle nothing is lost or told twice", async () => {
+  const under = await ExecutorUnderTest.start({ parallelism: 3, recycleAfter: 10, graceMs: 10 });
+  const random = seeded(20260101);
+  const names = [
+    "pid",
+    "noop",
+    "noop",
+    "talk",
+    "exit",
+    "throwLater",
+    "deaf",
+    "polite",
+    "neverSettles",
+    "flood",
+  ];
+  const all = Array.from({ length: 80 }, () =>
+    under.workload(names[random(names.length)]!, {
+      conf: { code: random(2), kilobytes: 300 },
+      isolation: random(10) === 0 ? "fresh" : "warm",
+      timeoutMs: random(3) === 0 ? 20 + random(200) : 1_000,
+    }),
+  );
+  for (let at = 0; at < all.length; at += 10) {
+    under.executor.submit(all.slice(at, at + 10));
+    await under.ended(all[at]!.attempt);
+    for (let n = 0; n < 3; n++) under.executor.cancel(all[random(at + 10)]!.attempt, "at random");
+  }
+  await under.executor.stop(50);
+  const kinds = new Set<string>();
+  for (const { attempt } of all) {
+    const told = under.events.filter((event) => event.type === "ended" && event.attempt === attempt);
+    expect(told).toHaveLength(1);
+    kinds.add((await under.ended(attempt)).kind);
+  }
+  expect([...kinds]).toEqual(expect.arrayContaining(["success", "failed", "cancelled"]));
+  for (const event of under.events)
+    if (event.type === "started") expect(await isAlive(event.pid)).toBe(false);
+  await under[Symbol.asyncDispose]();
+});
+
+function seeded(seed: number): (below: number) => number {
+  return (below) => {
+    seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((seed / 2 ** 32) * below);
+  };
+}
 
 async function isAlive(pid: number): Promise<boolean> {
   return await access(`/proc/${pid}`).then(

@@ -15,7 +15,7 @@ export interface LogFrame {
   readonly payload: Buffer;
 }
 
-export const HEADER_BYTES = 13;
+const HEADER_BYTES = 13;
 /** Longer payloads are split by the writer, so that the reader never holds more than this. */
 export const MAX_PAYLOAD_BYTES = 256 * 1024;
 

@@ -7,7 +7,7 @@
 import { secretForms } from "./secret-forms.ts";
 
 /** Shorter values hit ordinary words so often that masking would only destroy the log. */
-export const MIN_SECRET_LENGTH = 5;
+const MIN_SECRET_LENGTH = 5;
 
 const MASK = "***";
 
@@ -22,11 +22,22 @@ interface State {
 /** The secrets of one attempt. Grows while the attempt asks for connections and variables. */
 export class SecretMask {
   readonly #forms = new Set<string>();
+  #inherited: ReadonlySet<string> | null = null;
   #root: State | null = null;
   #firsts: Set<number> = new Set();
 
   get empty(): boolean {
+    if (this.#inherited !== null) {
+      const secrets = this.#inherited;
+      this.#inherited = null;
+      for (const secret of secrets) this.add(secret);
+    }
     return this.#forms.size === 0;
+  }
+
+  /** Secrets known before; they cost nothing until there is text to look at. */
+  inherit(secrets: ReadonlySet<string>): void {
+    this.#inherited = secrets;
   }
 
   /** Answers false when the value is too short to be hidden. */

@@ -1,12 +1,13 @@
 /**
- * The messages between a supervisor and its task-runner child, over Node's IPC channel. Log output does not travel
- * here: it has a pipe of its own (log-frame.ts), so that a flood blocks the writer instead of filling a queue.
+ * The messages between a supervisor and its task-runner child, as JSON lines on a socket pair. Log output does not
+ * travel here: it has a pipe of its own (log-frame.ts), so that a flood blocks the writer instead of filling a queue.
  */
 
 import type { Json } from "@tradewind/sdk/manifest";
 import type { CallbackCall, CallbackOutcome, TaskCall, TaskOutcome } from "@tradewind/sdk/program";
 
-/** The child's file descriptor of the log pipe; 0-2 are the standard streams, 3 is the IPC channel. */
+/** The child's file descriptors of its channel and of its log pipe, after the standard streams. */
+export const CHANNEL_FD = 3;
 export const LOG_FD = 4;
 
 /** Characters of JSON a task may return. */

@@ -8,15 +8,17 @@
  * ends the job: the child's `ended` message, or the end of the process. "settling": the child has reported, but the last
  * bytes of its output are still on their way through other pipes; the job is over when they are in its log.
  */
-import { type ChildProcess, fork } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
+import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import type { Ending, Interference } from "./ending.ts";
 import type { Job } from "./job.ts";
+import { JsonLines } from "./json-lines.ts";
 import { FrameReader } from "./log-frame.ts";
 import { MemoryWatch } from "./memory-watch.ts";
-import { type EndedMessage, LOG_FD, readFromChild, type ToChild } from "./protocol.ts";
+import { CHANNEL_FD, type EndedMessage, LOG_FD, readFromChild, type ToChild } from "./protocol.ts";
 
 export interface TaskProcessOptions {
   /** The task-runner's program. */
@@ -57,8 +59,10 @@ export class TaskProcess {
   readonly #options: TaskProcessOptions;
   readonly #listener: TaskProcessListener;
   readonly #child: ChildProcess;
+  readonly #channel: JsonLines<ToChild>;
   readonly #outputs: readonly Readable[];
   readonly #frames: FrameReader;
+  readonly #secrets = new Set<string>();
   #job: Job | null = null;
   #report: EndedMessage | null = null;
   #exit: Ending["exit"] = null;
@@ -79,16 +83,20 @@ export class TaskProcess {
     this.#listener = listener;
     this.heapMb = options.heapMb;
     this.#child = startChild(options);
+    // First of all: a refused start is told by this event even when the pipes below do not exist.
+    this.#child.on("error", (error) => this.#failed(error));
     const [, stdout, stderr] = this.#child.stdio;
     const pipe = this.#child.stdio[LOG_FD] as Readable;
     this.#frames = new FrameReader((frame) => this.#job?.log.frame(frame));
+    this.#channel = new JsonLines(this.#child.stdio[CHANNEL_FD] as Socket, {
+      message: (raw) => this.#message(raw),
+      broken: (reason) => this.#distrust(`sent ${reason}`, true),
+    });
     this.#outputs = [stdout as Readable, stderr as Readable, pipe];
     (stdout as Readable).on("data", (bytes: Buffer) => this.#raw("stdout", bytes));
     (stderr as Readable).on("data", (bytes: Buffer) => this.#raw("stderr", bytes));
     pipe.on("data", (bytes: Buffer) => this.#frameBytes(bytes));
     for (const output of this.#outputs) output.on("error", () => {});
-    this.#child.on("message", (raw) => this.#message(raw));
-    this.#child.on("error", (error) => this.#failed(error));
     this.#child.on("exit", (code, signal) => this.#exited(code, signal));
   }
 
@@ -106,6 +114,7 @@ export class TaskProcess {
     this.#interference = null;
     this.jobs++;
     this.bundles.add(job.bundleHash);
+    job.share(this.#secrets);
     job.onPressure = (high) => this.#hold(high);
     const { timeoutMs, memoryMb } = job;
     if (timeoutMs !== null) this.#armTimeout(timeoutMs, timeoutMs);
@@ -137,7 +146,7 @@ export class TaskProcess {
   retire(): void {
     if (this.unfit === null) this.unfit = "retired";
     if (this.#gone || this.#exit !== null) return;
-    if (this.busy || this.unfit !== "retired" || !this.#child.connected) this.#killGroup();
+    if (this.busy || this.unfit !== "retired") this.#killGroup();
     else {
       this.#send({ k: "exit" });
       this.#kill ??= setTimeout(() => this.#killGroup(), EXIT_MS);
@@ -245,7 +254,7 @@ export class TaskProcess {
   }
 
   /** User code got at our channel: what it said is ignored, and the process does not get another task. */
-  #distrust(what: string): void {
+  #distrust(what: string, broken = false): void {
     this.unfit ??= what;
     this.#options.logger.warn("a task process broke the protocol and will be replaced", {
       pid: this.pid,
@@ -272,7 +281,7 @@ export class TaskProcess {
   }
 
   #failed(error: Error): void {
-    // Also raised when a message could not be delivered: then the process is ending, and `exit` follows.
+    // Also raised when a signal could not be delivered: then the process is ending, and `exit` follows.
     if (this.#child.pid !== undefined) return;
     this.#exit = { code: null, signal: null };
     this.unfit ??= messageOf(error);
@@ -315,7 +324,7 @@ export class TaskProcess {
   }
 
   #send(message: ToChild): void {
-    if (this.#child.connected) this.#child.send(message);
+    this.#channel.send(message);
   }
 
   #killGroup(): void {
@@ -341,12 +350,11 @@ export class TaskProcess {
 }
 
 function startChild(options: TaskProcessOptions): ChildProcess {
-  return fork(options.entry, [], {
-    execArgv: options.heapMb === null ? [] : [`--max-old-space-size=${options.heapMb}`],
+  const heap = options.heapMb === null ? [] : [`--max-old-space-size=${options.heapMb}`];
+  return spawn(process.execPath, [...heap, options.entry], {
     env: options.environment,
     cwd: options.cwd,
-    stdio: ["ignore", "pipe", "pipe", "ipc", "pipe"],
-    serialization: "json",
+    stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],
     detached: true,
     ...(options.user ?? {}),
   });

@@ -104,6 +104,16 @@ test("an awakened task stuck in a full pool does not hold the limit's room from 
   expect(names(queue.take(views({ p: [1, 1], q: [1, 0], run: [1, 0] })))).toBe("b");
 });
 
+test("an awakened task that has become too wide for its pool lets those behind it pass", () => {
+  const queue = queueOf(
+    task("wide", { weight: 9, slots: 2, limits: ["run"] }),
+    task("narrow", { limits: ["run"] }),
+  );
+  queue.take(views({ p: [2, 0], run: [1, 1] }));
+  queue.release("run");
+  expect(names(queue.take(views({ p: [1, 0], run: [1, 0] })))).toBe("narrow");
+});
+
 test("a better task that arrives under a full limit goes first when there is room", () => {
   const queue = queueOf(task("early", { limits: ["run"] }));
   queue.take(views({ p: [9, 0], run: [1, 1] }));
@@ -118,6 +128,15 @@ test("a removed task is never picked, and lets those behind it pass", () => {
   expect(queue.remove(gone)).toBe(true);
   expect(queue.remove(gone)).toBe(false);
   expect(names(queue.take(views({ p: [1, 0], run: [1, 0] })))).toBe("next");
+});
+
+test("an awakened task that is removed makes room for the next of its limit", () => {
+  const first = task("first", { weight: 9, limits: ["run"] });
+  const queue = queueOf(first, task("next", { slots: 2, limits: ["run"] }));
+  queue.take(views({ p: [2, 0], run: [1, 1] }));
+  queue.release("run");
+  queue.remove(first);
+  expect(names(queue.take(views({ p: [2, 0], run: [1, 0] })))).toBe("next");
 });
 
 test("a task put back keeps its turn", () => {

@@ -117,24 +117,21 @@ export class ReadyQueue<T extends Candidate> {
 
   #offer(line: Line<T>, head: Entry<T>, room: Room): "full" | "picked" | "aside" {
     const { task, lane } = head;
-    const size = room.sizeOf(task.pool);
-    if (task.slots > size) {
-      this.#move(lane, line.tooWide);
-      return "aside";
-    }
+    const isTooWide = task.slots > room.sizeOf(task.pool);
     const blocking = task.limits.find((limit) => room.left(limit, "limit") < 1);
-    if (blocking !== undefined) this.#move(lane, this.#parkingOf(blocking, task.pool));
+    if (isTooWide) this.#move(lane, line.tooWide);
+    else if (blocking !== undefined) this.#move(lane, this.#parkingOf(blocking, task.pool));
     else if (room.left(task.pool, "pool") < task.slots) return "full";
     else {
       room.use(task.pool, "pool", task.slots);
       for (const limit of task.limits) room.use(limit, "limit", 1);
       this.#leave(head);
     }
-    // Picked, or set aside for another limit: it no longer stands in line for those that wait for a limit with room.
+    // Picked or set aside: it no longer stands in line for those that wait for one of its limits, if that has room.
     for (const limit of task.limits) {
       if (limit !== blocking && room.left(limit, "limit") >= 1) this.#unpark(limit, task.pool);
     }
-    return blocking === undefined ? "picked" : "aside";
+    return isTooWide || blocking !== undefined ? "aside" : "picked";
   }
 
   #reviewTooWide(line: Line<T>, pool: Capacity | undefined): void {

@@ -31,12 +31,15 @@ export type RunEvent =
   /** The trigger fired: deferred -> scheduled, same try. */
   | ({ readonly type: "resumed" } & OfAttempt)
   | ({ readonly type: "rescheduled"; readonly at: number; readonly retryAt: number } & OfAttempt)
-  /** The attempt ended by no fault of the task: same try again, up to `budget` times, then as a failure. */
+  /**
+   * The attempt ended by no fault of the task: same try again, up to `budget` times, then as a failure. Null: known
+   * to be no fault of the task (an orderly stop), so not counted.
+   */
   | ({
       readonly type: "lost";
       readonly at: number;
       readonly reason: string;
-      readonly budget: number;
+      readonly budget: number | null;
       readonly retryAt: number | null;
     } & OfAttempt)
   | ({ readonly type: "retryDue" } & OfInstance)

@@ -363,6 +363,17 @@ test("deadlock: nothing is under way and no rule can ever be satisfied", () => {
   expect(run.model.verdict()).toEqual({ state: "failed", reason: "all_tasks_deadlocked" });
 });
 
+test("deadlock is seen once nothing is held any more", () => {
+  const stuck = [task("a"), task("b", ["a"], { rule: "allSkipped" })];
+  const run = runOf([...stuck, task("gated", [], { dependsOnPast: true })], [row("a", { state: "removed" })]);
+  expect(run.model.verdict()).toEqual({ state: "running" });
+  run.model.apply({ type: "gateOpened", taskId: "gated", mapIndex: -1 }, 2);
+  run.queue("gated");
+  expect(run.model.verdict()).toEqual({ state: "running" });
+  run.succeed("gated");
+  expect(run.model.verdict()).toEqual({ state: "failed", reason: "all_tasks_deadlocked" });
+});
+
 test("halting ends what is under way, skips the rest, and lets teardowns run", () => {
   const retry = row("r", { state: "up_for_retry", tryNumber: 1, maxTries: 1, retryAt: 9 });
   const run = runOf(

@@ -37,8 +37,8 @@ type Report = Exclude<Extract<RunEvent, { attempt: string }>, { type: "queued" }
 
 export class RunModel {
   readonly graph: Graph;
-  /** How many verdicts were asked for so far: the measure of work. */
-  judged = 0;
+  /** How many instances were looked at so far: the measure of work. */
+  looks = 0;
 
   readonly #table: InstanceTable;
   readonly #skips: ReadonlyMap<string, readonly string[]>;
@@ -257,8 +257,7 @@ export class RunModel {
   }
 
   #lose(instance: Instance, event: Extract<RunEvent, { type: "lost" }>): void {
-    instance.infraLosses++;
-    if (instance.infraLosses > event.budget) {
+    if (event.budget !== null && ++instance.infraLosses > event.budget) {
       this.#fail(instance, { ...event, retry: true });
       return;
     }
@@ -342,6 +341,7 @@ export class RunModel {
     for (let slot = this.#table.nextOnAgenda(); slot; slot = this.#table.nextOnAgenda()) {
       for (const instance of slot.instances) {
         if (slot.idle === 0) break;
+        this.looks++;
         if (instance.state === "none" && !isHeld(instance)) this.#decide(instance, slot);
       }
     }
@@ -365,7 +365,6 @@ export class RunModel {
   }
 
   #verdictOn(instance: Instance): Verdict {
-    this.judged++;
     return judge(instance.node.manifest.rule, this.#table.countersOf(instance), instance.mapIndex);
   }
 

@@ -4,12 +4,14 @@ import { type Config, requireDatabaseUrl } from "../service/config.ts";
 import { ensureToken, openHome } from "../service/home.ts";
 import { createLogger } from "../service/logger.ts";
 import { SecretBox } from "../service/secret-box.ts";
+import { startAll, stopAll } from "../service/service.ts";
 import { WakeUps } from "../signal/wake-up.ts";
 import { Database } from "../store/database.ts";
 import { migrate } from "../store/migrate.ts";
 import { runEdits } from "../store/run-edit.ts";
 import { ensureAdminToken } from "../store/tokens.ts";
 import { VERSION } from "../version.ts";
+import { JobHeartbeat } from "./job-heartbeat.ts";
 
 /** `tradewind api`: the REST API on a shared database. Its admin token is that of its home folder. */
 export async function startApi(config: Config): Promise<{ url: string; stop(): Promise<void> }> {
@@ -32,11 +34,12 @@ export async function startApi(config: Config): Promise<{ url: string; stop(): P
     runEdits,
     notify: (change) => passOn(change, wakeUps),
   });
-  await api.start();
+  const heartbeat = new JobHeartbeat("api", database, logger);
+  await startAll([api, heartbeat], logger);
   return {
     url: api.url,
     stop: async () => {
-      await api.stop();
+      await stopAll([api, heartbeat], logger);
       wakeUps.close();
       await database.close();
     },

@@ -4,8 +4,10 @@ import { planNext } from "../schedule/planner.ts";
 import { type Config, requireDatabaseUrl } from "../service/config.ts";
 import { openHome } from "../service/home.ts";
 import { createLogger } from "../service/logger.ts";
+import { startAll, stopAll } from "../service/service.ts";
 import { Database } from "../store/database.ts";
 import { migrate } from "../store/migrate.ts";
+import { JobHeartbeat } from "./job-heartbeat.ts";
 
 /** `tradewind dag-processor`: bundles a DAG folder into a shared database. New DAGs start paused there. */
 export async function startDagProcessor(config: Config): Promise<{ stop(): Promise<void> }> {
@@ -22,10 +24,11 @@ export async function startDagProcessor(config: Config): Promise<{ stop(): Promi
     isPausedAtCreation: true,
     ledgerPath: join(home.path, "dag-files.json"),
   });
-  await processor.start();
+  const heartbeat = new JobHeartbeat("dag_processor", database, logger);
+  await startAll([processor, heartbeat], logger);
   return {
     stop: async () => {
-      await processor.stop();
+      await stopAll([processor, heartbeat], logger);
       await database.close();
     },
   };

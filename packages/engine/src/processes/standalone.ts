@@ -21,6 +21,7 @@ import { runEdits } from "../store/run-edit.ts";
 import { ensureAdminToken } from "../store/tokens.ts";
 import { VERSION } from "../version.ts";
 import { passOn } from "./api.ts";
+import { JobHeartbeat } from "./job-heartbeat.ts";
 import { openDatabase } from "./open-database.ts";
 import { createScheduler } from "./scheduler.ts";
 
@@ -36,7 +37,10 @@ export async function startStandalone(config: Config): Promise<Standalone> {
   const lock = await lockHome(home);
   const undo: (() => Promise<void>)[] = [() => lock.release()];
   try {
-    const { database, stop } = await openDatabase(config, "tradewind standalone");
+    const { database, stop } = await openDatabase(config, {
+      applicationName: "tradewind standalone",
+      supervise: logger.child({ component: "postgres" }),
+    });
     undo.push(stop);
     await migrate(database);
     const token = await ensureToken(home);
@@ -63,7 +67,13 @@ export async function startStandalone(config: Config): Promise<Standalone> {
       onChange: () => wakeUps.send("dags"),
       ledgerPath: join(home.path, "dag-files.json"),
     });
-    const services = [api, scheduler, processor];
+    const services = [
+      api,
+      scheduler,
+      processor,
+      new JobHeartbeat("dag_processor", database, logger),
+      new JobHeartbeat("api", database, logger),
+    ];
     await startAll(services, logger);
     undo.push(() => stopAll(services, logger));
     await lock.describe({ url: api.url });

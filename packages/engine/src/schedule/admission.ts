@@ -7,15 +7,15 @@
  */
 import type { Executor } from "../execute/contract.ts";
 import { type Candidate, type Capacity, type Instance, ReadyQueue } from "../model/index.ts";
-import type { Database } from "../store/database.ts";
+import type { Call, Database } from "../store/database.ts";
+import { limitKey } from "../store/limit-key.ts";
+import { type PoolWaiter, publishWaiters, waitersOfOthers } from "../store/pool-waiters.ts";
 import { type PoolView, readPools } from "../store/run-batch.ts";
 import type { RunActor } from "./run-actor.ts";
-import { limitKey } from "./version-cache.ts";
 
+/** A ready instance, or a stand-in for a task that another scheduler holds back: it takes room and goes nowhere. */
 interface Ready extends Candidate {
-  readonly actor: RunActor;
-  readonly instance: Instance;
-  readonly executor: Executor;
+  readonly own: { readonly actor: RunActor; readonly instance: Instance; readonly executor: Executor } | null;
 }
 
 /** Queued in memory; to be stored, then dispatched. */
@@ -33,6 +33,8 @@ export class Admission {
   readonly #queue = new ReadyQueue<Ready>();
   /** Everything added and not yet picked, by run; entries of a paused DAG wait outside the queue. */
   readonly #waiting = new Map<number, { readonly actor: RunActor; readonly ready: Map<Instance, Ready> }>();
+  #strangers: Ready[] = [];
+  #published = "[]";
   #pools = new Map<string, Capacity>();
   /** What the batch at hand frees (negative) and takes of each pool. */
   readonly #pending = new Map<string, number>();
@@ -50,6 +52,7 @@ export class Admission {
   /** The batch at hand came to nothing. */
   reset(): void {
     this.#pending.clear();
+    this.#published = "";
   }
 
   isWaiting(): boolean {
@@ -69,15 +72,57 @@ export class Admission {
   /** Queues all that has room, each with a new attempt. */
   admit(now: number): Admitted[] {
     const admitted: Admitted[] = [];
-    for (const { actor, instance, executor } of this.#take()) {
-      const attempt = crypto.randomUUID();
-      const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt };
-      if (!actor.model.apply({ type: "queued", ...key }, now)) continue;
-      this.#count(actor, instance, 1);
-      instance.queuedAt = now;
-      admitted.push({ actor, instance, attempt, executor });
-    }
+    let hasStale: boolean;
+    do {
+      hasStale = false;
+      for (const { own } of this.#take()) {
+        if (!own) continue;
+        const { actor, instance, executor } = own;
+        const attempt = crypto.randomUUID();
+        const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt };
+        // A branch may have ruled it out meanwhile. It took room from others: choose once more.
+        if (!actor.model.apply({ type: "queued", ...key }, now)) {
+          hasStale = true;
+          continue;
+        }
+        this.#count(actor, instance, 1);
+        instance.queuedAt = now;
+        admitted.push({ actor, instance, attempt, executor });
+      }
+    } while (hasStale);
+    for (const stranger of this.#strangers) this.#queue.remove(stranger);
+    this.#strangers = [];
     return admitted;
+  }
+
+  /**
+   * Lets tasks of other schedulers stand in line for the next `admit`, so that the slots of those that outrank ours
+   * stay free for them. True when there are any: whoever frees slots then should say so.
+   */
+  async seeOthers(jobId: number): Promise<boolean> {
+    if (this.#queue.size === 0) return false;
+    this.#strangers = (await waitersOfOthers(this.#database, jobId)).map((waiter) => ({
+      ...waiter,
+      own: null,
+      limits: [],
+    }));
+    for (const stranger of this.#strangers) this.#queue.add(stranger);
+    return this.#strangers.length > 0;
+  }
+
+  /** What to tell the other schedulers of our own best waiting tasks; null when that has not changed. */
+  newsOfWaiting(jobId: number): Call | null {
+    const heads: PoolWaiter[] = [];
+    for (const pool of this.#queue.pools()) {
+      const head = this.#queue.head(pool);
+      if (!head) continue;
+      const { weight, logicalDate, mapIndex, slots } = head;
+      heads.push({ pool, weight, logicalDate, mapIndex, slots });
+    }
+    const news = JSON.stringify(heads);
+    if (news === this.#published) return null;
+    this.#published = news;
+    return publishWaiters(jobId, heads);
   }
 
   /** Admitted too much: back to where they were, so that the next round can choose with better numbers. */
@@ -134,7 +179,7 @@ export class Admission {
       if (slots !== undefined) return { slots: Math.max(0, slots), occupied: 0 };
       return runs.get(name) ?? remembered(runs, name, this.#runCapacity(name));
     });
-    for (const pick of picks) this.#waiting.get(pick.actor.id)?.ready.delete(pick.instance);
+    for (const { own } of picks) if (own) this.#waiting.get(own.actor.id)?.ready.delete(own.instance);
     return picks;
   }
 
@@ -144,9 +189,7 @@ export class Admission {
     const limits = [`run:${actor.id}`, `executor:${executor.name}`];
     if (manifest.maxActivePerDag !== null) limits.push(limitKey(actor.run.dag_id, manifest.taskId));
     const ready: Ready = {
-      actor,
-      instance,
-      executor,
+      own: { actor, instance, executor },
       weight: instance.node.weight,
       logicalDate: (actor.run.logical_date ?? actor.run.run_after).getTime(),
       mapIndex: instance.mapIndex,

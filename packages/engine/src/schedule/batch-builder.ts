@@ -2,9 +2,9 @@
 
 import { randomUUID } from "node:crypto";
 import { type Change, OCCUPYING, type TaskState } from "../model/index.ts";
-import type { InstanceWrite, RunBatch, RunEnd, SignalWrite } from "../store/run-batch.ts";
+import { limitKey } from "../store/limit-key.ts";
+import type { InstanceBirth, InstanceWrite, RunBatch, RunEnd, SignalWrite } from "../store/run-batch.ts";
 import type { RunActor, Traces } from "./run-actor.ts";
-import { limitKey } from "./version-cache.ts";
 
 /** One actor's part of a batch; kept until the commit is known, to be given back if it failed. */
 export interface ActorChanges {
@@ -49,10 +49,12 @@ export function buildBatch(
   extra: { readonly traces: Traces; readonly ends: readonly RunEnd[] },
 ): RunBatch {
   const slots = new Map<string, number>();
+  const births: InstanceBirth[] = [];
   const instances: InstanceWrite[] = [];
   const signals: SignalWrite[] = [];
   for (const { actor, changes } of parts) {
     for (const change of changes) {
+      if (change.from === null) births.push(birth(actor, change));
       instances.push(instanceWrite(actor.id, change));
       settle(slots, actor, change);
       const { instance } = change;
@@ -85,12 +87,33 @@ export function buildBatch(
     sender: `scheduler:${owner.jobId}`,
     fences: parts.map(({ actor }) => ({ runId: actor.id, generation: actor.run.generation })),
     slots,
+    births,
     instances,
     attempts: extra.traces.attempts,
     outputs: extra.traces.outputs,
     signals,
     callbacks,
     ends: extra.ends,
+  };
+}
+
+function birth(actor: RunActor, { instance }: Change): InstanceBirth {
+  const { manifest, weight } = instance.node;
+  const { taskId, pool, poolSlots, queue, executor, operator } = manifest;
+  const limit = manifest.maxActivePerDag === null ? null : limitKey(actor.run.dag_id, taskId);
+  const { mapIndex, maxTries } = instance;
+  return {
+    runId: actor.id,
+    taskId,
+    mapIndex,
+    maxTries,
+    pool,
+    poolSlots,
+    limitKey: limit,
+    queue,
+    weight,
+    executor,
+    operator,
   };
 }
 

@@ -16,7 +16,7 @@ import { OCCUPYING } from "../model/index.ts";
 import type { Logger } from "../service/logger.ts";
 import type { Service } from "../service/service.ts";
 import type { WakeUps } from "../signal/wake-up.ts";
-import { type Database, isTransient, sqlState } from "../store/database.ts";
+import { CommitUnknownError, type Database, isTransient, sqlState } from "../store/database.ts";
 import type { JobKind } from "../store/job-lease.ts";
 import {
   batchCalls,
@@ -69,6 +69,8 @@ export abstract class DagRunJob implements Service {
   protected readonly versions = new VersionCache();
   protected readonly lease: Lease;
   protected readonly actors = new Map<number, RunActor>();
+  /** Other jobs of this kind are alive: pools are shared with them. */
+  protected hasPeers = false;
   readonly #renewMs: number;
   readonly #infraLossBudget: number;
   readonly #executors: readonly Executor[];
@@ -207,7 +209,7 @@ export abstract class DagRunJob implements Service {
         }
         await this.#turn();
       } catch (error) {
-        const transient = isTransient(error);
+        const transient = isTransient(error) || error instanceof CommitUnknownError;
         const facts = { error: error instanceof Error ? (error.stack ?? error.message) : String(error) };
         if (transient) this.logger.warn("the database is away", facts);
         else this.logger.error("a turn of the loop failed", facts);
@@ -244,9 +246,7 @@ export abstract class DagRunJob implements Service {
         if (instance.attempt === report.attempt) instance.pid = report.pid;
         if (actor.model.apply({ type: "started", ...key, at: report.at }, this.lease.now()))
           touched.add(actor);
-      } else if (
-        actor.ended({ ...key, at: report.at, outcome: report.outcome }, traces, this.#infraLossBudget)
-      ) {
+      } else if (actor.ended({ ...key, at: report.at, outcome: report.outcome }, traces)) {
         this.#admission.freed(actor, instance);
         touched.add(actor);
       }
@@ -296,6 +296,7 @@ export abstract class DagRunJob implements Service {
   /** A pool that turned out to be full makes it choose again with fresh numbers; anything else is the caller's. */
   async #commit(touched: Set<RunActor>, reports: readonly Report[], traces: Traces): Promise<void> {
     for (let round = 1; ; round++) {
+      const isAwaited = this.hasPeers && (await this.#admission.seeOthers(this.lease.jobId));
       const mayAdmit = this.#state === "running" && this.lease.isTrusted();
       const admitted = mayAdmit ? this.#admission.admit(this.lease.now()) : [];
       for (const { actor } of admitted) touched.add(actor);
@@ -305,10 +306,16 @@ export abstract class DagRunJob implements Service {
       }));
       const ends = runEnds(parts);
       const batch = buildBatch({ jobId: this.lease.jobId, hostname: HOST }, parts, { traces, ends });
-      if (batch.instances.length === 0 && ends.length === 0) return this.#inHand.settle(reports);
+      const news = this.hasPeers ? this.#admission.newsOfWaiting(this.lease.jobId) : null;
+      if (batch.instances.length === 0 && ends.length === 0) {
+        if (news) await this.database.pipeline([news]);
+        return this.#inHand.settle(reports);
+      }
       try {
-        const results = await this.database.pipeline(batchCalls(batch));
+        const calls = batchCalls(batch);
+        const results = await this.database.pipeline(news ? [...calls, news] : calls);
         this.#admission.settle(settledPools(batch, results));
+        if (isAwaited) this.wakeUps.tellOthers("pools");
         return this.#committed(batch, admitted, reports);
       } catch (error) {
         if (sqlState(error) !== POOL_FULL || round === 5) throw error;

@@ -63,14 +63,14 @@ export class RunActor {
   }
 
   /** false: a late report of an attempt that is no longer current; nothing happened. */
-  ended(report: Ended, traces: Traces, infraBudget: number): boolean {
+  ended(report: Ended, traces: Traces): boolean {
     const instance = this.model.get(report.taskId, report.mapIndex);
     if (!instance || instance.attempt !== report.attempt) return false;
     const key = { taskId: report.taskId, mapIndex: report.mapIndex, attempt: report.attempt };
     const before = attemptWrite(this.id, instance, report.at);
     const { outcome } = report;
     if (instance.state === "restarting")
-      return this.lost(instance, "restarted by hand", { traces, at: report.at, budget: infraBudget });
+      return this.lost(instance, "restarted by hand", { traces, at: report.at, budget: null });
     switch (outcome.kind) {
       case "success": {
         const event = { type: "succeeded", ...key, at: report.at, skip: outcome.skip } as const;
@@ -116,17 +116,20 @@ export class RunActor {
         return true;
       }
       case "cancelled":
-        return this.lost(instance, "cancelled", { traces, at: report.at, budget: infraBudget });
+        return this.lost(instance, "cancelled", { traces, at: report.at, budget: null });
       case "lost":
-        return this.lost(instance, outcome.reason, { traces, at: report.at, budget: infraBudget });
+        return this.lost(instance, outcome.reason, { traces, at: report.at, budget: null });
     }
   }
 
-  /** The attempt is gone through no fault of the task: another attempt of the same try. */
+  /**
+   * The attempt is gone: another attempt of the same try. Up to `budget` times, because a task may be what kills its
+   * host; null when it is known that it was not.
+   */
   lost(
     instance: Instance,
     reason: string,
-    how: { readonly traces: Traces; readonly at: number; readonly budget: number },
+    how: { readonly traces: Traces; readonly at: number; readonly budget: number | null },
   ): boolean {
     const attempt = instance.attempt;
     if (attempt === null) return false;

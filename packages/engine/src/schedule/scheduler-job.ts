@@ -31,7 +31,6 @@ export class SchedulerJob extends DagRunJob {
   #queuedTimer: NodeJS.Timeout | null = null;
   #listening: { close(): Promise<void> } | null = null;
   #offLocal: () => void = () => {};
-  #hasPeers = false;
 
   constructor(options: DagRunJobOptions) {
     super("scheduler", options);
@@ -81,7 +80,7 @@ export class SchedulerJob extends DagRunJob {
     const dead = await buryDeadJobs(this.database);
     for (const job of dead) this.logger.warn("a component died", { ...job });
     this.#look = { due: true, queued: true, orphans: true, pools: true, paused: true };
-    this.#hasPeers = (await livePeers(this.database, "scheduler", this.lease.jobId)).length > 0;
+    this.hasPeers = (await livePeers(this.database, "scheduler", this.lease.jobId)).length > 0;
     await this.adoptCallbacks();
     this.askGates();
     if (await planContinuous(this.database)) this.#look.due = true;
@@ -99,7 +98,7 @@ export class SchedulerJob extends DagRunJob {
   }
 
   protected override onStored(batch: RunBatch): void {
-    if (!this.#hasPeers) return;
+    if (!this.hasPeers) return;
     for (const delta of batch.slots.values()) {
       if (delta < 0) {
         this.wakeUps.tellOthers("pools");

@@ -4,6 +4,7 @@ import { compileGraph, type Graph } from "../model/index.ts";
 import { EngineError } from "../service/errors.ts";
 import { loadVersion } from "../store/dag-catalogue.ts";
 import type { Connection } from "../store/database.ts";
+import { limitKey } from "../store/limit-key.ts";
 import type { InstanceColumns } from "../store/run-claim.ts";
 
 export interface DagVersion {
@@ -38,11 +39,6 @@ export class VersionCache {
     }
     return version;
   }
-}
-
-/** The counter of a task's instances across all runs of its DAG: a pool of the engine's own. */
-export function limitKey(dagId: string, taskId: string): string {
-  return `@${dagId}/${taskId}`;
 }
 
 function instanceColumns(graph: Graph): InstanceColumns {

@@ -37,7 +37,7 @@ interface Setting<T> {
 
 type Settings = { readonly [Name in ConfigName]: Setting<Config[Name]> };
 
-export const SETTINGS: Settings = {
+const SETTINGS: Settings = {
   home: { flag: "--home", variable: "TRADEWIND_HOME", fallback: ".tradewind", read: folder },
   dags: { flag: "--dags", variable: "TRADEWIND_DAGS", fallback: "dags", read: folder },
   host: { flag: "--host", variable: "TRADEWIND_HOST", fallback: "127.0.0.1", read: host },

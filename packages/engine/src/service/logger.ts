@@ -1,7 +1,7 @@
 import { messageOf } from "./errors.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
-export type LogFields = Readonly<Record<string, unknown>>;
+type LogFields = Readonly<Record<string, unknown>>;
 
 export interface Logger {
   debug(message: string, fields?: LogFields): void;

@@ -10,6 +10,7 @@ import type { DagManifest } from "@tradewind/sdk/manifest";
 import { CATALOGUE_LOCK, CLEAR_ERRORS, LOCK_DAGS, MARK_STALE, NOTIFY } from "./dag-catalogue.ts";
 import type { Connection, Database } from "./database.ts";
 import type { PlannedRun, Planner, Scheduling } from "./due-runs.ts";
+import { limitKey } from "./limit-key.ts";
 import { statement } from "./statement.ts";
 
 /** A DAG file that was bundled and gave these DAGs. */
@@ -121,11 +122,6 @@ export function publishFiles(
       taken: taken.get(file) ?? null,
     }));
   });
-}
-
-/** The pool row that counts a task's instances across all runs of its DAG. */
-function limitKey(dagId: string, taskId: string): string {
-  return `@${dagId}/${taskId}`;
 }
 
 interface KnownDag {
@@ -272,7 +268,7 @@ async function planRuns(
   return new Map(
     dags.map(({ dagId, manifest }) => [
       dagId,
-      plan(manifest, plannedRun(last.get(dagId)), Number(clock?.now ?? 0)),
+      plan(manifest, plannedRun(last.get(dagId)), Math.floor(Number(clock?.now ?? 0))),
     ]),
   );
 }

@@ -23,7 +23,7 @@ export interface MigrationStatus {
   readonly pending: readonly Migration[];
 }
 
-export interface AppliedMigration {
+interface AppliedMigration {
   readonly version: number;
   readonly name: string;
   readonly sha256: string;

@@ -39,6 +39,21 @@ export interface InstanceWrite {
   readonly reason: string | null;
 }
 
+/** An instance the run has no row for yet: its DAG version has a task that the one it started with had not. */
+export interface InstanceBirth {
+  readonly runId: number;
+  readonly taskId: string;
+  readonly mapIndex: number;
+  readonly maxTries: number;
+  readonly pool: string;
+  readonly poolSlots: number;
+  readonly limitKey: string | null;
+  readonly queue: string;
+  readonly weight: number;
+  readonly executor: string | null;
+  readonly operator: string;
+}
+
 /** An attempt that is over and will be followed by another. */
 export interface AttemptWrite {
   readonly attempt: string;
@@ -92,6 +107,8 @@ export interface RunBatch {
   readonly fences: readonly { readonly runId: number; readonly generation: number }[];
   /** Net change of occupied slots per pool; zero entries are left out. */
   readonly slots: ReadonlyMap<string, number>;
+  /** Inserted as `none`; their first change is among `instances`. */
+  readonly births: readonly InstanceBirth[];
   readonly instances: readonly InstanceWrite[];
   readonly attempts: readonly AttemptWrite[];
   readonly outputs: readonly OutputWrite[];
@@ -129,6 +146,15 @@ const SETTLE = statement(
    SELECT name, slots, occupied,
           tw_require(delta <= 0 OR slots < 0 OR occupied <= slots, '${POOL_FULL}', 'pool ' || name || ' is full')
    FROM settled`,
+);
+
+const BEAR = statement(
+  "batch-insert-instances",
+  `INSERT INTO task_instance (dag_run_id, task_id, map_index, max_tries, pool, pool_slots, limit_key, queue,
+                              priority_weight, executor, operator)
+   SELECT * FROM unnest($1::bigint[], $2::text[], $3::int[], $4::int[], $5::text[], $6::int[], $7::text[], $8::text[],
+                        $9::int[], $10::text[], $11::text[])
+   ON CONFLICT DO NOTHING`,
 );
 
 const MOVE = statement(
@@ -196,6 +222,7 @@ export function batchCalls(batch: RunBatch): Call[] {
   const calls: Call[] = [];
   if (batch.slots.size > 0) calls.push(call(SETTLE, [[...batch.slots.keys()], [...batch.slots.values()]]));
   calls.push(call(FENCE, [batch.jobId, column(batch.fences, "runId"), column(batch.fences, "generation")]));
+  if (batch.births.length > 0) calls.push(call(BEAR, birthValues(batch)));
   if (batch.instances.length > 0) calls.push(call(MOVE, moveValues(batch)));
   if (batch.attempts.length > 0) calls.push(call(ATTEMPTS, attemptValues(batch)));
   const { outputs, signals, callbacks, ends } = batch;
@@ -255,6 +282,22 @@ export function readPools(db: Connection): Promise<PoolView[]> {
 
 export function lockPools(tx: Connection, names: readonly string[]): Promise<PoolView[]> {
   return tx.rows<PoolView>(LOCK_POOLS, [names]);
+}
+
+function birthValues({ births }: RunBatch): unknown[] {
+  return [
+    column(births, "runId"),
+    column(births, "taskId"),
+    column(births, "mapIndex"),
+    column(births, "maxTries"),
+    column(births, "pool"),
+    column(births, "poolSlots"),
+    column(births, "limitKey"),
+    column(births, "queue"),
+    column(births, "weight"),
+    column(births, "executor"),
+    column(births, "operator"),
+  ];
 }
 
 function moveValues(batch: RunBatch): unknown[] {

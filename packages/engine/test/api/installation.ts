@@ -56,7 +56,12 @@ export class Installation {
   }
 
   /** A request with the admin's token; `path` is below /api/v2. */
-  call(method: InjectOptions["method"], path: string, body?: unknown, headers: Record<string, string> = {}): Promise<LightMyRequestResponse> {
+  call(
+    method: InjectOptions["method"],
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<LightMyRequestResponse> {
     return this.app.inject({
       method,
       url: path.startsWith("/api/") ? path : `/api/v2${path}`,
@@ -73,10 +78,10 @@ export class Installation {
   async addDag(manifest: DagManifest, source = "export default dag();"): Promise<number> {
     const hash = randomBytes(16).toString("hex");
     await this.sql("INSERT INTO bundle (hash, code) VALUES ($1, 'code')", [hash]);
-    await this.sql("INSERT INTO dag (dag_id, file, is_paused) VALUES ($1, $2, false) ON CONFLICT DO NOTHING", [
-      manifest.dagId,
-      `${manifest.dagId}.ts`,
-    ]);
+    await this.sql(
+      "INSERT INTO dag (dag_id, file, is_paused) VALUES ($1, $2, false) ON CONFLICT DO NOTHING",
+      [manifest.dagId, `${manifest.dagId}.ts`],
+    );
     const [version] = await this.sql<{ id: number }>(
       `INSERT INTO dag_version (dag_id, number, bundle_hash, manifest, source)
        VALUES ($1, (SELECT count(*) + 1 FROM dag_version WHERE dag_id = $1), $2, $3, $4) RETURNING id`,
@@ -135,7 +140,10 @@ export class Installation {
   }
 
   /** Writes lines to an attempt's log; answers its path. */
-  async writeLog(place: { dagId: string; dagRunId: number; taskId: string; file: string }, messages: readonly string[]): Promise<string> {
+  async writeLog(
+    place: { dagId: string; dagRunId: number; taskId: string; file: string },
+    messages: readonly string[],
+  ): Promise<string> {
     const folder = join(this.options.logsDir, place.dagId, String(place.dagRunId), place.taskId, "-1");
     await mkdir(folder, { recursive: true });
     const path = join(folder, place.file);
@@ -177,7 +185,11 @@ interface InstanceSeed {
   readonly retryAt: Date;
 }
 
-export function manifestOf(dagId: string, tasks: readonly Partial<TaskManifest>[], dag: Partial<DagManifest> = {}): DagManifest {
+export function manifestOf(
+  dagId: string,
+  tasks: readonly Partial<TaskManifest>[],
+  dag: Partial<DagManifest> = {},
+): DagManifest {
   return {
     dagId,
     description: `About ${dagId}`,

@@ -168,10 +168,11 @@ export class ReferenceRun {
   #judge(i: ReferenceInstance): Verdict {
     const task = this.#task(i);
     const upstream = this.#instances.filter((other) => task.upstream.includes(other.taskId));
-    const roles = new Map(this.#tasks.map((other) => [other.taskId, other.role]));
+    const isSetup = (id: string) =>
+      this.#tasks.some((other) => other.taskId === id && other.role === "setup");
     return judgeByRule(task.rule, {
       states: upstream.map((other) => other.state),
-      setups: upstream.filter((other) => roles.get(other.taskId) === "setup").map((other) => other.state),
+      setups: upstream.filter((other) => isSetup(other.taskId)).map((other) => other.state),
     });
   }
 

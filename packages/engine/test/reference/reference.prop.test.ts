@@ -1,7 +1,10 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { type History, liveThrough } from "./lockstep.ts";
 import { possibleEnds } from "./possible-ends.ts";
 import { type RandomDag, randomDag } from "./random-dag.ts";
+
+// Seconds of pure computation: on a busy machine they may take minutes.
+vi.setConfig({ testTimeout: 300_000 });
 
 /** Histories that never happened prove nothing: the kinds that must have occurred are counted. */
 function summary(histories: readonly History[]) {

@@ -12,7 +12,7 @@ import { AnswerReader, RequestReader } from "./pg-wire.ts";
  * A commit is the answer to COMMIT, or to a statement or batch outside a transaction that writes (INSERT, UPDATE,
  * DELETE, MERGE in its text; a write hidden in a function is not seen).
  */
-export type ProxyMode =
+type ProxyMode =
   | { readonly kind: "pass" }
   | { readonly kind: "drop-commit-answer"; readonly probability?: number; readonly random?: () => number }
   | { readonly kind: "cut" }

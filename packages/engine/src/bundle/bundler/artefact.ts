@@ -8,16 +8,18 @@
 import { createHash } from "node:crypto";
 import { basename, dirname, extname, relative, resolve, sep } from "node:path";
 import { type BuildFailure, build, type Loader, transform } from "esbuild";
-import { ARTEFACT_FORMAT, type DagFile, type InputStamp } from "./protocol.ts";
-import { CODE_OPTIONS, OWN_SDK, PRINT_OPTIONS, SdkResolver } from "./sdk-prelude.ts";
+import { ARTEFACT_FORMAT, type DagFile } from "./protocol.ts";
+import { CODE_OPTIONS, OWN_SDK, PRINT_OPTIONS, type SdkPrelude, SdkResolver } from "./sdk-prelude.ts";
 
+/** The code of an artefact is `banner`, then the preludes, then `body`. */
 export interface Artefact {
   readonly hash: string;
-  readonly code: string;
+  readonly banner: string;
+  readonly preludes: readonly SdkPrelude[];
+  readonly body: string;
   readonly map: string;
   /** Absolute paths of the files the artefact was made from, except the DAG file itself and the SDK. */
   readonly imports: readonly string[];
-  readonly sdk: readonly InputStamp[];
 }
 
 /** Throws esbuild's BuildFailure; the DAG file goes by the name of `ENTRY` in it. `pass`: see `SdkResolver`. */
@@ -44,22 +46,27 @@ export async function buildArtefact(folder: string, source: DagSource, pass: num
   const preludes = [...sdk.preludes.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   const body = shortenPaths(printed.code);
   const sdkCode = preludes.map(({ code }) => code).join("");
-  const head = bannerFor(sdkCode + body) + sdkCode;
+  const banner = bannerFor(sdkCode + body);
   const map = JSON.parse(printed.map) as { sources: string[]; mappings: string };
   map.sources = map.sources.map((name) => {
     return basename(name) === entry ? slashed(relative(folder, path)) : sourceName(folder, name);
   });
-  map.mappings = ";".repeat(head.split("\n").length - 1) + map.mappings;
-  const code = head + body;
+  map.mappings = ";".repeat(lineBreaks(banner) + lineBreaks(sdkCode)) + map.mappings;
+  const hash = createHash("sha256").update(`tradewind-artefact-${ARTEFACT_FORMAT}\n`);
   return {
-    hash: createHash("sha256").update(`tradewind-artefact-${ARTEFACT_FORMAT}\n`).update(code).digest("hex"),
-    code,
+    hash: hash.update(banner).update(sdkCode).update(body).digest("hex"),
+    banner,
+    preludes,
+    body,
     map: JSON.stringify(map),
     imports: Object.keys(bundled.metafile.inputs)
       .filter((name) => !name.includes(ENTRY) && !/^(<|tradewind-sdk:)/.test(name))
       .map((name) => resolve(folder, name)),
-    sdk: preludes.flatMap(({ inputs }) => inputs),
   };
+}
+
+export function lineBreaks(text: string): number {
+  return text.split("\n").length - 1;
 }
 
 /** A DAG file and the text it has. */

@@ -6,12 +6,10 @@
  * before it starts. Whatever a file leaves behind in this process (timers, patched globals) can meet the next file;
  * a file that fails by crashing or hanging is therefore tried once more in a child of its own before it is blamed.
  */
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { readFileSync } from "node:fs";
 import { type Artefact, buildArtefact, isBuildFailure } from "./artefact.ts";
 import { describeExports } from "./dag-exports.ts";
-import { buildFailureMessage, type ImportedArtefact, thrownMessage } from "./failure.ts";
+import { buildFailureMessage, thrownMessage } from "./failure.ts";
 import { sha256, stampInput, stampInputs } from "./input-stamps.ts";
 import { dieWithParent } from "./orphan-watch.ts";
 import { guardProcess } from "./process-guard.ts";
@@ -23,6 +21,7 @@ import type {
   DagFile,
   InputStamp,
 } from "./protocol.ts";
+import { rehearse } from "./rehearsal.ts";
 
 const channel = process.send?.bind(process);
 if (!channel) throw new Error("The bundler is started by the DAG processor, not by hand.");
@@ -32,7 +31,6 @@ const reply = (message: BundlerReply): void => void channel(message);
 
 let setup: BundlerSetup = { type: "setup", folder: process.cwd(), outFolder: process.cwd() };
 let importing: Promise<unknown> = Promise.resolve();
-let imports = 0;
 const guard = guardProcess((message) => reply({ type: "stray", message }));
 
 dieWithParent();
@@ -57,13 +55,13 @@ async function bundle(dagFile: DagFile, pass: number): Promise<BundleResult> {
     const startedAt = Date.now();
     const artefact = await buildArtefact(setup.folder, { ...dagFile, text: source }, pass);
     const { stamps, settled } = stampInputs(artefact.imports, startedAt);
-    inputs.push(...stamps, ...artefact.sdk);
+    inputs.push(...stamps, ...artefact.preludes.flatMap((prelude) => prelude.inputs));
     const turn = importing.then(() => importArtefact(dagFile, artefact, inputs));
     importing = turn.catch(() => undefined);
     const outcome = await turn;
     if (typeof outcome === "string") return { kind: "failed", stage: "import", message: outcome, inputs };
-    const { hash, map } = artefact;
-    return { kind: "bundled", hash, ...outcome, map, source, inputs, settled };
+    const { hash, banner, body, map } = artefact;
+    return { kind: "bundled", hash, banner, body, map, ...outcome, source, inputs, settled };
   } catch (error) {
     const message = isBuildFailure(error)
       ? buildFailureMessage(setup.folder, dagFile, error)
@@ -74,22 +72,18 @@ async function bundle(dagFile: DagFile, pass: number): Promise<BundleResult> {
 
 /** What the file gives, or why it gives nothing. */
 async function importArtefact(dagFile: DagFile, artefact: Artefact, inputs: readonly InputStamp[]) {
-  // A name of its own, because children share the folder and may make the same artefact at once.
-  const codePath = join(setup.outFolder, `${artefact.hash}.${process.pid}.mjs`);
-  writeFileSync(codePath, artefact.code);
-  // Numbered, because Node remembers a module, and its failure, for as long as the process lives.
-  const url = `${pathToFileURL(codePath).href}?${++imports}`;
+  const { url, preludePaths, discard } = await rehearse(setup.outFolder, artefact);
   reply({ type: "importing", file: dagFile.file, inputs });
-  const place: ImportedArtefact = { folder: setup.folder, url, map: artefact.map };
   const attempt = guard.begin(url);
   try {
     const exports = (await Promise.race([import(url), attempt.slipped])) as Record<string, unknown>;
     const manifests = describeExports(exports);
     await attempt.settled();
-    return { codePath, manifests };
+    return { preludePaths, manifests };
   } catch (error) {
-    return thrownMessage(dagFile, place, error);
+    return thrownMessage(dagFile, { folder: setup.folder, url, map: artefact.map }, error);
   } finally {
     guard.end();
+    discard();
   }
 }

@@ -28,7 +28,7 @@ export function guardProcess(onStray: (message: string) => void): ProcessGuard {
   const catchAll = (error: unknown): void => {
     const stack = error instanceof Error ? (error.stack ?? "") : "";
     // Without a stack nobody else can be named than the file that is running.
-    if (current && (stack === "" || stack.includes(current.url) || !stack.includes(".mjs?"))) {
+    if (current && (stack === "" || stack.includes(current.url) || !stack.includes(`/dag-${process.pid}-`))) {
       current.fail(error);
     } else {
       onStray(error instanceof Error ? `${error.name}: ${error.message}` : String(error));

@@ -15,7 +15,7 @@ export interface DagFile {
 export interface BundlerSetup {
   readonly type: "setup";
   readonly folder: string;
-  /** Where artefacts are written; the processor reads them from there, so that code never crosses the channel. */
+  /** Where a child keeps what it imports, and the preludes that the processor reads. */
   readonly outFolder: string;
 }
 
@@ -40,7 +40,10 @@ export interface InputStamp {
 export interface Bundled {
   readonly kind: "bundled";
   readonly hash: string;
-  readonly codePath: string;
+  /** The artefact's code: `banner`, then the content of these files, then `body`. */
+  readonly banner: string;
+  readonly preludePaths: readonly string[];
+  readonly body: string;
   /** Its source map. */
   readonly map: string;
   /** The text of the DAG file that was bundled. */

@@ -3,10 +3,24 @@
  * IPC channel; after the attempt has ended, late answers and late questions lead nowhere.
  */
 
+import { getEventListeners } from "node:events";
 import type { Json } from "@tradewind/sdk/manifest";
 import type { ConnectionFacts, LogLevel, TaskHost } from "@tradewind/sdk/program";
 import type { FromChild, Question } from "../protocol.ts";
 import type { OutputCapture } from "./output-capture.ts";
+
+/** Signals that user code made others of; those do not show up as listeners. */
+const combined = new WeakSet<AbortSignal>();
+
+/** To be called once, before user code. */
+export function noteCombinedSignals(): void {
+  const any = AbortSignal.any.bind(AbortSignal);
+  AbortSignal.any = (signals) => {
+    const all = [...signals];
+    for (const signal of all) combined.add(signal);
+    return any(all);
+  };
+}
 
 interface Pending {
   readonly resolve: (value: Json | undefined) => void;
@@ -22,8 +36,6 @@ export interface HostChannel {
 
 export class AttemptHost implements TaskHost {
   readonly id: string;
-  /** User code holds the abort signal: it may be waiting for nothing but that. */
-  abortSeen = false;
   readonly #controller = new AbortController();
   readonly #channel: HostChannel;
   readonly #pending = new Map<number, Pending>();
@@ -36,8 +48,12 @@ export class AttemptHost implements TaskHost {
   }
 
   get abort(): AbortSignal {
-    this.abortSeen = true;
     return this.#controller.signal;
+  }
+
+  /** Whether user code may be waiting for nothing but the abort. */
+  get abortAwaited(): boolean {
+    return combined.has(this.abort) || getEventListeners(this.abort, "abort").length > 0;
   }
 
   get aborted(): boolean {

@@ -4,16 +4,19 @@
  * ends itself and everything it started. Whatever user code does, exactly one `ended` is sent per assignment, unless
  * the process dies; then the supervisor sees that.
  */
+import { Socket } from "node:net";
 import type { CallbackOutcome, ErrorFacts, TaskOutcome } from "@tradewind/sdk/program";
+import { JsonLines } from "../json-lines.ts";
 import {
   type CallbackMessage,
+  CHANNEL_FD,
   type EndedMessage,
   type FromChild,
   MAX_OUTPUT_LENGTH,
   type RunMessage,
   type ToChild,
 } from "../protocol.ts";
-import { AttemptHost } from "./attempt-host.ts";
+import { AttemptHost, noteCombinedSignals } from "./attempt-host.ts";
 import { Cleanliness } from "./cleanliness.ts";
 import { factsOf } from "./error-facts.ts";
 import { OutputCapture } from "./output-capture.ts";
@@ -21,31 +24,33 @@ import { loadedProgram, loadPrograms } from "./programs.ts";
 
 type Outcome = TaskOutcome | CallbackOutcome;
 
-// User code (and libraries that behave differently when forked) must not find the channel.
-const rawSend = process.send!.bind(process);
-const channel = process.channel!;
-process.send = undefined;
-
+const socket = new Socket({ fd: CHANNEL_FD });
+const channel = new JsonLines<FromChild>(socket, {
+  message: (raw) => receive(raw as ToChild),
+  broken: endAll,
+});
 const output = new OutputCapture();
 let current: { readonly host: AttemptHost; readonly kind: "run" | "callback" } | null = null;
 
 process.setSourceMapsEnabled(true);
 output.install();
+noteCombinedSignals();
 const cleanliness = new Cleanliness();
 
-process.on("message", (message: ToChild) => {
-  if (message.k === "run" || message.k === "callback") void perform(message);
-  else if (message.k === "abort") {
-    if (current?.host.id === message.id) current.host.interrupt(message.why, message.reason);
-  } else if (message.k === "reply") current?.host.answer(message.n, message);
-  else process.exit(0);
-});
-process.on("disconnect", () => process.kill(-process.pid, "SIGKILL"));
+socket.on("close", endAll);
 process.on("uncaughtException", (error) => crash(factsOf(error), error));
 process.on("unhandledRejection", (error) => crash(factsOf(error), error));
 process.on("beforeExit", neverSettled);
 cleanliness.accept();
 send({ k: "ready" });
+
+function receive(message: ToChild): void {
+  if (message.k === "run" || message.k === "callback") void perform(message);
+  else if (message.k === "abort") {
+    if (current?.host.id === message.id) current.host.interrupt(message.why, message.reason);
+  } else if (message.k === "reply") current?.host.answer(message.n, message);
+  else process.exit(0);
+}
 
 async function perform(message: RunMessage | CallbackMessage): Promise<void> {
   const host = new AttemptHost(message.id, { send, output, await: holdOpen });
@@ -124,7 +129,7 @@ function crash(facts: ErrorFacts, error: unknown): void {
 /** The event loop has nothing left to do, and the task has not ended: it never will. */
 function neverSettled(): void {
   if (current === null) return;
-  if (current.host.abortSeen) {
+  if (current.host.abortAwaited) {
     holdOpen(true);
     return;
   }
@@ -165,14 +170,17 @@ function failure(kind: "run" | "callback", error: ErrorFacts, retry = true): Out
   return kind === "run" ? { kind: "failed", error, retry } : { ok: false, error };
 }
 
-function send(message: FromChild, done: () => void = ignore): void {
-  rawSend(message, undefined, undefined, done);
+function send(message: FromChild, done?: () => void): void {
+  channel.send(message, done);
 }
 
-function ignore(): void {}
+/** The supervisor is gone: this process and everything it started go too. */
+function endAll(): void {
+  process.kill(-process.pid, "SIGKILL");
+}
 
 /** Whether the channel alone keeps the process alive: always between tasks, during one only while a question is open. */
 function holdOpen(open: boolean): void {
-  if (open) channel.ref();
-  else channel.unref();
+  if (open) socket.ref();
+  else socket.unref();
 }

@@ -9,7 +9,7 @@ import type { AttemptOutcome, CallbackWorkload, ExecutorEvent, TaskServices, Wor
 import { LocalExecutor, type LocalExecutorOptions } from "../local-executor.ts";
 import { type LogLine, readLog } from "../task-log.ts";
 
-export const PROGRAM_PATH = fileURLToPath(new URL("./program.mjs", import.meta.url));
+const PROGRAM_PATH = fileURLToPath(new URL("./program.mjs", import.meta.url));
 
 export class ExecutorUnderTest implements AsyncDisposable {
   readonly executor: LocalExecutor;

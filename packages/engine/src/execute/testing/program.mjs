@@ -9,6 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 const OK = (output) => ({ kind: "success", output, skip: [] });
 const forever = () => new Promise(() => setInterval(() => {}, 1_000));
 let calls = 0;
+let kept = "nothing";
 
 const tasks = {
   noop: async () => OK(undefined),
@@ -69,6 +70,7 @@ const tasks = {
   leak: async (call) => {
     const { password, extra } = await call.host.connection("warehouse");
     const token = await call.host.variable("api_token");
+    kept = password;
     console.log(`password=${password}`);
     for (const character of `split ${password}\n`) process.stdout.write(character);
     console.log(Buffer.from(`user:${password}`).toString("base64"));
@@ -81,6 +83,10 @@ const tasks = {
       error: { name: "Error", message: error.message, stack: error.stack, code: null },
       retry: true,
     };
+  },
+  leakLater: async () => {
+    console.log(`kept: ${kept}`);
+    return OK(undefined);
   },
   /** Stops when it is asked to. */
   polite: async (call) => {
@@ -133,6 +139,11 @@ const tasks = {
     return OK(undefined);
   },
   neverSettles: () => new Promise(() => {}),
+  waitForCombined: (call) => {
+    const { signal } = new AbortController();
+    const either = AbortSignal.any([call.host.abort, signal]);
+    return new Promise((resolve) => either.addEventListener("abort", () => resolve(OK(undefined))));
+  },
   waitForAbort: (call) =>
     new Promise((resolve) => call.host.abort.addEventListener("abort", () => resolve(OK(undefined)))),
   big: async () => OK({ text: "x".repeat(17 * 1024 * 1024) }),
@@ -155,7 +166,6 @@ const tasks = {
   },
   /** Speaks on the channel behind the runner's back. */
   forge: async (call) => {
-    const channel = process.channel;
     const message = {
       k: "ended",
       id: call.conf.id ?? call.attempt,
@@ -166,11 +176,14 @@ const tasks = {
       crashed: false,
       unclean: null,
     };
-    process.emit("forged", channel);
     writeSync(3, `${JSON.stringify(message)}\n`);
     if (call.conf.twice) writeSync(3, `${JSON.stringify(message)}\n`);
     await sleep(20);
     return OK({ pid: process.pid });
+  },
+  babble: async (call) => {
+    writeSync(3, call.conf.text);
+    await forever();
   },
   hold: async (call) => {
     const { access } = await import("node:fs/promises");

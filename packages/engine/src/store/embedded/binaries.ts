@@ -11,7 +11,6 @@ import { type Account, run } from "./account.ts";
 export interface Binaries {
   readonly postgres: string;
   readonly initdb: string;
-  readonly pgCtl: string;
   /** Major version: a data folder belongs to exactly one. */
   readonly major: string;
 }
@@ -153,5 +152,5 @@ async function runs(native: string, account: Account): Promise<boolean> {
 function programs(native: string, major: string): Binaries {
   const suffix = process.platform === "win32" ? ".exe" : "";
   const program = (name: string) => join(native, "bin", `${name}${suffix}`);
-  return { postgres: program("postgres"), initdb: program("initdb"), pgCtl: program("pg_ctl"), major };
+  return { postgres: program("postgres"), initdb: program("initdb"), major };
 }

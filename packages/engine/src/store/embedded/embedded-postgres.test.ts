@@ -81,13 +81,23 @@ describe("start", () => {
     await writeFile(join(dataDir, "thesis.tex"), "");
     await expect(start()).rejects.toMatchObject({ code: "EMBEDDED_POSTGRES_FOLDER" });
     await rm(dataDir, { recursive: true });
+    await seedFolder(dataDir);
     const server = await start();
     await server.stop();
     await writeFile(join(server.dataDirectory, "PG_VERSION"), "12\n");
     await expect(start()).rejects.toThrow(/belongs to PostgreSQL 12/);
   });
 
+  it("says so when the password file is not the server's", async () => {
+    await seedFolder(dataDir);
+    const server = await start();
+    await writeFile(join(dataDir, "password"), "another");
+    await expect(start()).rejects.toThrow(/does not accept the password/);
+    await server.stop();
+  });
+
   it("says what PostgreSQL said when it will not start", async () => {
+    await seedFolder(dataDir);
     const failed = EmbeddedPostgres.start({ dataDir, settings: { shared_buffers: "lots" } });
     await expect(failed).rejects.toMatchObject({ code: "EMBEDDED_POSTGRES_START" });
     await expect(failed).rejects.toThrow(/invalid value for parameter "shared_buffers"/);
@@ -101,6 +111,7 @@ describe("start", () => {
   });
 
   it("works for several callers in one process at once", async () => {
+    await seedFolder(dataDir);
     const all = await Promise.all([start(), start()]);
     expect(new Set(all.map((each) => each.pid)).size).toBe(1);
     await all[0]?.stop();

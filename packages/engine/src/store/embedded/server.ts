@@ -8,6 +8,7 @@ import pg from "pg";
 import { EngineError } from "../../service/errors.ts";
 import { isRunning } from "../../service/process-identity.ts";
 import { takeProcessLock } from "../../service/process-lock.ts";
+import { sqlState } from "../connection-error.ts";
 import { asAccount, programEnvironment } from "./account.ts";
 import { type Binaries, findBinaries } from "./binaries.ts";
 import { type DataFolder, withReach } from "./data-folder.ts";
@@ -79,6 +80,7 @@ export async function stopServer(server: { pid: number }, data: string, mode: St
 }
 
 async function adopt(folder: DataFolder): Promise<RunningServer | undefined> {
+  let deadline = performance.now() + START_TIMEOUT_MS;
   for (;;) {
     const found = readPostmaster(folder.data);
     if (found === undefined) return undefined;
@@ -86,8 +88,16 @@ async function adopt(folder: DataFolder): Promise<RunningServer | undefined> {
       if (isRunning(found.pid)) markDead(folder.data, found);
       return undefined;
     }
-    if (found.status === "ready" && (await answers(folder, found.port)))
-      return { ...found, child: undefined };
+    const answered = found.status === "ready" && (await answers(folder, found.port));
+    if (answered) return { ...found, child: undefined };
+    // Recovery takes as long as it takes; a server that is ready, or ending, has a minute to prove it.
+    if (found.status === "starting") deadline = performance.now() + START_TIMEOUT_MS;
+    if (performance.now() > deadline) {
+      throw startError(
+        folder,
+        `process ${found.pid} holds the folder and does not answer on port ${found.port}`,
+      );
+    }
     await sleep(POLL_MS);
   }
 }
@@ -175,7 +185,13 @@ async function answers(folder: DataFolder, port: number): Promise<boolean> {
     if (process.platform !== "darwin") return true;
     const { rows } = await client.query<{ data_directory: string }>("SHOW data_directory");
     return rows[0]?.data_directory === folder.data;
-  } catch {
+  } catch (error) {
+    if (sqlState(error) === "28P01") {
+      throw startError(
+        folder,
+        `it does not accept the password in ${join(folder.folder, "password")}: restore that file`,
+      );
+    }
     return false;
   } finally {
     client.end().catch(() => {});

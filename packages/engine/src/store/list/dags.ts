@@ -19,9 +19,13 @@ export interface DagRow {
   readonly version_number: number | null;
   readonly version_created_at: Date | null;
   readonly bundle_hash: string | null;
+  readonly has_task_limits: boolean;
   /** null until the first good version. */
-  readonly manifest: DagManifest | null;
+  readonly manifest: DagHeader | null;
 }
+
+/** A manifest without its tasks, which may be a hundred thousand. */
+export type DagHeader = Omit<DagManifest, "groups" | "tasks">;
 
 export interface DagFilter {
   readonly dagIdPattern?: string;
@@ -70,6 +74,10 @@ export function findDag(connection: Connection, dagId: string): Promise<DagRow |
   });
 }
 
+export async function dagExists(connection: Connection, dagId: string): Promise<boolean> {
+  return (await connection.one(adhoc("SELECT 1 FROM dag WHERE dag_id = $1"), [dagId])) !== undefined;
+}
+
 /** Runs that are neither finished nor waiting to start. */
 export async function countActiveRuns(connection: Connection, dagId: string): Promise<number> {
   const row = await connection.one<{ count: number }>(
@@ -114,7 +122,9 @@ export function listTags(
 
 const COLUMNS = `d.dag_id, d.file, d.is_paused, d.is_stale, d.last_parsed_at, d.next_logical_date, d.next_interval_start,
   d.next_interval_end, d.next_run_after, v.id AS version_id, v.number AS version_number, v.created_at AS version_created_at,
-  v.bundle_hash, v.manifest, EXISTS (SELECT FROM import_error e WHERE e.file = d.file) AS has_import_errors`;
+  v.bundle_hash, v.manifest - 'tasks' - 'groups' AS manifest,
+  COALESCE(v.manifest @? '$.tasks[*] ? (@.maxActivePerDag != null || @.maxActivePerRun != null)', false) AS has_task_limits,
+  EXISTS (SELECT FROM import_error e WHERE e.file = d.file) AS has_import_errors`;
 
 const FROM = "dag d LEFT JOIN dag_version v ON v.id = d.version_id";
 

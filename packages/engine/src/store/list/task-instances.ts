@@ -158,7 +158,8 @@ export function listTries(connection: Connection, address: InstanceAddress): Pro
   return connection.rows(adhoc(text), where.values);
 }
 
-const STANDS_FOR_TRY = "(t.attempt IS NOT NULL OR t.state IN ('success', 'failed', 'skipped', 'upstream_failed', 'removed'))";
+const STANDS_FOR_TRY =
+  "(t.attempt IS NOT NULL OR t.state IN ('success', 'failed', 'skipped', 'upstream_failed', 'removed'))";
 const OWN_COLUMNS = `t.state, t.try_number, t.max_tries, t.scheduled_at, t.queued_at, t.started_at, t.ended_at, t.hostname, t.pid, t.reason`;
 const HISTORY_COLUMNS = `x.state, x.try_number, t.max_tries, x.scheduled_at, x.queued_at, x.started_at, x.ended_at, x.hostname, x.pid, x.reason`;
 const COLUMNS = `t.dag_run_id, r.dag_id, r.run_id, r.state AS run_state, r.logical_date, r.run_after, t.task_id, t.map_index,

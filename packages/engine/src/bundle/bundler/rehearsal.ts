@@ -1,0 +1,55 @@
+/**
+ * Imports an artefact the cheap way. Evaluating the SDK's prelude costs more than all the rest of a small DAG file, so
+ * a child does it once and lets every file read the same one; a stand-in of as many lines keeps stack positions true.
+ */
+import { unlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { type Artefact, lineBreaks } from "./artefact.ts";
+import type { SdkPrelude } from "./sdk-prelude.ts";
+
+/** An artefact on disk, ready to be imported. */
+export interface Rehearsal {
+  /** As it appears in stack traces. */
+  readonly url: string;
+  /** Files with the text of its preludes, for the processor. */
+  readonly preludePaths: readonly string[];
+  discard(): void;
+}
+
+const REGISTRY = Symbol.for("tradewind.bundler.preludes");
+const evaluated = new Map<string, Promise<string>>();
+let rehearsals = 0;
+
+export async function rehearse(outFolder: string, { banner, preludes, body }: Artefact): Promise<Rehearsal> {
+  const preludePaths: string[] = [];
+  for (const prelude of preludes) preludePaths.push(await evaluateOnce(outFolder, banner, prelude));
+  const standIns = preludes.map(({ name, code }) => {
+    return `const ${name} = globalThis[Symbol.for("${REGISTRY.description}")].${name};${"\n".repeat(lineBreaks(code))}`;
+  });
+  // Numbered, because Node remembers a module, and its failure, for as long as the process lives.
+  const path = join(outFolder, `dag-${process.pid}-${++rehearsals}.mjs`);
+  writeFileSync(path, banner + standIns.join("") + body);
+  return { url: pathToFileURL(path).href, preludePaths, discard: () => unlinkSync(path) };
+}
+
+/** Answers where the prelude's text is. Named by content: children that write the same file write the same bytes. */
+function evaluateOnce(outFolder: string, banner: string, prelude: SdkPrelude): Promise<string> {
+  let path = evaluated.get(prelude.name);
+  if (!path) {
+    path = evaluate(outFolder, banner, prelude);
+    evaluated.set(prelude.name, path);
+  }
+  return path;
+}
+
+async function evaluate(outFolder: string, banner: string, { name, code }: SdkPrelude): Promise<string> {
+  const text = join(outFolder, `${name}-${process.pid}.txt`);
+  const module = join(outFolder, `${name}-${process.pid}.mjs`);
+  writeFileSync(text, code);
+  writeFileSync(module, `${banner}${code}export { ${name} };\n`);
+  const exports = (await import(pathToFileURL(module).href)) as Record<string, unknown>;
+  const registry = globalThis as { [REGISTRY]?: Record<string, unknown> };
+  registry[REGISTRY] = { ...registry[REGISTRY], [name]: exports[name] };
+  return text;
+}

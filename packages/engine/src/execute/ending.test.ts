@@ -1,0 +1,55 @@
+import { expect, test } from "vitest";
+import { attemptOutcome, type Ending, type Interference } from "./ending.ts";
+
+const OK = { kind: "success", output: 1, skip: [] } as const;
+const ERROR = { name: "Error", message: "m", stack: "s", code: null };
+const FAILED = { kind: "failed", error: ERROR, retry: false } as const;
+const CANCEL: Interference = { why: "cancel", reason: "r" };
+const TIMEOUT: Interference = { why: "timeout", limitMs: 5 };
+const MEMORY: Interference = { why: "memory", limitMb: 1, usedMb: 2 };
+const STOP: Interference = { why: "stop", reason: "stopping" };
+
+const TIMED_OUT = { kind: "failed", retry: true, callbackPending: true, error: { code: "TASK_TIMEOUT" } };
+
+test.each<[string, Partial<Ending>, object]>([
+  ["success", reported(OK), OK],
+  ["its own failure, callback run", reported(FAILED), { ...FAILED, callbackPending: false }],
+  ["a crash, callback not run", reported(FAILED, { crashed: true }), { ...FAILED, callbackPending: true }],
+  ["exit 0", exited(0), { kind: "success", output: undefined, skip: [] }],
+  ["exit 1", exited(1), { kind: "failed", retry: true, error: { code: "TASK_PROCESS_DIED" } }],
+  ["killed by others", exited(null, "SIGKILL"), { kind: "failed", error: { code: "TASK_PROCESS_DIED" } }],
+  ["success just before the abort", { ...reported(OK), interference: TIMEOUT }, OK],
+  ["success in spite of the abort", { ...reported(OK, { aborted: true }), interference: TIMEOUT }, TIMED_OUT],
+  [
+    "failure just before the abort",
+    { ...reported(FAILED), interference: TIMEOUT },
+    { ...FAILED, callbackPending: false },
+  ],
+  [
+    "failure because of the abort",
+    { ...reported(FAILED, { aborted: true }), interference: TIMEOUT },
+    TIMED_OUT,
+  ],
+  ["killed for its time", { ...exited(null, "SIGKILL"), interference: TIMEOUT }, TIMED_OUT],
+  ["exit 0 after the timeout", { ...exited(0), interference: TIMEOUT }, TIMED_OUT],
+  [
+    "memory",
+    { ...exited(null, "SIGKILL"), interference: MEMORY },
+    { kind: "failed", error: { code: "TASK_OUT_OF_MEMORY" } },
+  ],
+  ["cancelled, though it succeeded", { ...reported(OK), interference: CANCEL }, { kind: "cancelled" }],
+  ["cancelled and killed", { ...exited(null, "SIGKILL"), interference: CANCEL }, { kind: "cancelled" }],
+  ["stopped", { ...exited(null, "SIGKILL"), interference: STOP }, { kind: "lost", reason: "stopping" }],
+  ["stopped, but it was through", { ...reported(OK), interference: STOP }, OK],
+])("%s", (_, ending, outcome) => {
+  const whole: Ending = { interference: null, report: null, exit: null, errorTail: [], ...ending };
+  expect(attemptOutcome('task "t"', whole)).toMatchObject(outcome);
+});
+
+function reported(outcome: NonNullable<Ending["report"]>["outcome"], more: object = {}): Partial<Ending> {
+  return { report: { outcome, aborted: false, crashed: false, dropped: 0, ...more } };
+}
+
+function exited(code: number | null, signal: string | null = null): Partial<Ending> {
+  return { exit: { code, signal } };
+}

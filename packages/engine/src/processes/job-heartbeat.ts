@@ -1,0 +1,44 @@
+/** Shows a component without runs of its own (DAG processor, API) as alive: a lease, renewed while its loop turns. */
+import { hostname } from "node:os";
+import { Lease } from "../schedule/lease.ts";
+import { messageOf } from "../service/errors.ts";
+import type { Logger } from "../service/logger.ts";
+import type { Service } from "../service/service.ts";
+import type { Database } from "../store/database.ts";
+import type { JobKind } from "../store/job-lease.ts";
+import { VERSION } from "../version.ts";
+
+const TIMES = { ttlMs: 30_000, renewMs: 10_000, marginMs: 2_000 };
+
+export class JobHeartbeat implements Service {
+  readonly name: string;
+  readonly #lease: Lease;
+  readonly #logger: Logger;
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(kind: JobKind, database: Database, logger: Logger) {
+    this.name = `${kind} heartbeat`;
+    this.#logger = logger;
+    const who = { kind, hostname: hostname(), pid: process.pid, version: VERSION };
+    this.#lease = new Lease(database, who, TIMES);
+  }
+
+  async start(): Promise<void> {
+    await this.#lease.acquire();
+    this.#timer = setInterval(() => void this.#beat(), TIMES.renewMs);
+  }
+
+  async stop(): Promise<void> {
+    if (this.#timer) clearInterval(this.#timer);
+    this.#timer = null;
+    await this.#lease.release();
+  }
+
+  async #beat(): Promise<void> {
+    try {
+      if (!(await this.#lease.renew())) await this.#lease.acquire();
+    } catch (error) {
+      this.#logger.warn("heartbeat failed", { error: messageOf(error) });
+    }
+  }
+}

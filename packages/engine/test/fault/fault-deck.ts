@@ -1,0 +1,182 @@
+/**
+ * The faults, dealt from a seeded deck in two lanes at once: one kills and stops schedulers, the other harms the
+ * database, the way to it, and task processes. At any moment at least one scheduler is whole, so that there is someone
+ * to take over.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { PgProxy } from "../support/pg-proxy.ts";
+import type { PrivatePostgres } from "../support/private-postgres.ts";
+import { type Random, randomOf } from "../reference/random-dag.ts";
+import type { FaultInstallation } from "./installation.ts";
+import type { SchedulerPlace, SchedulerProcess } from "./scheduler-process.ts";
+import type { TakeoverWatch } from "./watches.ts";
+
+export interface FaultParts {
+  readonly installation: FaultInstallation;
+  readonly postgres: PrivatePostgres;
+  /** The way of the last place to the database. */
+  readonly proxy: PgProxy;
+  readonly takeovers: TakeoverWatch;
+  readonly places: readonly SchedulerPlace[];
+}
+
+const LEASE_MS = 6_000;
+const PATIENCE_MS = 25_000;
+
+export class FaultDeck {
+  readonly counts = { killed: 0, paused: 0, terminated: 0, crashed: 0, cut: 0, drops: 0, childrenKilled: 0 };
+  readonly #parts: FaultParts;
+  readonly #random: Random;
+  readonly #up: SchedulerProcess[] = [];
+
+  constructor(parts: FaultParts, seed: number) {
+    this.#parts = parts;
+    this.#random = randomOf(seed);
+  }
+
+  async startAll(): Promise<void> {
+    const { installation, places } = this.#parts;
+    this.#up.push(...(await Promise.all(places.map((place) => installation.start(place)))));
+  }
+
+  /** All faults, `scale` times over. */
+  async deal(scale: number): Promise<void> {
+    const times = <T>(count: number, fault: T): T[] => Array<T>(Math.max(1, Math.round(count * scale))).fill(fault);
+    const lane = async (faults: readonly (() => Promise<void>)[]) => {
+      for (const fault of this.#random.shuffled(faults)) await fault();
+    };
+    await Promise.all([
+      lane([
+        ...times(3, () => this.#kill()),
+        ...times(2, () => this.#pause()),
+        ...times(1, () => this.#terminate()),
+      ]),
+      lane([
+        ...times(3, () => this.#crashDatabase()),
+        ...times(3, () => this.#dropCommitAnswers()),
+        ...times(2, () => this.#cut(300 + this.#random.below(1_000))),
+        ...times(1, () => this.#cut(LEASE_MS + 2_000)),
+        ...times(5, () => this.#killChild()),
+      ]),
+    ]);
+  }
+
+  crashes(): string[] {
+    return [...this.#parts.installation.schedulers].map(({ crash }) => crash).filter((crash) => crash !== null);
+  }
+
+  async #kill(): Promise<void> {
+    const { takeovers } = this.#parts;
+    const at = await this.#victim();
+    await this.#scheduler(at).kill();
+    this.counts.killed++;
+    await takeovers.ownerFell(this.#scheduler(at), "kill -9");
+    await sleep(this.#random.below(1_500));
+    await this.#replace(at);
+    await this.#takenOver();
+  }
+
+  /** Longer than the lease: it wakes up in a world where others own its runs, with its tasks' reports in hand. */
+  async #pause(): Promise<void> {
+    const { takeovers } = this.#parts;
+    const scheduler = this.#scheduler(await this.#victim());
+    scheduler.pause();
+    this.counts.paused++;
+    await takeovers.ownerFell(scheduler, "SIGSTOP");
+    await sleep(LEASE_MS + 500 + this.#random.below(1_000));
+    await this.#takenOver();
+    scheduler.resume();
+  }
+
+  async #terminate(): Promise<void> {
+    const at = await this.#victim();
+    const scheduler = this.#scheduler(at);
+    await scheduler.terminate();
+    this.counts.terminated++;
+    await this.#replace(at);
+  }
+
+  async #crashDatabase(): Promise<void> {
+    const { postgres, takeovers } = this.#parts;
+    await takeovers.outage(async () => {
+      await postgres.crash(this.#random.chance(0.5) ? "immediate" : "kill");
+      await sleep(this.#random.below(800));
+      await postgres.resume();
+    });
+    this.counts.crashed++;
+    await sleep(1_500);
+  }
+
+  async #dropCommitAnswers(): Promise<void> {
+    const { proxy } = this.#parts;
+    const before = proxy.faults.dropped;
+    proxy.set({
+      kind: "drop-commit-answer",
+      probability: 0.3,
+      random: () => this.#random.below(1_000) / 1_000,
+    });
+    await waitFor(() => proxy.faults.dropped > before, 5_000);
+    await sleep(500);
+    proxy.set({ kind: "pass" });
+    this.counts.drops += proxy.faults.dropped - before;
+    await sleep(500);
+  }
+
+  async #cut(ms: number): Promise<void> {
+    const { proxy } = this.#parts;
+    proxy.set({ kind: "cut" });
+    this.counts.cut++;
+    await sleep(ms);
+    proxy.set({ kind: "pass" });
+    await sleep(500);
+  }
+
+  /** Of a sturdy DAG only: a killed process is a failed try, and others must fail as scripted. */
+  async #killChild(): Promise<void> {
+    const sturdy = () =>
+      this.#parts.installation.ledger.underWay().filter(({ dag, pid }) => dag.startsWith("sturdy") && isAlive(pid));
+    await waitFor(() => sturdy().length > 0, 5_000);
+    const victims = sturdy();
+    if (victims.length === 0) return;
+    process.kill(this.#random.one(victims).pid, "SIGKILL");
+    this.counts.childrenKilled++;
+    await sleep(300);
+  }
+
+  /** The place, in its own lane, whose scheduler owns most runs just now; waits for one that owns any. */
+  async #victim(): Promise<number> {
+    const { installation } = this.#parts;
+    const deadline = performance.now() + 5_000;
+    for (;;) {
+      const owned = await Promise.all([0, 1].map((at) => installation.runsOf(this.#scheduler(at))));
+      const [first = 0, second = 0] = owned.map((runs) => runs.length);
+      if (first + second > 0 || performance.now() > deadline) return first >= second ? 0 : 1;
+      await sleep(20);
+    }
+  }
+
+  #scheduler(at: number): SchedulerProcess {
+    return this.#up[at] as SchedulerProcess;
+  }
+
+  async #replace(at: number): Promise<void> {
+    const { installation, places } = this.#parts;
+    this.#up[at] = await installation.start(places[at] as SchedulerPlace);
+  }
+
+  async #takenOver(): Promise<void> {
+    await waitFor(() => !this.#parts.takeovers.isWaiting, PATIENCE_MS);
+  }
+}
+
+async function waitFor(holds: () => boolean, withinMs: number): Promise<void> {
+  for (const deadline = performance.now() + withinMs; !holds() && performance.now() < deadline; ) await sleep(20);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}

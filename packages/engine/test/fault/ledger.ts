@@ -1,0 +1,57 @@
+/** What tasks say they did, written by themselves outside the system under test: the witness it is judged by. */
+import { existsSync, readFileSync } from "node:fs";
+import type { TryOutcome } from "../reference/random-dag.ts";
+
+export interface LedgerLine {
+  readonly dag: string;
+  readonly run: string;
+  readonly task: string;
+  readonly try: number;
+  readonly attempt: string;
+  /** "end": the work is done, and the attempt is about to report this outcome. */
+  readonly event: "start" | "end";
+  readonly outcome: TryOutcome;
+  /** Milliseconds of the machine's monotonic clock. */
+  readonly at: number;
+  readonly pid: number;
+  /** The process that started it. */
+  readonly scheduler: number;
+}
+
+/** One attempt, as far as it came. */
+export interface Witnessed {
+  readonly start: LedgerLine;
+  readonly end: LedgerLine | null;
+}
+
+export class Ledger {
+  readonly path: string;
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  lines(): LedgerLine[] {
+    if (!existsSync(this.path)) return [];
+    const whole = readFileSync(this.path, "utf8").split("\n").slice(0, -1);
+    return whole.map((line) => JSON.parse(line) as LedgerLine);
+  }
+
+  /** @throws when an attempt was started twice or ended without a start: no fault excuses that. */
+  attempts(): Map<string, Witnessed> {
+    const found = new Map<string, Witnessed>();
+    for (const line of this.lines()) {
+      const known = found.get(line.attempt);
+      if (line.event === "start" ? known : !known || known.end)
+        throw new Error(`attempt ${line.attempt} has a second ${line.event}: ${JSON.stringify(line)}`);
+      if (known) found.set(line.attempt, { start: known.start, end: line });
+      else found.set(line.attempt, { start: line, end: null });
+    }
+    return found;
+  }
+
+  /** Attempts that have started and not ended. */
+  underWay(): LedgerLine[] {
+    return [...this.attempts().values()].filter(({ end }) => !end).map(({ start }) => start);
+  }
+}

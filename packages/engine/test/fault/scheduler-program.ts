@@ -1,0 +1,48 @@
+/**
+ * A scheduler as a process of its own, for tests that kill, stop and cut it off. As `tradewind scheduler`, except that
+ * its lease can be shorter, and that no number of lost attempts counts as a failure of the task: the faults here are
+ * many, and the outcome must stay the scripted one.
+ */
+import { BundleCache } from "../../src/execute/bundle-cache.ts";
+import { LocalExecutor } from "../../src/execute/local-executor.ts";
+import { SchedulerJob } from "../../src/schedule/scheduler-job.ts";
+import { taskServices } from "../../src/schedule/task-services.ts";
+import { requireDatabaseUrl, resolveConfig } from "../../src/service/config.ts";
+import { openHome } from "../../src/service/home.ts";
+import { createLogger } from "../../src/service/logger.ts";
+import { SecretBox } from "../../src/service/secret-box.ts";
+import { WakeUps } from "../../src/signal/wake-up.ts";
+import { loadBundle } from "../../src/store/dag-catalogue.ts";
+import { Database } from "../../src/store/database.ts";
+import { migrate } from "../../src/store/migrate.ts";
+import { VERSION } from "../../src/version.ts";
+
+const config = resolveConfig({});
+const [ttlMs, renewMs, marginMs] = (process.env.FAULT_LEASE ?? "").split(",").map(Number);
+const logger = createLogger({ level: "debug", format: "json" });
+const home = await openHome(config.home);
+const secretBox = await SecretBox.load(home.secretKey);
+const database = Database.connect(requireDatabaseUrl(config, "scheduler"), { max: 6 });
+await migrate(database);
+const wakeUps = new WakeUps(database);
+const scheduler = new SchedulerJob({
+  database,
+  executors: [
+    new LocalExecutor({ parallelism: config.parallelism, services: taskServices(database, secretBox), logger }),
+  ],
+  bundles: new BundleCache(home.bundles, async (hash) => (await loadBundle(database, hash)) as string),
+  logsDir: home.logs,
+  logger,
+  wakeUps,
+  version: VERSION,
+  infraLossBudget: 10_000,
+  ...(ttlMs && renewMs && marginMs ? { lease: { ttlMs, renewMs, marginMs } } : {}),
+});
+await scheduler.start();
+process.on("SIGTERM", async () => {
+  await scheduler.stop();
+  wakeUps.close();
+  await database.close();
+  process.exit(0);
+});
+process.stdout.write("ready\n");

@@ -1,0 +1,106 @@
+/**
+ * A DAG made from a script, with the real SDK. Imported by the DAG files that the fault tests write, so it runs in task
+ * processes. How a try ends is a function of (task, try number) alone: however often an attempt is lost, the outcome of
+ * the run stays the same. Every attempt writes what it does to the ledger, a file that the engine knows nothing of.
+ */
+import { appendFileSync, existsSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type AnyOutput, type Dag, type DagBuilder, dag, every, fail, skip, type TaskContext } from "tradewind";
+import type { TryOutcome } from "../reference/random-dag.ts";
+import type { LedgerLine } from "./ledger.ts";
+
+export interface ScriptedTask {
+  readonly id: string;
+  readonly kind: "task" | "branch" | "shortCircuit";
+  /** Upstream tasks that come before; `inputs` of them by data, which needs the rule `allSuccess`. */
+  readonly after: readonly string[];
+  readonly inputs: readonly string[];
+  readonly options: Readonly<Record<string, unknown>>;
+  /** How try 1, 2, ... ends; the last one stands for all further tries. */
+  readonly tries: readonly TryOutcome[];
+  /** What a branch follows. */
+  readonly chosen: readonly string[];
+  readonly own: number;
+  readonly workMs: number;
+  readonly isBusy: boolean;
+  /** It goes on only when this file is there. */
+  readonly gate?: string;
+}
+
+export interface ScriptedDag {
+  readonly id: string;
+  readonly tasks: readonly ScriptedTask[];
+  /** Makes a run every so often, from this moment on. */
+  readonly every?: { readonly duration: string; readonly start: string };
+}
+
+export function scriptedDag(script: ScriptedDag): Dag {
+  const schedule = script.every
+    ? { schedule: every(script.every.duration as "1s"), start: script.every.start, catchup: true }
+    : {};
+  return dag(script.id, { maxActiveRuns: 64, ...schedule }, (d) => {
+    const handles = new Map<string, AnyOutput>();
+    for (const task of script.tasks) handles.set(task.id, addTask(d, task, handles));
+  });
+}
+
+function addTask(d: DagBuilder, task: ScriptedTask, handles: ReadonlyMap<string, AnyOutput>): AnyOutput {
+  const handle = (id: string) => handles.get(id) as AnyOutput;
+  const options = {
+    ...task.options,
+    after: task.after.filter((id) => !task.inputs.includes(id)).map(handle),
+    inputs: Object.fromEntries(task.inputs.map((id) => [id, handle(id)])),
+  };
+  // The script is data: what it says of inputs and rules is beyond the compiler's sight.
+  type Inputs = Readonly<Record<string, number>>;
+  const run = (inputs: unknown, ctx: TaskContext) => perform(task, inputs as Inputs, ctx);
+  if (task.kind === "branch")
+    return d.branch(task.id, options as object, (inputs, ctx) =>
+      run(inputs, ctx).then((end) => (typeof end === "number" ? task.chosen : end)),
+    );
+  if (task.kind === "shortCircuit")
+    return d.shortCircuit(task.id, options as object, (inputs, ctx) =>
+      run(inputs, ctx).then((end) => (typeof end === "number" ? false : end)),
+    );
+  return d.task(task.id, options as object, run);
+}
+
+async function perform(task: ScriptedTask, inputs: Readonly<Record<string, number>>, ctx: TaskContext) {
+  const outcome = task.tries[Math.min(ctx.tryNumber, task.tries.length) - 1] as TryOutcome;
+  note(ctx, "start", outcome);
+  if (task.isBusy) spin(task.workMs);
+  else await sleep(task.workMs);
+  while (task.gate && !existsSync(task.gate)) await sleep(5);
+  note(ctx, "end", outcome);
+  switch (outcome) {
+    case "success":
+      return Object.values(inputs).reduce((sum, value) => sum + value, task.own);
+    case "skip":
+      return skip("scripted");
+    case "failureForGood":
+      return fail("scripted, for good");
+    case "failure":
+      throw new Error("scripted");
+  }
+}
+
+/** One write with O_APPEND: lines of many processes never mix. The monotonic clock is one for the whole machine. */
+function note(ctx: TaskContext, event: LedgerLine["event"], outcome: TryOutcome): void {
+  const line: LedgerLine = {
+    dag: ctx.run.dagId,
+    run: ctx.run.id,
+    task: ctx.taskId,
+    try: ctx.tryNumber,
+    attempt: ctx.attempt,
+    event,
+    outcome,
+    at: Number(process.hrtime.bigint()) / 1e6,
+    pid: process.pid,
+    scheduler: process.ppid,
+  };
+  appendFileSync(process.env.TRADEWIND_TASK_LEDGER as string, `${JSON.stringify(line)}\n`);
+}
+
+function spin(ms: number): void {
+  for (const end = performance.now() + ms; performance.now() < end; );
+}

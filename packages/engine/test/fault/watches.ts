@@ -1,0 +1,133 @@
+/** Eyes on the database while faults happen, each looking every 100 ms for as long as the test lasts. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { adhoc, isTransient } from "../../src/store/database.ts";
+import type { FaultInstallation } from "./installation.ts";
+import type { SchedulerProcess } from "./scheduler-process.ts";
+
+const EVERY_MS = 100;
+
+/** Pools as stored, against what the states of tasks say, in one snapshot. */
+const AUDIT = adhoc(`
+  SELECT p.name, p.slots, p.occupied, coalesce(sum(taken.slots), 0)::int AS derived FROM pool p
+  LEFT JOIN (
+    SELECT pool AS name, pool_slots AS slots FROM task_instance WHERE state IN ('queued', 'running', 'restarting')
+    UNION ALL
+    SELECT limit_key, 1 FROM task_instance
+    WHERE limit_key IS NOT NULL AND state IN ('queued', 'running', 'restarting')
+  ) AS taken ON taken.name = p.name
+  GROUP BY p.name`);
+
+interface PoolAudit {
+  readonly name: string;
+  readonly slots: number;
+  readonly occupied: number;
+  readonly derived: number;
+}
+
+abstract class Watch {
+  protected readonly installation: FaultInstallation;
+  #isOver = false;
+  readonly #loop: Promise<void>;
+
+  constructor(installation: FaultInstallation) {
+    this.installation = installation;
+    this.#loop = this.#run();
+  }
+
+  /** Also passes on what went wrong in a look. */
+  async stop(): Promise<void> {
+    this.#isOver = true;
+    await this.#loop;
+  }
+
+  protected abstract look(): Promise<void>;
+
+  async #run(): Promise<void> {
+    // The fields of the derived class come to life first.
+    await sleep(0);
+    while (!this.#isOver) {
+      await this.look().catch((error) => {
+        if (!isTransient(error)) throw error;
+      });
+      await sleep(EVERY_MS);
+    }
+  }
+}
+
+export class PoolWatch extends Watch {
+  looks = 0;
+  /** Looks that found a pool full: without those, none could have been oversubscribed. */
+  full = 0;
+  readonly violations: string[] = [];
+
+  protected override async look(): Promise<void> {
+    const begin = adhoc("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY");
+    const pools = await this.installation.db.transaction(async (tx) => {
+      await tx.rows(begin);
+      return tx.rows<PoolAudit>(AUDIT);
+    });
+    this.looks++;
+    for (const pool of pools) {
+      if (pool.slots > 0 && pool.derived === pool.slots) this.full++;
+      if (pool.slots >= 0 && pool.derived > pool.slots) this.violations.push(`oversubscribed ${JSON.stringify(pool)}`);
+      if (pool.occupied !== pool.derived) this.violations.push(`miscounted ${JSON.stringify(pool)}`);
+    }
+  }
+}
+
+interface Bereft {
+  readonly run: number;
+  readonly job: number;
+  readonly since: number;
+  readonly how: string;
+}
+
+/** How long runs whose owner fell away stay without another one. Time without a database does not count. */
+export class TakeoverWatch extends Watch {
+  readonly taken: { readonly how: string; readonly ms: number }[] = [];
+  #open: Bereft[] = [];
+  #outages: { from: number; to: number }[] = [];
+
+  /** To be called right after the owner was killed or stopped. */
+  async ownerFell(scheduler: SchedulerProcess, how: string): Promise<number> {
+    const since = performance.now();
+    const job = await this.installation.jobOf(scheduler);
+    const runs = await this.installation.runsOf(scheduler);
+    this.#open.push(...runs.map((run) => ({ run, job, since, how })));
+    return runs.length;
+  }
+
+  get isWaiting(): boolean {
+    return this.#open.length > 0;
+  }
+
+  async outage(work: () => Promise<void>): Promise<void> {
+    const outage = { from: performance.now(), to: Number.POSITIVE_INFINITY };
+    this.#outages.push(outage);
+    await work();
+    outage.to = performance.now();
+  }
+
+  longest(): number {
+    return Math.max(0, ...this.taken.map(({ ms }) => ms));
+  }
+
+  protected override async look(): Promise<void> {
+    if (this.#open.length === 0) return;
+    const sql = "SELECT id, owner_job FROM dag_run WHERE id = ANY($1) AND state = 'running'";
+    const ids = this.#open.map(({ run }) => run);
+    const rows = await this.installation.db.rows<{ id: number; owner_job: number | null }>(adhoc(sql), [ids]);
+    const owners = new Map(rows.map((row) => [row.id, row.owner_job]));
+    const now = performance.now();
+    this.#open = this.#open.filter(({ run, job, since, how }) => {
+      if (owners.get(run) === job) return true;
+      this.taken.push({ how, ms: now - since - this.#without(since, now) });
+      return false;
+    });
+  }
+
+  #without(from: number, to: number): number {
+    const overlaps = this.#outages.map((outage) => Math.min(to, outage.to) - Math.max(from, outage.from));
+    return overlaps.reduce((sum, ms) => sum + Math.max(0, ms), 0);
+  }
+}

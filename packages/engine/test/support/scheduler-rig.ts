@@ -1,0 +1,187 @@
+/** Schedulers with real task processes on a test database: DAGs are written as source text, published, run, looked at. */
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll } from "vitest";
+import type { CreateRunInput } from "../../src/api/run-edits.ts";
+import { DagProcessor } from "../../src/bundle/dag-processor.ts";
+import { createScheduler } from "../../src/processes/scheduler.ts";
+import { planNext } from "../../src/schedule/planner.ts";
+import type { SchedulerJob } from "../../src/schedule/scheduler-job.ts";
+import { resolveConfig } from "../../src/service/config.ts";
+import { openHome } from "../../src/service/home.ts";
+import { createLogger, type Logger, silentLogger } from "../../src/service/logger.ts";
+import { SecretBox } from "../../src/service/secret-box.ts";
+import { WakeUps } from "../../src/signal/wake-up.ts";
+import { adhoc, Database } from "../../src/store/database.ts";
+import { runEdits } from "../../src/store/run-edit.ts";
+import { testDatabase } from "./test-database.ts";
+
+export interface TaskRow {
+  readonly task_id: string;
+  readonly state: string;
+  readonly try_number: number;
+  readonly attempt: string | null;
+  readonly reason: string | null;
+  readonly pid: number | null;
+  readonly started_at: Date | null;
+  readonly ended_at: Date | null;
+}
+
+export interface RunRow {
+  readonly id: number;
+  readonly run_id: string;
+  readonly state: string;
+  readonly end_reason: string | null;
+  readonly logical_date: Date | null;
+}
+
+export class SchedulerRig {
+  readonly db: Database;
+  readonly url: string;
+  readonly root: string;
+  readonly secretBox: SecretBox;
+  readonly wakeUps: WakeUps;
+  readonly #schedulers: SchedulerJob[] = [];
+  readonly #undo: (() => Promise<void>)[] = [];
+
+  static async open(): Promise<SchedulerRig> {
+    const { db, url } = await testDatabase();
+    const root = await mkdtemp(join(tmpdir(), "tradewind-rig-"));
+    await mkdir(join(root, "dags"));
+    return new SchedulerRig(db, url, root);
+  }
+
+  private constructor(db: Database, url: string, root: string) {
+    this.db = db;
+    this.url = url;
+    this.root = root;
+    this.secretBox = new SecretBox([Buffer.alloc(32, 7)]);
+    this.wakeUps = new WakeUps(db);
+    opened.push(this);
+  }
+
+  /** Publishes `dags/<name>` with this source; "tradewind" is imported as `{ dag, ... }` by the text itself. */
+  async publish(files: Readonly<Record<string, string>>): Promise<void> {
+    for (const [name, text] of Object.entries(files)) await writeFile(join(this.root, "dags", name), text);
+    const processor = new DagProcessor({
+      database: this.db,
+      folder: join(this.root, "dags"),
+      logger: silentLogger,
+      plan: planNext,
+      isPausedAtCreation: false,
+      children: 1,
+    });
+    const report = await processor.runOnce();
+    await processor.stop();
+    if (report.failed > 0)
+      throw new Error(JSON.stringify(await this.db.rows(adhoc("SELECT * FROM import_error"))));
+    this.wakeUps.send("dags");
+  }
+
+  /** `shared` false: as if in another process, joined by the database alone. */
+  async scheduler(
+    options: { parallelism?: number; shared?: boolean; logger?: Logger } = {},
+  ): Promise<SchedulerJob> {
+    const config = resolveConfig(
+      { home: join(this.root, "home"), parallelism: options.parallelism ?? 4 },
+      {},
+    );
+    const home = await openHome(config.home);
+    const database = options.shared === false ? Database.connect(this.url) : this.db;
+    const wakeUps = options.shared === false ? new WakeUps(database) : this.wakeUps;
+    const logger =
+      options.logger ?? (process.env.TRADEWIND_TEST_LOG ? createLogger({ level: "debug" }) : silentLogger);
+    const scheduler = createScheduler({ config, database, home, logger, secretBox: this.secretBox, wakeUps });
+    await scheduler.start();
+    this.#schedulers.push(scheduler);
+    if (options.shared === false)
+      this.#undo.push(async () => {
+        wakeUps.close();
+        await database.close();
+      });
+    return scheduler;
+  }
+
+  async trigger(dagId: string, input: Partial<CreateRunInput> = {}): Promise<number> {
+    const result = await this.db.transaction((tx) =>
+      runEdits.createRun(tx, {
+        dagId,
+        runId: null,
+        logicalDate: null,
+        interval: null,
+        runAfter: null,
+        conf: {},
+        note: null,
+        triggeredBy: "cli",
+        triggeringUser: null,
+        ...input,
+      }),
+    );
+    if (result.kind !== "created") throw new Error(`no run of ${dagId}: ${result.kind}`);
+    this.wakeUps.send("runs");
+    return result.dagRunId;
+  }
+
+  async run(id: number): Promise<RunRow> {
+    const row = await this.db.one<RunRow>(adhoc("SELECT * FROM dag_run WHERE id = $1"), [id]);
+    if (!row) throw new Error(`no run ${id}`);
+    return row;
+  }
+
+  async tasks(id: number): Promise<Record<string, TaskRow>> {
+    const rows = await this.db.rows<TaskRow>(adhoc("SELECT * FROM task_instance WHERE dag_run_id = $1"), [
+      id,
+    ]);
+    return Object.fromEntries(rows.map((row) => [row.task_id, row]));
+  }
+
+  async states(id: number): Promise<Record<string, string>> {
+    return Object.fromEntries(Object.entries(await this.tasks(id)).map(([task, row]) => [task, row.state]));
+  }
+
+  async output(id: number, task: string): Promise<unknown> {
+    const sql = "SELECT value FROM xcom WHERE dag_run_id = $1 AND task_id = $2 AND key = 'return_value'";
+    return (await this.db.one<{ value: unknown }>(adhoc(sql), [id, task]))?.value;
+  }
+
+  /** The run's end state. */
+  async ended(id: number, withinMs = 30_000): Promise<string> {
+    await this.until(
+      async () => !["queued", "running"].includes((await this.run(id)).state),
+      `end of run ${id}`,
+      withinMs,
+    );
+    return (await this.run(id)).state;
+  }
+
+  /** Waits for a condition of the outside world; there is no event to await for it. */
+  async until(holds: () => Promise<boolean>, what: string, withinMs = 30_000): Promise<void> {
+    const deadline = performance.now() + withinMs;
+    while (!(await holds())) {
+      if (performance.now() > deadline) throw new Error(`waited ${withinMs} ms in vain for: ${what}`);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
+  /** Free slots as stored against what task states say: equal, or slots leaked. */
+  async poolsAreExact(): Promise<boolean> {
+    const sql = `SELECT p.name FROM pool p WHERE p.occupied <> (
+        SELECT coalesce(sum(CASE WHEN t.pool = p.name THEN t.pool_slots ELSE 1 END), 0) FROM task_instance t
+        WHERE (t.pool = p.name OR t.limit_key = p.name) AND t.state IN ('queued', 'running', 'restarting'))`;
+    return (await this.db.rows(adhoc(sql))).length === 0;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#schedulers.map((scheduler) => scheduler.stop(0)));
+    this.wakeUps.close();
+    for (const undo of this.#undo) await undo();
+    await rm(this.root, { recursive: true, force: true });
+  }
+}
+
+const opened: SchedulerRig[] = [];
+
+afterAll(async () => {
+  await Promise.all(opened.splice(0).map((rig) => rig.close()));
+});
