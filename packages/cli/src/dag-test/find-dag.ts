@@ -5,16 +5,16 @@ import { CliError, usageError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import type { Session } from "../session.ts";
 import type { TestOptions } from "./parent.ts";
+import type { Bundled } from "./write-bundle.ts";
 
 type DagFile = Parameters<BundlerPool["bundle"]>[0][number];
 
 const IMPORT_TIMEOUT_MS = 30_000;
 
 export interface FoundDag {
-  readonly codePath: string;
-  readonly map: string;
+  readonly bundle: Bundled;
   readonly dagId: string;
-  /** What the source map's names are relative to. */
+  /** The folder it was bundled in: what the names in its source map are relative to. */
   readonly folder: string;
 }
 
@@ -52,14 +52,13 @@ function pickFromFile(results: readonly BundleResult[], options: TestOptions): P
     throw usageError(`${options.what} exports several DAGs.`, `choose one with --dag: ${ids.join(", ")}`);
   if (!ids.includes(dagId))
     throw usageError(`${options.what} does not export the DAG ${dagId}.`, `it exports: ${ids.join(", ")}`);
-  return { codePath: result.codePath, map: result.map, dagId };
+  return { bundle: result, dagId };
 }
 
 function pickById(results: readonly BundleResult[], dagId: string, folder: string): Picked {
   for (const result of results) {
     if (result.kind !== "bundled") continue;
-    if (result.manifests.some((manifest) => manifest.dagId === dagId))
-      return { codePath: result.codePath, map: result.map, dagId };
+    if (result.manifests.some((manifest) => manifest.dagId === dagId)) return { bundle: result, dagId };
   }
   const broken = results.filter((result) => result.kind === "failed");
   if (broken.length > 0)

@@ -15,7 +15,7 @@ import type { Session } from "../session.ts";
 import { findTestDag } from "./find-dag.ts";
 import { TestPrinter } from "./printer.ts";
 import type { TestReport, TestRequest } from "./protocol.ts";
-import { withSourcePositions } from "./source-positions.ts";
+import { writeBundle } from "./write-bundle.ts";
 
 export interface TestOptions {
   readonly what: string;
@@ -34,7 +34,7 @@ export async function testDag(session: Session, options: TestOptions): Promise<E
   const outFolder = await mkdtemp(join(tmpdir(), "tradewind-test-"));
   try {
     const found = await findTestDag(session, options, outFolder);
-    const codePath = await withSourcePositions(found, found.folder);
+    const codePath = await writeBundle(found.bundle, found.folder, outFolder);
     const { conf, connections, logicalDate, variables } = options;
     return await runChild(session, {
       codePath,

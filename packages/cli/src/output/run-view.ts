@@ -56,16 +56,16 @@ export async function watchRun(
 ): Promise<ExitCode> {
   const { terminal } = session;
   let last = "";
-  let lastNoted = 0;
+  let lastShown = 0;
   const onProgress: Wait["onProgress"] = (current, counts) => {
     const line = progressLine(terminal, current, counts);
     if (line === last) return;
+    // Lines that stay: not more than one a second, or a log file drowns in them. What is held back comes with the next look.
+    if (!terminal.liveStatus && Date.now() - lastShown < 1_000) return;
     last = line;
-    if (terminal.liveStatus) return terminal.status(line);
-    // Lines that stay: not more than one a second, or a log file drowns in them.
-    if (Date.now() - lastNoted < 1_000) return;
-    lastNoted = Date.now();
-    session.note(line);
+    lastShown = Date.now();
+    if (terminal.liveStatus) terminal.status(line);
+    else session.note(line);
   };
   const result = await session.interruptible((signal) =>
     waitForRun(session.client, { ...run, signal, onProgress }),

@@ -6,9 +6,9 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import type { Logger } from "../service/logger.ts";
 import type { SecretBox } from "../service/secret-box.ts";
 import type { Database } from "../store/database.ts";
-import type { RunEdits } from "./run-edits.ts";
+import type { RunEdits } from "../store/run-edits.ts";
 
-export interface ApiConfig {
+interface ApiConfig {
   readonly host: string;
   readonly port: number;
   /** Of Tradewind, as `GET /version` tells it. */

@@ -1,5 +1,8 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { Installation, manifestOf } from "../../test/api/installation.ts";
+import { adhoc } from "../store/database.ts";
+import { claimKey } from "../store/idempotency.ts";
+import { createApi } from "./api.ts";
 
 let tw: Installation;
 
@@ -248,12 +251,42 @@ describe("Idempotency-Key", () => {
   test("a request that is still being handled is a 409", async () => {
     const [token] = await tw.sql<{ id: number }>("SELECT id FROM api_token");
     await tw.database.transaction(async (tx) => {
-      const { claimKey } = await import("../store/idempotency.ts");
       expect(await claimKey(tx, token!.id, "key-5")).toEqual({ kind: "free" });
       expect((await post("key-5", {})).statusCode).toBe(409);
     });
     // The holder died without an answer: the key is free again, nothing is stuck.
     expect((await post("key-5", {})).statusCode).toBe(200);
+  });
+
+  test("a connection that dies after the effect leaves neither run nor key; the retry makes both", async () => {
+    const before = await count();
+    let deaths = 0;
+    const app = await createApi({
+      ...tw.options,
+      runEdits: {
+        ...tw.options.runEdits,
+        createRun: async (tx, input) => {
+          const result = await tw.options.runEdits.createRun(tx, input);
+          if (deaths++ === 0) await tx.rows(adhoc("SELECT pg_terminate_backend(pg_backend_pid())"));
+          return result;
+        },
+      },
+    });
+    const send = () =>
+      app.inject({
+        method: "POST",
+        url: "/api/v2/dags/other/dagRuns",
+        headers: { authorization: `Bearer ${tw.token}`, "idempotency-key": "key-7" },
+        payload: {},
+      });
+    const failed = await send();
+    expect([failed.statusCode, failed.json().code]).toEqual([503, "DATABASE_AWAY"]);
+    expect(await count()).toBe(before);
+    const retried = await send();
+    expect([retried.statusCode, retried.headers["idempotency-replayed"]]).toEqual([200, undefined]);
+    expect((await send()).json()).toEqual(retried.json());
+    expect(await count()).toBe(before + 1);
+    await app.close();
   });
 
   test("after a day a key may be used anew; the stored answer is sealed", async () => {

@@ -10,13 +10,13 @@ import {
   findDagRunById,
   listDagRuns,
 } from "../store/list/dag-runs.ts";
+import type { CreateRunInput, RunEdits } from "../store/run-edits.ts";
 import { principalOf } from "./auth.ts";
 import type { Resource } from "./context.ts";
 import { noDag, pageOf, requireDag, requireDagExists } from "./dags.ts";
 import { dagRunDocument, dagRunList, showDagRun, showDagRuns } from "./documents.ts";
 import {
   id,
-  idOrAny,
   instant,
   instantRange,
   instantsOf,
@@ -37,7 +37,6 @@ import {
 import { create } from "./idempotent.ts";
 import { ParamsCheck } from "./params-check.ts";
 import { conflict, invalid, notFound } from "./problem.ts";
-import type { CreateRunInput, RunEdits } from "./run-edits.ts";
 
 const ranges = {
   ...instantRange("run_after"),
@@ -87,7 +86,7 @@ const createBody = z.strictObject({
   partition_key: unused,
 });
 
-const dagParams = z.object({ dag_id: idOrAny });
+const dagParams = z.object({ dag_id: id });
 export const runParams = z.object({ dag_id: id, dag_run_id: id });
 
 export const dagRuns: Resource = (app, options) => {

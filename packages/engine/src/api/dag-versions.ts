@@ -10,7 +10,7 @@ import {
 import type { Resource } from "./context.ts";
 import { pageOf, requireDagExists } from "./dags.ts";
 import { showVersion, versionDocument } from "./documents.ts";
-import { id, idOrAny, int, named, orderBy, pageQuery, text } from "./fields.ts";
+import { id, int, named, orderBy, pageQuery, text } from "./fields.ts";
 import { notFound } from "./problem.ts";
 
 const listQuery = z.strictObject({
@@ -26,7 +26,7 @@ export const dagVersions: Resource = (app, { database }) => {
     "/api/v2/dags/:dag_id/dagVersions",
     {
       schema: {
-        params: z.object({ dag_id: idOrAny }),
+        params: z.object({ dag_id: id }),
         querystring: listQuery,
         response: { 200: z.object({ dag_versions: z.array(versionDocument), total_entries: z.number() }) },
         tags: ["DagVersion"],

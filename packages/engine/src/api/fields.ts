@@ -26,8 +26,7 @@ export const text = z
   .regex(/^[^\0]*$/, "Must not contain NUL characters");
 export const note = z.string().max(1000).nullable();
 
-/** A path segment that may be "~": any. */
-export const idOrAny = id;
+/** A path segment, unless it is "~": any. */
 export function named(value: string): string | undefined {
   return value === "~" ? undefined : value;
 }

@@ -13,7 +13,7 @@ import type { ApiOptions } from "./context.ts";
 import { conflict, invalid, Problem } from "./problem.ts";
 
 /** What a change tells the log of deeds; who did it is added here. */
-export type Deed = Omit<AuditEntry, "actor">;
+type Deed = Omit<AuditEntry, "actor">;
 
 export interface Changed<T> {
   readonly result: T;

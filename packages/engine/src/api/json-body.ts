@@ -4,7 +4,7 @@
  */
 import { invalid } from "./problem.ts";
 
-export const MAX_DEPTH = 64;
+const MAX_DEPTH = 64;
 
 /** undefined for an empty body: a DELETE with a JSON content type and nothing in it is common. */
 export function parseJsonBody(text: string): unknown {

@@ -3,13 +3,13 @@ import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { listTaskInstances, readInstances, type TaskInstanceRow } from "../store/list/task-instances.ts";
 import { setTaskNote } from "../store/notes.ts";
+import type { TaskSelection } from "../store/run-edits.ts";
 import type { ApiOptions, Resource } from "./context.ts";
 import { requireDagExists } from "./dags.ts";
 import { instanceList, showInstances } from "./documents.ts";
 import { id, instant, int, many, mapIndex, note } from "./fields.ts";
 import { change } from "./idempotent.ts";
 import { conflict, invalid, notFound } from "./problem.ts";
-import type { TaskSelection } from "./run-edits.ts";
 import { mappedParams, taskParams } from "./task-instances.ts";
 import { selectInstances } from "./task-selection.ts";
 

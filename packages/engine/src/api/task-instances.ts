@@ -23,7 +23,6 @@ import {
 } from "./documents.ts";
 import {
   id,
-  idOrAny,
   instant,
   instantRange,
   instantsOf,
@@ -113,7 +112,7 @@ const batchBody = z.strictObject({
   order_by: z.string().nullish(),
 });
 
-const listParams = z.object({ dag_id: idOrAny, dag_run_id: idOrAny });
+const listParams = z.object({ dag_id: id, dag_run_id: id });
 export const taskParams = z.object({ dag_id: id, dag_run_id: id, task_id: id });
 export const mappedParams = taskParams.extend({ map_index: mapIndex });
 export const mapQuery = z.strictObject({ map_index: mapIndex.default(-1) });

@@ -3,8 +3,8 @@ import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { Connection } from "../store/database.ts";
 import { type DagRunRow, type RunReach, reachRuns } from "../store/list/dag-runs.ts";
 import { readManifests } from "../store/list/dag-versions.ts";
+import type { RunSelection, TaskSelection } from "../store/run-edits.ts";
 import { notFound } from "./problem.ts";
-import type { RunSelection, TaskSelection } from "./run-edits.ts";
 
 export interface Wish {
   readonly reach: RunReach;

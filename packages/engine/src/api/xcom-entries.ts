@@ -7,7 +7,6 @@ import {
   date,
   flag,
   id,
-  idOrAny,
   instantRange,
   instantsOf,
   iso,
@@ -48,7 +47,7 @@ const listQuery = z.strictObject({
 });
 
 const BASE = "/api/v2/dags/:dag_id/dagRuns/:dag_run_id/taskInstances/:task_id/xcomEntries";
-const listParams = z.object({ dag_id: idOrAny, dag_run_id: idOrAny, task_id: idOrAny });
+const listParams = z.object({ dag_id: id, dag_run_id: id, task_id: id });
 
 export const xcomEntries: Resource = (app, { database }) => {
   app.get(

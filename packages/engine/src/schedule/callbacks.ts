@@ -55,9 +55,10 @@ export class Callbacks {
     if (ids.length > 0) await this.submit(ids);
   }
 
-  /** A callback that threw has run: it is not repeated, its error is in its log. */
+  /** A callback that threw has run: it is not repeated, its error is in its log. One that was cut off stays. */
   async ended(id: string, error: ErrorFacts | null): Promise<void> {
     const { database, logger } = this.#options;
+    if (error?.code === "EXECUTOR_STOPPED") return;
     if (error) logger.warn("a callback failed", { callback: id, error: error.message });
     await deleteCallback(database, id).catch((cause) =>
       logger.warn("a callback that ran could not be removed and may run again", { error: String(cause) }),

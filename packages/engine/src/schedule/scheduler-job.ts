@@ -25,8 +25,28 @@ import type { RunActor } from "./run-actor.ts";
 const CLAIM_LIMIT = 64;
 const DUE_LIMIT = 200;
 
+/** What there is a reason to look at in the database. */
+interface Look {
+  readonly due: boolean;
+  readonly queued: boolean;
+  readonly orphans: boolean;
+  readonly pools: boolean;
+  readonly paused: boolean;
+  readonly peers: boolean;
+}
+
+const NOTHING: Look = {
+  due: false,
+  queued: false,
+  orphans: false,
+  pools: false,
+  paused: false,
+  peers: false,
+};
+const EVERYTHING: Look = { due: true, queued: true, orphans: true, pools: true, paused: true, peers: true };
+
 export class SchedulerJob extends DagRunJob {
-  #look = { due: true, queued: true, orphans: true, pools: false, paused: false };
+  #look: Look = EVERYTHING;
   #dueTimer: NodeJS.Timeout | null = null;
   #queuedTimer: NodeJS.Timeout | null = null;
   #listening: { close(): Promise<void> } | null = null;
@@ -40,6 +60,7 @@ export class SchedulerJob extends DagRunJob {
     this.#offLocal = this.wakeUps.onLocal((topic) => this.#wakeUp(topic));
     this.#listening = await this.wakeUps.listen((topic) => this.#wakeUp(topic));
     await super.start();
+    this.wakeUps.tellOthers("jobs");
   }
 
   override async stop(graceMs?: number): Promise<void> {
@@ -52,8 +73,10 @@ export class SchedulerJob extends DagRunJob {
 
   protected override async collect(): Promise<ClaimedRun[]> {
     const look = this.#look;
-    this.#look = { due: false, queued: false, orphans: false, pools: false, paused: false };
+    this.#look = NOTHING;
     try {
+      if (look.peers)
+        this.hasPeers = (await livePeers(this.database, "scheduler", this.lease.jobId)).length > 0;
       if (look.pools) await this.refreshPools();
       if (look.paused) await this.#checkOwned();
       if (look.due) await this.#createDue();
@@ -62,7 +85,7 @@ export class SchedulerJob extends DagRunJob {
       if (look.orphans && claimed.length > 0)
         this.logger.info("took over runs", { runs: claimed.length, job: this.lease.jobId });
       if (look.queued || this.#look.queued) {
-        this.#look.queued = false;
+        this.#look = { ...this.#look, queued: false };
         claimed.push(...(await this.#startQueued()));
       }
       if (claimed.length >= CLAIM_LIMIT) {
@@ -71,7 +94,7 @@ export class SchedulerJob extends DagRunJob {
       }
       return claimed;
     } catch (error) {
-      this.#look = { due: true, queued: true, orphans: true, pools: true, paused: true };
+      this.#look = EVERYTHING;
       throw error;
     }
   }
@@ -79,15 +102,14 @@ export class SchedulerJob extends DagRunJob {
   protected override async onHeartbeat(): Promise<void> {
     const dead = await buryDeadJobs(this.database);
     for (const job of dead) this.logger.warn("a component died", { ...job });
-    this.#look = { due: true, queued: true, orphans: true, pools: true, paused: true };
-    this.hasPeers = (await livePeers(this.database, "scheduler", this.lease.jobId)).length > 0;
+    this.#look = EVERYTHING;
     await this.adoptCallbacks();
     this.askGates();
-    if (await planContinuous(this.database)) this.#look.due = true;
+    if (await planContinuous(this.database)) this.#look = { ...this.#look, due: true };
   }
 
   protected override onRunEnded(actor: RunActor): void {
-    this.#look.queued = true;
+    this.#look = { ...this.#look, queued: true };
     if (actor.version.manifest.schedule.kind === "continuous") {
       void planContinuous(this.database)
         .then(() => this.#wakeUp("dags"))
@@ -122,7 +144,7 @@ export class SchedulerJob extends DagRunJob {
   async #createDue(): Promise<void> {
     for (;;) {
       const { dags, created } = await createDueRuns(this.database, planNext, DUE_LIMIT);
-      if (created > 0) this.#look.queued = true;
+      if (created > 0) this.#look = { ...this.#look, queued: true };
       if (dags === 0) break;
     }
     if (this.#dueTimer) clearTimeout(this.#dueTimer);
@@ -149,23 +171,26 @@ export class SchedulerJob extends DagRunJob {
   #wakeUp(topic: Topic | ""): void {
     switch (topic) {
       case "runs":
-        this.#look.queued = true;
+        this.#look = { ...this.#look, queued: true };
         break;
       case "dags":
         this.#look = { ...this.#look, due: true, queued: true, paused: true };
         break;
       case "pools":
-        this.#look.pools = true;
+        this.#look = { ...this.#look, pools: true };
+        break;
+      case "jobs":
+        this.#look = { ...this.#look, peers: true };
         break;
       case "ended":
         this.askGates();
         return;
       case "":
-        this.#look = { due: true, queued: true, orphans: true, pools: true, paused: true };
+        this.#look = EVERYTHING;
         break;
       default:
         this.markStale(Number(topic.slice("run:".length)));
-        this.#look.queued = true;
+        this.#look = { ...this.#look, queued: true };
     }
     this.wake();
   }

@@ -9,8 +9,8 @@ import { sendWakeUps } from "../store/wake-up.ts";
 
 export const CHANNEL = "tradewind";
 
-/** "runs": queued runs to start; "dags": a DAG changed; "pools": slots freed or resized; "run:<id>": that run was edited; "ended": a run ended. */
-export type Topic = "runs" | "dags" | "pools" | "ended" | `run:${number}`;
+/** "runs": queued runs to start; "dags": a DAG changed; "pools": slots freed or resized; "run:<id>": that run was edited; "ended": a run ended; "jobs": a scheduler came. */
+export type Topic = "runs" | "dags" | "pools" | "ended" | "jobs" | `run:${number}`;
 
 export class WakeUps {
   readonly #database: Database;

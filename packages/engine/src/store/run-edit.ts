@@ -7,6 +7,7 @@
  * process, and only then starts the next try, so that two processes of one task never overlap.
  */
 import { randomBytes } from "node:crypto";
+import type { Connection } from "./database.ts";
 import type {
   ClearEdit,
   ClearResult,
@@ -18,8 +19,7 @@ import type {
   RunEditResult,
   RunEdits,
   RunSelection,
-} from "../api/run-edits.ts";
-import type { Connection } from "./database.ts";
+} from "./run-edits.ts";
 import { statement } from "./statement.ts";
 
 /** Before the runs, as in every transaction that may settle slots: pools, runs, instances. */

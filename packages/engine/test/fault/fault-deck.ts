@@ -4,9 +4,9 @@
  * to take over.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { type Random, randomOf } from "../reference/random-dag.ts";
 import type { PgProxy } from "../support/pg-proxy.ts";
 import type { PrivatePostgres } from "../support/private-postgres.ts";
-import { type Random, randomOf } from "../reference/random-dag.ts";
 import type { FaultInstallation } from "./installation.ts";
 import type { SchedulerPlace, SchedulerProcess } from "./scheduler-process.ts";
 import type { TakeoverWatch } from "./watches.ts";
@@ -41,7 +41,8 @@ export class FaultDeck {
 
   /** All faults, `scale` times over. */
   async deal(scale: number): Promise<void> {
-    const times = <T>(count: number, fault: T): T[] => Array<T>(Math.max(1, Math.round(count * scale))).fill(fault);
+    const times = <T>(count: number, fault: T): T[] =>
+      Array<T>(Math.max(1, Math.round(count * scale))).fill(fault);
     const lane = async (faults: readonly (() => Promise<void>)[]) => {
       for (const fault of this.#random.shuffled(faults)) await fault();
     };
@@ -62,7 +63,9 @@ export class FaultDeck {
   }
 
   crashes(): string[] {
-    return [...this.#parts.installation.schedulers].map(({ crash }) => crash).filter((crash) => crash !== null);
+    return [...this.#parts.installation.schedulers]
+      .map(({ crash }) => crash)
+      .filter((crash) => crash !== null);
   }
 
   async #kill(): Promise<void> {
@@ -134,7 +137,9 @@ export class FaultDeck {
   /** Of a sturdy DAG only: a killed process is a failed try, and others must fail as scripted. */
   async #killChild(): Promise<void> {
     const sturdy = () =>
-      this.#parts.installation.ledger.underWay().filter(({ dag, pid }) => dag.startsWith("sturdy") && isAlive(pid));
+      this.#parts.installation.ledger
+        .underWay()
+        .filter(({ dag, pid }) => dag.startsWith("sturdy") && isAlive(pid));
     await waitFor(() => sturdy().length > 0, 5_000);
     const victims = sturdy();
     if (victims.length === 0) return;
@@ -170,7 +175,8 @@ export class FaultDeck {
 }
 
 async function waitFor(holds: () => boolean, withinMs: number): Promise<void> {
-  for (const deadline = performance.now() + withinMs; !holds() && performance.now() < deadline; ) await sleep(20);
+  for (const deadline = performance.now() + withinMs; !holds() && performance.now() < deadline; )
+    await sleep(20);
 }
 
 function isAlive(pid: number): boolean {

@@ -40,7 +40,8 @@ export class FaultInstallation {
     const module = JSON.stringify(join(import.meta.dirname, "scripted-dag.ts"));
     for (let at = 0; at < dags.length; at += 8) {
       const scripts = JSON.stringify(dags.slice(at, at + 8));
-      const text = `import { scriptedDag } from ${module};\nexport default ${scripts}.map(scriptedDag);\n`;
+      // A file counts as a DAG file only if it names the SDK itself.
+      const text = `import type {} from "tradewind";\nimport { scriptedDag } from ${module};\nexport default ${scripts}.map(scriptedDag);\n`;
       await writeFile(join(folder, `dags_${at}.ts`), text);
     }
     const processor = new DagProcessor({
@@ -78,7 +79,7 @@ export class FaultInstallation {
 
   /** Creates a run, once, however often the database goes away meanwhile. */
   async trigger(dagId: string, runId: string): Promise<void> {
-    await this.persist(() =>
+    const result = await this.persist(() =>
       this.db.transaction((tx) =>
         runEdits.createRun(tx, {
           dagId,
@@ -93,6 +94,8 @@ export class FaultInstallation {
         }),
       ),
     );
+    if (result.kind !== "created" && result.kind !== "conflict")
+      throw new Error(`no run of ${dagId}: ${result.kind}`);
     await this.sql("SELECT pg_notify('tradewind', 'runs test')");
   }
 
@@ -114,7 +117,9 @@ export class FaultInstallation {
 
   /** Under which id the scheduler is known now; a new one after it lost its lease. */
   async jobOf(scheduler: SchedulerProcess): Promise<number> {
-    const [job] = await this.sql<{ id: number }>("SELECT max(id) AS id FROM job WHERE pid = $1", [scheduler.pid]);
+    const [job] = await this.sql<{ id: number }>("SELECT max(id) AS id FROM job WHERE pid = $1", [
+      scheduler.pid,
+    ]);
     return job?.id ?? 0;
   }
 

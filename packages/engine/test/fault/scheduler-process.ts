@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, openSync, readFileSync } from "node:fs";
 import { once } from "node:events";
+import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 export interface SchedulerPlace {

@@ -13,7 +13,7 @@ import { createLogger } from "../../src/service/logger.ts";
 import { SecretBox } from "../../src/service/secret-box.ts";
 import { WakeUps } from "../../src/signal/wake-up.ts";
 import { loadBundle } from "../../src/store/dag-catalogue.ts";
-import { Database } from "../../src/store/database.ts";
+import { CommitUnknownError, Database, isTransient } from "../../src/store/database.ts";
 import { migrate } from "../../src/store/migrate.ts";
 import { VERSION } from "../../src/version.ts";
 
@@ -23,12 +23,15 @@ const logger = createLogger({ level: "debug", format: "json" });
 const home = await openHome(config.home);
 const secretBox = await SecretBox.load(home.secretKey);
 const database = Database.connect(requireDatabaseUrl(config, "scheduler"), { max: 6 });
-await migrate(database);
 const wakeUps = new WakeUps(database);
 const scheduler = new SchedulerJob({
   database,
   executors: [
-    new LocalExecutor({ parallelism: config.parallelism, services: taskServices(database, secretBox), logger }),
+    new LocalExecutor({
+      parallelism: config.parallelism,
+      services: taskServices(database, secretBox),
+      logger,
+    }),
   ],
   bundles: new BundleCache(home.bundles, async (hash) => (await loadBundle(database, hash)) as string),
   logsDir: home.logs,
@@ -38,7 +41,14 @@ const scheduler = new SchedulerJob({
   infraLossBudget: 10_000,
   ...(ttlMs && renewMs && marginMs ? { lease: { ttlMs, renewMs, marginMs } } : {}),
 });
-await scheduler.start();
+try {
+  await migrate(database);
+  await scheduler.start();
+} catch (error) {
+  if (!isTransient(error) && !(error instanceof CommitUnknownError)) throw error;
+  logger.warn("cannot start without the database", { error: String(error) });
+  process.exit(1);
+}
 process.on("SIGTERM", async () => {
   await scheduler.stop();
   wakeUps.close();

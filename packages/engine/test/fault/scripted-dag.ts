@@ -5,7 +5,16 @@
  */
 import { appendFileSync, existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type AnyOutput, type Dag, type DagBuilder, dag, every, fail, skip, type TaskContext } from "tradewind";
+import {
+  type AnyOutput,
+  type Dag,
+  type DagBuilder,
+  dag,
+  every,
+  fail,
+  skip,
+  type TaskContext,
+} from "tradewind";
 import type { TryOutcome } from "../reference/random-dag.ts";
 import type { LedgerLine } from "./ledger.ts";
 

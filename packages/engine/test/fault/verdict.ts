@@ -2,7 +2,7 @@
  * The judgement when all is over: what the database says happened, what the ledger says happened, and what the
  * reference interpreter says had to happen. Each check answers what is wrong, in words; nothing means that all is well.
  */
-import { isEnd, judgeByRule, type ReferenceState } from "../reference/reference-interpreter.ts";
+import { judgeByRule, type ReferenceState } from "../reference/reference-interpreter.ts";
 import type { FaultInstallation } from "./installation.ts";
 import type { Witnessed } from "./ledger.ts";
 import { type Program, scriptedOutcome } from "./programs.ts";
@@ -48,9 +48,10 @@ const OWN_FAILURE = /^(Error: scripted|TaskFailed: scripted|TASK_PROCESS_DIED)/;
 
 export async function judge(installation: FaultInstallation, programs: readonly Program[]): Promise<Verdict> {
   const byDag = new Map(programs.map((program) => [program.script.id, program]));
-  const runs = await installation.sql<RunRow>("SELECT id, dag_id, run_id, state FROM dag_run WHERE dag_id = ANY($1)", [
-    [...byDag.keys()],
-  ]);
+  const runs = await installation.sql<RunRow>(
+    "SELECT id, dag_id, run_id, state FROM dag_run WHERE dag_id = ANY($1)",
+    [[...byDag.keys()]],
+  );
   const instances = await installation.sql<InstanceRow>(
     `SELECT t.dag_run_id, t.task_id, t.state, t.try_number, t.attempt, x.value AS output
      FROM task_instance t LEFT JOIN xcom x ON x.dag_run_id = t.dag_run_id AND x.task_id = t.task_id
@@ -77,7 +78,8 @@ export async function judge(installation: FaultInstallation, programs: readonly 
   }
   const known = new Set([...history.map((row) => row.attempt), ...instances.map((row) => row.attempt)]);
   for (const [attempt, { start }] of witnessed)
-    if (!known.has(attempt)) problems.push(`an attempt that the database never heard of: ${JSON.stringify(start)}`);
+    if (!known.has(attempt))
+      problems.push(`an attempt that the database never heard of: ${JSON.stringify(start)}`);
   const lost = history.filter((row) => !OWN_FAILURE.test(row.reason ?? ""));
   return {
     problems,
@@ -100,7 +102,8 @@ interface RunFacts {
 /** States and outputs are exactly those foretold. */
 function* ends({ run, program, instances }: RunFacts): Iterable<string> {
   if (run.state !== program.run) yield `ended as ${run.state}, not as ${program.run}`;
-  if (instances.length !== program.states.size) yield `has ${instances.length} tasks, not ${program.states.size}`;
+  if (instances.length !== program.states.size)
+    yield `has ${instances.length} tasks, not ${program.states.size}`;
   for (const { task_id: task, state, output } of instances) {
     if (state !== program.states.get(task)) yield `${task} is ${state}, not ${program.states.get(task)}`;
     const wanted = program.outputs.get(task);
@@ -112,7 +115,8 @@ function* ends({ run, program, instances }: RunFacts): Iterable<string> {
 /** Each try that counts was really lived through by exactly one attempt, which said what the script says. */
 function* tries({ program, instances, history, witnessed }: RunFacts): Iterable<string> {
   for (const row of instances) {
-    const ran = ["success", "failed"].includes(row.state) || (row.state === "skipped" && row.attempt !== null);
+    const ran =
+      ["success", "failed"].includes(row.state) || (row.state === "skipped" && row.attempt !== null);
     for (let number = 1; number <= row.try_number; number++) {
       const isLast = number === row.try_number;
       if (isLast && !ran) continue;
@@ -157,14 +161,17 @@ function* order({ run, program, instances, witnessed }: RunFacts): Iterable<stri
     if (!task) continue;
     const states = task.upstream.map((id) => endedBefore(id, start.at));
     const verdict = judgeByRule(task.rule, { states, setups: [] });
-    // A rule that by now says otherwise (a skip that came later) had said "run" before: only waiting is a breach.
-    if (verdict === "wait" && !states.every(isEnd))
+    if (verdict !== "run")
       yield `${start.task} (${task.rule}) started when its upstream was ${states.join()}`;
   }
 }
 
 /** Exactly one run for each interval from the first to the last. */
-export async function gaps(installation: FaultInstallation, dagId: string, stepMs: number): Promise<string[]> {
+export async function gaps(
+  installation: FaultInstallation,
+  dagId: string,
+  stepMs: number,
+): Promise<string[]> {
   const rows = await installation.sql<{ logical_date: Date }>(
     "SELECT logical_date FROM dag_run WHERE dag_id = $1 ORDER BY logical_date",
     [dagId],

@@ -69,7 +69,8 @@ export class PoolWatch extends Watch {
     this.looks++;
     for (const pool of pools) {
       if (pool.slots > 0 && pool.derived === pool.slots) this.full++;
-      if (pool.slots >= 0 && pool.derived > pool.slots) this.violations.push(`oversubscribed ${JSON.stringify(pool)}`);
+      if (pool.slots >= 0 && pool.derived > pool.slots)
+        this.violations.push(`oversubscribed ${JSON.stringify(pool)}`);
       if (pool.occupied !== pool.derived) this.violations.push(`miscounted ${JSON.stringify(pool)}`);
     }
   }

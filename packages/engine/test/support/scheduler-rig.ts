@@ -3,7 +3,6 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
-import type { CreateRunInput } from "../../src/api/run-edits.ts";
 import { DagProcessor } from "../../src/bundle/dag-processor.ts";
 import { createScheduler } from "../../src/processes/scheduler.ts";
 import { planNext } from "../../src/schedule/planner.ts";
@@ -15,6 +14,7 @@ import { SecretBox } from "../../src/service/secret-box.ts";
 import { WakeUps } from "../../src/signal/wake-up.ts";
 import { adhoc, Database } from "../../src/store/database.ts";
 import { runEdits } from "../../src/store/run-edit.ts";
+import type { CreateRunInput } from "../../src/store/run-edits.ts";
 import { testDatabase } from "./test-database.ts";
 
 export interface TaskRow {

@@ -8,7 +8,7 @@
  * that the owner reloads. With `dryRun` it changes nothing and answers what it would have changed.
  */
 import type { Json } from "@tradewind/sdk/manifest";
-import type { Connection } from "../store/database.ts";
+import type { Connection } from "./database.ts";
 
 export interface RunEdits {
   createRun(tx: Connection, input: CreateRunInput): Promise<CreateRunResult>;

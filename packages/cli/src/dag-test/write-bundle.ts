@@ -1,0 +1,21 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { BundleResult } from "@tradewind/engine";
+
+export type Bundled = Extract<BundleResult, { kind: "bundled" }>;
+
+/** Writes the bundle so that its stacks show the author's own lines; answers with its path. */
+export async function writeBundle(bundle: Bundled, from: string, to: string): Promise<string> {
+  const preludes = await Promise.all(bundle.preludePaths.map((prelude) => readFile(prelude, "utf8")));
+  const map = JSON.parse(bundle.map) as { sources: string[] };
+  const sources = map.sources.map((source) => pathToFileURL(resolve(from, source)).href);
+  const path = join(to, "dag.mjs");
+  await writeFile(`${path}.map`, JSON.stringify({ ...map, sources, sourceRoot: "" }));
+  // The artefact itself does not name its map: its bytes are its identity. Here they need not be.
+  await writeFile(
+    path,
+    `${bundle.banner}${preludes.join("")}${bundle.body}\n//# sourceMappingURL=dag.mjs.map\n`,
+  );
+  return path;
+}

@@ -1,0 +1,192 @@
+/**
+ * Three schedulers, random DAGs, and everything that can go wrong with processes, the database and the way to it, all
+ * at once and seeded. Then the faults stop, and everything must come to the one end that the reference interpreter
+ * foretold. TRADEWIND_FAULT_SEED repeats a run's programs and faults, TRADEWIND_FAULT_SCALE makes it longer.
+ */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { type PgProxy, pgProxy } from "../support/pg-proxy.ts";
+import { privatePostgres } from "../support/private-postgres.ts";
+import { FaultDeck } from "./fault-deck.ts";
+import { FaultInstallation } from "./installation.ts";
+import { POOLS, type Program, randomPrograms, sturdyPrograms } from "./programs.ts";
+import { type LogLine, readLog, type SchedulerPlace } from "./scheduler-process.ts";
+import type { ScriptedDag } from "./scripted-dag.ts";
+import { stuckReport } from "./stuck-report.ts";
+import { gaps, judge } from "./verdict.ts";
+import { PoolWatch, TakeoverWatch } from "./watches.ts";
+
+const SEED = Number(process.env.TRADEWIND_FAULT_SEED ?? Math.floor(Math.random() * 10_000));
+const SCALE = Number(process.env.TRADEWIND_FAULT_SCALE ?? 1);
+const CONVERGENCE_MS = 60_000;
+
+test("three schedulers, killed, stopped and cut off over and over, do exactly what was scripted", {
+  timeout: 240_000 * Math.max(1, SCALE),
+}, async () => {
+  console.log(`fault test: TRADEWIND_FAULT_SEED=${SEED} TRADEWIND_FAULT_SCALE=${SCALE}`);
+  const postgres = await privatePostgres();
+  const proxy = await pgProxy(postgres.url);
+  const installation = await FaultInstallation.open(postgres.url);
+  const programs = [...randomPrograms(SEED, 20), ...sturdyPrograms(SEED, 4)];
+  await installation.addPools(POOLS);
+  await installation.publish([...programs.map((program) => program.script), ticking()]);
+  const places = threePlaces(installation, proxy);
+  const pools = new PoolWatch(installation);
+  const takeovers = new TakeoverWatch(installation);
+  const deck = new FaultDeck({ installation, postgres, proxy, takeovers, places }, SEED);
+
+  await deck.startAll();
+  const load = new Load(installation, programs);
+  await deck.deal(SCALE);
+  await load.stop();
+  const healed = new Date();
+  await converge(installation, places, healed);
+  await Promise.all([pools.stop(), takeovers.stop()]);
+
+  const verdict = await judge(installation, programs);
+  const logs = places.flatMap(readLog);
+  const revivals = logs.filter((line) => line.message.startsWith("lease lost")).length;
+  const refused = logs.filter((line) => line.message === "a batch was refused").length;
+  const unknown = logs.filter((line) => line.error?.includes("CommitUnknownError")).length;
+  const { problems, ...counts } = verdict;
+  const longest = Math.round(takeovers.longest());
+  const { looks, full } = pools;
+  console.log(
+    JSON.stringify({
+      ...deck.counts,
+      ...counts,
+      revivals,
+      refused,
+      unknown,
+      takeovers: takeovers.taken.length,
+      longest,
+      looks,
+      full,
+    }),
+  );
+
+  expect(problems).toEqual([]);
+  expect(deck.crashes()).toEqual([]);
+  expect(await gaps(installation, "ticking", 1_000)).toEqual([]);
+  expect(await unended(installation, healed)).toEqual([]);
+  expect(pools.violations).toEqual([]);
+  expect(await occupied(installation)).toEqual([]);
+  expect(takeovers.isWaiting).toBe(false);
+  expect(longest).toBeLessThan(10_000);
+  expect(logs.filter(isAlarming)).toEqual([]);
+  expect(await serverComplaints(postgres.server.dataDirectory)).toEqual([]);
+
+  // Faults that hit nothing prove nothing.
+  expect(deck.counts.killed).toBeGreaterThanOrEqual(1);
+  expect(deck.counts.crashed).toBeGreaterThanOrEqual(1);
+  expect(deck.counts.childrenKilled).toBeGreaterThanOrEqual(1);
+  expect(deck.counts.drops).toBeGreaterThanOrEqual(1);
+  expect(deck.counts.cut).toBeGreaterThanOrEqual(1);
+  expect(revivals).toBeGreaterThanOrEqual(deck.counts.paused);
+  expect(takeovers.taken.length).toBeGreaterThanOrEqual(3);
+  expect(verdict.killedAtWork).toBeGreaterThanOrEqual(1);
+  expect(verdict.superseded).toBeGreaterThanOrEqual(1);
+  expect(looks).toBeGreaterThan(100);
+  expect(full).toBeGreaterThan(10);
+});
+
+function ticking(): ScriptedDag {
+  const task = {
+    id: "tick",
+    kind: "task",
+    after: [],
+    inputs: [],
+    options: {},
+    tries: ["success"],
+    chosen: [],
+    own: 1,
+    workMs: 0,
+    isBusy: false,
+  } as const;
+  return { id: "ticking", tasks: [task], every: { duration: "1s", start: new Date().toISOString() } };
+}
+
+/** The last one has a fragile way to the database. */
+function threePlaces(installation: FaultInstallation, proxy: PgProxy): SchedulerPlace[] {
+  return [
+    installation.place("first"),
+    installation.place("second"),
+    installation.place("third", { databaseUrl: proxy.url }),
+  ];
+}
+
+/** New runs all the time, a few at once: there is always something under way for a fault to hit. */
+class Load {
+  readonly #installation: FaultInstallation;
+  readonly #loop: Promise<void>;
+  #isOver = false;
+
+  constructor(installation: FaultInstallation, programs: readonly Program[]) {
+    this.#installation = installation;
+    this.#loop = this.#run(programs);
+  }
+
+  async stop(): Promise<void> {
+    this.#isOver = true;
+    await this.#loop;
+  }
+
+  async #run(programs: readonly Program[]): Promise<void> {
+    for (let n = 0; !this.#isOver; n++) {
+      const { id } = (programs[n % programs.length] as Program).script;
+      await this.#installation.trigger(id, `run_${n}`);
+      await sleep(400);
+      await this.#notTooMany();
+    }
+  }
+
+  /** On a slow machine the backlog must not grow without bounds. */
+  async #notTooMany(): Promise<void> {
+    const open = "SELECT count(*) AS n FROM dag_run WHERE state IN ('queued', 'running')";
+    for (;;) {
+      const [row] = await this.#installation.sql<{ n: number }>(open);
+      if (this.#isOver || (row?.n ?? 0) < 30) return;
+      await sleep(100);
+    }
+  }
+}
+
+async function converge(
+  installation: FaultInstallation,
+  places: readonly SchedulerPlace[],
+  healed: Date,
+): Promise<void> {
+  const deadline = performance.now() + CONVERGENCE_MS;
+  while ((await unended(installation, healed)).length > 0) {
+    if (performance.now() > deadline)
+      throw new Error(`runs are stuck:\n${await stuckReport(installation, places)}`);
+    await sleep(100);
+  }
+}
+
+async function unended(installation: FaultInstallation, healed: Date): Promise<object[]> {
+  return installation.sql<object>(
+    "SELECT id, dag_id, run_id FROM dag_run WHERE state IN ('queued', 'running') AND created_at < $1",
+    [healed],
+  );
+}
+
+/** Only the ticking DAG, which never rests, may hold a slot. */
+async function occupied(installation: FaultInstallation): Promise<object[]> {
+  return installation.sql<object>(
+    "SELECT name, occupied FROM pool WHERE occupied > 0 AND name <> 'default_pool'",
+  );
+}
+
+/** Not knowing the fate of a commit is what was inflicted here; any other failed turn is a defect. */
+function isAlarming({ level, error }: LogLine): boolean {
+  if (level === "crash") return true;
+  return level === "error" && !error?.includes("CommitUnknownError");
+}
+
+async function serverComplaints(dataDirectory: string): Promise<string[]> {
+  const log = await readFile(join(dataDirectory, "..", "server.log"), "utf8");
+  return log.split("\n").filter((line) => /deadlock detected|PANIC|violates/.test(line));
+}
