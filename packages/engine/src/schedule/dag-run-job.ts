@@ -59,6 +59,8 @@ const STARTED_PATIENCE_MS = 20;
 /** A scheduler that dies is missed after 6 s at the latest; the others look every 2 s. */
 const LEASE: LeaseTimes = { ttlMs: 6_000, renewMs: 2_000, marginMs: 1_500 };
 const INFRA_LOSS_BUDGET = 3;
+/** How often one batch chooses again because a pool was full. */
+const MAX_ROUNDS = 5;
 const HOST = hostname();
 
 export abstract class DagRunJob implements Service {
@@ -74,7 +76,7 @@ export abstract class DagRunJob implements Service {
   readonly #renewMs: number;
   readonly #infraLossBudget: number;
   readonly #executors: readonly Executor[];
-  readonly #mailbox = new Mailbox<Report>();
+  readonly #mailbox = new Mailbox<Report>(STARTED_PATIENCE_MS);
   readonly #inHand = new InHand();
   readonly #admission: Admission;
   readonly #dispatcher: Dispatcher;
@@ -106,8 +108,12 @@ export abstract class DagRunJob implements Service {
       logger: this.logger,
     };
     this.#callbacks = new Callbacks({ ...shared, executor: options.executors[0] });
-    const isWanted = (attempt: string) => this.#inHand.has(attempt) && this.#state === "running";
-    this.#dispatcher = new Dispatcher({ ...shared, isWanted });
+    this.#dispatcher = new Dispatcher({
+      ...shared,
+      isWanted: (attempt) => this.#inHand.isWanted(attempt) && this.#state === "running",
+      dropped: (attempt) =>
+        this.#hear({ type: "ended", attempt, at: Date.now(), outcome: { kind: "cancelled" } }),
+    });
   }
 
   /** New runs for this job, already claimed in its name; called at every turn of the loop. */
@@ -184,10 +190,10 @@ export abstract class DagRunJob implements Service {
   #hear(event: ExecutorEvent): void {
     switch (event.type) {
       case "started":
-        this.#mailbox.postPatiently(event, STARTED_PATIENCE_MS);
+        this.#mailbox.postPatiently(event, event.attempt);
         return;
       case "ended":
-        this.#mailbox.post(event);
+        this.#mailbox.post(event, event.attempt);
         return;
       case "capacity":
         if (this.#admission.isWaiting()) this.#mailbox.wake();
@@ -293,11 +299,16 @@ export abstract class DagRunJob implements Service {
     for (const actor of touched) if (this.actors.get(actor.id) === actor) this.#noteTimers(actor);
   }
 
-  /** A pool that turned out to be full makes it choose again with fresh numbers; anything else is the caller's. */
+  /**
+   * A pool that turned out to be full makes it choose again with fresh numbers. Where others are always faster, the
+   * batch goes without new admissions, so that what has happened is stored in any case.
+   */
   async #commit(touched: Set<RunActor>, reports: readonly Report[], traces: Traces): Promise<void> {
     for (let round = 1; ; round++) {
       const isAwaited = this.hasPeers && (await this.#admission.seeOthers(this.lease.jobId));
-      const mayAdmit = this.#state === "running" && this.lease.isTrusted();
+      const isLast = round === MAX_ROUNDS;
+      const mayAdmit = !isLast && this.#state === "running" && this.lease.isTrusted();
+      if (isLast) this.#mailbox.wake();
       const admitted = mayAdmit ? this.#admission.admit(this.lease.now()) : [];
       for (const { actor } of admitted) touched.add(actor);
       const parts: ActorChanges[] = [...touched].map((actor) => ({
@@ -318,7 +329,7 @@ export abstract class DagRunJob implements Service {
         if (isAwaited) this.wakeUps.tellOthers("pools");
         return this.#committed(batch, admitted, reports);
       } catch (error) {
-        if (sqlState(error) !== POOL_FULL || round === 5) throw error;
+        if (sqlState(error) !== POOL_FULL || isLast) throw error;
         for (const { actor, changes } of parts) actor.model.giveBack(changes);
         this.#admission.withdraw(admitted, this.lease.now());
         await this.#admission.refreshPools();
@@ -358,7 +369,7 @@ export abstract class DagRunJob implements Service {
     const isRefused = state === FENCED || state === STATE_MOVED || state === POOL_FULL;
     this.#admission.reset();
     for (const actor of touched) this.#stale.add(actor.id);
-    for (const report of reports) this.#mailbox.post(report);
+    for (const report of reports) this.#mailbox.post(report, report.attempt);
     if (!isRefused) throw error;
     this.logger.debug("a batch was refused", { reason: state });
     this.#mailbox.wake();

@@ -23,6 +23,8 @@ export interface DispatcherOptions {
   readonly logger: Logger;
   /** Whether this job may still dispatch this attempt: its lease holds and the attempt is in its hands. */
   readonly isWanted: (attempt: string) => boolean;
+  /** It was not, and so no executor will ever report its end. */
+  readonly dropped: (attempt: string) => void;
 }
 
 export class Dispatcher {
@@ -59,9 +61,10 @@ export class Dispatcher {
   }
 
   async #dispatchLater(admitted: readonly Admitted[]): Promise<void> {
-    const { database, bundles, logger, isWanted } = this.#options;
+    const { database, bundles, logger } = this.#options;
+    let wanted = admitted;
     for (let wait = 50; ; wait = Math.min(wait * 2, 1_000)) {
-      const wanted = admitted.filter((each) => isWanted(each.attempt));
+      wanted = wanted.filter((each) => this.#isWanted(each));
       if (wanted.length === 0) return;
       try {
         for (const { actor } of wanted) {
@@ -75,7 +78,7 @@ export class Dispatcher {
         for (const row of await loadOutputs(database, needed))
           stored.set(outputKey(row.dag_run_id, row.task_id, row.map_index), row.value);
         for (const each of wanted) {
-          if (!isWanted(each.attempt)) continue;
+          if (!this.#isWanted(each)) continue;
           const path = this.#bundlePaths.get(each.actor.version.bundleHash) ?? "";
           each.executor.submit([this.#workload(each, path, this.#inputs(each, stored) ?? {})]);
         }
@@ -86,6 +89,12 @@ export class Dispatcher {
         await new Promise((resolve) => setTimeout(resolve, wait));
       }
     }
+  }
+
+  #isWanted({ attempt }: Admitted): boolean {
+    const isWanted = this.#options.isWanted(attempt);
+    if (!isWanted) this.#options.dropped(attempt);
+    return isWanted;
   }
 
   /** null: an output is neither in memory nor in `stored`, where `stored` null means that it was not looked up yet. */

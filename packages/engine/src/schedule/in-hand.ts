@@ -19,6 +19,8 @@ export interface Held {
 
 export class InHand {
   readonly #held = new Map<string, Held>();
+  /** Cancelled, and not settled yet. */
+  readonly #cancelled = new Set<string>();
 
   get size(): number {
     return this.#held.size;
@@ -26,6 +28,11 @@ export class InHand {
 
   has(attempt: string): boolean {
     return this.#held.has(attempt);
+  }
+
+  /** Whether it may still be given to its executor. */
+  isWanted(attempt: string): boolean {
+    return this.#held.has(attempt) && !this.#cancelled.has(attempt);
   }
 
   get(attempt: string): Held | undefined {
@@ -38,19 +45,27 @@ export class InHand {
 
   /** The ends among these reports are dealt with. */
   settle(reports: readonly Report[]): void {
-    for (const report of reports) if (report.type === "ended") this.#held.delete(report.attempt);
+    for (const report of reports) {
+      if (report.type !== "ended") continue;
+      this.#held.delete(report.attempt);
+      this.#cancelled.delete(report.attempt);
+    }
   }
 
+  /** An attempt that its executor has not been given yet is answered by the dispatcher instead. */
   cancel(attempt: string, reason: string): void {
-    this.#held.get(attempt)?.executor.cancel(attempt, reason);
+    const held = this.#held.get(attempt);
+    if (!held) return;
+    this.#cancelled.add(attempt);
+    held.executor.cancel(attempt, reason);
   }
 
   cancelRun(runId: number, reason: string): void {
-    for (const [attempt, held] of this.#held) if (held.runId === runId) held.executor.cancel(attempt, reason);
+    for (const [attempt, held] of this.#held) if (held.runId === runId) this.cancel(attempt, reason);
   }
 
   cancelAll(reason: string): void {
-    for (const [attempt, held] of this.#held) held.executor.cancel(attempt, reason);
+    for (const attempt of this.#held.keys()) this.cancel(attempt, reason);
   }
 
   /**
@@ -68,7 +83,7 @@ export class InHand {
       current.add(attempt);
     }
     for (const [attempt, held] of this.#held)
-      if (held.runId === actor.id && !current.has(attempt)) held.executor.cancel(attempt, "no longer wanted");
+      if (held.runId === actor.id && !current.has(attempt)) this.cancel(attempt, "no longer wanted");
     return orphans;
   }
 }

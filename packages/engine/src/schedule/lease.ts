@@ -3,8 +3,9 @@
  * until `renewal started + ttl - margin` on the monotonic clock, so that a slow round trip or a sleep of the whole
  * process can only shorten that trust, never stretch it.
  *
- * Lost (the process slept, or the database was away for too long): others may have taken its runs. The job then lets
- * go of everything, kills its attempts, and comes back under a new identity.
+ * Lost (the process slept, and others declared it dead): they have its runs. The job then lets go of everything, kills
+ * its attempts, and comes back under a new identity. Lapsed (the database was away from everybody) is not lost: the
+ * job goes on, but gives the others the time of one lease to come back, too, before it declares any of them dead.
  */
 
 import type { Database } from "../store/database.ts";
@@ -22,6 +23,7 @@ export class Lease {
   readonly #times: LeaseTimes;
   #jobId = 0;
   #trustedUntil = 0;
+  #patientUntil = 0;
   /** Database clock minus local clock, in milliseconds. */
   #offset = 0;
 
@@ -44,6 +46,11 @@ export class Lease {
     return performance.now() < this.#trustedUntil;
   }
 
+  /** Whether those who look dead may be taken for dead: not just after a time in which nobody could show life. */
+  mayJudge(): boolean {
+    return performance.now() >= this.#patientUntil;
+  }
+
   async acquire(): Promise<void> {
     const started = performance.now();
     const { id, now } = await registerJob(this.#database, this.#who, this.#times.ttlMs);
@@ -54,9 +61,10 @@ export class Lease {
   /** false: the lease is gone for good. Rejects when the database cannot be asked. */
   async renew(): Promise<boolean> {
     const started = performance.now();
-    const now = await renewJob(this.#database, this.#jobId, this.#times.ttlMs);
-    if (now === null) return false;
-    this.#settle(started, now);
+    const renewal = await renewJob(this.#database, this.#jobId, this.#times.ttlMs);
+    if (renewal === null) return false;
+    if (!renewal.wasHeld) this.#patientUntil = performance.now() + this.#times.ttlMs;
+    this.#settle(started, renewal.now);
     return true;
   }
 

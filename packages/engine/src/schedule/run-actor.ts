@@ -195,6 +195,7 @@ export function loadedActor(run: ClaimedRun, version: DagVersion, journal: Journ
     instance.queuedAt = row.queued_at?.getTime() ?? null;
     instance.startedAt = row.started_at?.getTime() ?? null;
     instance.endedAt = row.ended_at?.getTime() ?? null;
+    instance.pid = row.pid;
   }
   return new RunActor(run, version, model);
 }

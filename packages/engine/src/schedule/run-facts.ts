@@ -1,19 +1,8 @@
 import type { RunFacts } from "@tradewind/sdk/program";
-
-interface StoredRun {
-  readonly dag_id: string;
-  readonly run_id: string;
-  readonly run_type: string;
-  readonly logical_date: Date | null;
-  readonly interval_start: Date | null;
-  readonly interval_end: Date | null;
-  readonly run_after: Date;
-  readonly started_at: Date | null;
-  readonly version_number: number;
-}
+import type { RunRow } from "../store/run-row.ts";
 
 /** A stored run as user code sees it. */
-export function runFacts(run: StoredRun): RunFacts {
+export function runFacts(run: RunRow): RunFacts {
   return {
     dagId: run.dag_id,
     runId: run.run_id,

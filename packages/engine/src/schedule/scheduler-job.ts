@@ -81,7 +81,8 @@ export class SchedulerJob extends DagRunJob {
       if (look.paused) await this.#checkOwned();
       if (look.due) await this.#createDue();
       const claimed: ClaimedRun[] = [];
-      if (look.orphans) claimed.push(...(await takeOverRuns(this.database, this.lease.jobId, CLAIM_LIMIT)));
+      if (look.orphans && this.lease.mayJudge())
+        claimed.push(...(await takeOverRuns(this.database, this.lease.jobId, CLAIM_LIMIT)));
       if (look.orphans && claimed.length > 0)
         this.logger.info("took over runs", { runs: claimed.length, job: this.lease.jobId });
       if (look.queued || this.#look.queued) {
@@ -100,7 +101,7 @@ export class SchedulerJob extends DagRunJob {
   }
 
   protected override async onHeartbeat(): Promise<void> {
-    const dead = await buryDeadJobs(this.database);
+    const dead = this.lease.mayJudge() ? await buryDeadJobs(this.database) : [];
     for (const job of dead) this.logger.warn("a component died", { ...job });
     this.#look = EVERYTHING;
     await this.adoptCallbacks();

@@ -1,5 +1,6 @@
 import { createRequire } from "node:module";
 import type pg from "pg";
+import { encoded } from "./array-literal.ts";
 import { breaksConnection, CommitUnknownError } from "./connection-error.ts";
 import type { Call } from "./statement.ts";
 import { type ParseText, textParser } from "./wire-types.ts";
@@ -43,7 +44,7 @@ class Batch {
   constructor(calls: readonly Call[], callback: (error: unknown, results?: unknown[][]) => void) {
     this.#calls = calls;
     // Values that cannot be written (a cycle in a JSON value) must fail here, before anything is on the wire.
-    this.#values = calls.map((each) => each.values.map(prepareValue));
+    this.#values = calls.map((each) => each.values.map((value) => prepareValue(encoded(value))));
     this.callback = callback;
   }
 

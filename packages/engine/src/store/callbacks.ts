@@ -1,31 +1,20 @@
 /** Callbacks as rows: written with the event they belong to, deleted when a worker has run them. At least once. */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "./database.ts";
+import { RUN_COLUMNS, type RunRow } from "./run-row.ts";
 import { statement } from "./statement.ts";
 
-export interface StoredCallback {
+export interface StoredCallback extends RunRow {
   readonly id: string;
   readonly dag_run_id: number;
   readonly task_id: string | null;
   readonly event: "success" | "failure" | "retry";
   readonly try_number: number;
   readonly error: Json;
-  readonly dag_id: string;
-  readonly run_id: string;
-  readonly run_type: string;
-  readonly logical_date: Date | null;
-  readonly interval_start: Date | null;
-  readonly interval_end: Date | null;
-  readonly run_after: Date;
-  readonly started_at: Date | null;
-  readonly conf: Json;
-  readonly version_number: number;
   readonly bundle_hash: string;
 }
 
-const COLUMNS = `c.id, c.dag_run_id, c.task_id, c.event, c.try_number, c.error, r.dag_id, r.run_id, r.run_type,
-  r.logical_date, r.interval_start, r.interval_end, r.run_after, r.started_at, r.conf, v.number AS version_number,
-  v.bundle_hash`;
+const COLUMNS = `c.id, c.dag_run_id, c.task_id, c.event, c.try_number, c.error, ${RUN_COLUMNS}, v.bundle_hash`;
 
 const LOAD = statement(
   "callback-load",

@@ -1,5 +1,6 @@
 import pg from "pg";
 import { EngineError } from "../service/errors.ts";
+import { encoded } from "./array-literal.ts";
 import { runBatch } from "./batch.ts";
 import { breaksConnection, CommitUnknownError, sqlState } from "./connection-error.ts";
 import { type Listening, listen } from "./listen.ts";
@@ -170,7 +171,8 @@ async function query<R>(
   { name, text }: Statement,
   values: readonly unknown[],
 ): Promise<R[]> {
-  const config = name === "" ? { text, values: [...values] } : { name, text, values: [...values] };
+  const encodedValues = values.map(encoded);
+  const config = name === "" ? { text, values: encodedValues } : { name, text, values: encodedValues };
   return (await client.query(config)).rows as R[];
 }
 

@@ -1,7 +1,8 @@
 /**
  * Leases of running components. The database's clock alone decides who is alive: a job is alive while its
- * `lease_until` lies in the future, and a renewal that comes too late is refused, so that a process that slept through
- * its lease can never come back under its old identity.
+ * `lease_until` lies in the future. Once it has run out, anyone may declare the job dead and take its runs; that is
+ * final, a dead job cannot renew. A job that comes back late but before that (the database was away for all of them)
+ * goes on under its old name: runs that were taken meanwhile are fenced one by one, by their generation.
  */
 import type { Connection } from "./database.ts";
 import { statement } from "./statement.ts";
@@ -17,9 +18,10 @@ const REGISTER = statement(
 
 const RENEW = statement(
   "job-renew",
-  `UPDATE job SET heartbeat_at = now(), lease_until = now() + $2 * interval '1 millisecond'
-   WHERE id = $1 AND state = 'running' AND lease_until > now()
-   RETURNING extract(epoch FROM clock_timestamp()) * 1000 AS now`,
+  `WITH before AS (SELECT id, lease_until > now() AS was_held FROM job WHERE id = $1 AND state = 'running' FOR UPDATE)
+   UPDATE job SET heartbeat_at = now(), lease_until = now() + $2 * interval '1 millisecond'
+   FROM before WHERE job.id = before.id
+   RETURNING before.was_held, extract(epoch FROM clock_timestamp()) * 1000 AS now`,
 );
 
 const END = statement(
@@ -27,7 +29,7 @@ const END = statement(
   "UPDATE job SET state = 'stopped', ended_at = now(), lease_until = now() WHERE id = $1 AND state = 'running'",
 );
 
-/** Marks the jobs whose lease ran out, so that reports name them; ownership is judged by the lease itself. */
+/** Declares dead the jobs whose lease ran out. */
 const BURY = statement(
   "job-bury",
   `UPDATE job SET state = 'dead', ended_at = now()
@@ -71,10 +73,16 @@ export async function registerJob(
   return { id: row.id, now: Number(row.now) };
 }
 
-/** The database's time, or null when the lease was lost. */
-export async function renewJob(db: Connection, id: number, ttlMs: number): Promise<number | null> {
-  const row = await db.one<{ now: string }>(RENEW, [id, ttlMs]);
-  return row ? Number(row.now) : null;
+export interface Renewal {
+  readonly now: number;
+  /** False: the lease had run out before, and nobody had declared the job dead yet. */
+  readonly wasHeld: boolean;
+}
+
+/** Null: the job was declared dead. */
+export async function renewJob(db: Connection, id: number, ttlMs: number): Promise<Renewal | null> {
+  const row = await db.one<{ now: string; was_held: boolean }>(RENEW, [id, ttlMs]);
+  return row ? { now: Number(row.now), wasHeld: row.was_held } : null;
 }
 
 export async function endJob(db: Connection, id: number): Promise<void> {

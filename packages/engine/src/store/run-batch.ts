@@ -179,16 +179,19 @@ const MOVE = statement(
    SELECT tw_require(count(*) = cardinality($1::bigint[]), '${STATE_MOVED}', 'an instance moved on') FROM moved`,
 );
 
+/** Before the instances move: where a lost attempt ran is known to its row alone, not to whoever took the run over. */
 const ATTEMPTS = statement(
   "batch-insert-attempts",
   `INSERT INTO task_attempt (attempt, dag_run_id, task_id, map_index, try_number, state, scheduled_at, queued_at,
                              started_at, ended_at, pid, reason, executor_job, hostname)
    SELECT u.attempt, u.run, u.task, u.map, u.try_number, u.state, to_timestamp(u.scheduled_at / 1000),
           to_timestamp(u.queued_at / 1000), to_timestamp(u.started_at / 1000), to_timestamp(u.ended_at / 1000), u.pid,
-          u.reason, $13::bigint, $14
+          u.reason, coalesce(t.executor_job, $13::bigint), coalesce(t.hostname, $14)
    FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::int[], $5::int[], $6::text[], $7::float8[], $8::float8[],
                $9::float8[], $10::float8[], $11::int[], $12::text[])
      AS u(attempt, run, task, map, try_number, state, scheduled_at, queued_at, started_at, ended_at, pid, reason)
+   LEFT JOIN task_instance t ON t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map
+     AND t.attempt = u.attempt
    ON CONFLICT (attempt) DO NOTHING`,
 );
 
@@ -223,8 +226,8 @@ export function batchCalls(batch: RunBatch): Call[] {
   if (batch.slots.size > 0) calls.push(call(SETTLE, [[...batch.slots.keys()], [...batch.slots.values()]]));
   calls.push(call(FENCE, [batch.jobId, column(batch.fences, "runId"), column(batch.fences, "generation")]));
   if (batch.births.length > 0) calls.push(call(BEAR, birthValues(batch)));
-  if (batch.instances.length > 0) calls.push(call(MOVE, moveValues(batch)));
   if (batch.attempts.length > 0) calls.push(call(ATTEMPTS, attemptValues(batch)));
+  if (batch.instances.length > 0) calls.push(call(MOVE, moveValues(batch)));
   const { outputs, signals, callbacks, ends } = batch;
   if (outputs.length > 0)
     calls.push(

@@ -9,23 +9,13 @@
  *
  * A process that dies after the commit leaves runs owned by a job whose lease runs out: the second way finds them.
  */
-import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection, Database } from "./database.ts";
+import { RUN_COLUMNS, type RunRow } from "./run-row.ts";
 import { statement } from "./statement.ts";
 
-export interface ClaimedRun {
+export interface ClaimedRun extends RunRow {
   readonly id: number;
-  readonly dag_id: string;
-  readonly run_id: string;
-  readonly run_type: string;
-  readonly logical_date: Date | null;
-  readonly interval_start: Date | null;
-  readonly interval_end: Date | null;
-  readonly run_after: Date;
-  readonly started_at: Date | null;
-  readonly conf: Json;
   readonly version_id: number;
-  readonly version_number: number;
   readonly generation: number;
   readonly is_paused: boolean;
   /** No attempt was ever made: every task instance is still `none`, there is nothing to load. */
@@ -45,8 +35,7 @@ export interface InstanceColumns {
   readonly operators: readonly string[];
 }
 
-const RUN_COLUMNS = `r.id, r.dag_id, r.run_id, r.run_type, r.logical_date, r.interval_start, r.interval_end, r.run_after,
-  r.started_at, r.conf, r.version_id, v.number AS version_number, r.generation, d.is_paused`;
+const CLAIMED = `r.id, ${RUN_COLUMNS}, r.version_id, r.generation, d.is_paused`;
 
 /** DAGs that have a due queued run, locked against other starters. Index: dag_run_queued. */
 const LOCK_DAGS = statement(
@@ -82,7 +71,7 @@ const START = statement(
      FROM chosen WHERE r.id = chosen.id
      RETURNING r.*, chosen.is_fresh
    )
-   SELECT ${RUN_COLUMNS}, r.is_fresh
+   SELECT ${CLAIMED}, r.is_fresh
    FROM moved r JOIN dag_version v ON v.id = r.version_id JOIN dag d ON d.dag_id = r.dag_id
    ORDER BY r.id`,
 );
@@ -110,7 +99,7 @@ const TAKE_OVER = statement(
      FROM orphan WHERE r.id = orphan.id
      RETURNING r.*
    )
-   SELECT ${RUN_COLUMNS}, false AS is_fresh
+   SELECT ${CLAIMED}, false AS is_fresh
    FROM moved r JOIN dag_version v ON v.id = r.version_id JOIN dag d ON d.dag_id = r.dag_id
    ORDER BY r.id`,
 );
@@ -118,7 +107,7 @@ const TAKE_OVER = statement(
 /** The runs of this job that are still its own, as they are now: after an edit moved the generation on. */
 const REREAD = statement(
   "claim-reread",
-  `SELECT ${RUN_COLUMNS}, false AS is_fresh
+  `SELECT ${CLAIMED}, false AS is_fresh
    FROM dag_run r JOIN dag_version v ON v.id = r.version_id JOIN dag d ON d.dag_id = r.dag_id
    WHERE r.id = ANY($2) AND r.owner_job = $1 AND r.state = 'running'`,
 );

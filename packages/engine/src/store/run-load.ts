@@ -18,12 +18,13 @@ export interface LoadedInstance {
   readonly started_at: Date | null;
   readonly ended_at: Date | null;
   readonly retry_at: Date | null;
+  readonly pid: number | null;
 }
 
 const INSTANCES = statement(
   "load-instances",
   `SELECT dag_run_id, task_id, map_index, state, try_number, max_tries, infra_losses, attempt, executor_job,
-          scheduled_at, queued_at, started_at, ended_at, retry_at
+          scheduled_at, queued_at, started_at, ended_at, retry_at, pid
    FROM task_instance WHERE dag_run_id = ANY($1) ORDER BY dag_run_id, task_id, map_index`,
 );
 

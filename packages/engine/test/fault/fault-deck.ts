@@ -148,13 +148,15 @@ export class FaultDeck {
     await sleep(300);
   }
 
-  /** The place, in its own lane, whose scheduler owns most runs just now; waits for one that owns any. */
+  /** The place, in its own lane, whose scheduler has most at work just now; waits for one that has anything. */
   async #victim(): Promise<number> {
-    const { installation } = this.#parts;
+    const { ledger } = this.#parts.installation;
     const deadline = performance.now() + 5_000;
     for (;;) {
-      const owned = await Promise.all([0, 1].map((at) => installation.runsOf(this.#scheduler(at))));
-      const [first = 0, second = 0] = owned.map((runs) => runs.length);
+      const busy = ledger.underWay().map((line) => line.scheduler);
+      const [first = 0, second = 0] = [0, 1].map(
+        (at) => busy.filter((pid) => pid === this.#scheduler(at).pid).length,
+      );
       if (first + second > 0 || performance.now() > deadline) return first >= second ? 0 : 1;
       await sleep(20);
     }

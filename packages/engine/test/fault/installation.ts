@@ -39,10 +39,12 @@ export class FaultInstallation {
     await mkdir(folder, { recursive: true });
     const module = JSON.stringify(join(import.meta.dirname, "scripted-dag.ts"));
     for (let at = 0; at < dags.length; at += 8) {
-      const scripts = JSON.stringify(dags.slice(at, at + 8));
+      const exports = dags.slice(at, at + 8).map((script, n) => {
+        return `export const dag_${n} = scriptedDag(${JSON.stringify(script)});`;
+      });
       // A file counts as a DAG file only if it names the SDK itself.
-      const text = `import type {} from "tradewind";\nimport { scriptedDag } from ${module};\nexport default ${scripts}.map(scriptedDag);\n`;
-      await writeFile(join(folder, `dags_${at}.ts`), text);
+      const imports = ['import type {} from "tradewind";', `import { scriptedDag } from ${module};`];
+      await writeFile(join(folder, `dags_${at}.ts`), [...imports, ...exports, ""].join("\n"));
     }
     const processor = new DagProcessor({
       database: this.db,

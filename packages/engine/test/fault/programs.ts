@@ -121,8 +121,8 @@ function program(dag: RandomDag, random: Random, isSturdy: boolean): Program {
       tries,
       chosen: followed(dag, task.taskId),
       own: random.below(1_000),
-      workMs: isSturdy ? 100 + random.below(400) : random.chance(0.1) ? 300 : random.below(80),
-      isBusy: random.chance(0.05),
+      workMs: isSturdy || random.chance(0.3) ? 100 + random.below(400) : random.below(60),
+      isBusy: random.chance(0.03),
     };
   });
   const { run, states } = foretell(dag);

@@ -137,7 +137,7 @@ class Load {
     for (let n = 0; !this.#isOver; n++) {
       const { id } = (programs[n % programs.length] as Program).script;
       await this.#installation.trigger(id, `run_${n}`);
-      await sleep(400);
+      await sleep(150);
       await this.#notTooMany();
     }
   }

@@ -1,0 +1,41 @@
+/**
+ * Draws the generated parts of the docs: `npm run docs`. They stand between markers,
+ *
+ *   <!-- generated: name --> … <!-- end -->
+ *
+ * and test/docs fails when what stands there is not what would be drawn now.
+ */
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { runStateDiagram, taskStateDiagram } from "@tradewind/engine/model";
+
+const PARTS: Readonly<Record<string, () => string>> = {
+  "task states": () => mermaid(taskStateDiagram()),
+  "run states": () => mermaid(runStateDiagram()),
+};
+
+export const ARCHITECTURE = join(import.meta.dirname, "../docs/architecture.md");
+
+/** The text with every generated part drawn anew. Each part must be there exactly once. */
+export function withGeneratedParts(text: string): string {
+  return Object.entries(PARTS).reduce((before, [name, draw]) => {
+    const begin = `<!-- generated: ${name} -->\n`;
+    const [head, tail, ...more] = before.split(begin);
+    const end = tail?.indexOf("<!-- end -->") ?? -1;
+    if (head === undefined || tail === undefined || end < 0 || more.length > 0)
+      throw new Error(`there must be one "${begin.trim()}" with an "<!-- end -->" after it`);
+    return head + begin + draw() + tail.slice(end);
+  }, text);
+}
+
+function mermaid(diagram: string): string {
+  return `\`\`\`mermaid\n${diagram.trimEnd().split("\n").map(withOneColon).join("\n")}\n\`\`\`\n`;
+}
+
+/** A label ends at its first colon in the Mermaid of many renderers; its own colons are written as entities. */
+function withOneColon(line: string): string {
+  const [head, ...label] = line.split(": ");
+  return label.length === 0 ? line : line.includes("-->") ? `${head}: ${label.join("#58; ")}` : [head, ...label].join("#58; ");
+}
+
+if (import.meta.main) await writeFile(ARCHITECTURE, withGeneratedParts(await readFile(ARCHITECTURE, "utf8")));

@@ -1,0 +1,257 @@
+/**
+ * The laws of the code base, each a function from the source tree to its violations. CONTRIBUTING.md says them in
+ * words. An arrow between two folders that is not allowed here is a decision somebody has to make, not a detail.
+ */
+import { readPackage, type SourceFile, type SourceTree, target } from "./source-tree.ts";
+
+export interface Law {
+  readonly says: string;
+  readonly violations: (tree: SourceTree) => string[];
+}
+
+const ENGINE = "packages/engine/src/";
+
+export const LAWS: readonly Law[] = [
+  {
+    says: "model/ imports nothing but itself and the manifest's types",
+    violations: (tree) =>
+      importsIn(tree, `${ENGINE}model/`)
+        .filter(({ to, isTypeOnly, isDynamic }) => {
+          if (isDynamic) return true;
+          return !to?.startsWith(`${ENGINE}model/`) && !(to === "@tradewind/sdk/manifest" && isTypeOnly);
+        })
+        .map(sentence),
+  },
+  {
+    says: "model/ knows no clock, no chance, no process and nothing asynchronous",
+    violations: (tree) =>
+      production(tree, `${ENGINE}model/`).flatMap((file) =>
+        phrases(file)
+          .filter(({ text }) => IMPURE.test(text))
+          .map(({ text, line }) => `${file.path}:${line}: ${text}`),
+      ),
+  },
+  {
+    says: "user code is loaded only where it runs: bundler child, task runner, the child of `dags test`",
+    violations: (tree) =>
+      importsIn(tree, "packages/")
+        .filter(({ file, to, isDynamic }) => isDynamic && to === null && !LOADERS.test(file.path))
+        .map(sentence),
+  },
+  {
+    says: "outside those children nothing is run from text: no eval, no new Function, no vm, no worker thread",
+    violations: (tree) => [
+      ...importsIn(tree, "packages/")
+        .filter(({ file, to }) => /^node:(?:vm|worker_threads)$/.test(to ?? "") && !LOADERS.test(file.path))
+        .map(sentence),
+      ...production(tree, "packages/").flatMap((file) =>
+        phrases(file)
+          .filter(({ text }) => /^(?:eval\(|new Function|Function\()/.test(text))
+          .map(({ text, line }) => `${file.path}:${line}: ${text}`),
+      ),
+    ],
+  },
+  {
+    says: "no service reaches, over any number of imports, a module that loads user code",
+    violations: (tree) =>
+      production(tree, ENGINE)
+        .filter(({ path }) => SERVICES.test(path))
+        .flatMap((file) => pathsTo(tree, file, loadsUserCode)),
+  },
+  {
+    says: "services do not import from the folders of those children, except types",
+    violations: (tree) =>
+      importsIn(tree, ENGINE)
+        .filter(
+          ({ file, to, isTypeOnly }) => !isTypeOnly && SERVICES.test(file.path) && CHILDREN.test(to ?? ""),
+        )
+        .map(sentence),
+  },
+  {
+    says: "only store/ holds SQL and talks to the driver",
+    violations: (tree) => [
+      ...production(tree, "packages/")
+        .filter(({ path }) => !path.startsWith(`${ENGINE}store/`))
+        .flatMap((file) =>
+          texts(file)
+            .filter(({ text }) => SQL.test(text))
+            .map(({ text, line }) => `${file.path}:${line}: ${text.trim().slice(0, 60)}`),
+        ),
+      ...importsIn(tree, "packages/")
+        .filter(
+          ({ file, to }) => (to === "pg" || to === "kysely") && !file.path.startsWith(`${ENGINE}store/`),
+        )
+        .map(sentence),
+    ],
+  },
+  {
+    says: "the state of a task instance is written by claim, batch and edit, and by nobody else",
+    violations: (tree) =>
+      production(tree, "packages/")
+        .filter(({ path }) => !STATE_WRITERS.has(path))
+        .flatMap((file) =>
+          texts(file)
+            .filter(({ text }) => writesState(text))
+            .map(({ line }) => `${file.path}:${line}: writes task_instance.state`),
+        ),
+  },
+  {
+    says: "every prepared statement has a name of its own",
+    violations: (tree) => {
+      const seen = new Map<string, string>();
+      return production(tree, ENGINE).flatMap((file) =>
+        statementNames(file).flatMap(({ name, line }) => {
+          const place = `${file.path}:${line}`;
+          const other = seen.get(name);
+          if (other !== undefined) return [`${place}: "${name}" is also declared at ${other}`];
+          seen.set(name, place);
+          return [];
+        }),
+      );
+    },
+  },
+  {
+    says: "store/ is below the stages: it imports from none of them, and from the API not even types",
+    violations: (tree) =>
+      importsIn(tree, `${ENGINE}store/`)
+        .filter(({ to, isTypeOnly }) => {
+          if (to?.startsWith(`${ENGINE}api/`)) return true;
+          return (
+            !isTypeOnly && /^(?:execute|bundle|schedule|processes)\//.test(to?.replace(ENGINE, "") ?? "")
+          );
+        })
+        .map(sentence),
+  },
+  {
+    says: "sdk imports nothing outside itself, and none of Node's modules",
+    violations: (tree) =>
+      importsIn(tree, "packages/sdk/src/")
+        .filter(({ to }) => !to?.startsWith("packages/sdk/src/"))
+        .map(sentence),
+  },
+  {
+    says: "sdk has no runtime dependency",
+    violations: () =>
+      ["dependencies", "optionalDependencies", "peerDependencies"]
+        .filter((field) => Object.keys((readPackage("sdk")[field] as object | undefined) ?? {}).length > 0)
+        .map((field) => `packages/sdk/package.json: ${field}`),
+  },
+  {
+    says: "packages know each other by name, never by path",
+    violations: (tree) =>
+      importsIn(tree, "packages/")
+        .filter(({ file, to }) => to?.startsWith("packages/") && packageOf(to) !== packageOf(file.path))
+        .map(sentence),
+  },
+  {
+    says: "no source file has more than 400 lines, no test more than 600",
+    violations: (tree) =>
+      [...tree.values()]
+        .filter(({ path }) => path.startsWith("packages/"))
+        .filter(({ lines, isTest }) => lines > (isTest ? 600 : 400))
+        .map(({ path, lines }) => `${path}: ${lines} lines; split it by stage of the computation`),
+  },
+  {
+    says: "a file is named after what it owns",
+    violations: (tree) =>
+      [...tree.keys()].filter((path) => VAGUE.test(path)).map((path) => `${path}: says nothing`),
+  },
+];
+
+const IMPURE =
+  /^(?:Date\.now|new Date\(\)|Math\.random|performance\.|process\.|crypto\.|setTimeout|setInterval|setImmediate|queueMicrotask|await|async)/;
+const LOADERS =
+  /^packages\/(?:engine\/src\/(?:bundle\/bundler|execute\/task-runner)\/|cli\/src\/dag-test\/child\.ts$|cli\/bin\/)/;
+/** What runs beside the database: the engine's own processes, and everything they are made of. */
+const SERVICES = /^packages\/engine\/src\/(?:index\.ts$|(?:schedule|api|store|processes|signal|service)\/)/;
+const CHILDREN = /^packages\/engine\/src\/(?:bundle\/bundler|execute\/task-runner)\//;
+const STATE_WRITERS = new Set(
+  ["run-batch", "run-claim", "run-edit"].map((name) => `${ENGINE}store/${name}.ts`),
+);
+const SQL =
+  /\bSELECT\s[\s\S]*?\bFROM\s|\bSELECT\s+\w+\(|\bINSERT\s+INTO\s|\bUPDATE\s+\w+\s+(?:\w+\s+)?SET\s|\bDELETE\s+FROM\s|\b(?:CREATE|ALTER|DROP)\s+(?:TABLE|INDEX|FUNCTION|DATABASE)\s/;
+const VAGUE = /(?:^|\/)(?:utils?|helpers?|common|lib|misc|types|interfaces|[\w-]*manager)\.(?:ts|mjs)$/;
+
+interface FoundImport {
+  readonly file: SourceFile;
+  readonly to: string | null;
+  readonly isTypeOnly: boolean;
+  readonly isDynamic: boolean;
+  readonly line: number;
+}
+
+function production(tree: SourceTree, folder: string): SourceFile[] {
+  return [...tree.values()].filter(({ path, isTest }) => path.startsWith(folder) && !isTest);
+}
+
+function importsIn(tree: SourceTree, folder: string): FoundImport[] {
+  return production(tree, folder).flatMap((file) =>
+    file.imports.map((each) => ({
+      ...each,
+      file,
+      to: each.specifier === null ? null : target(file, each.specifier),
+    })),
+  );
+}
+
+function sentence({ file, to, line, isTypeOnly }: FoundImport): string {
+  return `${file.path}:${line}: imports ${isTypeOnly ? "types of " : ""}${to ?? "what it works out at run time"}`;
+}
+
+/** Three tokens at a time, joined: enough to recognise a call or a member. */
+function phrases(file: SourceFile): { text: string; line: number }[] {
+  const code = file.tokens.filter(({ kind }) => kind === "word" || kind === "mark");
+  return code.map((token, at) => {
+    if (code[at - 1]?.text === ".") return { text: "", line: token.line };
+    const rest = code.slice(at, at + 4).map(({ text }) => text);
+    const text = rest[0] === "new" ? `new ${rest.slice(1).join("")}` : rest.join("");
+    return { text, line: token.line };
+  });
+}
+
+function texts(file: SourceFile): { text: string; line: number }[] {
+  return file.tokens.filter(({ kind }) => kind === "string" || kind === "template");
+}
+
+function writesState(sql: string): boolean {
+  if (/\bINSERT\s+INTO\s+task_instance\b/i.test(sql)) return true;
+  const changes = /\bUPDATE\s+task_instance\b[\s\S]*?\bSET\b([\s\S]*)/i.exec(sql)?.[1] ?? "";
+  const assignments = changes.split(/\b(?:FROM|WHERE|RETURNING)\b/i, 1)[0] ?? "";
+  return /(?:^|[\s,])state\s*=/.test(assignments);
+}
+
+function statementNames(file: SourceFile): { name: string; line: number }[] {
+  return file.tokens.flatMap((token, at) => {
+    const name = file.tokens[at + 2];
+    const isCall = token.text === "statement" && token.kind === "word" && file.tokens[at + 1]?.text === "(";
+    return isCall && name?.kind === "string" ? [{ name: name.text, line: name.line }] : [];
+  });
+}
+
+/** One way, shown from import to import, for each module that is reached and should not be. */
+function pathsTo(tree: SourceTree, start: SourceFile, isForbidden: (file: SourceFile) => boolean): string[] {
+  const ways = new Map([[start.path, start.path]]);
+  const open = [start];
+  const found: string[] = [];
+  for (let file = open.pop(); file; file = open.pop()) {
+    for (const { specifier, isTypeOnly } of file.imports) {
+      const to = specifier === null || isTypeOnly ? null : target(file, specifier);
+      if (to === null || ways.has(to)) continue;
+      const way = `${ways.get(file.path)} -> ${to}`;
+      ways.set(to, way);
+      const next = tree.get(to);
+      if (!next) continue;
+      if (isForbidden(next)) found.push(way);
+      open.push(next);
+    }
+  }
+  return found;
+}
+
+function loadsUserCode(file: SourceFile): boolean {
+  return file.imports.some(({ specifier, isDynamic }) => isDynamic && specifier === null);
+}
+
+function packageOf(path: string): string {
+  return path.split("/").slice(0, 2).join("/");
+}
