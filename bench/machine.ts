@@ -16,7 +16,8 @@ export interface Machine {
 
 export async function machineFacts(database: Database): Promise<Machine> {
   const setting = async (name: string) =>
-    (await database.one<{ value: string }>(adhoc("SELECT current_setting($1) AS value"), [name]))?.value ?? "?";
+    (await database.one<{ value: string }>(adhoc("SELECT current_setting($1) AS value"), [name]))?.value ??
+    "?";
   return {
     cores: availableParallelism(),
     cpu: cpus()[0]?.model ?? "?",

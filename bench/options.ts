@@ -32,7 +32,8 @@ export function readOptions(args: readonly string[]): Options {
     },
   });
   const repeat = Number(values.repeat ?? (values.quick ? 3 : 7));
-  if (!Number.isInteger(repeat) || repeat < 1) throw new Error(`--repeat ${values.repeat}: give a number from 1`);
+  if (!Number.isInteger(repeat) || repeat < 1)
+    throw new Error(`--repeat ${values.repeat}: give a number from 1`);
   return { only: keys(values.only), quick: values.quick, repeat, peers: values.peers, json: values.json };
 }
 
@@ -40,6 +41,7 @@ function keys(text: string | undefined): ReadonlySet<ScenarioKey> {
   if (text === undefined) return new Set(SCENARIOS);
   const wanted = text.split(",").map((key) => key.trim());
   const unknown = wanted.find((key) => !(SCENARIOS as readonly string[]).includes(key));
-  if (unknown !== undefined) throw new Error(`--only ${text}: "${unknown}" is none of ${SCENARIOS.join(", ")}`);
+  if (unknown !== undefined)
+    throw new Error(`--only ${text}: "${unknown}" is none of ${SCENARIOS.join(", ")}`);
   return new Set(wanted as ScenarioKey[]);
 }

@@ -89,7 +89,10 @@ function readStat(pid: string): Stat | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "latin1");
     // The command's name may contain anything; the fields begin after its closing bracket.
-    const fields = text.slice(text.lastIndexOf(")") + 2).split(" ").map(Number);
+    const fields = text
+      .slice(text.lastIndexOf(")") + 2)
+      .split(" ")
+      .map(Number);
     const [own, reaped] = [(fields[11] ?? 0) + (fields[12] ?? 0), (fields[13] ?? 0) + (fields[14] ?? 0)];
     return {
       pid: Number(pid),

@@ -1,14 +1,16 @@
 import { type Bar, type Figure, passes } from "./result.ts";
 import { digits } from "./statistics.ts";
 
-/** Columns as wide as their widest cell; numbers to the right. */
-export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+/** Columns as wide as their widest cell; the ones named by their place go to the right. */
+export function table(
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+  numbers: ReadonlySet<number>,
+): string {
   const widths = head.map((cell, at) => Math.max(cell.length, ...rows.map((row) => row[at]?.length ?? 0)));
-  const line = (cells: readonly string[]) =>
-    cells
-      .map((cell, at) => (/^[<>=~]*\s?-?[\d.,]+( |$|%|x)/.test(cell) ? cell.padStart(widths[at] ?? 0) : cell.padEnd(widths[at] ?? 0)))
-      .join("  ")
-      .trimEnd();
+  const pad = (cell: string, at: number) =>
+    numbers.has(at) ? cell.padStart(widths[at] ?? 0) : cell.padEnd(widths[at] ?? 0);
+  const line = (cells: readonly string[]) => cells.map(pad).join("  ").trimEnd();
   return [line(head), widths.map((width) => "-".repeat(width)).join("  "), ...rows.map(line)].join("\n");
 }
 
@@ -26,6 +28,7 @@ export function figureTable(figures: readonly Figure[]): string {
         figure.note ?? "",
       ];
     }),
+    new Set([2, 3]),
   );
 }
 

@@ -29,13 +29,7 @@ export function withGeneratedParts(text: string): string {
 }
 
 function mermaid(diagram: string): string {
-  return `\`\`\`mermaid\n${diagram.trimEnd().split("\n").map(withOneColon).join("\n")}\n\`\`\`\n`;
-}
-
-/** A label ends at its first colon in the Mermaid of many renderers; its own colons are written as entities. */
-function withOneColon(line: string): string {
-  const [head, ...label] = line.split(": ");
-  return label.length === 0 ? line : line.includes("-->") ? `${head}: ${label.join("#58; ")}` : [head, ...label].join("#58; ");
+  return `\`\`\`mermaid\n${diagram.trimEnd()}\n\`\`\`\n`;
 }
 
 if (import.meta.main) await writeFile(ARCHITECTURE, withGeneratedParts(await readFile(ARCHITECTURE, "utf8")));

@@ -82,7 +82,8 @@ function fieldProblems(value: unknown): FieldProblem[] {
     const { loc, msg, pointer, path, field, message } = item as Record<string, unknown>;
     const text = msg ?? message;
     if (typeof text !== "string") return [];
-    return [{ field: fieldName(loc ?? pointer ?? path ?? field), message: text }];
+    const name = fieldName(loc ?? pointer ?? path ?? field);
+    return [{ field: name, message: text.startsWith(`${name}: `) ? text.slice(name.length + 2) : text }];
   });
 }
 

@@ -97,7 +97,9 @@ export function command(session: Session) {
       if (options.dryRun || affected.length === 0) {
         return session.printDone(
           affected,
-          `${tasks} would run again${affected.length ? `: ${names(affected)}` : ""}.`,
+          affected.length === 0
+            ? "There is nothing to clear."
+            : `${tasks} would run again: ${names(affected)}.`,
         );
       }
       await session.confirm(`Run ${tasks} of ${runId} again?`);

@@ -1,4 +1,5 @@
 /** The API as a service: listens, tidies up old idempotency keys, and closes without waiting for streams. */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
 import { EngineError, messageOf } from "../service/errors.ts";
 import type { Service } from "../service/service.ts";
@@ -52,10 +53,16 @@ export class ApiServer implements Service {
     this.#app = null;
     this.#url = null;
     if (app === null) return;
+    const closed = app.close();
     // A client that neither reads nor leaves must not keep the process from ending.
-    const cut = setTimeout(() => app.server.closeAllConnections(), GRACE_MS);
-    await app.close();
-    clearTimeout(cut);
+    const grace = new AbortController();
+    await Promise.race([
+      app.inFlight.over(),
+      sleep(GRACE_MS, undefined, { signal: grace.signal }).catch(() => {}),
+    ]);
+    grace.abort();
+    app.server.closeAllConnections();
+    await closed;
   }
 }
 

@@ -1,4 +1,6 @@
 /** Rules that hold for the whole API: who may call, how errors look, what no answer ever contains. */
+import { once } from "node:events";
+import { connect } from "node:net";
 import { beforeAll, describe, expect, test } from "vitest";
 import { Installation, manifestOf } from "../../test/api/installation.ts";
 import { Database } from "../store/database.ts";
@@ -231,6 +233,30 @@ test("without a database: health says so, everything else is a 503 that may be t
     await app.close();
     await database.close();
   }
+});
+
+test("stopping waits for no connection that asks for nothing, nor for a request that does not come to its end", async () => {
+  const server = new ApiServer(tw.options);
+  await server.start();
+  const port = Number(new URL(server.url).port);
+  const head = `POST /api/v2/pools HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${tw.token}\r\n`;
+  const body = "content-type: application/json\r\ncontent-length: 99\r\n\r\n{";
+  const sockets = await Promise.all(
+    ["", head, head + body].map(async (text) => {
+      const socket = connect(port, "127.0.0.1");
+      socket.on("error", () => {});
+      await once(socket, "connect");
+      socket.write(text);
+      return socket;
+    }),
+  );
+  const closed = Promise.all(
+    sockets.map((socket) => new Promise((resolve) => socket.once("close", resolve))),
+  );
+  const began = performance.now();
+  await server.stop();
+  await closed;
+  expect(performance.now() - began).toBeLessThan(4_000);
 });
 
 test("over a real socket: starts, answers, refuses a taken port, stops while a stream is open", async () => {

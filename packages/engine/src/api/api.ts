@@ -22,6 +22,7 @@ import { dags } from "./dags.ts";
 import { eventLogs } from "./event-logs.ts";
 import { health } from "./health.ts";
 import { importErrors } from "./import-errors.ts";
+import { InFlight } from "./in-flight.ts";
 import { jobs } from "./jobs.ts";
 import { parseJsonBody } from "./json-body.ts";
 import { openApi } from "./open-api.ts";
@@ -84,6 +85,7 @@ export async function createApi(options: ApiOptions): Promise<FastifyInstance> {
     },
     genReqId: () => randomUUID(),
     logger: false,
+    rewriteUrl: ({ url = "/" }) => slashesInNames(url),
     requestTimeout: 60_000,
     // Longer than any id may be, so that the schema refuses it and not the router.
     routerOptions: { maxParamLength: 4096 },
@@ -95,6 +97,7 @@ export async function createApi(options: ApiOptions): Promise<FastifyInstance> {
   app.decorateRequest("principal", null);
   acceptJsonOnly(app);
   announceClosing(app);
+  InFlight.observe(app);
   app.addHook("onRequest", requireToken(options.database));
   app.addHook("onSend", async (_request, reply) => {
     reply.header("x-content-type-options", "nosniff");
@@ -132,6 +135,12 @@ export async function createApi(options: ApiOptions): Promise<FastifyInstance> {
   });
   await app.ready();
   return app as unknown as FastifyInstance;
+}
+
+/** Names of variables and pools may contain slashes, and Airflow's clients do not encode them. */
+function slashesInNames(url: string): string {
+  const [, start, name, query] = /^(\/api\/v2\/(?:variables|pools)\/)([^?]+)(.*)$/s.exec(url) ?? [];
+  return start === undefined || name === undefined ? url : `${start}${name.replaceAll("/", "%2F")}${query}`;
 }
 
 /** Every other content type is a 415; no parser means nothing to attack. */

@@ -5,6 +5,7 @@ import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from "fasti
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import type { Logger } from "../service/logger.ts";
 import type { SecretBox } from "../service/secret-box.ts";
+import type { WakeUps } from "../signal/wake-up.ts";
 import type { Database } from "../store/database.ts";
 import type { RunEdits } from "../store/run-edits.ts";
 
@@ -23,6 +24,8 @@ export interface ApiOptions {
   /** `<home>/logs`: only ever read, and only below folders of rows that exist. */
   readonly logsDir: string;
   readonly runEdits: RunEdits;
+  /** For those who wait for a run to end. */
+  readonly wakeUps: Pick<WakeUps, "listen" | "onLocal">;
   /** Called after the commit of a change a scheduler may want to know of; it must not throw. */
   readonly notify: (change: Change) => void;
 }

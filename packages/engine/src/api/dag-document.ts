@@ -2,8 +2,8 @@
 import type { ScheduleManifest } from "@tradewind/sdk/manifest";
 import { z } from "zod";
 import type { DagHeader, DagRow } from "../store/list/dags.ts";
-import { BUNDLE_NAME, showVersion, versionDocument } from "./documents.ts";
-import { iso, nullableDate } from "./fields.ts";
+import { showVersion, versionDocument } from "./documents.ts";
+import { BUNDLE_NAME, iso, nullableDate } from "./fields.ts";
 
 const dagShape = {
   dag_id: z.string(),

@@ -387,6 +387,20 @@ describe("waiting for a run", () => {
     expect((await tw.call("GET", "/dags/sales/dagRuns/waited/wait")).body.trim().split("\n")).toHaveLength(1);
   });
 
+  test("the last line has the outputs that were asked for", async () => {
+    const id = await tw.addRun("sales", { runId: "with_results", state: "success" });
+    await tw.sql(
+      `INSERT INTO xcom (dag_run_id, task_id, map_index, key, value)
+       VALUES ($1, 'a', -1, 'return_value', '42'), ($1, 'a', -1, 'other', '1'), ($1, 'b', 1, 'return_value', '"y"'),
+              ($1, 'b', 0, 'return_value', '"x"')`,
+      [id],
+    );
+    const results = async (query: string) =>
+      (await tw.call("GET", `/dags/sales/dagRuns/with_results/wait?interval=0.01${query}`)).json().results;
+    expect(await results("&result=a&result=b&result=none")).toEqual({ a: 42, b: ["x", "y"] });
+    expect(await results("")).toBeUndefined();
+  });
+
   test("ends at its timeout", async () => {
     const response = await tw.call("GET", "/dags/sales/dagRuns/r3/wait?timeout=0.1&interval=0.05");
     expect(JSON.parse(response.body.trim())).toMatchObject({ state: "running" });

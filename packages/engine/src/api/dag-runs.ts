@@ -13,9 +13,12 @@ import {
 import type { CreateRunInput, RunEdits } from "../store/run-edits.ts";
 import { principalOf } from "./auth.ts";
 import type { Resource } from "./context.ts";
-import { noDag, pageOf, requireDag, requireDagExists } from "./dags.ts";
+import { noDag, requireDag, requireDagExists } from "./dags.ts";
 import { dagRunDocument, dagRunList, showDagRun, showDagRuns } from "./documents.ts";
 import {
+  absent,
+  cursorPageOf,
+  cursorQuery,
   id,
   instant,
   instantRange,
@@ -28,7 +31,6 @@ import {
   numberRange,
   numbersOf,
   orderBy,
-  pageQuery,
   RUN_STATES,
   RUN_TYPES,
   text,
@@ -47,8 +49,9 @@ const ranges = {
 };
 
 const listQuery = z.strictObject({
-  ...pageQuery,
+  ...cursorQuery,
   ...ranges,
+  ...instantRange("updated_at"),
   state: many(z.enum(RUN_STATES)).optional(),
   run_type: many(z.enum(RUN_TYPES)).optional(),
   dag_version: many(int(0)).optional(),
@@ -60,6 +63,11 @@ const listQuery = z.strictObject({
   triggering_user_name_prefix_pattern: text.optional(),
   dag_id_pattern: text.optional(),
   dag_id_prefix_pattern: text.optional(),
+  partition_key_pattern: absent("partitions"),
+  partition_key_prefix_pattern: absent("partitions"),
+  partition_date_gte: absent("partitions"),
+  partition_date_lte: absent("partitions"),
+  consuming_asset_pattern: absent("assets"),
   order_by: orderBy(DAG_RUN_ORDER, "id"),
 });
 
@@ -100,7 +108,7 @@ export const dagRuns: Resource = (app, options) => {
     },
     async ({ params, query }) => {
       if (params.dag_id !== "~") await requireDagExists(database, params.dag_id);
-      return showDagRuns(await listDagRuns(database, filterOf(params.dag_id, query), pageOf(query)));
+      return showDagRuns(await listDagRuns(database, filterOf(params.dag_id, query), cursorPageOf(query)));
     },
   );
 
@@ -224,10 +232,17 @@ function filterOf(dagId: string, query: z.output<typeof listQuery>): DagRunFilte
     dagIdPattern: query.dag_id_pattern,
     dagIdPrefix: query.dag_id_prefix_pattern,
     dagIds: namedList(dagId),
+    nothing:
+      query.partition_key_pattern ||
+      query.partition_key_prefix_pattern ||
+      query.partition_date_gte ||
+      query.partition_date_lte ||
+      query.consuming_asset_pattern,
     runIdPattern: query.run_id_pattern,
     runIdPrefix: query.run_id_prefix_pattern,
     runTypes: query.run_type,
     states: query.state,
+    updatedAt: instantsOf(query, "updated_at"),
     userPattern: query.triggering_user_name_pattern,
     userPrefix: query.triggering_user_name_prefix_pattern,
     versions: query.dag_version,

@@ -10,13 +10,13 @@ import {
 import type { Resource } from "./context.ts";
 import { pageOf, requireDagExists } from "./dags.ts";
 import { showVersion, versionDocument } from "./documents.ts";
-import { id, int, named, orderBy, pageQuery, text } from "./fields.ts";
+import { bundleName, id, int, isOtherBundle, named, orderBy, pageQuery, text } from "./fields.ts";
 import { notFound } from "./problem.ts";
 
 const listQuery = z.strictObject({
   ...pageQuery,
   version_number: int(0).optional(),
-  bundle_name: text.optional(),
+  bundle_name: bundleName,
   bundle_version: text.optional(),
   order_by: orderBy(DAG_VERSION_ORDER, "id"),
 });
@@ -38,6 +38,7 @@ export const dagVersions: Resource = (app, { database }) => {
         dagId: named(params.dag_id),
         number: query.version_number,
         bundleHash: query.bundle_version,
+        nothing: isOtherBundle(query.bundle_name),
       };
       const { rows, total } = await listDagVersions(database, filter, pageOf(query));
       return { dag_versions: rows.map(showVersion), total_entries: total };

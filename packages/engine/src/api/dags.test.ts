@@ -251,7 +251,7 @@ describe("monitor", () => {
   test("jobs", async () => {
     expect((await tw.call("GET", "/jobs?job_type=SchedulerJob&is_alive=true")).json()).toMatchObject({
       total_entries: 1,
-      jobs: [{ job_type: "scheduler", hostname: "host-1", state: "running" }],
+      jobs: [{ job_type: "SchedulerJob", hostname: "host-1", state: "running" }],
     });
     expect((await tw.call("GET", "/jobs?is_alive=false")).json().total_entries).toBe(1);
   });

@@ -15,7 +15,20 @@ import {
 } from "../store/list/dags.ts";
 import type { ApiOptions, Resource } from "./context.ts";
 import { dagDetailsDocument, dagDocument, showDag, showDagDetails } from "./dag-document.ts";
-import { flag, id, instantRange, instantsOf, many, orderBy, pageQuery, RUN_STATES, text } from "./fields.ts";
+import {
+  absent,
+  bundleName,
+  flag,
+  id,
+  instantRange,
+  instantsOf,
+  isOtherBundle,
+  many,
+  orderBy,
+  pageQuery,
+  RUN_STATES,
+  text,
+} from "./fields.ts";
 import { change } from "./idempotent.ts";
 import { conflict, notFound } from "./problem.ts";
 
@@ -35,6 +48,14 @@ const filterQuery = {
   dag_run_state: many(z.enum(RUN_STATES)).optional(),
   ...instantRange("dag_run_start_date"),
   ...instantRange("dag_run_end_date"),
+  bundle_name: bundleName,
+  bundle_version: text.optional(),
+  timetable_type: many(text)
+    .optional()
+    .describe("Kinds of schedule (none, once, continuous, cron, interval) or Airflow's names of timetables."),
+  has_asset_schedule: flag.optional().describe("No DAG is scheduled by assets."),
+  asset_dependency: absent("assets"),
+  is_favorite: flag.optional().describe("No DAG is anybody's favourite."),
   order_by: orderBy(DAG_ORDER, "dag_id"),
 };
 const listQuery = z.strictObject(filterQuery);
@@ -155,13 +176,18 @@ export const dags: Resource = (app, options) => {
           ...pageQuery,
           order_by: orderBy({ name: "" }, "name"),
           tag_name_pattern: text.optional(),
+          tag_name_prefix_pattern: text.optional(),
         }),
         response: { 200: z.object({ tags: z.array(z.string()), total_entries: z.number() }) },
         tags: ["DAG"],
       },
     },
     async ({ query }) => {
-      const { rows, total } = await listTags(database, query.tag_name_pattern, pageOf(query));
+      const { rows, total } = await listTags(
+        database,
+        { pattern: query.tag_name_pattern, prefix: query.tag_name_prefix_pattern },
+        pageOf(query),
+      );
       return { tags: rows.map((row) => row.name), total_entries: total };
     },
   );
@@ -210,18 +236,38 @@ async function pause(
   if (changed.length > 0) options.notify({ kind: "dag_changed", dagIds: changed });
 }
 
+/** Airflow's classes, whose full or bare names its clients filter by. */
+const TIMETABLES: ReadonlyMap<string, string> = new Map([
+  ["NullTimetable", "none"],
+  ["OnceTimetable", "once"],
+  ["ContinuousTimetable", "continuous"],
+  ["CronTriggerTimetable", "cron/trigger"],
+  ["CronDataIntervalTimetable", "cron/interval"],
+  ["DeltaTriggerTimetable", "interval/trigger"],
+  ["DeltaDataIntervalTimetable", "interval/interval"],
+]);
+
 function filterOf(query: z.output<typeof listQuery>): DagFilter {
   return {
+    bundleHash: query.bundle_version || undefined,
     dagIdPattern: query.dag_id_pattern ?? query.dag_display_name_pattern,
     dagIdPrefix: query.dag_id_prefix_pattern ?? query.dag_display_name_prefix_pattern,
     excludeStale: query.exclude_stale,
     hasImportErrors: query.has_import_errors,
     lastRunState: query.last_dag_run_state,
+    nothing:
+      isOtherBundle(query.bundle_name) ||
+      query.has_asset_schedule ||
+      query.asset_dependency ||
+      query.is_favorite,
     owners: query.owners,
     paused: query.paused,
     runEndedAt: instantsOf(query, "dag_run_end_date"),
     runStartedAt: instantsOf(query, "dag_run_start_date"),
     runStates: query.dag_run_state,
+    scheduleKinds: query.timetable_type?.map(
+      (type) => TIMETABLES.get(type.slice(type.lastIndexOf(".") + 1)) ?? type,
+    ),
     tags: query.tags,
     tagsMatch: query.tags_match_mode,
   };

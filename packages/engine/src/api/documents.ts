@@ -3,11 +3,18 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { DagRunRow } from "../store/list/dag-runs.ts";
 import type { DagVersionRow } from "../store/list/dag-versions.ts";
+import type { ListedPage } from "../store/list/query.ts";
 import type { TaskInstanceRow } from "../store/list/task-instances.ts";
-import { date, iso, nullableDate, RUN_STATES, RUN_TYPES, seconds, TASK_STATES } from "./fields.ts";
-
-/** The one bundle every DAG comes from: the DAG folder. */
-export const BUNDLE_NAME = "dags-folder";
+import {
+  BUNDLE_NAME,
+  date,
+  iso,
+  nullableDate,
+  RUN_STATES,
+  RUN_TYPES,
+  seconds,
+  TASK_STATES,
+} from "./fields.ts";
 
 export const versionDocument = z
   .object({
@@ -100,8 +107,13 @@ export function showDagRun(row: DagRunRow): DagRunDocument {
   };
 }
 
-export function showDagRuns({ rows, total }: { rows: readonly DagRunRow[]; total: number }) {
-  return { dag_runs: rows.map(showDagRun), total_entries: total, next_cursor: null, previous_cursor: null };
+export function showDagRuns({ next, previous, rows, total }: ListedPage<DagRunRow>) {
+  return {
+    dag_runs: rows.map(showDagRun),
+    total_entries: total,
+    next_cursor: next,
+    previous_cursor: previous,
+  };
 }
 
 const instanceShape = {
@@ -205,13 +217,18 @@ export function showInstance(row: TaskInstanceRow): z.output<typeof instanceDocu
   };
 }
 
-export function showInstances({ rows, total }: { rows: readonly TaskInstanceRow[]; total: number }) {
+export function showInstances({ next, previous, rows, total }: ListedPage<TaskInstanceRow>) {
   return {
     task_instances: rows.map(showInstance),
     total_entries: total,
-    next_cursor: null,
-    previous_cursor: null,
+    next_cursor: next,
+    previous_cursor: previous,
   };
+}
+
+/** All that an edit touched, on one page. */
+export function showAllInstances(rows: TaskInstanceRow[]) {
+  return showInstances({ rows, total: rows.length, next: null, previous: null });
 }
 
 function versionOf(row: DagRunRow | TaskInstanceRow): DagVersionRow {

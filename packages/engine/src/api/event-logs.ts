@@ -53,6 +53,12 @@ const listQuery = z.strictObject({
   task_id_pattern: text.optional(),
   owner_pattern: text.optional(),
   event_pattern: text.optional(),
+  dag_id_prefix_pattern: text.optional(),
+  run_id_prefix_pattern: text.optional(),
+  task_id_prefix_pattern: text.optional(),
+  owner_prefix_pattern: text.optional(),
+  event_prefix_pattern: text.optional(),
+  try_number: int(0).optional().describe("Events are of no try: whatever is asked for, none has it."),
   order_by: orderBy(AUDIT_ORDER, "id"),
 });
 
@@ -83,6 +89,12 @@ export const eventLogs: Resource = (app, { database }) => {
         taskIdPattern: query.task_id_pattern,
         actorPattern: query.owner_pattern,
         actionPattern: query.event_pattern,
+        dagIdPrefix: query.dag_id_prefix_pattern,
+        runIdPrefix: query.run_id_prefix_pattern,
+        taskIdPrefix: query.task_id_prefix_pattern,
+        actorPrefix: query.owner_prefix_pattern,
+        actionPrefix: query.event_prefix_pattern,
+        nothing: query.try_number !== undefined,
       };
       const { rows, total } = await listAudit(database, filter, pageOf(query));
       return { event_logs: rows.map(show), total_entries: total };

@@ -1,6 +1,11 @@
 /** The building blocks of request and response schemas: ids, dates, filters, pages. */
 import { z } from "zod";
-import type { Range } from "../store/list/query.ts";
+import { readCursor } from "../store/list/keyset.ts";
+import type { Page, Range } from "../store/list/query.ts";
+import { invalid } from "./problem.ts";
+
+/** The one bundle every DAG comes from: the DAG folder. */
+export const BUNDLE_NAME = "dags-folder";
 
 const MAX_ID = 250;
 const MAX_INT4 = 2_147_483_647;
@@ -84,6 +89,51 @@ export const pageQuery = {
     .transform((value) => Math.min(value, MAX_PAGE)),
   offset: int(0).default(0),
 };
+
+/** Pages of what grows with history: by cursor as well. Totals are exact up to 10,000, beyond that an estimate. */
+export const cursorQuery = {
+  ...pageQuery,
+  cursor: z
+    .string()
+    .max(10_000)
+    .optional()
+    .describe(
+      "Empty for the first page, then next_cursor or previous_cursor of the answer. Offset is then ignored and total_entries is null.",
+    ),
+};
+
+/** What a query of `cursorQuery` asks for. */
+export function cursorPageOf(query: {
+  limit: number;
+  offset: number;
+  cursor?: string;
+  order_by: readonly string[];
+}): Page {
+  const page = { limit: query.limit, offset: query.offset, orderBy: query.order_by };
+  if (query.cursor === undefined) return page;
+  const cursor = readCursor(query.cursor, query.order_by);
+  if (cursor === null)
+    throw invalid(
+      ["query", "cursor"],
+      "Not a cursor of this list in this order: begin again with an empty one",
+    );
+  return { ...page, cursor };
+}
+
+/** A filter by something Airflow has and Tradewind has not: given, it finds nothing. */
+export function absent(what: string) {
+  return text
+    .transform((value) => value !== "" && value !== "~")
+    .optional()
+    .describe(`There are no ${what}: whatever is asked for, nothing has it.`);
+}
+
+/** The filter by bundle name: all DAGs come from one. */
+export const bundleName = text.optional().describe(`Every DAG comes from "${BUNDLE_NAME}".`);
+
+export function isOtherBundle(name: string | undefined): boolean {
+  return name !== undefined && name !== "" && name !== BUNDLE_NAME;
+}
 
 /** `order_by`, limited to what the resource can be ordered by. */
 export function orderBy(order: Readonly<Record<string, string>>, initial: string) {

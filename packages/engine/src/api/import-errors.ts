@@ -7,8 +7,17 @@ import {
 } from "../store/list/import-errors.ts";
 import type { Resource } from "./context.ts";
 import { pageOf } from "./dags.ts";
-import { BUNDLE_NAME } from "./documents.ts";
-import { date, int, iso, orderBy, pageQuery, text } from "./fields.ts";
+import {
+  BUNDLE_NAME,
+  bundleName,
+  date,
+  int,
+  isOtherBundle,
+  iso,
+  orderBy,
+  pageQuery,
+  text,
+} from "./fields.ts";
 import { notFound } from "./problem.ts";
 
 const errorDocument = z
@@ -31,7 +40,7 @@ export const importErrors: Resource = (app, { database }) => {
           filename: text.optional(),
           filename_pattern: text.optional(),
           filename_prefix_pattern: text.optional(),
-          bundle_name: text.optional(),
+          bundle_name: bundleName,
           order_by: orderBy(IMPORT_ERROR_ORDER, "id"),
         }),
         response: { 200: z.object({ import_errors: z.array(errorDocument), total_entries: z.number() }) },
@@ -43,6 +52,7 @@ export const importErrors: Resource = (app, { database }) => {
         file: query.filename,
         filePattern: query.filename_pattern,
         filePrefix: query.filename_prefix_pattern,
+        nothing: isOtherBundle(query.bundle_name),
       };
       const { rows, total } = await listImportErrors(database, filter, pageOf(query));
       return { import_errors: rows.map(show), total_entries: total };

@@ -2,7 +2,17 @@ import { z } from "zod";
 import { JOB_ORDER, listJobs } from "../store/list/jobs.ts";
 import type { Resource } from "./context.ts";
 import { pageOf } from "./dags.ts";
-import { flag, instantRange, instantsOf, iso, nullableDate, orderBy, pageQuery, text } from "./fields.ts";
+import {
+  absent,
+  flag,
+  instantRange,
+  instantsOf,
+  iso,
+  nullableDate,
+  orderBy,
+  pageQuery,
+  text,
+} from "./fields.ts";
 
 const jobDocument = z
   .object({
@@ -22,12 +32,13 @@ const jobDocument = z
   })
   .meta({ id: "JobResponse" });
 
-/** Airflow's names of the kinds, which its clients filter by. */
-const KINDS: Readonly<Record<string, string>> = {
-  SchedulerJob: "scheduler",
-  DagProcessorJob: "dag_processor",
-  TriggererJob: "triggerer",
-};
+/** Airflow's names of the kinds, which its clients filter by and look for. Kinds it has not keep their own. */
+const KINDS: ReadonlyMap<string, string> = new Map([
+  ["SchedulerJob", "scheduler"],
+  ["DagProcessorJob", "dag_processor"],
+  ["TriggererJob", "triggerer"],
+]);
+const NAMES: ReadonlyMap<string, string> = new Map([...KINDS].map(([name, kind]) => [kind, name]));
 
 export const jobs: Resource = (app, { database }) => {
   app.get(
@@ -42,6 +53,7 @@ export const jobs: Resource = (app, { database }) => {
           job_state: text.optional(),
           job_type: text.optional(),
           hostname: text.optional(),
+          executor_class: absent("executor classes"),
           order_by: orderBy(JOB_ORDER, "id"),
         }),
         response: { 200: z.object({ jobs: z.array(jobDocument), total_entries: z.number() }) },
@@ -49,16 +61,12 @@ export const jobs: Resource = (app, { database }) => {
       },
     },
     async ({ query }) => {
-      const kind =
-        query.job_type === undefined
-          ? undefined
-          : Object.hasOwn(KINDS, query.job_type)
-            ? KINDS[query.job_type]
-            : query.job_type;
+      const kind = query.job_type === undefined ? undefined : (KINDS.get(query.job_type) ?? query.job_type);
       const filter = {
         kind,
         state: query.job_state,
         hostname: query.hostname,
+        nothing: query.executor_class,
         isAlive: query.is_alive,
         startedAt: instantsOf(query, "start_date"),
         endedAt: instantsOf(query, "end_date"),
@@ -69,7 +77,7 @@ export const jobs: Resource = (app, { database }) => {
           id: row.id,
           dag_id: null,
           state: row.state,
-          job_type: row.kind,
+          job_type: NAMES.get(row.kind) ?? row.kind,
           start_date: iso(row.started_at),
           end_date: iso(row.ended_at),
           latest_heartbeat: iso(row.heartbeat_at),

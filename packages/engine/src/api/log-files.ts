@@ -8,6 +8,7 @@ import { readdir, stat } from "node:fs/promises";
 import { join, resolve, sep } from "node:path";
 import { type LogLine, readLog } from "../execute/task-log.ts";
 import type { TaskInstanceRow } from "../store/list/task-instances.ts";
+import { LogGrowth } from "./log-growth.ts";
 
 export interface TryLog {
   readonly lines: readonly LogLine[];
@@ -28,6 +29,11 @@ export class TryLogReader {
     // An id such as ".." was stored by nobody we trust with paths.
     this.#folder = folder.startsWith(`${root}${sep}`) ? folder : null;
     this.#tryNumber = tryNumber;
+  }
+
+  /** To be closed by whoever asks for it. */
+  growth(): LogGrowth {
+    return new LogGrowth(this.#folder);
   }
 
   /** Whole lines from `offset` on, about `limit` bytes of them. */

@@ -1,6 +1,5 @@
 /** Answers that go on: they end when the work is done, the client leaves, or the server stops. */
 import { Readable } from "node:stream";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyInstance, FastifyReply } from "fastify";
 
 declare module "fastify" {
@@ -33,9 +32,4 @@ export function stream(
       .header("connection", "close")
       .send(Readable.from(produce(stop), { objectMode: false, highWaterMark: 64 * 1024 }))
   );
-}
-
-/** Waits; returns early, without throwing, when stopped. */
-export async function pause(ms: number, stop: AbortSignal): Promise<void> {
-  await sleep(ms, undefined, { signal: stop }).catch(() => {});
 }

@@ -6,7 +6,7 @@ import { setTaskNote } from "../store/notes.ts";
 import type { TaskSelection } from "../store/run-edits.ts";
 import type { ApiOptions, Resource } from "./context.ts";
 import { requireDagExists } from "./dags.ts";
-import { instanceList, showInstances } from "./documents.ts";
+import { instanceList, showAllInstances } from "./documents.ts";
 import { id, instant, int, many, mapIndex, note } from "./fields.ts";
 import { change } from "./idempotent.ts";
 import { conflict, invalid, notFound } from "./problem.ts";
@@ -168,7 +168,7 @@ async function patch(
   });
   if (!dryRun && outcome.dagRunIds.length > 0)
     options.notify({ kind: "run_edited", dagRunIds: outcome.dagRunIds });
-  return showInstances({ rows: outcome.rows, total: outcome.rows.length });
+  return showAllInstances(outcome.rows);
 }
 
 async function clear(
@@ -226,7 +226,7 @@ async function clear(
     return { result: { dagRunIds, rows }, deed };
   });
   if (outcome.dagRunIds.length > 0) options.notify({ kind: "run_edited", dagRunIds: outcome.dagRunIds });
-  return showInstances({ rows: outcome.rows, total: outcome.rows.length });
+  return showAllInstances(outcome.rows);
 }
 
 function distinct(rows: readonly TaskInstanceRow[]): TaskInstanceRow[] {

@@ -12,7 +12,7 @@ import {
 } from "../store/list/task-instances.ts";
 import type { Resource } from "./context.ts";
 import { requireRun } from "./dag-runs.ts";
-import { pageOf, requireDagExists } from "./dags.ts";
+import { requireDagExists } from "./dags.ts";
 import {
   instanceDocument,
   instanceList,
@@ -22,6 +22,8 @@ import {
   tryDocument,
 } from "./documents.ts";
 import {
+  cursorPageOf,
+  cursorQuery,
   id,
   instant,
   instantRange,
@@ -33,7 +35,6 @@ import {
   numberRange,
   numbersOf,
   orderBy,
-  pageQuery,
   TASK_STATES,
   text,
 } from "./fields.ts";
@@ -44,8 +45,9 @@ const state = z
   .enum([...TASK_STATES, "none", "no_status"])
   .transform((value) => (value === "no_status" ? "none" : value));
 
-const listQuery = z.strictObject({
-  ...pageQuery,
+const listShape = {
+  ...cursorQuery,
+  ...instantRange("updated_at"),
   ...instantRange("run_after"),
   ...instantRange("logical_date"),
   ...instantRange("start_date"),
@@ -62,16 +64,23 @@ const listQuery = z.strictObject({
   state: many(state).optional(),
   pool: many(id).optional(),
   pool_name_pattern: text.optional(),
+  pool_name_prefix_pattern: text.optional(),
   queue: many(id).optional(),
   queue_name_pattern: text.optional(),
+  queue_name_prefix_pattern: text.optional(),
   executor: many(id).optional(),
   operator: many(id).optional(),
   operator_name_pattern: text.optional(),
+  operator_name_prefix_pattern: text.optional(),
   version_number: many(int(0)).optional(),
   try_number: many(int(0)).optional(),
   map_index: many(mapIndex).optional(),
-  order_by: orderBy(TASK_INSTANCE_ORDER, "map_index"),
-});
+  rendered_map_index_pattern: text.optional(),
+  rendered_map_index_prefix_pattern: text.optional(),
+};
+/** By run, which an index gives; Airflow's own default, the map index, would sort the whole history for one page. */
+const listQuery = z.strictObject({ ...listShape, order_by: orderBy(TASK_INSTANCE_ORDER, "id") });
+const mappedQuery = z.strictObject({ ...listShape, order_by: orderBy(TASK_INSTANCE_ORDER, "map_index") });
 
 const bound = instant.nullish();
 const batchBody = z.strictObject({
@@ -129,7 +138,7 @@ export const taskInstances: Resource = (app, { database }) => {
     { schema: { params: listParams, querystring: listQuery, response: { 200: instanceList }, tags } },
     async ({ params, query }) => {
       await requireParents(database, params);
-      return showInstances(await listTaskInstances(database, filterOf(params, query), pageOf(query)));
+      return showInstances(await listTaskInstances(database, filterOf(params, query), cursorPageOf(query)));
     },
   );
 
@@ -138,7 +147,7 @@ export const taskInstances: Resource = (app, { database }) => {
     { schema: { params: listParams, body: batchBody, response: { 200: instanceList }, tags } },
     async ({ body, params }) => {
       await requireParents(database, params);
-      const order = orderBy(TASK_INSTANCE_ORDER, "map_index").safeParse(body.order_by ?? undefined);
+      const order = orderBy(TASK_INSTANCE_ORDER, "id").safeParse(body.order_by ?? undefined);
       if (!order.success) throw invalid(["body", "order_by"], order.error.issues[0]!.message);
       const page = { limit: body.page_limit, offset: body.page_offset, orderBy: order.data };
       return showInstances(await listTaskInstances(database, batchFilter(params, body), page));
@@ -159,11 +168,11 @@ export const taskInstances: Resource = (app, { database }) => {
 
   app.get(
     `${BASE}/:task_id/listMapped`,
-    { schema: { params: taskParams, querystring: listQuery, response: { 200: instanceList }, tags } },
+    { schema: { params: taskParams, querystring: mappedQuery, response: { 200: instanceList }, tags } },
     async ({ params, query }) => {
       await requireRun(database, params);
       const filter = { ...filterOf(params, query), taskIds: [params.task_id] };
-      return showInstances(await listTaskInstances(database, filter, pageOf(query)));
+      return showInstances(await listTaskInstances(database, filter, cursorPageOf(query)));
     },
   );
 
@@ -245,11 +254,16 @@ function filterOf(
     executors: query.executor,
     groupId: query.task_group_id,
     mapIndexes: query.map_index,
+    mapIndexPattern: query.rendered_map_index_pattern,
+    mapIndexPrefix: query.rendered_map_index_prefix_pattern,
     operatorPattern: query.operator_name_pattern,
+    operatorPrefix: query.operator_name_prefix_pattern,
     operators: query.operator,
     poolPattern: query.pool_name_pattern,
+    poolPrefix: query.pool_name_prefix_pattern,
     pools: query.pool,
     queuePattern: query.queue_name_pattern,
+    queuePrefix: query.queue_name_prefix_pattern,
     queues: query.queue,
     runIdPattern: query.run_id_pattern,
     runIdPrefix: query.run_id_prefix_pattern,
@@ -259,6 +273,7 @@ function filterOf(
     taskIdPrefix: query.task_display_name_prefix_pattern,
     taskIds: query.task_id === undefined ? undefined : [query.task_id],
     tryNumbers: query.try_number,
+    updatedAt: instantsOf(query, "updated_at"),
     versions: query.version_number,
   };
 }

@@ -11,13 +11,17 @@ import type { ApiOptions, Resource } from "./context.ts";
 import { flag, int, mapIndex } from "./fields.ts";
 import { TryLogReader } from "./log-files.ts";
 import { invalid, notFound } from "./problem.ts";
-import { pause, stream } from "./streaming.ts";
+import { stream } from "./streaming.ts";
 import { addressOf, describe, requireInstance, taskParams } from "./task-instances.ts";
 
 const MAX_OFFSET = Number.MAX_SAFE_INTEGER;
 const CHUNK_BYTES = 256 * 1024;
 const FULL_BYTES = 8 * 1024 * 1024;
-const LOOK_MS = 200;
+/** A quiet log is looked at ever more seldom, in case its growth goes unnoticed, and for the end of its try. */
+const FIRST_LOOK_MS = 50;
+const LAST_LOOK_MS = 1_000;
+/** A task that writes without pause must not make as many questions about its end. */
+const ASK_MS = 200;
 const KEEP_ALIVE_MS = 15_000;
 
 const params = taskParams.extend({ try_number: int(1) });
@@ -123,30 +127,43 @@ async function* liveLog(
   log: TryLogReader,
   { ended, from, stop }: Follow,
 ): AsyncGenerator<string, void, undefined> {
+  const growth = log.growth();
   let offset = from;
-  let quietMs = 0;
+  let lookMs = FIRST_LOOK_MS;
+  let askAt = 0;
+  let over = false;
+  let spokeAt = performance.now();
   // Sent at once, so that a client knows it is connected before the first line is written.
   yield "retry: 1000\n\n";
-  while (!stop.aborted) {
-    // Asked before reading: lines written between the last look and the end are still read.
-    const over = await ended();
-    const chunk = await log.read(offset, CHUNK_BYTES);
-    offset = chunk.nextOffset;
-    if (chunk.lines.length > 0) {
-      quietMs = 0;
-      yield `id: ${offset}\n${chunk.lines.map((line) => `data: ${JSON.stringify(showLine(line))}\n`).join("")}\n`;
+  try {
+    while (!stop.aborted) {
+      const seen = growth.mark();
+      // Asked before reading: lines written between the last look and the end are still read.
+      if (!over && performance.now() >= askAt) {
+        over = await ended();
+        askAt = performance.now() + ASK_MS;
+      }
+      const chunk = await log.read(offset, CHUNK_BYTES);
+      offset = chunk.nextOffset;
+      if (chunk.lines.length > 0) {
+        lookMs = FIRST_LOOK_MS;
+        spokeAt = performance.now();
+        yield `id: ${offset}\n${chunk.lines.map((line) => `data: ${JSON.stringify(showLine(line))}\n`).join("")}\n`;
+      }
+      if (!chunk.end) continue;
+      if (over) {
+        yield `id: ${offset}\nevent: end\ndata: {}\n\n`;
+        return;
+      }
+      await growth.after(seen, { ms: lookMs, stop });
+      lookMs = Math.min(lookMs * 2, LAST_LOOK_MS);
+      if (performance.now() - spokeAt >= KEEP_ALIVE_MS) {
+        spokeAt = performance.now();
+        yield ": still here\n\n";
+      }
     }
-    if (!chunk.end) continue;
-    if (over) {
-      yield `id: ${offset}\nevent: end\ndata: {}\n\n`;
-      return;
-    }
-    await pause(LOOK_MS, stop);
-    quietMs += LOOK_MS;
-    if (quietMs >= KEEP_ALIVE_MS) {
-      quietMs = 0;
-      yield ": still here\n\n";
-    }
+  } finally {
+    growth.close();
   }
 }
 

@@ -5,7 +5,7 @@ import type { Connection } from "../store/database.ts";
 import { readManifests } from "../store/list/dag-versions.ts";
 import type { Resource } from "./context.ts";
 import { requireDag } from "./dags.ts";
-import { id, nullableDate } from "./fields.ts";
+import { id, nullableDate, orderBy } from "./fields.ts";
 import { notFound } from "./problem.ts";
 
 const timeDelta = z.object({
@@ -49,23 +49,24 @@ const taskDocument = z
   })
   .meta({ id: "TaskResponse" });
 
+type TaskDocument = z.output<typeof taskDocument>;
+
 export const tasks: Resource = (app, { database }) => {
   app.get(
     "/api/v2/dags/:dag_id/tasks",
     {
       schema: {
         params: z.object({ dag_id: id }),
-        querystring: z.strictObject({ order_by: z.enum(["task_id", "-task_id"]).default("task_id") }),
+        querystring: z.strictObject({ order_by: orderBy(ORDER, "task_id") }),
         response: { 200: z.object({ tasks: z.array(taskDocument), total_entries: z.number() }) },
         tags: ["Task"],
       },
     },
     async ({ params, query }) => {
       const manifest = await currentManifest(database, params.dag_id);
-      const sorted = [...(manifest?.tasks ?? [])].sort((a, b) => (a.taskId < b.taskId ? -1 : 1));
-      if (query.order_by === "-task_id") sorted.reverse();
       const down = downstreamOf(manifest);
-      return { tasks: sorted.map((task) => show(manifest!, task, down)), total_entries: sorted.length };
+      const shown = (manifest?.tasks ?? []).map((task) => show(manifest!, task, down));
+      return { tasks: shown.sort(comparing(query.order_by)), total_entries: shown.length };
     },
   );
 
@@ -88,6 +89,37 @@ export const tasks: Resource = (app, { database }) => {
   );
 };
 
+const SORTABLE = [
+  "task_id",
+  "task_display_name",
+  "owner",
+  "start_date",
+  "end_date",
+  "trigger_rule",
+  "depends_on_past",
+  "wait_for_downstream",
+  "retries",
+  "queue",
+  "pool",
+  "pool_slots",
+  "priority_weight",
+  "weight_rule",
+  "operator_name",
+  "is_mapped",
+] as const;
+const ORDER: Readonly<Record<string, string>> = Object.fromEntries(SORTABLE.map((field) => [field, field]));
+
+function comparing(order: readonly string[]) {
+  return (a: TaskDocument, b: TaskDocument): number => {
+    for (const key of [...order, "task_id"]) {
+      const field = key.replace(/^-/, "") as (typeof SORTABLE)[number];
+      const [left, right] = [a[field] ?? "", b[field] ?? ""];
+      if (left !== right) return left < right === key.startsWith("-") ? 1 : -1;
+    }
+    return 0;
+  };
+}
+
 /** null: the DAG never had a good version. */
 async function currentManifest(connection: Connection, dagId: string): Promise<DagManifest | null> {
   const { version_id } = await requireDag(connection, dagId);
@@ -104,11 +136,7 @@ function downstreamOf(manifest: DagManifest | null): ReadonlyMap<string, string[
   return down;
 }
 
-function show(
-  manifest: DagManifest,
-  task: TaskManifest,
-  down: ReadonlyMap<string, string[]>,
-): z.output<typeof taskDocument> {
+function show(manifest: DagManifest, task: TaskManifest, down: ReadonlyMap<string, string[]>): TaskDocument {
   return {
     task_id: task.taskId,
     task_display_name: task.taskId,

@@ -41,8 +41,12 @@ const listQuery = z.strictObject({
   map_index_filter: mapIndex.optional(),
   xcom_key_pattern: text.optional(),
   xcom_key_prefix_pattern: text.optional(),
+  dag_display_name_pattern: text.optional(),
+  dag_display_name_prefix_pattern: text.optional(),
   run_id_pattern: text.optional(),
+  run_id_prefix_pattern: text.optional(),
   task_id_pattern: text.optional(),
+  task_id_prefix_pattern: text.optional(),
   order_by: orderBy(XCOM_ORDER, "dag_id"),
 });
 
@@ -69,8 +73,12 @@ export const xcomEntries: Resource = (app, { database }) => {
         key: query.xcom_key,
         keyPattern: query.xcom_key_pattern,
         keyPrefix: query.xcom_key_prefix_pattern,
+        dagIdPattern: query.dag_display_name_pattern,
+        dagIdPrefix: query.dag_display_name_prefix_pattern,
         runIdPattern: query.run_id_pattern,
+        runIdPrefix: query.run_id_prefix_pattern,
         taskIdPattern: query.task_id_pattern,
+        taskIdPrefix: query.task_id_prefix_pattern,
         logicalDate: instantsOf(query, "logical_date"),
         runAfter: instantsOf(query, "run_after"),
       };

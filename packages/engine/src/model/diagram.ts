@@ -1,4 +1,4 @@
-/** The state diagrams of the docs, drawn from the transition table. */
+/** The state diagrams of the docs, drawn from the transition table. One colon a line: renderers refuse a second one. */
 import type { Move } from "./transitions.ts";
 import { RUN_EDITS, RUN_MOVES, TASK_EDITS, TASK_MOVES } from "./transitions.ts";
 
@@ -16,9 +16,9 @@ function diagram(moves: MoveTable, first: string, edits: Readonly<Record<string,
   const lines = ["stateDiagram-v2", `  [*] --> ${first}`];
   for (const [from, targets] of Object.entries(moves)) {
     const ways = Object.entries(targets);
-    for (const [to, move] of ways) if (move) lines.push(`  ${from} --> ${to}: ${move.by}: ${move.why}`);
+    for (const [to, move] of ways) if (move) lines.push(`  ${from} --> ${to}: ${move.by} · ${move.why}`);
     if (ways.length === 0) lines.push(`  ${from} --> [*]`);
   }
-  const byHand = Object.entries(edits).map(([to, edit]) => `    ${edit}: any state to ${to}`);
+  const byHand = Object.entries(edits).map(([to, edit]) => `    ${edit} · any state to ${to}`);
   return [...lines, `  note right of ${first}`, ...byHand, "  end note", ""].join("\n");
 }

@@ -32,6 +32,7 @@ export async function startApi(config: Config): Promise<{ url: string; stop(): P
     secretBox,
     logsDir: home.logs,
     runEdits,
+    wakeUps,
     notify: (change) => passOn(change, wakeUps),
   });
   const heartbeat = new JobHeartbeat("api", database, logger);

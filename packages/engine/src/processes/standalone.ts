@@ -56,6 +56,7 @@ export async function startStandalone(config: Config): Promise<Standalone> {
       secretBox,
       logsDir: home.logs,
       runEdits,
+      wakeUps,
       notify: (change) => passOn(change, wakeUps),
     });
     const processor = new DagProcessor({

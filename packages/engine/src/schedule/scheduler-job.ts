@@ -116,7 +116,8 @@ export class SchedulerJob extends DagRunJob {
         .then(() => this.#wakeUp("dags"))
         .catch(() => {});
     }
-    this.wakeUps.tellOthers("ended");
+    // Heard in this process, too: by clients of the API that wait for the run.
+    this.wakeUps.send("ended");
     this.wake();
   }
 

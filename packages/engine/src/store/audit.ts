@@ -57,6 +57,13 @@ export interface AuditFilter {
   readonly taskIdPattern?: string;
   readonly actorPattern?: string;
   readonly actionPattern?: string;
+  readonly dagIdPrefix?: string;
+  readonly runIdPrefix?: string;
+  readonly taskIdPrefix?: string;
+  readonly actorPrefix?: string;
+  readonly actionPrefix?: string;
+  /** Asks for events of a kind there is not. */
+  readonly nothing?: boolean;
 }
 
 export const AUDIT_ORDER = {
@@ -70,6 +77,9 @@ export const AUDIT_ORDER = {
   map_index: "a.map_index",
   event: "a.action",
   owner: "a.actor",
+  extra: "a.details::text",
+  // No event has one.
+  logical_date: "NULL::timestamptz",
 } as const;
 
 export function listAudit(
@@ -90,7 +100,13 @@ export function listAudit(
     .matches("a.run_id", filter.runIdPattern)
     .matches("a.task_id", filter.taskIdPattern)
     .matches("a.actor", filter.actorPattern)
-    .matches("a.action", filter.actionPattern);
+    .matches("a.action", filter.actionPattern)
+    .startsWith("a.dag_id", filter.dagIdPrefix)
+    .startsWith("a.run_id", filter.runIdPrefix)
+    .startsWith("a.task_id", filter.taskIdPrefix)
+    .startsWith("a.actor", filter.actorPrefix)
+    .startsWith("a.action", filter.actionPrefix)
+    .nothingIf(filter.nothing);
   if (filter.excluded !== undefined && filter.excluded.length > 0) {
     where.raw(`a.action <> ALL(${where.bind(filter.excluded)})`);
   }

@@ -41,6 +41,8 @@ export const CONNECTION_ORDER = {
   description: "c.description",
   host: "c.host",
   port: "c.port",
+  // No connection has one.
+  team_name: "NULL::text",
 } as const;
 
 export function listConnections(

@@ -3,7 +3,8 @@
  *
  * Guards, each void the whole transaction: TW001, a run changed hands or was edited (owner or generation moved on);
  * TW002, a pool would be oversubscribed; TW003, an instance is not in the state, or not on the attempt, that the
- * decision was made for. Lock order, the same for every writer: pools by name, then runs, then instances.
+ * decision was made for. Lock order, the same for every writer: runs by id, then pools by name, then
+ * instances. The fence comes first: slots that a fenced-out owner wants to free have been freed by the next one.
  *
  * Died before COMMIT: nothing happened, the next owner decides again. Died after: the next owner finds the queued
  * attempts and knows from their executor job that nobody has them in hand.
@@ -130,7 +131,7 @@ const FENCE = statement(
      SELECT 1 FROM dag_run r JOIN unnest($2::bigint[], $3::bigint[]) AS f(id, generation)
        ON r.id = f.id AND r.generation = f.generation
      WHERE r.owner_job = $1 AND r.state = 'running'
-     FOR SHARE OF r
+     ORDER BY r.id FOR SHARE OF r
    ) AS held`,
 );
 
@@ -220,11 +221,11 @@ const END_RUNS = statement(
    FROM unnest($1::bigint[], $2::text[], $3::text[]) AS u(id, state, reason) WHERE r.id = u.id`,
 );
 
-/** The batch as statements, empty parts left out; to be sent in one go between BEGIN and COMMIT. */
+/** The batch as statements, empty parts left out; to be sent in one go, as one transaction. */
 export function batchCalls(batch: RunBatch): Call[] {
   const calls: Call[] = [];
-  if (batch.slots.size > 0) calls.push(call(SETTLE, [[...batch.slots.keys()], [...batch.slots.values()]]));
   calls.push(call(FENCE, [batch.jobId, column(batch.fences, "runId"), column(batch.fences, "generation")]));
+  if (batch.slots.size > 0) calls.push(call(SETTLE, [[...batch.slots.keys()], [...batch.slots.values()]]));
   if (batch.births.length > 0) calls.push(call(BEAR, birthValues(batch)));
   if (batch.attempts.length > 0) calls.push(call(ATTEMPTS, attemptValues(batch)));
   if (batch.instances.length > 0) calls.push(call(MOVE, moveValues(batch)));
@@ -268,7 +269,7 @@ export function batchCalls(batch: RunBatch): Call[] {
 
 /** Of the results of `batchCalls`, the pools that were settled, as they are now. */
 export function settledPools(batch: RunBatch, results: readonly unknown[][]): PoolView[] {
-  return batch.slots.size > 0 ? (results[0] as PoolView[]) : [];
+  return batch.slots.size > 0 ? (results[1] as PoolView[]) : [];
 }
 
 const POOLS = statement("pools-view", "SELECT name, slots, occupied FROM pool");

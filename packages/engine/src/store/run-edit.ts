@@ -22,7 +22,7 @@ import type {
 } from "./run-edits.ts";
 import { statement } from "./statement.ts";
 
-/** Before the runs, as in every transaction that may settle slots: pools, runs, instances. */
+/** After the runs, as in every transaction that may settle slots: runs, pools, instances. */
 const LOCK_POOLS = statement("edit-lock-pools", "SELECT name FROM pool ORDER BY name FOR NO KEY UPDATE");
 
 const LOCK_RUNS = statement(
@@ -229,8 +229,8 @@ function isCleared(row: Chosen, only: ClearEdit["only"]): boolean {
 }
 
 async function markTasks(tx: Connection, edit: MarkEdit): Promise<MarkResult> {
-  await tx.rows(LOCK_POOLS);
   const runs = await lockRuns(tx, edit.runs);
+  await tx.rows(LOCK_POOLS);
   const chosen = (await choose(tx, edit.runs)).filter((row) => row.state !== edit.state);
   if (!edit.dryRun && chosen.length > 0) {
     await tx.rows(ARCHIVE, keyColumns(chosen));
@@ -255,8 +255,8 @@ async function markRun(
   dagRunId: number,
   state: "queued" | "success" | "failed",
 ): Promise<RunEditResult> {
-  await tx.rows(LOCK_POOLS);
   const [run] = await lockRuns(tx, [{ dagRunId, tasks: null }]);
+  await tx.rows(LOCK_POOLS);
   if (!run) return { found: false, changed: false };
   if (state === "queued") {
     if (run.state === "queued" || run.state === "running") return { found: true, changed: false };
@@ -269,8 +269,8 @@ async function markRun(
 }
 
 async function cancelRun(tx: Connection, dagRunId: number, reason: string): Promise<RunEditResult> {
-  await tx.rows(LOCK_POOLS);
   const [run] = await lockRuns(tx, [{ dagRunId, tasks: null }]);
+  await tx.rows(LOCK_POOLS);
   if (!run) return { found: false, changed: false };
   if (run.state === "success" || run.state === "failed") return { found: true, changed: false };
   await endRun(tx, { run, state: "failed", reason });
@@ -293,8 +293,8 @@ async function endRun(
 }
 
 async function deleteRun(tx: Connection, dagRunId: number): Promise<"deleted" | "active" | "not_found"> {
-  await tx.rows(LOCK_POOLS);
   const [run] = await lockRuns(tx, [{ dagRunId, tasks: null }]);
+  await tx.rows(LOCK_POOLS);
   if (!run) return "not_found";
   if (run.state === "running") return "active";
   await release(tx, await choose(tx, [{ dagRunId, tasks: null }]));

@@ -15,7 +15,15 @@ export interface ShownVariable extends Omit<Variable, "value"> {
   readonly value: string | null;
 }
 
-export const VARIABLE_ORDER = { id: "v.key", key: "v.key", description: "v.description" } as const;
+export const VARIABLE_ORDER = {
+  id: "v.key",
+  key: "v.key",
+  description: "v.description",
+  // All values are sealed, so there is no order by them; all variables are equal in the others.
+  _val: "NULL::text",
+  is_encrypted: "NULL::text",
+  team_name: "NULL::text",
+} as const;
 
 export async function listVariables(
   connection: Connection,

@@ -10,6 +10,7 @@ import { createApi } from "../../src/api/api.ts";
 import type { ApiOptions, Change } from "../../src/api/context.ts";
 import { silentLogger } from "../../src/service/logger.ts";
 import { SecretBox } from "../../src/service/secret-box.ts";
+import { WakeUps } from "../../src/signal/wake-up.ts";
 import { adhoc, type Database } from "../../src/store/database.ts";
 import { runEdits } from "../../src/store/run-edit.ts";
 import { ensureAdminToken } from "../../src/store/tokens.ts";
@@ -20,12 +21,20 @@ export class Installation {
   readonly options: ApiOptions;
   readonly token: string;
   readonly changes: Change[];
+  readonly wakeUps: WakeUps;
 
-  constructor(parts: { app: FastifyInstance; options: ApiOptions; token: string; changes: Change[] }) {
+  constructor(parts: {
+    app: FastifyInstance;
+    options: ApiOptions;
+    token: string;
+    changes: Change[];
+    wakeUps: WakeUps;
+  }) {
     this.app = parts.app;
     this.options = parts.options;
     this.token = parts.token;
     this.changes = parts.changes;
+    this.wakeUps = parts.wakeUps;
   }
 
   static async open(): Promise<Installation> {
@@ -34,6 +43,7 @@ export class Installation {
     await ensureAdminToken(db, token);
     const logsDir = await mkdtemp(join(tmpdir(), "tw-api-logs-"));
     const changes: Change[] = [];
+    const wakeUps = new WakeUps(db);
     const options: ApiOptions = {
       database: db,
       logger: silentLogger,
@@ -41,14 +51,16 @@ export class Installation {
       secretBox: new SecretBox([randomBytes(32)]),
       logsDir,
       runEdits,
+      wakeUps,
       notify: (change) => changes.push(change),
     };
     const app = await createApi(options);
     opened.push(async () => {
       await app.close();
+      wakeUps.close();
       await rm(logsDir, { recursive: true, force: true });
     });
-    return new Installation({ app, options, token, changes });
+    return new Installation({ app, options, token, changes, wakeUps });
   }
 
   get database(): Database {

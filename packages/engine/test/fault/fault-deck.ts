@@ -20,11 +20,19 @@ export interface FaultParts {
   readonly places: readonly SchedulerPlace[];
 }
 
-const LEASE_MS = 6_000;
 const PATIENCE_MS = 25_000;
 
 export class FaultDeck {
-  readonly counts = { killed: 0, paused: 0, terminated: 0, crashed: 0, cut: 0, drops: 0, childrenKilled: 0 };
+  readonly counts = {
+    killed: 0,
+    paused: 0,
+    terminated: 0,
+    crashed: 0,
+    cut: 0,
+    partitioned: 0,
+    drops: 0,
+    childrenKilled: 0,
+  };
   readonly #parts: FaultParts;
   readonly #random: Random;
   readonly #up: SchedulerProcess[] = [];
@@ -48,16 +56,16 @@ export class FaultDeck {
     };
     await Promise.all([
       lane([
-        ...times(3, () => this.#kill()),
-        ...times(2, () => this.#pause()),
-        ...times(1, () => this.#terminate()),
+        ...times(4, () => this.#kill()),
+        ...times(3, () => this.#pause()),
+        ...times(2, () => this.#terminate()),
       ]),
       lane([
-        ...times(3, () => this.#crashDatabase()),
-        ...times(3, () => this.#dropCommitAnswers()),
-        ...times(2, () => this.#cut(300 + this.#random.below(1_000))),
-        ...times(1, () => this.#cut(LEASE_MS + 2_000)),
-        ...times(5, () => this.#killChild()),
+        ...times(4, () => this.#crashDatabase()),
+        ...times(4, () => this.#dropCommitAnswers()),
+        ...times(3, () => this.#cut(300 + this.#random.below(1_000))),
+        ...times(1, () => this.#partition()),
+        ...times(6, () => this.#killChild()),
       ]),
     ]);
   }
@@ -82,13 +90,13 @@ export class FaultDeck {
   /** Longer than the lease: it wakes up in a world where others own its runs, with its tasks' reports in hand. */
   async #pause(): Promise<void> {
     const { takeovers } = this.#parts;
+    await sleep(this.#random.below(500));
     const scheduler = this.#scheduler(await this.#victim());
     scheduler.pause();
     this.counts.paused++;
     await takeovers.ownerFell(scheduler, "SIGSTOP");
-    await sleep(LEASE_MS + 500 + this.#random.below(1_000));
     await this.#takenOver();
-    scheduler.resume();
+    await this.#comesBack(scheduler, () => scheduler.resume());
   }
 
   async #terminate(): Promise<void> {
@@ -134,6 +142,14 @@ export class FaultDeck {
     await sleep(500);
   }
 
+  /** Cut off for longer than the lease, but alive. */
+  async #partition(): Promise<void> {
+    const { proxy } = this.#parts;
+    proxy.set({ kind: "cut" });
+    this.counts.partitioned++;
+    await this.#comesBack(this.#scheduler(2), () => proxy.set({ kind: "pass" }));
+  }
+
   /** Of a sturdy DAG only: a killed process is a failed try, and others must fail as scripted. */
   async #killChild(): Promise<void> {
     const sturdy = () =>
@@ -160,6 +176,19 @@ export class FaultDeck {
       if (first + second > 0 || performance.now() > deadline) return first >= second ? 0 : 1;
       await sleep(20);
     }
+  }
+
+  /** Once others have declared it dead, not only taken its runs: then it must come back as somebody new. */
+  async #comesBack(scheduler: SchedulerProcess, release: () => void): Promise<void> {
+    const { installation } = this.#parts;
+    const job = await installation.jobOf(scheduler);
+    const sql = "SELECT 1 FROM job WHERE id = $1 AND state = 'dead'";
+    await installation.until(
+      "it is declared dead",
+      async () => (await installation.sql(sql, [job])).length > 0,
+    );
+    release();
+    await installation.until("it comes back", async () => (await installation.jobOf(scheduler)) !== job);
   }
 
   #scheduler(at: number): SchedulerProcess {

@@ -81,23 +81,10 @@ export class FaultInstallation {
 
   /** Creates a run, once, however often the database goes away meanwhile. */
   async trigger(dagId: string, runId: string): Promise<void> {
-    const result = await this.persist(() =>
-      this.db.transaction((tx) =>
-        runEdits.createRun(tx, {
-          dagId,
-          runId,
-          logicalDate: null,
-          interval: null,
-          runAfter: null,
-          conf: {},
-          note: null,
-          triggeredBy: "cli",
-          triggeringUser: null,
-        }),
-      ),
+    const { kind } = await this.persist(() =>
+      this.db.transaction((tx) => runEdits.createRun(tx, { ...RUN, dagId, runId })),
     );
-    if (result.kind !== "created" && result.kind !== "conflict")
-      throw new Error(`no run of ${dagId}: ${result.kind}`);
+    if (kind !== "created" && kind !== "conflict") throw new Error(`no run of ${dagId}: ${kind}`);
     await this.sql("SELECT pg_notify('tradewind', 'runs test')");
   }
 
@@ -147,6 +134,16 @@ export class FaultInstallation {
     await rm(this.root, { recursive: true, force: true, maxRetries: 5 });
   }
 }
+
+const RUN = {
+  logicalDate: null,
+  interval: null,
+  runAfter: null,
+  conf: {},
+  note: null,
+  triggeredBy: "cli",
+  triggeringUser: null,
+} as const;
 
 const opened: FaultInstallation[] = [];
 

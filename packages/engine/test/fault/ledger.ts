@@ -8,8 +8,8 @@ export interface LedgerLine {
   readonly task: string;
   readonly try: number;
   readonly attempt: string;
-  /** "end": the work is done, and the attempt is about to report this outcome. */
-  readonly event: "start" | "end";
+  /** "end": the work is done, and the attempt is about to report this outcome; "abort": it was asked to stop, and does. */
+  readonly event: "start" | "end" | "abort";
   readonly outcome: TryOutcome;
   /** Milliseconds of the machine's monotonic clock. */
   readonly at: number;
@@ -41,6 +41,7 @@ export class Ledger {
   attempts(): Map<string, Witnessed> {
     const found = new Map<string, Witnessed>();
     for (const line of this.lines()) {
+      if (line.event === "abort") continue;
       const known = found.get(line.attempt);
       if (line.event === "start" ? known : !known || known.end)
         throw new Error(`attempt ${line.attempt} has a second ${line.event}: ${JSON.stringify(line)}`);

@@ -23,6 +23,11 @@ const logger = createLogger({ level: "debug", format: "json" });
 const home = await openHome(config.home);
 const secretBox = await SecretBox.load(home.secretKey);
 const database = Database.connect(requireDatabaseUrl(config, "scheduler"), { max: 6 });
+const fetchBundle = async (hash: string) => {
+  const code = await loadBundle(database, hash);
+  if (code === undefined) throw new Error(`bundle ${hash} is missing`);
+  return code;
+};
 const wakeUps = new WakeUps(database);
 const scheduler = new SchedulerJob({
   database,
@@ -33,7 +38,7 @@ const scheduler = new SchedulerJob({
       logger,
     }),
   ],
-  bundles: new BundleCache(home.bundles, async (hash) => (await loadBundle(database, hash)) as string),
+  bundles: new BundleCache(home.bundles, fetchBundle),
   logsDir: home.logs,
   logger,
   wakeUps,

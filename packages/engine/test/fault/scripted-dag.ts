@@ -32,7 +32,7 @@ export interface ScriptedTask {
   readonly own: number;
   readonly workMs: number;
   readonly isBusy: boolean;
-  /** It goes on only when this file is there. */
+  /** It goes on only when this file is there, or one with the id of its scheduler's process appended. */
   readonly gate?: string;
 }
 
@@ -79,7 +79,12 @@ async function perform(task: ScriptedTask, inputs: Readonly<Record<string, numbe
   note(ctx, "start", outcome);
   if (task.isBusy) spin(task.workMs);
   else await sleep(task.workMs);
-  while (task.gate && !existsSync(task.gate)) await sleep(5);
+  if (task.gate) {
+    await opened(task.gate, ctx.abort).catch((error) => {
+      note(ctx, "abort", outcome);
+      throw error;
+    });
+  }
   note(ctx, "end", outcome);
   switch (outcome) {
     case "success":
@@ -91,6 +96,11 @@ async function perform(task: ScriptedTask, inputs: Readonly<Record<string, numbe
     case "failure":
       throw new Error("scripted");
   }
+}
+
+async function opened(gate: string, signal: AbortSignal): Promise<void> {
+  const keys = [gate, `${gate}.${process.ppid}`];
+  while (!keys.some((key) => existsSync(key))) await sleep(5, undefined, { signal });
 }
 
 /** One write with O_APPEND: lines of many processes never mix. The monotonic clock is one for the whole machine. */

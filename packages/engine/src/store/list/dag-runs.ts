@@ -1,8 +1,16 @@
 /** Runs as the API lists them. */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database.ts";
-import { adhoc } from "../statement.ts";
-import { Conditions, first, type Listed, list, type Page, type Range } from "./query.ts";
+import { adhoc, statement } from "../statement.ts";
+import {
+  COUNTED_EXACTLY,
+  Conditions,
+  first,
+  type ListedPage,
+  listPage,
+  type Page,
+  type Range,
+} from "./query.ts";
 
 export interface DagRunRow {
   readonly id: number;
@@ -48,8 +56,13 @@ export interface DagRunFilter {
   readonly startedAt?: Range<Date>;
   readonly endedAt?: Range<Date>;
   readonly durationSeconds?: Range<number>;
+  readonly updatedAt?: Range<Date>;
+  /** Asks for runs of a kind there is not: partitioned, or fed by assets. */
+  readonly nothing?: boolean;
 }
 
+/** The last moment on record: what was planned, queued, started or ended last. Notes leave no trace in it. */
+const UPDATED_AT = "GREATEST(r.created_at, r.queued_at, r.started_at, r.ended_at)";
 const DURATION = "EXTRACT(EPOCH FROM r.ended_at - r.started_at)";
 
 export const DAG_RUN_ORDER = {
@@ -67,20 +80,25 @@ export const DAG_RUN_ORDER = {
   data_interval_start: "r.interval_start",
   data_interval_end: "r.interval_end",
   duration: DURATION,
+  updated_at: UPDATED_AT,
+  conf: "r.conf::text",
+  // No run has one.
+  partition_date: "NULL::timestamptz",
 } as const;
 
 export function listDagRuns(
   connection: Connection,
   filter: DagRunFilter,
   page: Page,
-): Promise<Listed<DagRunRow>> {
-  return list(connection, {
+): Promise<ListedPage<DagRunRow>> {
+  return listPage(connection, {
     columns: COLUMNS,
     from: FROM,
     where: conditions(filter),
     order: DAG_RUN_ORDER,
     tiebreak: "r.id",
     page,
+    countUpTo: COUNTED_EXACTLY,
   });
 }
 
@@ -95,6 +113,15 @@ export function findDagRun(
 
 export function findDagRunById(connection: Connection, id: number): Promise<DagRunRow | undefined> {
   return first(connection, { columns: COLUMNS, from: FROM, where: new Conditions().equals("r.id", id) });
+}
+
+/** By id; runs that are gone are missing. */
+export async function readRunStates(
+  connection: Connection,
+  ids: readonly number[],
+): Promise<ReadonlyMap<number, string>> {
+  const rows = await connection.rows<{ id: number; state: string }>(READ_STATES, [ids]);
+  return new Map(rows.map(({ id, state }) => [id, state]));
 }
 
 /** The runs a wide edit reaches, oldest first: by id, by dates, or before and after a given run. */
@@ -122,6 +149,11 @@ export async function reachRuns(connection: Connection, reach: RunReach): Promis
   return connection.rows(adhoc(`SELECT ${COLUMNS} FROM ${FROM} ${where} ORDER BY r.id`), where.values);
 }
 
+const READ_STATES = statement(
+  "dag-run-read-states",
+  "SELECT id, state FROM dag_run WHERE id = ANY($1::int8[])",
+);
+
 const COLUMNS = `r.id, r.dag_id, r.run_id, r.run_type, r.state, r.logical_date, r.interval_start, r.interval_end, r.run_after,
   r.conf, r.triggered_by, r.triggering_user, r.note, r.end_reason, r.queued_at, r.started_at, r.ended_at, r.owner_job,
   r.version_id, v.number AS version_number, v.created_at AS version_created_at, v.bundle_hash`;
@@ -145,7 +177,9 @@ function conditions(filter: DagRunFilter): Conditions {
     .between("r.logical_date", filter.logicalDate)
     .between("r.started_at", filter.startedAt)
     .between("r.ended_at", filter.endedAt)
-    .between(DURATION, filter.durationSeconds);
+    .between(DURATION, filter.durationSeconds)
+    .between(UPDATED_AT, filter.updatedAt)
+    .nothingIf(filter.nothing);
   if (filter.confContains) where.raw(`position(${where.bind(filter.confContains)} in r.conf::text) > 0`);
   return where;
 }

@@ -17,12 +17,16 @@ export interface DagVersionFilter {
   readonly dagId?: string;
   readonly number?: number;
   readonly bundleHash?: string;
+  /** Asks for versions of a bundle there is not. */
+  readonly nothing?: boolean;
 }
 
 export const DAG_VERSION_ORDER = {
   id: "v.id",
   version_number: "v.number",
   bundle_version: "v.bundle_hash",
+  // All versions come from the one DAG folder.
+  bundle_name: "NULL::text",
   dag_id: "v.dag_id",
   created_at: "v.created_at",
 } as const;
@@ -79,5 +83,6 @@ function conditions(filter: DagVersionFilter): Conditions {
   return new Conditions()
     .equals("v.dag_id", filter.dagId)
     .equals("v.number", filter.number)
-    .equals("v.bundle_hash", filter.bundleHash);
+    .equals("v.bundle_hash", filter.bundleHash)
+    .nothingIf(filter.nothing);
 }

@@ -40,6 +40,11 @@ export interface DagFilter {
   readonly runStates?: readonly string[];
   readonly runStartedAt?: Range<Date>;
   readonly runEndedAt?: Range<Date>;
+  readonly bundleHash?: string;
+  /** A kind, or a kind and its style: "cron", "cron/trigger". */
+  readonly scheduleKinds?: readonly string[];
+  /** Asks for DAGs of a kind there is not. */
+  readonly nothing?: boolean;
 }
 
 export const DAG_ORDER = {
@@ -50,6 +55,8 @@ export const DAG_ORDER = {
   next_dagrun_logical_date: "d.next_logical_date",
   next_dagrun_run_after: "d.next_run_after",
   last_parsed_time: "d.last_parsed_at",
+  state: lastRun("state"),
+  start_date: lastRun("started_at"),
   last_run_state: lastRun("state"),
   last_run_start_date: lastRun("started_at"),
   last_run_run_after: lastRun("run_after"),
@@ -106,14 +113,14 @@ export function dagStats(connection: Connection, dagIds: readonly string[] | und
 
 export function listTags(
   connection: Connection,
-  pattern: string | undefined,
+  filter: { pattern?: string; prefix?: string },
   page: Page,
 ): Promise<Listed<{ name: string }>> {
   return list(connection, {
     columns: "t.name",
     from: `(SELECT DISTINCT jsonb_array_elements_text(v.manifest->'tags') AS name
             FROM dag d JOIN dag_version v ON v.id = d.version_id WHERE NOT d.is_stale) t`,
-    where: new Conditions().matches("t.name", pattern),
+    where: new Conditions().matches("t.name", filter.pattern).startsWith("t.name", filter.prefix),
     order: { name: "t.name" },
     tiebreak: "t.name",
     page,
@@ -138,7 +145,14 @@ function conditions(filter: DagFilter): Conditions {
     .startsWith("d.dag_id", filter.dagIdPrefix)
     .equals("d.is_paused", filter.paused)
     .oneOf("v.manifest->>'owner'", filter.owners)
-    .equals(lastRun("state"), filter.lastRunState);
+    .equals(lastRun("state"), filter.lastRunState)
+    .equals("v.bundle_hash", filter.bundleHash)
+    .nothingIf(filter.nothing);
+  if (filter.scheduleKinds !== undefined)
+    where.raw(
+      `ARRAY[v.manifest->'schedule'->>'kind', concat_ws('/', v.manifest->'schedule'->>'kind', v.manifest->'schedule'->>'style')]
+         && ${where.bind(filter.scheduleKinds)}::text[]`,
+    );
   if (filter.excludeStale) where.raw("NOT d.is_stale");
   if (filter.hasImportErrors !== undefined) {
     where.raw(

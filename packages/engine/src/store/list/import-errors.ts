@@ -15,11 +15,13 @@ export const IMPORT_ERROR_ORDER = {
   timestamp: "e.created_at",
   filename: "e.file",
   stacktrace: "e.message",
+  // All files are of the one DAG folder.
+  bundle_name: "NULL::text",
 } as const;
 
 export function listImportErrors(
   connection: Connection,
-  filter: { file?: string; filePattern?: string; filePrefix?: string },
+  filter: { file?: string; filePattern?: string; filePrefix?: string; nothing?: boolean },
   page: Page,
 ): Promise<Listed<ImportErrorRow>> {
   return list(connection, {
@@ -28,7 +30,8 @@ export function listImportErrors(
     where: new Conditions()
       .equals("e.file", filter.file)
       .matches("e.file", filter.filePattern)
-      .startsWith("e.file", filter.filePrefix),
+      .startsWith("e.file", filter.filePrefix)
+      .nothingIf(filter.nothing),
     order: IMPORT_ERROR_ORDER,
     tiebreak: "e.id",
     page,

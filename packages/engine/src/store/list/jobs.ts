@@ -23,6 +23,8 @@ export interface JobFilter {
   readonly isAlive?: boolean;
   readonly startedAt?: Range<Date>;
   readonly endedAt?: Range<Date>;
+  /** Asks for jobs of a kind there is not. */
+  readonly nothing?: boolean;
 }
 
 export const JOB_ORDER = {
@@ -33,6 +35,10 @@ export const JOB_ORDER = {
   end_date: "j.ended_at",
   latest_heartbeat: "j.heartbeat_at",
   hostname: "j.hostname",
+  // Airflow's jobs have these; ours are equal in them.
+  dag_id: "NULL::text",
+  executor_class: "NULL::text",
+  unixname: "NULL::text",
 } as const;
 
 export function listJobs(connection: Connection, filter: JobFilter, page: Page): Promise<Listed<JobRow>> {
@@ -41,7 +47,8 @@ export function listJobs(connection: Connection, filter: JobFilter, page: Page):
     .equals("j.state", filter.state)
     .equals("j.hostname", filter.hostname)
     .between("j.started_at", filter.startedAt)
-    .between("j.ended_at", filter.endedAt);
+    .between("j.ended_at", filter.endedAt)
+    .nothingIf(filter.nothing);
   if (filter.isAlive !== undefined) where.raw(`${ALIVE} = ${where.bind(filter.isAlive)}`);
   return list(connection, {
     columns: COLUMNS,

@@ -5,6 +5,8 @@
  */
 import type { Connection } from "../database.ts";
 import { adhoc } from "../statement.ts";
+import { afterKeys, type Cursor, KEYS, keyColumn, readingOrder, writeCursor } from "./keyset.ts";
+import { type Ordered, orderSql, orderTerms } from "./order.ts";
 
 /** Bounds of a range filter; each may be missing. */
 export interface Range<T> {
@@ -19,12 +21,25 @@ export interface Page {
   readonly offset: number;
   /** Keys of the resource's order table, "-" in front for descending. */
   readonly orderBy?: readonly string[];
+  /** Instead of `offset`. */
+  readonly cursor?: Cursor;
 }
 
 export interface Listed<R> {
   readonly rows: R[];
   readonly total: number;
 }
+
+/** By cursor there is no total: what would be counted is what the cursor spares. */
+export interface ListedPage<R> {
+  readonly rows: R[];
+  readonly total: number | null;
+  readonly next: string | null;
+  readonly previous: string | null;
+}
+
+/** Totals of what grows with history are exact up to this. */
+export const COUNTED_EXACTLY = 10_000;
 
 /** The WHERE of one query. A condition whose value is null or undefined is not there. */
 export class Conditions {
@@ -71,10 +86,19 @@ export class Conditions {
     return alternatives.length === 0 ? this : this.raw(`${column} ILIKE ANY(${this.bind(alternatives)})`);
   }
 
+  /** Airflow's `_prefix_pattern`: the exact beginning; `|` separates alternatives. */
   startsWith(column: string, prefix: string | null | undefined): this {
-    return prefix === null || prefix === undefined || prefix === ""
-      ? this
-      : this.raw(`starts_with(${column}, ${this.bind(prefix)})`);
+    if (prefix === null || prefix === undefined || prefix === "" || prefix === "~") return this;
+    const ways = prefix
+      .split("|")
+      .filter((part) => part !== "")
+      .map((part) => `starts_with(${column}, ${this.bind(part)})`);
+    return ways.length === 0 ? this : this.raw(`(${ways.join(" OR ")})`);
+  }
+
+  /** For a filter by something no row has. */
+  nothingIf(isAsked: boolean | undefined): this {
+    return isAsked === true ? this.raw("false") : this;
   }
 
   toString(): string {
@@ -82,27 +106,50 @@ export class Conditions {
   }
 }
 
-export interface ListQuery {
+export interface ListQuery extends Ordered {
   /** Select list and FROM, e.g. "r.* FROM dag_run r". */
   readonly columns: string;
   readonly from: string;
   readonly where: Conditions;
-  /** What `orderBy` keys mean. */
-  readonly order: Readonly<Record<string, string>>;
-  /** Unique at the end of every order, so that pages neither repeat nor skip a row. */
-  readonly tiebreak: string;
   readonly page: Page;
+  /** Counts exactly up to here, beyond it only roughly: for tables that grow with history. */
+  readonly countUpTo?: number;
 }
 
 export async function list<R>(connection: Connection, query: ListQuery): Promise<Listed<R>> {
   const { columns, from, where, page } = query;
-  const counted = await connection.one<{ total: number }>(
-    adhoc(`SELECT count(*)::int8 AS total FROM ${from} ${where}`),
-    where.values,
-  );
-  const text = `SELECT ${columns} FROM ${from} ${where} ORDER BY ${orderOf(query)} LIMIT ${Math.trunc(page.limit)} OFFSET ${Math.trunc(page.offset)}`;
-  const rows = page.limit === 0 ? [] : await connection.rows<R>(adhoc(text), where.values);
-  return { rows, total: counted?.total ?? 0 };
+  const limit = Math.trunc(page.limit);
+  const offset = Math.trunc(page.offset);
+  const text = `SELECT ${columns} FROM ${from} ${where} ORDER BY ${orderSql(orderTerms(query))} LIMIT ${limit} OFFSET ${offset}`;
+  const rows = limit === 0 ? [] : await connection.rows<R>(adhoc(text), where.values);
+  return { rows, total: await totalOf(connection, query, rows.length) };
+}
+
+/** A page by cursor where one is given, else by offset. */
+export async function listPage<R>(connection: Connection, query: ListQuery): Promise<ListedPage<R>> {
+  const { columns, from, page, where } = query;
+  const { cursor, orderBy = [] } = page;
+  if (cursor === undefined) return { ...(await list<R>(connection, query)), next: null, previous: null };
+  const terms = orderTerms(query);
+  const reading = readingOrder(terms, cursor);
+  if (cursor.keys !== null) where.raw(afterKeys(reading, cursor.keys, (value) => where.bind(value)));
+  const limit = Math.trunc(page.limit);
+  // One row more than asked for tells whether there is another page.
+  const text = `SELECT ${columns}, ${keyColumn(terms)} FROM ${from} ${where} ORDER BY ${orderSql(reading)} LIMIT ${limit + 1}`;
+  const read = await connection.rows<R & { [KEYS]: (string | null)[] }>(adhoc(text), where.values);
+  const isMore = read.length > limit;
+  const rows = read.slice(0, limit);
+  if (cursor.to === "previous") rows.reverse();
+  const first = rows[0];
+  const last = rows.at(-1);
+  const isNext = cursor.to === "next" ? isMore : true;
+  const isPrevious = cursor.to === "next" ? cursor.keys !== null : isMore;
+  return {
+    rows,
+    total: null,
+    next: isNext && last !== undefined ? writeCursor("next", orderBy, last[KEYS]) : null,
+    previous: isPrevious && first !== undefined ? writeCursor("previous", orderBy, first[KEYS]) : null,
+  };
 }
 
 /** One row by the same columns as the list, so that both show the same resource. */
@@ -123,14 +170,27 @@ const RANGE_OPERATORS = [
   ["lt", "<"],
 ] as const;
 
-function orderOf({ order, page, tiebreak }: ListQuery): string {
-  const terms = (page.orderBy ?? []).flatMap((key) => {
-    const expression = Object.hasOwn(order, key.replace(/^-/, "")) ? order[key.replace(/^-/, "")] : undefined;
-    return expression === undefined
-      ? []
-      : [`${expression} ${key.startsWith("-") ? "DESC NULLS LAST" : "ASC NULLS FIRST"}`];
-  });
-  return [...terms, tiebreak].join(", ");
+/**
+ * Beyond `countUpTo` the planner's estimate, corrected by what the page shows: more than the rows up to a full page,
+ * exactly the rows up to one that is not. So a client that goes on while the total promises more reads all there is.
+ */
+async function totalOf(connection: Connection, query: ListQuery, shown: number): Promise<number> {
+  const { countUpTo, from, page, where } = query;
+  const bounded = countUpTo === undefined ? "" : `LIMIT ${countUpTo + 1}`;
+  const counted = await connection.one<{ total: number }>(
+    adhoc(`SELECT count(*)::int8 AS total FROM (SELECT FROM ${from} ${where} ${bounded}) counted`),
+    where.values,
+  );
+  const total = counted?.total ?? 0;
+  if (countUpTo === undefined || total <= countUpTo) return total;
+  if (shown > 0 && shown < page.limit) return page.offset + shown;
+  const plan = await connection.one<{ "QUERY PLAN": readonly { Plan: { "Plan Rows": number } }[] }>(
+    adhoc(`EXPLAIN (FORMAT JSON) SELECT FROM ${from} ${where}`),
+    where.values,
+  );
+  const estimate = Math.max(total, plan?.["QUERY PLAN"][0]?.Plan["Plan Rows"] ?? 0);
+  const isPastEnd = shown === 0 && page.limit > 0;
+  return isPastEnd ? Math.min(estimate, page.offset) : Math.max(estimate, page.offset + shown + 1);
 }
 
 /** A lone backslash at the end would escape our own `%`; PostgreSQL refuses such a pattern. */

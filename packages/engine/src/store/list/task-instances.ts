@@ -1,7 +1,15 @@
 /** Task instances and their earlier tries, as the API lists them. */
 import type { Connection } from "../database.ts";
 import { adhoc } from "../statement.ts";
-import { Conditions, first, type Listed, list, type Page, type Range } from "./query.ts";
+import {
+  COUNTED_EXACTLY,
+  Conditions,
+  first,
+  type ListedPage,
+  listPage,
+  type Page,
+  type Range,
+} from "./query.ts";
 
 export interface TaskInstanceRow {
   readonly dag_run_id: number;
@@ -52,19 +60,25 @@ export interface TaskInstanceFilter {
   readonly states?: readonly string[];
   readonly pools?: readonly string[];
   readonly poolPattern?: string;
+  readonly poolPrefix?: string;
   readonly queues?: readonly string[];
   readonly queuePattern?: string;
+  readonly queuePrefix?: string;
   readonly executors?: readonly string[];
   readonly operators?: readonly string[];
   readonly operatorPattern?: string;
+  readonly operatorPrefix?: string;
   readonly versions?: readonly number[];
   readonly tryNumbers?: readonly number[];
   readonly mapIndexes?: readonly number[];
+  readonly mapIndexPattern?: string;
+  readonly mapIndexPrefix?: string;
   readonly runAfter?: Range<Date>;
   readonly logicalDate?: Range<Date>;
   readonly startedAt?: Range<Date>;
   readonly endedAt?: Range<Date>;
   readonly durationSeconds?: Range<number>;
+  readonly updatedAt?: Range<Date>;
 }
 
 /** Names one instance the way the API does. */
@@ -75,6 +89,11 @@ export interface InstanceAddress {
   readonly mapIndex: number;
 }
 
+/** As the API shows it: null where a task is not mapped. */
+const RENDERED_MAP_INDEX = "CASE WHEN t.map_index >= 0 THEN t.map_index::text END";
+/** The last moment on record, of the instance or of its run when that was queued again. */
+const UPDATED_AT =
+  "GREATEST(r.created_at, r.queued_at, t.scheduled_at, t.queued_at, t.started_at, t.ended_at)";
 const DURATION = "EXTRACT(EPOCH FROM t.ended_at - t.started_at)";
 
 export const TASK_INSTANCE_ORDER = {
@@ -101,20 +120,23 @@ export const TASK_INSTANCE_ORDER = {
   queued_when: "t.queued_at",
   scheduled_when: "t.scheduled_at",
   duration: DURATION,
+  updated_at: UPDATED_AT,
 } as const;
 
 export function listTaskInstances(
   connection: Connection,
   filter: TaskInstanceFilter,
   page: Page,
-): Promise<Listed<TaskInstanceRow>> {
-  return list(connection, {
+): Promise<ListedPage<TaskInstanceRow>> {
+  return listPage(connection, {
     columns: COLUMNS,
     from: FROM,
     where: conditions(filter),
     order: TASK_INSTANCE_ORDER,
     tiebreak: "t.dag_run_id, t.task_id, t.map_index",
     page,
+    // The instances of one run are counted by its index alone, and people like to know how far it is.
+    countUpTo: filter.dagIds?.length === 1 && filter.runIds?.length === 1 ? undefined : COUNTED_EXACTLY,
   });
 }
 
@@ -191,19 +213,25 @@ function conditions(filter: TaskInstanceFilter): Conditions {
     .oneOf("t.state", filter.states)
     .oneOf("t.pool", filter.pools)
     .matches("t.pool", filter.poolPattern)
+    .startsWith("t.pool", filter.poolPrefix)
     .oneOf("t.queue", filter.queues)
     .matches("t.queue", filter.queuePattern)
+    .startsWith("t.queue", filter.queuePrefix)
     .oneOf("t.executor", filter.executors)
     .oneOf("t.operator", filter.operators)
     .matches("t.operator", filter.operatorPattern)
+    .startsWith("t.operator", filter.operatorPrefix)
     .oneOf("v.number", filter.versions)
     .oneOf("t.try_number", filter.tryNumbers)
     .oneOf("t.map_index", filter.mapIndexes)
+    .matches(RENDERED_MAP_INDEX, filter.mapIndexPattern)
+    .startsWith(RENDERED_MAP_INDEX, filter.mapIndexPrefix)
     .between("r.run_after", filter.runAfter)
     .between("r.logical_date", filter.logicalDate)
     .between("t.started_at", filter.startedAt)
     .between("t.ended_at", filter.endedAt)
-    .between(DURATION, filter.durationSeconds);
-  if (filter.groupId) where.startsWith("t.task_id", `${filter.groupId}.`);
+    .between(DURATION, filter.durationSeconds)
+    .between(UPDATED_AT, filter.updatedAt);
+  if (filter.groupId) where.raw(`starts_with(t.task_id, ${where.bind(`${filter.groupId}.`)})`);
   return where;
 }

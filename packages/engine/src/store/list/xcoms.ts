@@ -1,7 +1,8 @@
 /** What tasks left for others to read. */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database.ts";
-import { Conditions, first, type Listed, list, type Page, type Range } from "./query.ts";
+import { adhoc } from "../statement.ts";
+import { COUNTED_EXACTLY, Conditions, first, type Listed, list, type Page, type Range } from "./query.ts";
 
 export interface XComRow {
   readonly dag_id: string;
@@ -22,8 +23,12 @@ export interface XComFilter {
   readonly key?: string;
   readonly keyPattern?: string;
   readonly keyPrefix?: string;
+  readonly dagIdPattern?: string;
+  readonly dagIdPrefix?: string;
   readonly runIdPattern?: string;
+  readonly runIdPrefix?: string;
   readonly taskIdPattern?: string;
+  readonly taskIdPrefix?: string;
   readonly logicalDate?: Range<Date>;
   readonly runAfter?: Range<Date>;
 }
@@ -47,6 +52,7 @@ export function listXComs(connection: Connection, filter: XComFilter, page: Page
     order: XCOM_ORDER,
     tiebreak: "x.dag_run_id, x.task_id, x.map_index, x.key",
     page,
+    countUpTo: filter.dagIds?.length === 1 && filter.runIds?.length === 1 ? undefined : COUNTED_EXACTLY,
   });
 }
 
@@ -55,6 +61,19 @@ export function findXCom(
   filter: Required<Pick<XComFilter, "dagIds" | "runIds" | "taskIds" | "mapIndex" | "key">>,
 ): Promise<(XComRow & { readonly value: Json }) | undefined> {
   return first(connection, { columns: `${COLUMNS}, x.value`, from: FROM, where: conditions(filter) });
+}
+
+/** What these tasks of a run answered, mapped ones in the order of their indexes. */
+export function readOutputs(
+  connection: Connection,
+  dagRunId: number,
+  taskIds: readonly string[],
+): Promise<{ task_id: string; map_index: number; value: Json }[]> {
+  return connection.rows(
+    adhoc(`SELECT task_id, map_index, value FROM xcom
+      WHERE dag_run_id = $1 AND task_id = ANY($2) AND key = 'return_value' ORDER BY task_id, map_index`),
+    [dagRunId, [...taskIds]],
+  );
 }
 
 const COLUMNS =
@@ -70,8 +89,12 @@ function conditions(filter: XComFilter): Conditions {
     .equals("x.key", filter.key)
     .matches("x.key", filter.keyPattern)
     .startsWith("x.key", filter.keyPrefix)
+    .matches("r.dag_id", filter.dagIdPattern)
+    .startsWith("r.dag_id", filter.dagIdPrefix)
     .matches("r.run_id", filter.runIdPattern)
+    .startsWith("r.run_id", filter.runIdPrefix)
     .matches("x.task_id", filter.taskIdPattern)
+    .startsWith("x.task_id", filter.taskIdPrefix)
     .between("r.logical_date", filter.logicalDate)
     .between("r.run_after", filter.runAfter);
 }

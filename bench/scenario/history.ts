@@ -1,0 +1,72 @@
+/**
+ * The same shapes with a history of finished runs: a second installation is given it, and both are measured in turn,
+ * so that what else the machine does falls on both alike.
+ */
+import { adhoc, type Database } from "../../packages/engine/src/store/database.ts";
+import type { Figure } from "../result.ts";
+import { openRig, type Rig } from "../rig.ts";
+import { digits, median } from "../statistics.ts";
+import { CHAIN, FAN, INDEPENDENT, SHAPE_FILES } from "./shape.ts";
+
+const SHAPES = [CHAIN, FAN, INDEPENDENT];
+
+export async function withHistory(none: Rig, options: { quick: boolean; repeat: number }): Promise<Figure[]> {
+  const instances = options.quick ? 100_000 : 1_000_000;
+  const full = await openRig();
+  try {
+    await full.publish(SHAPE_FILES);
+    await addHistory(full.database, instances);
+    const figures: Figure[] = [];
+    for (const shape of SHAPES) {
+      const ms = new Map<Rig, number[]>([
+        [none, []],
+        [full, []],
+      ]);
+      for (let n = -1; n < options.repeat; n++) {
+        // Each goes first in turn: what one leaves behind (checkpoints, vacuum) must not always hit the other.
+        for (const rig of n % 2 === 0 ? [none, full] : [full, none]) {
+          const done = await rig.run(shape.dagIds);
+          if (n >= 0) ms.get(rig)?.push(done.ms);
+        }
+      }
+      const [bare, old] = [median(ms.get(none) ?? []), median(ms.get(full) ?? [])];
+      figures.push({
+        scenario: "f",
+        what: `${shape.what}, with ${digits(instances)} finished instances: time against none`,
+        value: old / bare,
+        unit: "x",
+        bar: { atMost: 1.1 },
+        note: `${digits(shape.value(old))} against ${digits(shape.value(bare))} ${shape.unit}, in turn`,
+      });
+    }
+    return figures;
+  } finally {
+    await full.stop();
+  }
+}
+
+/** Runs of 100 tasks each, with the signals they would have left. */
+async function addHistory(database: Database, instances: number): Promise<void> {
+  await database.transaction(async (tx) => {
+    await tx.script(`
+      INSERT INTO dag_run (dag_id, run_id, run_type, state, logical_date, run_after, version_id, triggered_by, started_at, ended_at)
+      SELECT d.dag_id, 'old_' || n, 'scheduled', 'success', at, at, d.version_id, 'timetable', at, at + interval '1 minute'
+      FROM dag d CROSS JOIN generate_series(1, ${instances / 100}) AS n
+      CROSS JOIN LATERAL (SELECT timestamptz '2020-01-01' + n * interval '1 minute' AS at) AS t
+      WHERE d.dag_id = 'chain';
+
+      INSERT INTO task_instance (dag_run_id, task_id, state, try_number, attempt, scheduled_at, queued_at, started_at, ended_at,
+                                 pool, pool_slots, queue, priority_weight, operator)
+      SELECT r.id, 't' || n, 'success', 1, gen_random_uuid(), r.started_at, r.started_at, r.started_at, r.ended_at,
+             'default_pool', 1, 'default', 1, 'task'
+      FROM dag_run r CROSS JOIN generate_series(0, 99) AS n WHERE r.run_id LIKE 'old_%';
+
+      INSERT INTO signal (namespace, key, value, sender)
+      SELECT 'task', r.dag_id || '/' || r.run_id || '/t' || n, '{"state":"success","mapIndex":-1,"tryNumber":1}', 'scheduler:1'
+      FROM dag_run r CROSS JOIN generate_series(0, 99) AS n WHERE r.run_id LIKE 'old_%';`);
+  });
+  // As an installation that has had the time: otherwise autovacuum would start in the middle of what is measured.
+  for (const table of ["dag_run", "task_instance", "signal"])
+    await database.rows(adhoc(`VACUUM (FREEZE, ANALYZE) ${table}`));
+  await database.rows(adhoc("CHECKPOINT"));
+}

@@ -1,0 +1,96 @@
+/**
+ * What a whole installation costs while 30 of its tasks wait: `tradewind standalone` as a user starts it (scheduler,
+ * DAG processor, API, PostgreSQL), all its processes together. Deferral will be another way to wait; for now the tasks
+ * wait for their next try.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { cpuBetween, cpuSum, ProcessTree } from "../process-tree.ts";
+import type { Figure } from "../result.ts";
+import { waitingFile } from "../shapes.ts";
+import { digits } from "../statistics.ts";
+
+const TASKS = 30;
+const SETTLED_MS = 75_000;
+const CLI = fileURLToPath(new URL("../../packages/cli/src/main.ts", import.meta.url));
+
+export async function idle(options: { readonly quick: boolean }): Promise<Figure[]> {
+  const seconds = options.quick ? 5 : 20;
+  const root = await mkdtemp(join(tmpdir(), "tradewind-bench-"));
+  const [home, dags, port] = [join(root, "home"), join(root, "dags"), await freePort()];
+  await mkdir(dags);
+  await writeFile(join(dags, "waiting.ts"), waitingFile("waiting", TASKS));
+  const args = [
+    "--conditions=source",
+    CLI,
+    "standalone",
+    "--home",
+    home,
+    "--dags",
+    dags,
+    "--port",
+    String(port),
+  ];
+  const system = spawn(process.execPath, args, { stdio: ["ignore", "ignore", "inherit"], env: ENVIRONMENT });
+  const ended = once(system, "exit");
+  const startedAt = performance.now();
+  try {
+    await allWaiting(home, port);
+    // In its first minute standalone looks twice a second for what it can show on the terminal; and what starting
+    // left behind (processes kept ready, the first vacuum) is not idleness either.
+    await sleep(options.quick ? 2_000 : startedAt + SETTLED_MS - performance.now());
+    const tree = new ProcessTree(system.pid ?? 0, join(home, "postgres", "data"));
+    const before = tree.cpu();
+    await sleep(seconds * 1_000);
+    const cpu = cpuBetween(before, tree.cpu());
+    const percent = (ms: number) => (100 * ms) / (seconds * 1_000);
+    return [
+      {
+        scenario: "h",
+        what: `idle with ${TASKS} waiting tasks, CPU of all ${tree.count()} processes`,
+        value: percent(cpuSum(cpu)),
+        unit: "% of a core",
+        bar: { atMost: 1 },
+        note: `main process ${digits(percent(cpu.main))} %, its children ${digits(percent(cpu.children))} %, PostgreSQL ${digits(percent(cpu.postgres))} %; over ${seconds} s${options.quick ? " of its first minute" : ""}`,
+      },
+    ];
+  } finally {
+    system.kill("SIGTERM");
+    await ended;
+    await rm(root, { recursive: true, force: true });
+  }
+}
+
+const ENVIRONMENT = { PATH: process.env.PATH, HOME: process.env.HOME, TRADEWIND_LOG_LEVEL: "error" };
+
+async function allWaiting(home: string, port: number): Promise<void> {
+  const url = `http://127.0.0.1:${port}/api/v2/dags/~/dagRuns/~/taskInstances?state=up_for_retry&limit=1`;
+  const deadline = performance.now() + 60_000;
+  for (;;) {
+    const waiting = await count(url, join(home, "token")).catch(() => 0);
+    if (waiting === TASKS) return;
+    if (performance.now() > deadline) throw new Error(`idle: only ${waiting} of ${TASKS} tasks came to wait`);
+    await sleep(200);
+  }
+}
+
+async function count(url: string, tokenFile: string): Promise<number> {
+  const token = (await readFile(tokenFile, "utf8")).trim();
+  const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
+  return ((await response.json()) as { total_entries?: number }).total_entries ?? 0;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, "close");
+  return port;
+}

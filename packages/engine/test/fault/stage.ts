@@ -1,0 +1,181 @@
+/** A small installation for one race at a time: a DAG of a gated task and one after it, schedulers with short leases. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { adhoc } from "../../src/store/database.ts";
+import { type PgProxy, pgProxy } from "../support/pg-proxy.ts";
+import { testDatabase } from "../support/test-database.ts";
+import { FaultInstallation } from "./installation.ts";
+import type { LedgerLine } from "./ledger.ts";
+import { readLog, type SchedulerPlace, type SchedulerProcess } from "./scheduler-process.ts";
+import type { ScriptedTask } from "./scripted-dag.ts";
+
+export interface TaskRow {
+  readonly state: string;
+  readonly try_number: number;
+  readonly attempt: string | null;
+  readonly infra_losses: number;
+}
+
+/** Milliseconds: time to live, renewal, margin. */
+const LEASE = [1_500, 400, 400] as const;
+
+export class Stage {
+  readonly installation: FaultInstallation;
+  readonly proxy: PgProxy;
+  /** All the same; one does for most races. */
+  readonly dags = ["race", "race_2", "race_3", "race_4", "race_5", "race_6"];
+  readonly #gate: string;
+
+  static async open(): Promise<Stage> {
+    const { url } = await testDatabase();
+    const installation = await FaultInstallation.open(url);
+    const stage = new Stage(installation, await pgProxy(url));
+    await installation.publish(stage.dags.map((id) => ({ id, tasks: stage.#tasks() })));
+    return stage;
+  }
+
+  private constructor(installation: FaultInstallation, proxy: PgProxy) {
+    this.installation = installation;
+    this.proxy = proxy;
+    this.#gate = join(installation.root, "gate");
+  }
+
+  #tasks(): ScriptedTask[] {
+    const gated: ScriptedTask = {
+      id: "gated",
+      kind: "task",
+      after: [],
+      inputs: [],
+      options: {},
+      tries: ["success"],
+      chosen: [],
+      own: 1,
+      workMs: 0,
+      isBusy: false,
+      gate: this.#gate,
+    };
+    const { gate: _, ...free } = gated;
+    return [gated, { ...free, id: "after", after: ["gated"] }];
+  }
+
+  place(name: string, settings: Partial<SchedulerPlace> = {}): SchedulerPlace {
+    return this.installation.place(name, { lease: LEASE, ...settings });
+  }
+
+  start(place: SchedulerPlace): Promise<SchedulerProcess> {
+    return this.installation.start(place);
+  }
+
+  /** Answers the run's number. */
+  async trigger(): Promise<number> {
+    await this.installation.trigger("race", "run");
+    const [run] = await this.installation.sql<{ id: number }>("SELECT id FROM dag_run");
+    return run?.id ?? 0;
+  }
+
+  /** For all attempts, or for those of one scheduler. */
+  openGate(of?: SchedulerProcess): void {
+    writeFileSync(of ? `${this.#gate}.${of.pid}` : this.#gate, "");
+  }
+
+  async task(id: string): Promise<TaskRow> {
+    const rows = await this.installation.sql<TaskRow>("SELECT * FROM task_instance WHERE task_id = $1", [id]);
+    return rows[0] ?? { state: "absent", try_number: 0, attempt: null, infra_losses: 0 };
+  }
+
+  states(): Promise<{ task_id: string; state: string }[]> {
+    return this.installation.sql("SELECT task_id, state FROM task_instance ORDER BY task_id DESC");
+  }
+
+  /** Attempts of the gated task that were followed by another, oldest first. */
+  history(): Promise<{ attempt: string; try_number: number; executor_job: number }[]> {
+    return this.installation.sql(
+      "SELECT attempt, try_number, executor_job FROM task_attempt WHERE task_id = 'gated' ORDER BY ended_at",
+    );
+  }
+
+  /** Starts of the gated task, in order. */
+  starts(): LedgerLine[] {
+    return this.installation.ledger.lines().filter((line) => line.task === "gated" && line.event === "start");
+  }
+
+  async started(count: number): Promise<LedgerLine> {
+    await this.until(`start ${count}`, () => this.starts().length >= count);
+    return this.starts()[count - 1] as LedgerLine;
+  }
+
+  async isRunning(attempt: string): Promise<void> {
+    await this.until(`${attempt} is running`, async () => {
+      const row = await this.task("gated");
+      return row.state === "running" && row.attempt === attempt;
+    });
+  }
+
+  async runEnds(): Promise<string> {
+    const state = async () =>
+      (await this.installation.sql<{ state: string }>("SELECT state FROM dag_run"))[0]?.state;
+    await this.until("the run ends", async () => ["success", "failed"].includes((await state()) ?? ""));
+    return (await state()) ?? "";
+  }
+
+  async logs(place: SchedulerPlace, start: string): Promise<void> {
+    await this.until(`"${start}" in the log`, () =>
+      readLog(place).some((line) => line.message.startsWith(start)),
+    );
+  }
+
+  wasAborted(attempt: string): boolean {
+    return this.installation.ledger
+      .lines()
+      .some((line) => line.attempt === attempt && line.event === "abort");
+  }
+
+  /** Meanwhile nobody can fetch a bundle, and whoever needs one waits. */
+  async withoutBundles<T>(work: () => Promise<T>): Promise<T> {
+    return this.installation.db.transaction(async (tx) => {
+      await tx.rows(adhoc("LOCK TABLE bundle IN ACCESS EXCLUSIVE MODE"));
+      return work();
+    });
+  }
+
+  /** So many more heartbeats of a scheduler; at each it compares its runs with the database, after it reads again. */
+  async heartbeats(scheduler: SchedulerProcess, count: number): Promise<void> {
+    const seen = new Set<number>();
+    const sql = "SELECT heartbeat_at FROM job WHERE pid = $1 ORDER BY id DESC LIMIT 1";
+    await this.until(`${count} heartbeats`, async () => {
+      const [row] = await this.installation.sql<{ heartbeat_at: Date }>(sql, [scheduler.pid]);
+      seen.add(row?.heartbeat_at.getTime() ?? 0);
+      return seen.size > count;
+    });
+  }
+
+  /** Slots that are taken although nothing runs any more. */
+  async leaks(): Promise<object[]> {
+    return this.installation.sql("SELECT name, occupied FROM pool WHERE occupied <> 0");
+  }
+
+  until(what: string, holds: () => Promise<boolean> | boolean): Promise<void> {
+    return this.installation.until(what, holds);
+  }
+
+  /** Stops the scheduler at each of its commits, before it can learn of it, until `isReached` says to leave it so. */
+  async pauseAtCommit(scheduler: SchedulerProcess, isReached: () => Promise<boolean>): Promise<void> {
+    let isPaused = false;
+    this.proxy.set({
+      kind: "drop-commit-answer",
+      random: () => {
+        scheduler.pause();
+        isPaused = true;
+        return 1;
+      },
+    });
+    for (const deadline = performance.now() + 20_000; performance.now() < deadline; await sleep(5)) {
+      if (!isPaused) continue;
+      if (await isReached()) return;
+      isPaused = false;
+      scheduler.resume();
+    }
+    throw new Error("the scheduler never came to that point");
+  }
+}

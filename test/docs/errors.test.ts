@@ -1,0 +1,53 @@
+import { describe, expect, it } from "vitest";
+import { readTree, type SourceFile } from "../laws/source-tree.ts";
+import { textOf } from "./guide.ts";
+
+const documented = [...textOf("docs/errors.md").matchAll(/^\| `(\w+)` \|/gm)].map(([, code]) => code ?? "");
+
+/** Texts that look like a code and are none: names of environment variables, of files, and of the system's own errors. */
+const OTHERS = new Set([
+  "DATABASE_URL",
+  "EAI_AGAIN",
+  "ESBUILD_BINARY_PATH",
+  "FORCE_COLOR",
+  "LC_ALL",
+  "NODE_ENV",
+  "NODE_OPTIONS",
+  "NO_COLOR",
+  "PG_VERSION",
+]);
+
+describe("docs/errors.md", () => {
+  const used = new Set(
+    [...readTree().values()]
+      .filter(({ path, isTest }) => !isTest && /^packages\/\w+\/(?:src|bin)\//.test(path))
+      .flatMap(codesIn),
+  );
+
+  it("lists every code once", () => {
+    expect(documented.length).toBeGreaterThan(100);
+    expect(documented.filter((code, at) => documented.indexOf(code) !== at)).toEqual([]);
+  });
+
+  it("lists every code that the sources use", () => {
+    expect([...used].filter((code) => !documented.includes(code)).sort()).toEqual([]);
+  });
+
+  it("lists no code that they do not use", () => {
+    expect(documented.filter((code) => !used.has(code)).sort()).toEqual([]);
+  });
+});
+
+/** Every text in capitals with an underscore, and the one-word codes by the call they are given to. */
+function codesIn({ tokens }: SourceFile): string[] {
+  return tokens.flatMap(({ kind, text }, at) => {
+    if (kind !== "string") return [];
+    const isCode = /^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$/.test(text) && !text.startsWith("TRADEWIND_");
+    const isState = /^TW\d{3}$/.test(text);
+    const before = tokens.slice(Math.max(0, at - 4), at).map((token) => token.text);
+    const isGiven =
+      before.join(" ").endsWith("reason (") || before[0] === "Problem" || before.at(-4) === "Problem";
+    const isWord = isGiven && /^[A-Z]{4,}$/.test(text);
+    return (isCode && !OTHERS.has(text)) || isState || isWord ? [text] : [];
+  });
+}
