@@ -17,7 +17,7 @@ import { waitingFile } from "../shapes.ts";
 import { digits } from "../statistics.ts";
 
 const TASKS = 30;
-const SETTLED_MS = 75_000;
+const SETTLED_MS = 100_000;
 const CLI = fileURLToPath(new URL("../../packages/cli/src/main.ts", import.meta.url));
 
 export async function idle(options: { readonly quick: boolean }): Promise<Figure[]> {

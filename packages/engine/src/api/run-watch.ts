@@ -71,6 +71,11 @@ export class RunWatch {
   #attend(): void {
     this.#listening ??= this.#options.wakeUps
       .listen((topic) => this.#hear(topic))
+      .then((listening) => {
+        // What was said before anybody listened.
+        void this.#look();
+        return listening;
+      })
       .catch(() => {
         this.#listening = null;
         return null;

@@ -23,8 +23,13 @@ export function childEntries(): Promise<ChildEntries> {
 }
 
 async function find(): Promise<ChildEntries> {
-  const [taskRunner, guardian] = await Promise.all([locate("task-runner"), locate("guardian")]);
-  return { taskRunner, guardian };
+  try {
+    const [taskRunner, guardian] = await Promise.all([locate("task-runner"), locate("guardian")]);
+    return { taskRunner, guardian };
+  } finally {
+    // Its compiler process would stay, and wake this one every second.
+    if (FROM_SOURCE) await import("esbuild").then(({ stop }) => stop()).catch(() => {});
+  }
 }
 
 async function locate(name: string): Promise<string> {

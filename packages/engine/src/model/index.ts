@@ -5,7 +5,7 @@ export { Cron, validateCron } from "./cron.ts";
 export * from "./diagram.ts";
 export * from "./errors.ts";
 export * from "./graph.ts";
-export type { Change, Expansion, Gate, Instance, InstanceRow } from "./instance.ts";
+export type { Change, Expansion, Gate, Instance, InstanceRow, Place } from "./instance.ts";
 export * from "./run.ts";
 export type { RunEvent } from "./run-event.ts";
 export * from "./states.ts";

@@ -25,6 +25,13 @@ export interface InstanceRow {
  */
 export type Gate = "none" | "waiting" | "expanding" | "open";
 
+/** Where an instance takes slots: its pool, and the counter of its task across all runs if that is limited. */
+export interface Place {
+  readonly pool: string;
+  readonly slots: number;
+  readonly limitKey: string | null;
+}
+
 /** Changed only by the model; everybody else reads. */
 export interface Instance {
   readonly node: TaskNode;
@@ -43,6 +50,8 @@ export interface Instance {
   scheduledAt: number | null;
   queuedAt: number | null;
   pid: number | null;
+  /** As its row has it, which may differ from a newer version's manifest; null until noted. */
+  place: Place | null;
   reason: string | null;
   gate: Gate;
   /** As last taken by `takeChanges`; null: there is no row yet. */
@@ -83,6 +92,7 @@ export function storedInstance(node: TaskNode, row: InstanceRow): Instance {
     scheduledAt: null,
     queuedAt: null,
     pid: null,
+    place: null,
     reason: null,
     // What has been let through once needs no second look at the past.
     gate: row.state === "none" ? "none" : "open",

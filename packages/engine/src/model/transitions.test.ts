@@ -57,14 +57,14 @@ test("the diagrams show every move of the table", () => {
   expect(runStateDiagram()).toBe(`stateDiagram-v2
   [*] --> queued
   queued --> running: scheduler · it is due and the DAG may have one more active run
-  running --> success: scheduler: all tasks ended, no leaf failed
-  running --> failed: scheduler: all tasks ended and a leaf failed, or nothing can run any more
+  running --> success: scheduler · all tasks ended, no leaf failed
+  running --> failed: scheduler · all tasks ended and a leaf failed, or nothing can run any more
   success --> [*]
   failed --> [*]
   note right of queued
-    clear: any state to queued
-    mark success: any state to success
-    mark failed or cancel: any state to failed
+    clear · any state to queued
+    mark success · any state to success
+    mark failed or cancel · any state to failed
   end note
 `);
 });

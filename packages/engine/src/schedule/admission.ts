@@ -8,7 +8,6 @@
 import type { Executor } from "../execute/contract.ts";
 import { type Candidate, type Capacity, type Instance, ReadyQueue } from "../model/index.ts";
 import type { Call, Database } from "../store/database.ts";
-import { limitKey } from "../store/limit-key.ts";
 import { type PoolWaiter, publishWaiters, waitersOfOthers } from "../store/pool-waiters.ts";
 import { type PoolView, readPools } from "../store/run-batch.ts";
 import type { RunActor } from "./run-actor.ts";
@@ -26,10 +25,17 @@ export interface Admitted {
   readonly executor: Executor;
 }
 
+export interface AdmissionOptions {
+  readonly database: Database;
+  /** Attempts on their way to an executor that it does not know of yet. */
+  readonly unsubmitted: (executor: Executor) => number;
+}
+
 export class Admission {
   readonly #executors: readonly Executor[];
   readonly #byName: ReadonlyMap<string, Executor>;
   readonly #database: Database;
+  readonly #unsubmitted: AdmissionOptions["unsubmitted"];
   readonly #queue = new ReadyQueue<Ready>();
   /** Everything added and not yet picked, by run; entries of a paused DAG wait outside the queue. */
   readonly #waiting = new Map<number, { readonly actor: RunActor; readonly ready: Map<Instance, Ready> }>();
@@ -39,10 +45,11 @@ export class Admission {
   /** What the batch at hand frees (negative) and takes of each pool. */
   readonly #pending = new Map<string, number>();
 
-  constructor(executors: readonly Executor[], database: Database) {
+  constructor(executors: readonly Executor[], options: AdmissionOptions) {
     this.#executors = executors;
     this.#byName = new Map(executors.map((executor) => [executor.name, executor]));
-    this.#database = database;
+    this.#database = options.database;
+    this.#unsubmitted = options.unsubmitted;
   }
 
   async refreshPools(): Promise<void> {
@@ -53,6 +60,8 @@ export class Admission {
   reset(): void {
     this.#pending.clear();
     this.#published = "";
+    // Some may have been set aside because of what has now come to nothing.
+    for (const name of this.#pools.keys()) if (isCounter(name)) this.#queue.release(name);
   }
 
   isWaiting(): boolean {
@@ -75,7 +84,7 @@ export class Admission {
     let hasStale: boolean;
     do {
       hasStale = false;
-      for (const { own } of this.#take()) {
+      for (const { own } of this.#take(admitted)) {
         if (!own) continue;
         const { actor, instance, executor } = own;
         const attempt = crypto.randomUUID();
@@ -90,8 +99,7 @@ export class Admission {
         admitted.push({ actor, instance, attempt, executor });
       }
     } while (hasStale);
-    for (const stranger of this.#strangers) this.#queue.remove(stranger);
-    this.#strangers = [];
+    this.#sendStrangersAway();
     return admitted;
   }
 
@@ -100,6 +108,7 @@ export class Admission {
    * stay free for them. True when there are any: whoever frees slots then should say so.
    */
   async seeOthers(jobId: number): Promise<boolean> {
+    this.#sendStrangersAway();
     if (this.#queue.size === 0) return false;
     this.#strangers = (await waitersOfOthers(this.#database, jobId)).map((waiter) => ({
       ...waiter,
@@ -152,8 +161,8 @@ export class Admission {
   freed(actor: RunActor, instance: Instance): void {
     this.#count(actor, instance, -1);
     this.#queue.release(`run:${actor.id}`);
-    const { maxActivePerDag, taskId } = instance.node.manifest;
-    if (maxActivePerDag !== null) this.#queue.release(limitKey(actor.run.dag_id, taskId));
+    const { limitKey } = actor.placeOf(instance);
+    if (limitKey !== null) this.#queue.release(limitKey);
   }
 
   /** The batch is stored: what was pending is now so, and the database's own numbers come last. */
@@ -166,15 +175,17 @@ export class Admission {
     this.#see(settled, "some");
   }
 
-  #take(): Ready[] {
-    for (const executor of this.#executors)
-      if (executor.freeSlots() > 0) this.#queue.release(`executor:${executor.name}`);
-    const free = new Map(
-      this.#executors.map((executor) => [`executor:${executor.name}`, executor.freeSlots()]),
-    );
+  #take(admitted: readonly Admitted[]): Ready[] {
+    const free = new Map<string, number>();
+    for (const executor of this.#executors) {
+      const underWay = this.#unsubmitted(executor) + admitted.filter((a) => a.executor === executor).length;
+      const slots = executor.freeSlots() - underWay;
+      free.set(`executor:${executor.name}`, slots);
+      if (slots > 0) this.#queue.release(`executor:${executor.name}`);
+    }
     const runs = new Map<string, Capacity>();
     const picks = this.#queue.take((name, kind) => {
-      if (kind === "pool" || name.startsWith("@")) return this.#poolNow(name);
+      if (kind === "pool" || isCounter(name)) return this.#poolNow(name);
       const slots = free.get(name);
       if (slots !== undefined) return { slots: Math.max(0, slots), occupied: 0 };
       return runs.get(name) ?? remembered(runs, name, this.#runCapacity(name));
@@ -184,17 +195,18 @@ export class Admission {
   }
 
   #add(actor: RunActor, instance: Instance): void {
-    const { manifest } = instance.node;
+    const { manifest, weight } = instance.node;
+    const { pool, slots, limitKey } = actor.placeOf(instance);
     const executor = this.#executorOf(manifest.executor);
     const limits = [`run:${actor.id}`, `executor:${executor.name}`];
-    if (manifest.maxActivePerDag !== null) limits.push(limitKey(actor.run.dag_id, manifest.taskId));
+    if (limitKey !== null) limits.push(limitKey);
     const ready: Ready = {
       own: { actor, instance, executor },
-      weight: instance.node.weight,
+      weight,
       logicalDate: (actor.run.logical_date ?? actor.run.run_after).getTime(),
       mapIndex: instance.mapIndex,
-      pool: manifest.pool,
-      slots: manifest.poolSlots,
+      pool,
+      slots,
       limits,
     };
     let waiting = this.#waiting.get(actor.id);
@@ -220,20 +232,23 @@ export class Admission {
   }
 
   #count(actor: RunActor, instance: Instance, by: 1 | -1): void {
-    const { manifest } = instance.node;
-    this.#pending.set(manifest.pool, (this.#pending.get(manifest.pool) ?? 0) + by * manifest.poolSlots);
-    if (manifest.maxActivePerDag === null) return;
-    const limit = limitKey(actor.run.dag_id, manifest.taskId);
-    this.#pending.set(limit, (this.#pending.get(limit) ?? 0) + by);
+    const { pool, slots, limitKey } = actor.placeOf(instance);
+    this.#pending.set(pool, (this.#pending.get(pool) ?? 0) + by * slots);
+    if (limitKey !== null) this.#pending.set(limitKey, (this.#pending.get(limitKey) ?? 0) + by);
+  }
+
+  #sendStrangersAway(): void {
+    for (const stranger of this.#strangers) this.#queue.remove(stranger);
+    this.#strangers = [];
   }
 
   #see(pools: readonly PoolView[], which: "all" | "some"): void {
     const before = this.#pools;
     if (which === "all") this.#pools = new Map();
     for (const { name, slots, occupied } of pools) {
-      this.#pools.set(name, { slots, occupied });
       const old = before.get(name);
-      if (name.startsWith("@") && old && (old.slots !== slots || old.occupied > occupied))
+      this.#pools.set(name, { slots, occupied });
+      if (isCounter(name) && old && (old.slots !== slots || old.occupied > occupied))
         this.#queue.release(name);
     }
   }
@@ -249,4 +264,9 @@ export class Admission {
 function remembered<V>(map: Map<string, V>, name: string, value: V | undefined): V | undefined {
   if (value !== undefined) map.set(name, value);
   return value;
+}
+
+/** The engine's own pools: how many instances of a task are active across all runs of its DAG. */
+function isCounter(name: string): boolean {
+  return name.startsWith("@");
 }

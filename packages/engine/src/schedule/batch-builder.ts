@@ -2,7 +2,6 @@
 
 import { randomUUID } from "node:crypto";
 import { type Change, OCCUPYING, type TaskState } from "../model/index.ts";
-import { limitKey } from "../store/limit-key.ts";
 import type { InstanceBirth, InstanceWrite, RunBatch, RunEnd, SignalWrite } from "../store/run-batch.ts";
 import type { RunActor, Traces } from "./run-actor.ts";
 
@@ -99,8 +98,8 @@ export function buildBatch(
 
 function birth(actor: RunActor, { instance }: Change): InstanceBirth {
   const { manifest, weight } = instance.node;
-  const { taskId, pool, poolSlots, queue, executor, operator } = manifest;
-  const limit = manifest.maxActivePerDag === null ? null : limitKey(actor.run.dag_id, taskId);
+  const { taskId, queue, executor, operator } = manifest;
+  const { pool, slots: poolSlots, limitKey } = actor.placeOf(instance);
   const { mapIndex, maxTries } = instance;
   return {
     runId: actor.id,
@@ -109,7 +108,7 @@ function birth(actor: RunActor, { instance }: Change): InstanceBirth {
     maxTries,
     pool,
     poolSlots,
-    limitKey: limit,
+    limitKey,
     queue,
     weight,
     executor,
@@ -135,7 +134,8 @@ function instanceWrite(runId: number, change: Change): InstanceWrite {
     endedAt: instance.endedAt,
     retryAt: instance.retryAt,
     pid: instance.pid,
-    reason: instance.reason,
+    // PostgreSQL takes no NUL in text, and one bad message must not void a batch.
+    reason: instance.reason?.replaceAll("\u0000", "") ?? null,
   };
 }
 
@@ -143,9 +143,9 @@ function settle(slots: Map<string, number>, actor: RunActor, change: Change): vo
   const was = change.from !== null && OCCUPYING.has(change.from) ? 1 : 0;
   const is = OCCUPYING.has(change.instance.state) ? 1 : 0;
   if (was === is) return;
-  const { manifest } = change.instance.node;
-  add(slots, manifest.pool, (is - was) * manifest.poolSlots);
-  if (manifest.maxActivePerDag !== null) add(slots, limitKey(actor.run.dag_id, manifest.taskId), is - was);
+  const place = actor.placeOf(change.instance);
+  add(slots, place.pool, (is - was) * place.slots);
+  if (place.limitKey !== null) add(slots, place.limitKey, is - was);
 }
 
 function add(slots: Map<string, number>, name: string, delta: number): void {

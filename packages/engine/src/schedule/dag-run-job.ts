@@ -9,20 +9,17 @@
  * that were stored after all (the answer was lost) then speak for attempts that are no longer current, and fall away.
  */
 import { hostname } from "node:os";
-import { setTimeout as sleep } from "node:timers/promises";
-import type { BundleCache } from "../execute/bundle-cache.ts";
-import type { Executor, ExecutorEvent } from "../execute/contract.ts";
+import type { AttemptOutcome, Executor, ExecutorEvent } from "../execute/contract.ts";
 import { OCCUPYING } from "../model/index.ts";
-import type { Logger } from "../service/logger.ts";
-import type { Service } from "../service/service.ts";
 import type { WakeUps } from "../signal/wake-up.ts";
-import { CommitUnknownError, type Database, isTransient, sqlState } from "../store/database.ts";
+import { type Database, sqlState } from "../store/database.ts";
 import type { JobKind } from "../store/job-lease.ts";
 import {
   batchCalls,
   FENCED,
   POOL_FULL,
   type RunBatch,
+  recountPools,
   STATE_MOVED,
   settledPools,
 } from "../store/run-batch.ts";
@@ -30,29 +27,17 @@ import { type ClaimedRun, rereadRuns } from "../store/run-claim.ts";
 import { Admission, type Admitted } from "./admission.ts";
 import { type ActorChanges, buildBatch, runEnds } from "./batch-builder.ts";
 import { Callbacks } from "./callbacks.ts";
+import type { DagRunJobOptions } from "./dag-run-job-options.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { Gates } from "./gates.ts";
 import { InHand, type Report } from "./in-hand.ts";
-import { Lease, type LeaseTimes } from "./lease.ts";
+import { JobLoop } from "./job-loop.ts";
+import type { LeaseTimes } from "./lease.ts";
 import { Mailbox } from "./mailbox.ts";
 import { noTraces, type RunActor, type Traces } from "./run-actor.ts";
 import { loadActors } from "./run-loader.ts";
 import { Timers } from "./timers.ts";
 import { VersionCache } from "./version-cache.ts";
-
-export interface DagRunJobOptions {
-  readonly database: Database;
-  /** The first one runs what names no executor. */
-  readonly executors: readonly Executor[];
-  readonly bundles: BundleCache;
-  readonly logsDir: string;
-  readonly logger: Logger;
-  readonly wakeUps: WakeUps;
-  readonly version: string;
-  readonly lease?: LeaseTimes;
-  /** How often an attempt may be lost to the infrastructure before that counts as a failure of the task. */
-  readonly infraLossBudget?: number;
-}
 
 /** News of an attempt that has only just started can wait this long for company. */
 const STARTED_PATIENCE_MS = 20;
@@ -62,21 +47,27 @@ const INFRA_LOSS_BUDGET = 3;
 /** How often one batch chooses again because a pool was full. */
 const MAX_ROUNDS = 5;
 const HOST = hostname();
+/** The database said no to a batch as a whole: fenced, moved on, full, or in the way of others. */
+const REFUSALS: ReadonlySet<string> = new Set([FENCED, STATE_MOVED, POOL_FULL, "40P01", "55P03"]);
+const CHECK_VIOLATION = "23514";
 
-export abstract class DagRunJob implements Service {
-  readonly name: string;
+/** What one batch is made of. */
+interface Gathered {
+  readonly touched: Set<RunActor>;
+  readonly reports: readonly Report[];
+  readonly traces: Traces;
+}
+
+export abstract class DagRunJob extends JobLoop {
   protected readonly database: Database;
-  protected readonly logger: Logger;
   protected readonly wakeUps: WakeUps;
   protected readonly versions = new VersionCache();
-  protected readonly lease: Lease;
   protected readonly actors = new Map<number, RunActor>();
   /** Other jobs of this kind are alive: pools are shared with them. */
   protected hasPeers = false;
-  readonly #renewMs: number;
   readonly #infraLossBudget: number;
   readonly #executors: readonly Executor[];
-  readonly #mailbox = new Mailbox<Report>(STARTED_PATIENCE_MS);
+  readonly #mailbox: Mailbox<Report>;
   readonly #inHand = new InHand();
   readonly #admission: Admission;
   readonly #dispatcher: Dispatcher;
@@ -85,22 +76,20 @@ export abstract class DagRunJob implements Service {
   readonly #timers = new Timers(() => this.#mailbox.wake());
   /** Runs to read again before anything else is decided about them. */
   readonly #stale = new Set<number>();
-  #renewTimer: NodeJS.Timeout | null = null;
-  #state: "new" | "running" | "stopping" | "stopped" = "new";
-  #loop: Promise<void> = Promise.resolve();
 
   constructor(kind: JobKind, options: DagRunJobOptions) {
-    const times = options.lease ?? LEASE;
-    this.name = kind;
+    const who = { kind, hostname: HOST, pid: process.pid, version: options.version };
+    const mailbox = new Mailbox<Report>(STARTED_PATIENCE_MS);
+    super(options.database, who, { logger: options.logger, times: options.lease ?? LEASE, bell: mailbox });
+    this.#mailbox = mailbox;
     this.database = options.database;
     this.wakeUps = options.wakeUps;
-    this.logger = options.logger.child({ component: kind });
-    this.#renewMs = times.renewMs;
     this.#infraLossBudget = options.infraLossBudget ?? INFRA_LOSS_BUDGET;
     this.#executors = options.executors;
-    const who = { kind, hostname: HOST, pid: process.pid, version: options.version };
-    this.lease = new Lease(options.database, who, times);
-    this.#admission = new Admission(options.executors, options.database);
+    this.#admission = new Admission(options.executors, {
+      database: options.database,
+      unsubmitted: (executor) => this.#dispatcher.waiting(executor),
+    });
     const shared = {
       database: this.database,
       bundles: options.bundles,
@@ -110,51 +99,36 @@ export abstract class DagRunJob implements Service {
     this.#callbacks = new Callbacks({ ...shared, executor: options.executors[0] });
     this.#dispatcher = new Dispatcher({
       ...shared,
-      isWanted: (attempt) => this.#inHand.isWanted(attempt) && this.#state === "running",
-      dropped: (attempt) =>
-        this.#hear({ type: "ended", attempt, at: Date.now(), outcome: { kind: "cancelled" } }),
+      isWanted: (attempt) => this.#inHand.isWanted(attempt) && this.state === "running",
+      dropped: (attempt) => this.#answer(attempt, { kind: "cancelled" }),
+      failed: (attempt, reason) => this.#answer(attempt, undispatchable(reason)),
     });
   }
 
   /** New runs for this job, already claimed in its name; called at every turn of the loop. */
   protected abstract collect(): Promise<ClaimedRun[]>;
-  /** Work of the job's own at every heartbeat. */
-  protected abstract onHeartbeat(): Promise<void>;
   /** A run reached its end and was stored. */
   protected abstract onRunEnded(actor: RunActor): void;
   /** A batch is durable: whatever others wait for may be told. */
   protected abstract onStored(batch: RunBatch): void;
 
-  async start(): Promise<void> {
-    await this.lease.acquire();
+  protected override async onStart(): Promise<void> {
     for (const executor of this.#executors) await executor.start((event) => this.#hear(event));
     await this.#admission.refreshPools();
-    this.#state = "running";
-    this.#renewTimer = setInterval(() => this.#mailbox.wake(), this.#renewMs);
-    this.#loop = this.#run();
-    this.logger.info("started", { job: this.lease.jobId });
-    this.#mailbox.wake();
   }
 
-  /** Gives running attempts `graceMs`, stores what they report, then lets go of every run. */
-  async stop(graceMs = 5_000): Promise<void> {
-    if (this.#state !== "running") return;
-    this.#state = "stopping";
-    this.#timers.disarm();
+  protected override async onStopping(graceMs: number): Promise<void> {
     await Promise.all(this.#executors.map((executor) => executor.stop(graceMs)));
-    this.#state = "stopped";
-    this.#mailbox.wake();
-    await this.#loop;
-    if (this.#renewTimer) clearInterval(this.#renewTimer);
     this.#timers.disarm();
-    await this.lease
-      .release()
-      .catch((error) => this.logger.warn("could not end the lease", { error: String(error) }));
   }
 
-  /** Makes the loop turn soon: something outside may concern its runs. */
-  wake(): void {
-    this.#mailbox.wake();
+  /** Kills what runs, forgets every run: others have them. */
+  protected override onLeaseLost(): void {
+    this.#inHand.cancelAll("the scheduler lost its lease");
+    for (const actor of [...this.actors.values()]) this.#forget(actor);
+    this.#stale.clear();
+    this.#admission.reset();
+    this.#inHand.settle(this.#mailbox.take());
   }
 
   /** The run was edited or may have been: read it again before the next decision. */
@@ -187,6 +161,11 @@ export abstract class DagRunJob implements Service {
     if (this.#gates.isDue) this.#mailbox.wake();
   }
 
+  /** For an attempt that no executor will answer for. */
+  #answer(attempt: string, outcome: AttemptOutcome): void {
+    this.#hear({ type: "ended", attempt, at: Date.now(), outcome });
+  }
+
   #hear(event: ExecutorEvent): void {
     switch (event.type) {
       case "started":
@@ -203,42 +182,21 @@ export abstract class DagRunJob implements Service {
     }
   }
 
-  async #run(): Promise<void> {
-    let renewedAt = performance.now();
-    while (this.#state !== "stopped" || this.#mailbox.size > 0) {
-      await this.#mailbox.wait();
-      try {
-        if (performance.now() - renewedAt >= this.#renewMs * 0.9 || !this.lease.isTrusted()) {
-          if (!(await this.lease.renew())) await this.#startOver();
-          renewedAt = performance.now();
-          await this.onHeartbeat();
-        }
-        await this.#turn();
-      } catch (error) {
-        const transient = isTransient(error) || error instanceof CommitUnknownError;
-        const facts = { error: error instanceof Error ? (error.stack ?? error.message) : String(error) };
-        if (transient) this.logger.warn("the database is away", facts);
-        else this.logger.error("a turn of the loop failed", facts);
-        if (this.#state === "stopped") return;
-        await sleep(transient ? 200 : 1_000);
-        this.#mailbox.wake();
-      }
-    }
-  }
-
   /** One turn: read again what is stale, take new runs, then one batch. */
-  async #turn(): Promise<void> {
+  protected override async turn(): Promise<void> {
     if (this.#stale.size > 0) await this.#reload([...this.#stale]);
+    // Refused once more: nothing may be decided about these runs before they have been read again.
+    if (this.#stale.size > 0) return this.#mailbox.wake();
     const traces = noTraces();
     const touched = new Set<RunActor>();
-    if (this.#state === "running") {
-      for (const actor of await this.#take(await this.collect(), traces)) touched.add(actor);
-    }
+    const runs = this.state === "running" ? await this.collect() : [];
+    for (const actor of await this.#take(runs, traces)) touched.add(actor);
     const reports = this.#mailbox.take();
-    this.#applyReports(reports, touched, traces);
-    this.#fireTimers(touched);
-    await this.#store(touched, reports, traces);
-    this.#timers.arm(this.lease.now());
+    await this.#store({ touched, reports, traces }, () => {
+      this.#applyReports(reports, touched, traces);
+      this.#fireTimers(touched);
+    });
+    if (this.state === "running") this.#timers.arm(this.lease.now());
   }
 
   #applyReports(reports: readonly Report[], touched: Set<RunActor>, traces: Traces): void {
@@ -248,11 +206,11 @@ export abstract class DagRunJob implements Service {
       const instance = held && actor?.model.get(held.taskId, held.mapIndex);
       if (!held || !actor || !instance) continue;
       const key = { taskId: held.taskId, mapIndex: held.mapIndex, attempt: report.attempt };
+      const at = this.lease.fromLocal(report.at);
       if (report.type === "started") {
         if (instance.attempt === report.attempt) instance.pid = report.pid;
-        if (actor.model.apply({ type: "started", ...key, at: report.at }, this.lease.now()))
-          touched.add(actor);
-      } else if (actor.ended({ ...key, at: report.at, outcome: report.outcome }, traces)) {
+        if (actor.model.apply({ type: "started", ...key, at }, at)) touched.add(actor);
+      } else if (actor.ended({ ...key, at, outcome: report.outcome }, traces)) {
         this.#admission.freed(actor, instance);
         touched.add(actor);
       }
@@ -264,20 +222,21 @@ export abstract class DagRunJob implements Service {
     for (const runId of this.#timers.takeDue(now)) {
       const actor = this.actors.get(runId);
       if (!actor) continue;
-      const isLate = actor.deadline !== null && actor.deadline <= now && actor.timeOut(now);
-      if (isLate || actor.model.fireRetries(now) > 0) touched.add(actor);
+      actor.notedAt = Number.POSITIVE_INFINITY;
+      if (actor.isLate(now)) {
+        for (const instance of actor.timeOut(now)) this.#admission.freed(actor, instance);
+        touched.add(actor);
+      } else if (actor.model.fireRetries(now) > 0) touched.add(actor);
       else this.#noteTimers(actor);
     }
   }
 
-  /** When to look at this run again although nothing happened: its next retry, its deadline. */
+  /** When to look at this run again although nothing happened; noted once, unless it has to be earlier. */
   #noteTimers(actor: RunActor): void {
-    const never = Number.POSITIVE_INFINITY;
-    const at = Math.min(
-      actor.model.nextRetryAt() ?? never,
-      actor.isTimedOut ? never : (actor.deadline ?? never),
-    );
-    if (at !== never) this.#timers.note(actor.id, at);
+    const at = actor.nextMoment();
+    if (at >= actor.notedAt) return;
+    actor.notedAt = at;
+    this.#timers.note(actor.id, at);
   }
 
   async #openGates(touched: Set<RunActor>): Promise<void> {
@@ -286,14 +245,16 @@ export abstract class DagRunJob implements Service {
     for (const actor of await this.#gates.open(this.database, this.lease.now())) touched.add(actor);
   }
 
-  /** Gates and admission, then the transaction, then what follows from it. */
-  async #store(touched: Set<RunActor>, reports: readonly Report[], traces: Traces): Promise<void> {
+  /** What happened is applied, gates and admission follow, then the transaction, then what follows from it. */
+  async #store(batch: Gathered, apply: () => void): Promise<void> {
+    const { touched } = batch;
     try {
+      apply();
       await this.#openGates(touched);
       for (const actor of touched) this.#admission.note(actor, this.lease.now());
-      await this.#commit(touched, reports, traces);
+      await this.#commit(batch);
     } catch (error) {
-      await this.#undo(touched, reports, error);
+      await this.#undo(batch, error);
       return;
     }
     for (const actor of touched) if (this.actors.get(actor.id) === actor) this.#noteTimers(actor);
@@ -303,11 +264,11 @@ export abstract class DagRunJob implements Service {
    * A pool that turned out to be full makes it choose again with fresh numbers. Where others are always faster, the
    * batch goes without new admissions, so that what has happened is stored in any case.
    */
-  async #commit(touched: Set<RunActor>, reports: readonly Report[], traces: Traces): Promise<void> {
+  async #commit({ touched, reports, traces }: Gathered): Promise<void> {
     for (let round = 1; ; round++) {
-      const isAwaited = this.hasPeers && (await this.#admission.seeOthers(this.lease.jobId));
       const isLast = round === MAX_ROUNDS;
-      const mayAdmit = !isLast && this.#state === "running" && this.lease.isTrusted();
+      const mayAdmit = !isLast && this.state === "running" && this.lease.isTrusted();
+      const isAwaited = mayAdmit && this.hasPeers && (await this.#admission.seeOthers(this.lease.jobId));
       if (isLast) this.#mailbox.wake();
       const admitted = mayAdmit ? this.#admission.admit(this.lease.now()) : [];
       for (const { actor } of admitted) touched.add(actor);
@@ -346,11 +307,7 @@ export abstract class DagRunJob implements Service {
         this.#inHand.cancel(write.fromAttempt, "the run timed out");
     }
     for (const output of batch.outputs) if (output.key === "return_value") this.#dispatcher.remember(output);
-    for (const { actor, instance, attempt, executor } of admitted) {
-      const { node, mapIndex } = instance;
-      this.#inHand.add(attempt, { runId: actor.id, taskId: node.id, mapIndex, executor });
-    }
-    this.#dispatcher.dispatch(admitted);
+    this.#dispatch(admitted);
     for (const { runId } of batch.ends) {
       const actor = this.actors.get(runId);
       if (!actor) continue;
@@ -363,14 +320,29 @@ export abstract class DagRunJob implements Service {
     this.onStored(batch);
   }
 
+  /** The answer may have come after a long sleep: others may have these runs by now, so look first. */
+  #dispatch(admitted: readonly Admitted[]): void {
+    if (!this.lease.isTrusted()) {
+      for (const { actor } of admitted) this.markStale(actor.id);
+      return;
+    }
+    for (const { actor, instance, attempt, executor } of admitted) {
+      const { node, mapIndex } = instance;
+      this.#inHand.add(attempt, { runId: actor.id, taskId: node.id, mapIndex, executor });
+    }
+    this.#dispatcher.dispatch(admitted);
+  }
+
   /** The batch is void, or nobody knows: forget what these actors decided and read them again. */
-  async #undo(touched: ReadonlySet<RunActor>, reports: readonly Report[], error: unknown): Promise<void> {
-    const state = sqlState(error);
-    const isRefused = state === FENCED || state === STATE_MOVED || state === POOL_FULL;
+  async #undo({ touched, reports }: Gathered, error: unknown): Promise<void> {
+    const state = sqlState(error) ?? "";
     this.#admission.reset();
     for (const actor of touched) this.#stale.add(actor.id);
     for (const report of reports) this.#mailbox.post(report, report.attempt);
-    if (!isRefused) throw error;
+    if (state === CHECK_VIOLATION) {
+      this.logger.error("a pool's slots were miscounted: counting again", { error: String(error) });
+      await recountPools(this.database);
+    } else if (!REFUSALS.has(state)) throw error;
     this.logger.debug("a batch was refused", { reason: state });
     this.#mailbox.wake();
   }
@@ -390,7 +362,7 @@ export abstract class DagRunJob implements Service {
       this.#stale.delete(id);
       if (!kept.has(id)) this.#inHand.cancelRun(id, "the run is over or owned by another");
     }
-    await this.#store(new Set(actors), [], traces);
+    await this.#store({ touched: new Set(actors), reports: [], traces }, () => {});
   }
 
   /** Makes actors of claimed runs, and decides all that their journal allows. */
@@ -398,6 +370,8 @@ export abstract class DagRunJob implements Service {
     if (runs.length === 0) return [];
     const actors = await loadActors(this.database, this.versions, runs);
     for (const actor of actors) {
+      const former = this.actors.get(actor.id);
+      if (former) this.#forget(former);
       this.actors.set(actor.id, actor);
       const at = this.lease.now();
       actor.model.start(at);
@@ -418,16 +392,9 @@ export abstract class DagRunJob implements Service {
     this.#gates.drop(actor);
     this.actors.delete(actor.id);
   }
+}
 
-  /** The lease is gone: others may own our runs. Kill what runs, forget everything, come back as somebody new. */
-  async #startOver(): Promise<void> {
-    this.logger.warn("lease lost: letting go of all runs", { job: this.lease.jobId, runs: this.actors.size });
-    this.#inHand.cancelAll("the scheduler lost its lease");
-    for (const actor of [...this.actors.values()]) this.#forget(actor);
-    this.#stale.clear();
-    this.#admission.reset();
-    this.#inHand.settle(this.#mailbox.take());
-    await this.lease.acquire();
-    this.logger.info("started again", { job: this.lease.jobId });
-  }
+function undispatchable(reason: string): AttemptOutcome {
+  const error = { name: "DispatchError", message: reason, stack: null, code: "TASK_NOT_DISPATCHED" };
+  return { kind: "failed", error, retry: true, callbackPending: true };
 }

@@ -4,11 +4,13 @@
  * its lease and with it the right to dispatch.
  */
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Json } from "@tradewind/sdk/manifest";
 import type { SettledInput } from "@tradewind/sdk/program";
 import type { BundleCache } from "../execute/bundle-cache.ts";
 import type { Executor, Workload } from "../execute/contract.ts";
 import { type Instance, isFinished } from "../model/index.ts";
+import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import { type Database, isTransient } from "../store/database.ts";
 import { loadOutputs } from "../store/run-load.ts";
@@ -25,12 +27,15 @@ export interface DispatcherOptions {
   readonly isWanted: (attempt: string) => boolean;
   /** It was not, and so no executor will ever report its end. */
   readonly dropped: (attempt: string) => void;
+  /** It cannot be dispatched at all. */
+  readonly failed: (attempt: string, reason: string) => void;
 }
 
 export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #outputs = new OutputCache(16 * 1024 * 1024);
   readonly #bundlePaths = new Map<string, string>();
+  readonly #waiting = new Map<Executor, number>();
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
@@ -57,37 +62,59 @@ export class Dispatcher {
       else push(now, each.executor, this.#workload(each, path, inputs));
     }
     for (const [executor, workloads] of now) executor.submit(workloads);
-    if (later.length > 0) void this.#dispatchLater(later);
+    // A bundle that cannot be had must not hold up the tasks of another.
+    for (const group of Map.groupBy(later, (each) => each.actor.version.bundleHash).values())
+      void this.#dispatchLater(group);
+  }
+
+  /** Attempts that wait here, and that their executor does not know of yet. */
+  waiting(executor: Executor): number {
+    return this.#waiting.get(executor) ?? 0;
   }
 
   async #dispatchLater(admitted: readonly Admitted[]): Promise<void> {
-    const { database, bundles, logger } = this.#options;
+    for (const { executor } of admitted) this.#waiting.set(executor, this.waiting(executor) + 1);
+    try {
+      await this.#submitWhenReady(admitted);
+    } finally {
+      for (const { executor } of admitted) this.#waiting.set(executor, this.waiting(executor) - 1);
+    }
+  }
+
+  async #submitWhenReady(admitted: readonly Admitted[]): Promise<void> {
     let wanted = admitted;
     for (let wait = 50; ; wait = Math.min(wait * 2, 1_000)) {
       wanted = wanted.filter((each) => this.#isWanted(each));
       if (wanted.length === 0) return;
       try {
-        for (const { actor } of wanted) {
-          const hash = actor.version.bundleHash;
-          if (!this.#bundlePaths.has(hash)) this.#bundlePaths.set(hash, await bundles.path(hash));
-        }
-        const needed = wanted.flatMap(({ actor, instance }) =>
-          Object.values(instance.node.manifest.inputs).map(({ taskId }) => ({ runId: actor.id, taskId })),
-        );
-        const stored = new Map<string, Json>();
-        for (const row of await loadOutputs(database, needed))
-          stored.set(outputKey(row.dag_run_id, row.task_id, row.map_index), row.value);
-        for (const each of wanted) {
-          if (!this.#isWanted(each)) continue;
-          const path = this.#bundlePaths.get(each.actor.version.bundleHash) ?? "";
-          each.executor.submit([this.#workload(each, path, this.#inputs(each, stored) ?? {})]);
-        }
-        return;
+        return await this.#submit(wanted);
       } catch (error) {
-        logger.warn("dispatch has to wait for the database", { error: String(error) });
-        if (!isTransient(error)) wait = 1_000;
-        await new Promise((resolve) => setTimeout(resolve, wait));
+        this.#options.logger.warn("dispatch has to wait", { error: messageOf(error) });
+        if (!isTransient(error)) {
+          for (const { attempt } of wanted) this.#options.failed(attempt, messageOf(error));
+          return;
+        }
+        await sleep(wait);
       }
+    }
+  }
+
+  async #submit(wanted: readonly Admitted[]): Promise<void> {
+    const { database, bundles } = this.#options;
+    for (const { actor } of wanted) {
+      const hash = actor.version.bundleHash;
+      if (!this.#bundlePaths.has(hash)) this.#bundlePaths.set(hash, await bundles.path(hash));
+    }
+    const needed = wanted.flatMap(({ actor, instance }) =>
+      Object.values(instance.node.manifest.inputs).map(({ taskId }) => ({ runId: actor.id, taskId })),
+    );
+    const stored = new Map<string, Json>();
+    for (const row of await loadOutputs(database, needed))
+      stored.set(outputKey(row.dag_run_id, row.task_id, row.map_index), row.value);
+    for (const each of wanted) {
+      if (!this.#isWanted(each)) continue;
+      const path = this.#bundlePaths.get(each.actor.version.bundleHash) ?? "";
+      each.executor.submit([this.#workload(each, path, this.#inputs(each, stored) ?? {})]);
     }
   }
 

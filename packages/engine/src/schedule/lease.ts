@@ -42,6 +42,11 @@ export class Lease {
     return Date.now() + this.#offset;
   }
 
+  /** A moment of this machine's clock, in the database's. */
+  fromLocal(at: number): number {
+    return at + this.#offset;
+  }
+
   isTrusted(): boolean {
     return performance.now() < this.#trustedUntil;
   }

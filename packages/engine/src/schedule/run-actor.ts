@@ -4,9 +4,18 @@
  * and loaded again: the database is its journal.
  */
 import type { Json } from "@tradewind/sdk/manifest";
-import type { RunFacts } from "@tradewind/sdk/program";
+import type { ErrorFacts, RunFacts } from "@tradewind/sdk/program";
 import type { AttemptOutcome } from "../execute/contract.ts";
-import { type Instance, type InstanceRow, isTaskState, RunModel, retryDelayMs } from "../model/index.ts";
+import {
+  type Instance,
+  type InstanceRow,
+  isTaskState,
+  OCCUPYING,
+  type Place,
+  RunModel,
+  retryDelayMs,
+} from "../model/index.ts";
+import { limitKey } from "../store/limit-key.ts";
 import type { AttemptWrite, CallbackWrite, OutputWrite } from "../store/run-batch.ts";
 import type { ClaimedRun } from "../store/run-claim.ts";
 import type { LoadedInstance } from "../store/run-load.ts";
@@ -37,6 +46,8 @@ export class RunActor {
   readonly version: DagVersion;
   readonly model: RunModel;
   readonly facts: RunFacts;
+  /** The earliest moment this run has a timer for. */
+  notedAt = Number.POSITIVE_INFINITY;
   /** When the run times out, in milliseconds. */
   readonly deadline: number | null;
   isPaused: boolean;
@@ -52,10 +63,22 @@ export class RunActor {
     this.deadline = runTimeoutMs === null || !run.started_at ? null : run.started_at.getTime() + runTimeoutMs;
   }
 
-  /** Ends the run as failed, and with it what is under way; what had not started is skipped. */
-  timeOut(now: number): boolean {
+  isLate(now: number): boolean {
+    return !this.isTimedOut && this.deadline !== null && this.deadline <= now;
+  }
+
+  /** Ends the run as failed, and with it what is under way; what had not started is skipped. Answers who left slots. */
+  timeOut(now: number): Instance[] {
     this.isTimedOut = true;
-    return this.model.apply({ type: "halted", at: now, reason: "the run timed out", active: "failed" }, now);
+    const occupying = [...this.model.instances()].filter((instance) => OCCUPYING.has(instance.state));
+    this.model.apply({ type: "halted", at: now, reason: "the run timed out", active: "failed" }, now);
+    return occupying.filter((instance) => !OCCUPYING.has(instance.state));
+  }
+
+  /** When something is due in this run by itself: a retry, its deadline. Infinity: nothing. */
+  nextMoment(): number {
+    const never = Number.POSITIVE_INFINITY;
+    return Math.min(this.model.nextRetryAt() ?? never, this.isTimedOut ? never : (this.deadline ?? never));
   }
 
   get id(): number {
@@ -100,19 +123,9 @@ export class RunActor {
         } as const;
         if (!this.model.apply(event, report.at)) return false;
         const retried = instance.state === "up_for_retry" || instance.state === "scheduled";
-        if (retried) traces.attempts.push({ ...before, state: "failed", reason });
-        const wanted = retried
-          ? instance.node.manifest.callbacks.retry
-          : instance.node.manifest.callbacks.failure;
-        if (outcome.callbackPending && wanted)
-          traces.callbacks.push({
-            runId: this.id,
-            taskId: report.taskId,
-            mapIndex: report.mapIndex,
-            event: retried ? "retry" : "failure",
-            tryNumber: before.tryNumber,
-            error: { ...outcome.error },
-          });
+        if (retried) traces.attempts.push({ ...before, state: "failed", reason: tidy(reason) });
+        if (outcome.callbackPending)
+          this.#callback(retried ? "retry" : "failure", instance, traces, outcome.error);
         return true;
       }
       case "cancelled":
@@ -137,9 +150,34 @@ export class RunActor {
     const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt };
     const retryAt = how.at + this.#retryDelay(instance);
     const event = { type: "lost", ...key, at: how.at, reason, budget: how.budget, retryAt } as const;
-    const applied = this.model.apply(event, how.at);
-    if (applied) how.traces.attempts.push({ ...before, state: "failed", reason });
-    return applied;
+    if (!this.model.apply(event, how.at)) return false;
+    if (instance.state === "failed") this.#callback("failure", instance, how.traces, lostError(reason));
+    else how.traces.attempts.push({ ...before, state: "failed", reason: tidy(reason) });
+    if (instance.state === "up_for_retry") this.#callback("retry", instance, how.traces, lostError(reason));
+    return true;
+  }
+
+  /** Slots are counted by what the row says, always: a newer version may name another pool than the one it is in. */
+  placeOf(instance: Instance): Place {
+    if (instance.place) return instance.place;
+    const { pool, poolSlots, maxActivePerDag, taskId } = instance.node.manifest;
+    const counter = maxActivePerDag === null ? null : limitKey(this.run.dag_id, taskId);
+    instance.place = { pool, slots: poolSlots, limitKey: counter };
+    return instance.place;
+  }
+
+  /** A callback that the attempt's own process could not run. */
+  #callback(event: "failure" | "retry", instance: Instance, traces: Traces, error: ErrorFacts): void {
+    const { node, mapIndex, tryNumber } = instance;
+    if (!node.manifest.callbacks[event]) return;
+    traces.callbacks.push({
+      runId: this.id,
+      taskId: node.id,
+      mapIndex,
+      event,
+      tryNumber,
+      error: { ...error },
+    });
   }
 
   #output(key: { taskId: string; mapIndex: number }, name: OutputWrite["key"], value: Json): OutputWrite {
@@ -195,9 +233,19 @@ export function loadedActor(run: ClaimedRun, version: DagVersion, journal: Journ
     instance.queuedAt = row.queued_at?.getTime() ?? null;
     instance.startedAt = row.started_at?.getTime() ?? null;
     instance.endedAt = row.ended_at?.getTime() ?? null;
+    instance.place = { pool: row.pool, slots: row.pool_slots, limitKey: row.limit_key };
     instance.pid = row.pid;
   }
   return new RunActor(run, version, model);
+}
+
+function lostError(reason: string): ErrorFacts {
+  return { name: "AttemptLost", message: reason, stack: null, code: "TASK_ATTEMPT_LOST" };
+}
+
+/** PostgreSQL takes no NUL in text. */
+function tidy(reason: string): string {
+  return reason.replaceAll("\u0000", "");
 }
 
 function attemptWrite(runId: number, instance: Instance, endedAt: number): AttemptWrite {

@@ -17,13 +17,16 @@ import {
   startQueuedRuns,
   takeOverRuns,
 } from "../store/run-claim.ts";
-import { DagRunJob, type DagRunJobOptions } from "./dag-run-job.ts";
+import { DagRunJob } from "./dag-run-job.ts";
+import type { DagRunJobOptions } from "./dag-run-job-options.ts";
 import { planNext } from "./planner.ts";
 import type { RunActor } from "./run-actor.ts";
 
 /** Runs taken in one go: enough to be quick, few enough to leave some to other schedulers. */
 const CLAIM_LIMIT = 64;
 const DUE_LIMIT = 200;
+/** A DAG that is due and locked by somebody else is looked at again after this long. */
+const BUSY_MS = 100;
 
 /** What there is a reason to look at in the database. */
 interface Look {
@@ -64,11 +67,12 @@ export class SchedulerJob extends DagRunJob {
   }
 
   override async stop(graceMs?: number): Promise<void> {
-    if (this.#dueTimer) clearTimeout(this.#dueTimer);
-    if (this.#queuedTimer) clearTimeout(this.#queuedTimer);
     this.#offLocal();
     await this.#listening?.close();
     await super.stop(graceMs);
+    // Last: a turn that was under way may have set them.
+    if (this.#dueTimer) clearTimeout(this.#dueTimer);
+    if (this.#queuedTimer) clearTimeout(this.#queuedTimer);
   }
 
   protected override async collect(): Promise<ClaimedRun[]> {
@@ -144,15 +148,17 @@ export class SchedulerJob extends DagRunJob {
   }
 
   async #createDue(): Promise<void> {
-    for (;;) {
-      const { dags, created } = await createDueRuns(this.database, planNext, DUE_LIMIT);
-      if (created > 0) this.#look = { ...this.#look, queued: true };
-      if (dags === 0) break;
+    // One step a turn: a long backlog must not keep reports and the heartbeat waiting.
+    const { dags, created } = await createDueRuns(this.database, planNext, DUE_LIMIT);
+    if (created > 0) this.#look = { ...this.#look, queued: true };
+    if (dags > 0) {
+      this.#look = { ...this.#look, due: true };
+      return this.wake();
     }
     if (this.#dueTimer) clearTimeout(this.#dueTimer);
     const wait = await nextDueIn(this.database);
     if (wait === null) return;
-    this.#dueTimer = setTimeout(() => this.#wakeUp("dags"), Math.min(Math.max(wait, 0) + 1, 2 ** 30));
+    this.#dueTimer = setTimeout(() => this.#lookForDue(), Math.min(wait > 0 ? wait + 1 : BUSY_MS, 2 ** 30));
   }
 
   async #startQueued(): Promise<ClaimedRun[]> {
@@ -168,6 +174,11 @@ export class SchedulerJob extends DagRunJob {
       this.#queuedTimer = setTimeout(() => this.#wakeUp("runs"), Math.min(wait, 2 ** 30));
     }
     return started;
+  }
+
+  #lookForDue(): void {
+    this.#look = { ...this.#look, due: true };
+    this.wake();
   }
 
   #wakeUp(topic: Topic | ""): void {

@@ -50,7 +50,10 @@ export class Database implements Connection {
     this.url = url;
     this.#config = clientConfig(url, options.applicationName ?? "tradewind");
     this.#pool = openPool(this.#config, options.max ?? 10);
-    this.#pipelines = openPool({ ...this.#config, options: POINT_LOOKUPS }, options.maxPipelines ?? 4);
+    this.#pipelines = openPool(
+      { ...this.#config, options: POINT_LOOKUPS, lock_timeout: BATCH_LOCK_MS },
+      options.maxPipelines ?? 4,
+    );
   }
 
   async rows<R>(statement: Statement, values: readonly unknown[] = []): Promise<R[]> {
@@ -123,6 +126,9 @@ export class Database implements Connection {
  */
 const POINT_LOOKUPS =
   "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c plan_cache_mode=force_generic_plan";
+
+/** A batch that waits longer for a lock is refused and tried again: the scheduler's heartbeat must not wait with it. */
+const BATCH_LOCK_MS = 1_000;
 
 const BEGIN = statement("tx_begin", "BEGIN");
 const COMMIT = statement("tx_commit", "COMMIT");

@@ -11,7 +11,7 @@
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { TaskState } from "../model/index.ts";
-import type { Call, Connection } from "./database.ts";
+import type { Call, Connection, Database } from "./database.ts";
 import type { OUTPUT_KEY, SKIP_KEY } from "./run-load.ts";
 import { type Statement, statement } from "./statement.ts";
 
@@ -146,7 +146,11 @@ const SETTLE = statement(
    )
    SELECT name, slots, occupied,
           tw_require(delta <= 0 OR slots < 0 OR occupied <= slots, '${POOL_FULL}', 'pool ' || name || ' is full')
-   FROM settled`,
+   FROM settled
+   UNION ALL
+   SELECT d.name, 0, 0, tw_require(false, '${POOL_FULL}', 'pool ' || d.name || ' is gone')
+   FROM unnest($1::text[], $2::int[]) AS d(name, delta)
+   WHERE d.delta > 0 AND NOT EXISTS (SELECT 1 FROM settled s WHERE s.name = d.name)`,
 );
 
 const BEAR = statement(
@@ -274,18 +278,30 @@ export function settledPools(batch: RunBatch, results: readonly unknown[][]): Po
 
 const POOLS = statement("pools-view", "SELECT name, slots, occupied FROM pool");
 
-/** Locks the pools for the rest of the transaction, so that the numbers stay true until it ends. */
-const LOCK_POOLS = statement(
-  "pools-lock",
-  "SELECT name, slots, occupied FROM pool WHERE name = ANY($1) ORDER BY name FOR NO KEY UPDATE",
+const LOCK_ALL_POOLS = statement("pools-lock-all", "SELECT name FROM pool ORDER BY name FOR NO KEY UPDATE");
+
+const RECOUNT = statement(
+  "pools-recount",
+  `UPDATE pool p SET occupied = (
+     SELECT coalesce(sum(CASE WHEN t.pool = p.name THEN t.pool_slots ELSE 1 END), 0)
+     FROM dag_run r JOIN task_instance t ON t.dag_run_id = r.id
+     WHERE r.state = 'running' AND t.state IN ('queued', 'running', 'restarting')
+       AND (t.pool = p.name OR t.limit_key = p.name))`,
 );
 
 export function readPools(db: Connection): Promise<PoolView[]> {
   return db.rows<PoolView>(POOLS);
 }
 
-export function lockPools(tx: Connection, names: readonly string[]): Promise<PoolView[]> {
-  return tx.rows<PoolView>(LOCK_POOLS, [names]);
+/**
+ * Occupied slots as task states have them. Only for when the numbers turn out to be wrong, which is a defect: with the
+ * pools locked nobody can take or free a slot meanwhile.
+ */
+export async function recountPools(db: Database): Promise<void> {
+  await db.transaction(async (tx) => {
+    await tx.rows(LOCK_ALL_POOLS);
+    await tx.rows(RECOUNT);
+  });
 }
 
 function birthValues({ births }: RunBatch): unknown[] {

@@ -22,9 +22,6 @@ import type {
 } from "./run-edits.ts";
 import { statement } from "./statement.ts";
 
-/** After the runs, as in every transaction that may settle slots: runs, pools, instances. */
-const LOCK_POOLS = statement("edit-lock-pools", "SELECT name FROM pool ORDER BY name FOR NO KEY UPDATE");
-
 const LOCK_RUNS = statement(
   "edit-lock-runs",
   "SELECT id, dag_id, state, version_id FROM dag_run WHERE id = ANY($1) ORDER BY id FOR UPDATE",
@@ -61,7 +58,7 @@ const CHOOSE = statement(
    ORDER BY t.dag_run_id, t.task_id, t.map_index`,
 );
 
-/** What a cleared or restarted instance did so far stays on record. */
+/** What an instance did so far stays on record. $4: also an attempt that is still under way, for it is cut short. */
 const ARCHIVE = statement(
   "edit-archive-attempts",
   `INSERT INTO task_attempt (attempt, dag_run_id, task_id, map_index, try_number, state, scheduled_at, queued_at,
@@ -70,7 +67,7 @@ const ARCHIVE = statement(
           t.started_at, coalesce(t.ended_at, now()), t.executor_job, t.hostname, t.pid, t.reason
    FROM task_instance t JOIN unnest($1::bigint[], $2::text[], $3::int[]) AS u(run, task, map)
      ON t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map
-   WHERE t.attempt IS NOT NULL AND t.state NOT IN ('queued', 'running', 'restarting')
+   WHERE t.attempt IS NOT NULL AND ($4::boolean OR t.state NOT IN ('queued', 'running', 'restarting'))
    ON CONFLICT (attempt) DO NOTHING`,
 );
 
@@ -89,6 +86,25 @@ const CLEAR = statement(
    JOIN dag_version v ON v.id = r.version_id
    LEFT JOIN LATERAL jsonb_array_elements(v.manifest->'tasks') AS k(task) ON k.task->>'taskId' = u.task
    WHERE t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map`,
+);
+
+const ADAPT = statement(
+  "edit-adapt-instances",
+  `UPDATE task_instance t SET pool = k.task->>'pool', pool_slots = (k.task->>'poolSlots')::int,
+     limit_key = CASE WHEN k.task->>'maxActivePerDag' IS NULL THEN NULL ELSE '@' || r.dag_id || '/' || t.task_id END,
+     queue = k.task->>'queue', executor = k.task->>'executor', operator = k.task->>'operator'
+   FROM dag_run r JOIN dag_version v ON v.id = r.version_id,
+        LATERAL jsonb_array_elements(v.manifest->'tasks') AS k(task)
+   WHERE r.id = ANY($1) AND t.dag_run_id = r.id AND t.task_id = k.task->>'taskId'
+     AND t.state NOT IN ('queued', 'running', 'restarting')`,
+);
+
+const CHOOSE_GONE = statement(
+  "edit-choose-gone",
+  `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.pool, t.pool_slots, t.limit_key
+   FROM task_instance t JOIN dag_run r ON r.id = t.dag_run_id JOIN dag_version v ON v.id = r.version_id
+   WHERE r.id = ANY($1) AND t.state <> 'removed'
+     AND NOT EXISTS (SELECT 1 FROM jsonb_array_elements(v.manifest->'tasks') AS k(task) WHERE k.task->>'taskId' = t.task_id)`,
 );
 
 const FORGET_OUTPUTS = statement(
@@ -204,10 +220,6 @@ async function clearTasks(tx: Connection, edit: ClearEdit): Promise<ClearResult>
   const running = chosen.find((row) => row.state === "running");
   if (edit.refuseRunning && running) return { kind: "running", instance: keyOf(running) };
   if (!edit.dryRun && (chosen.length > 0 || edit.resetRuns)) {
-    const keys = keyColumns(chosen);
-    await tx.rows(ARCHIVE, keys);
-    await tx.rows(CLEAR, [...keys, edit.note !== undefined, edit.note ?? null]);
-    await tx.rows(FORGET_OUTPUTS, keys);
     const touched = new Set(chosen.map((row) => row.dag_run_id));
     const ended = runs
       .filter((run) => run.state === "success" || run.state === "failed")
@@ -215,9 +227,28 @@ async function clearTasks(tx: Connection, edit: ClearEdit): Promise<ClearResult>
     const reopened = runs
       .map((run) => run.id)
       .filter((id) => (touched.has(id) || edit.only === "new") && (edit.resetRuns || !ended.includes(id)));
+    // First, because how often a task is retried is up to the version it runs with from now on.
     await tx.rows(REOPEN, [reopened, edit.latestVersion]);
+    const keys = keyColumns(chosen);
+    await tx.rows(ARCHIVE, [...keys, false]);
+    await tx.rows(CLEAR, [...keys, edit.note !== undefined, edit.note ?? null]);
+    await tx.rows(FORGET_OUTPUTS, keys);
+    if (edit.latestVersion) await moveToVersion(tx, reopened);
   }
   return { kind: "cleared", affected: chosen.map(keyOf) };
+}
+
+/**
+ * The runs have another version now. Instances that hold slots keep their place until they end, for that is where
+ * their slots are counted; all others go by the new version. What it no longer has is removed, with its slots.
+ */
+async function moveToVersion(tx: Connection, runIds: readonly number[]): Promise<void> {
+  await tx.rows(ADAPT, [runIds]);
+  const gone = await tx.rows<Chosen>(CHOOSE_GONE, [runIds]);
+  if (gone.length === 0) return;
+  await tx.rows(ARCHIVE, [...keyColumns(gone), true]);
+  await tx.rows(MARK, [...keyColumns(gone), gone.map(() => "removed"), "not in this version of the DAG"]);
+  await release(tx, gone);
 }
 
 /** A scheduled instance is about to run anyway: clearing it would only lose its place. */
@@ -230,10 +261,9 @@ function isCleared(row: Chosen, only: ClearEdit["only"]): boolean {
 
 async function markTasks(tx: Connection, edit: MarkEdit): Promise<MarkResult> {
   const runs = await lockRuns(tx, edit.runs);
-  await tx.rows(LOCK_POOLS);
   const chosen = (await choose(tx, edit.runs)).filter((row) => row.state !== edit.state);
   if (!edit.dryRun && chosen.length > 0) {
-    await tx.rows(ARCHIVE, keyColumns(chosen));
+    await tx.rows(ARCHIVE, [...keyColumns(chosen), true]);
     await tx.rows(MARK, [
       ...keyColumns(chosen),
       chosen.map(() => edit.state),
@@ -256,7 +286,6 @@ async function markRun(
   state: "queued" | "success" | "failed",
 ): Promise<RunEditResult> {
   const [run] = await lockRuns(tx, [{ dagRunId, tasks: null }]);
-  await tx.rows(LOCK_POOLS);
   if (!run) return { found: false, changed: false };
   if (state === "queued") {
     if (run.state === "queued" || run.state === "running") return { found: true, changed: false };
@@ -270,7 +299,6 @@ async function markRun(
 
 async function cancelRun(tx: Connection, dagRunId: number, reason: string): Promise<RunEditResult> {
   const [run] = await lockRuns(tx, [{ dagRunId, tasks: null }]);
-  await tx.rows(LOCK_POOLS);
   if (!run) return { found: false, changed: false };
   if (run.state === "success" || run.state === "failed") return { found: true, changed: false };
   await endRun(tx, { run, state: "failed", reason });
@@ -286,7 +314,7 @@ async function endRun(
     (row) => !FINISHED.has(row.state),
   );
   const states = open.map((row) => (ACTIVE.has(row.state) ? end.state : "skipped"));
-  await tx.rows(ARCHIVE, keyColumns(open));
+  await tx.rows(ARCHIVE, [...keyColumns(open), true]);
   await tx.rows(MARK, [...keyColumns(open), states, end.reason]);
   await release(tx, open);
   await tx.rows(END_RUN, [end.run.id, end.state, end.reason]);
@@ -294,7 +322,6 @@ async function endRun(
 
 async function deleteRun(tx: Connection, dagRunId: number): Promise<"deleted" | "active" | "not_found"> {
   const [run] = await lockRuns(tx, [{ dagRunId, tasks: null }]);
-  await tx.rows(LOCK_POOLS);
   if (!run) return "not_found";
   if (run.state === "running") return "active";
   await release(tx, await choose(tx, [{ dagRunId, tasks: null }]));

@@ -19,12 +19,16 @@ export interface LoadedInstance {
   readonly ended_at: Date | null;
   readonly retry_at: Date | null;
   readonly pid: number | null;
+  readonly pool: string;
+  readonly pool_slots: number;
+  readonly limit_key: string | null;
 }
 
 const INSTANCES = statement(
   "load-instances",
   `SELECT dag_run_id, task_id, map_index, state, try_number, max_tries, infra_losses, attempt, executor_job,
-          scheduled_at, queued_at, started_at, ended_at, retry_at, pid
+          scheduled_at, queued_at, started_at, ended_at, retry_at, pid, pool, pool_slots,
+          limit_key
    FROM task_instance WHERE dag_run_id = ANY($1) ORDER BY dag_run_id, task_id, map_index`,
 );
 

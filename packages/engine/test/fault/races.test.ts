@@ -1,7 +1,7 @@
 /** Single races, each brought about on purpose: the storm finds what nobody thought of, these hold what was. */
 import { expect, test } from "vitest";
 import { runEdits } from "../../src/store/run-edit.ts";
-import type { SchedulerProcess } from "./scheduler-process.ts";
+import { readLog, type SchedulerProcess } from "./scheduler-process.ts";
 import { Stage } from "./stage.ts";
 
 test("killed between the commit that queues an attempt and its dispatch: the next owner starts another, once", async () => {
@@ -45,6 +45,30 @@ test("what a superseded attempt reports, in time for its stopped scheduler but l
   expect(await stage.runEnds()).toBe("success");
   expect(await stage.task("gated")).toMatchObject({ state: "success", attempt, try_number: 1 });
   expect(await stage.history()).toMatchObject([{ attempt: old }]);
+  expect(await stage.leaks()).toEqual([]);
+});
+
+test("a report that was on its way to the database while the run changed hands is refused by the fence", async () => {
+  const stage = await Stage.open();
+  const place = stage.place("first");
+  const first = await stage.start(place);
+  await stage.trigger();
+  const { attempt: old } = await stage.started(1);
+  await stage.isRunning(old);
+  const delivery = await stage.holdBatches();
+  stage.openGate(first);
+  const second = await stage.start(stage.place("second"));
+  const { attempt } = await stage.started(2);
+  await stage.isRunning(attempt);
+
+  delivery.resume();
+  await stage.logs(place, "a batch was refused");
+  expect(readLog(place).filter((line) => line.reason)).toMatchObject([{ reason: "TW001" }]);
+  expect(await stage.task("gated")).toMatchObject({ state: "running", attempt, try_number: 1 });
+
+  stage.openGate(second);
+  expect(await stage.runEnds()).toBe("success");
+  expect(await stage.task("gated")).toMatchObject({ state: "success", attempt, try_number: 1 });
   expect(await stage.leaks()).toEqual([]);
 });
 

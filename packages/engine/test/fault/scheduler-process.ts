@@ -95,6 +95,7 @@ export interface LogLine {
   readonly level: string;
   readonly message: string;
   readonly error?: string;
+  readonly reason?: string;
 }
 
 /** A line that is no JSON comes from Node itself: it is what a crash leaves. */

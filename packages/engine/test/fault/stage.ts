@@ -2,6 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { onTestFailed } from "vitest";
 import { adhoc } from "../../src/store/database.ts";
 import { type PgProxy, pgProxy } from "../support/pg-proxy.ts";
 import { testDatabase } from "../support/test-database.ts";
@@ -137,6 +138,21 @@ export class Stage {
       await tx.rows(adhoc("LOCK TABLE bundle IN ACCESS EXCLUSIVE MODE"));
       return work();
     });
+  }
+
+  /** Stops the server's side of the connection that batches come by: what is sent on it arrives when it goes on. */
+  async holdBatches(): Promise<{ resume(): void }> {
+    const sql = `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name <> 'fault test'
+                 AND query ~ '(UPDATE task_instance t SET|INSERT INTO signal)'`;
+    const backends = await this.installation.sql<{ pid: number }>(sql);
+    if (backends.length === 0) throw new Error("no connection has carried a batch yet");
+    const signal = (name: "SIGSTOP" | "SIGCONT") => {
+      for (const { pid } of backends) process.kill(pid, name);
+    };
+    signal("SIGSTOP");
+    // A test that fails half-way must not leave the shared server with a backend that never ends.
+    onTestFailed(() => signal("SIGCONT"));
+    return { resume: () => signal("SIGCONT") };
   }
 
   /** So many more heartbeats of a scheduler; at each it compares its runs with the database, after it reads again. */

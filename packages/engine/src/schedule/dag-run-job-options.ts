@@ -1,0 +1,21 @@
+/** What a job that drives runs is made of. */
+import type { BundleCache } from "../execute/bundle-cache.ts";
+import type { Executor } from "../execute/contract.ts";
+import type { Logger } from "../service/logger.ts";
+import type { WakeUps } from "../signal/wake-up.ts";
+import type { Database } from "../store/database.ts";
+import type { LeaseTimes } from "./lease.ts";
+
+export interface DagRunJobOptions {
+  readonly database: Database;
+  /** The first one runs what names no executor. */
+  readonly executors: readonly Executor[];
+  readonly bundles: BundleCache;
+  readonly logsDir: string;
+  readonly logger: Logger;
+  readonly wakeUps: WakeUps;
+  readonly version: string;
+  readonly lease?: LeaseTimes;
+  /** How often an attempt may be lost to the infrastructure before that counts as a failure of the task. */
+  readonly infraLossBudget?: number;
+}

@@ -1,0 +1,116 @@
+/**
+ * The life of a job: it holds a lease, turns its loop whenever there is something to do, and renews the lease from
+ * within the loop, so that the heartbeat proves progress and not just a live process.
+ *
+ * A turn that throws is logged and repeated: the state it worked on is in the database. A database that is away is
+ * waited for.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "../service/logger.ts";
+import type { Service } from "../service/service.ts";
+import { CommitUnknownError, type Database, isTransient } from "../store/database.ts";
+import type { JobIdentity } from "../store/job-lease.ts";
+import { Lease, type LeaseTimes } from "./lease.ts";
+
+/** Where the loop waits for something to do. */
+interface Bell {
+  wait(): Promise<void>;
+  wake(): void;
+  readonly size: number;
+}
+
+export abstract class JobLoop implements Service {
+  readonly name: string;
+  protected readonly lease: Lease;
+  protected readonly logger: Logger;
+  protected state: "new" | "running" | "stopping" | "stopped" = "new";
+  readonly #bell: Bell;
+  readonly #renewMs: number;
+  #renewTimer: NodeJS.Timeout | null = null;
+  #loop: Promise<void> = Promise.resolve();
+
+  constructor(
+    database: Database,
+    who: JobIdentity,
+    options: { logger: Logger; times: LeaseTimes; bell: Bell },
+  ) {
+    this.name = who.kind;
+    this.logger = options.logger.child({ component: who.kind });
+    this.lease = new Lease(database, who, options.times);
+    this.#bell = options.bell;
+    this.#renewMs = options.times.renewMs;
+  }
+
+  /** Before the first turn, with the lease held. */
+  protected abstract onStart(): Promise<void>;
+  /** Ends what is under way within `graceMs`; the loop still turns, and stores what is reported. */
+  protected abstract onStopping(graceMs: number): Promise<void>;
+  protected abstract onHeartbeat(): Promise<void>;
+  /** Others have declared this job dead: let go of everything. A new lease follows. */
+  protected abstract onLeaseLost(): void;
+  protected abstract turn(): Promise<void>;
+
+  async start(): Promise<void> {
+    await this.lease.acquire();
+    try {
+      await this.onStart();
+    } catch (error) {
+      await this.onStopping(0).catch(() => {});
+      await this.lease.release().catch(() => {});
+      throw error;
+    }
+    this.state = "running";
+    this.#renewTimer = setInterval(() => this.#bell.wake(), this.#renewMs);
+    this.#loop = this.#run();
+    this.logger.info("started", { job: this.lease.jobId });
+    this.#bell.wake();
+  }
+
+  async stop(graceMs = 5_000): Promise<void> {
+    if (this.state !== "running") return;
+    this.state = "stopping";
+    await this.onStopping(graceMs);
+    this.state = "stopped";
+    this.#bell.wake();
+    await this.#loop;
+    if (this.#renewTimer) clearInterval(this.#renewTimer);
+    await this.lease
+      .release()
+      .catch((error) => this.logger.warn("could not end the lease", { error: String(error) }));
+  }
+
+  /** Makes the loop turn soon: something outside may concern it. */
+  wake(): void {
+    this.#bell.wake();
+  }
+
+  async #run(): Promise<void> {
+    let renewedAt = performance.now();
+    while (this.state !== "stopped" || this.#bell.size > 0) {
+      await this.#bell.wait();
+      try {
+        if (performance.now() - renewedAt >= this.#renewMs * 0.9 || !this.lease.isTrusted()) {
+          if (!(await this.lease.renew())) await this.#startOver();
+          renewedAt = performance.now();
+          await this.onHeartbeat();
+        }
+        await this.turn();
+      } catch (error) {
+        const isAway = isTransient(error) || error instanceof CommitUnknownError;
+        const facts = { error: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+        if (isAway) this.logger.warn("the database is away", facts);
+        else this.logger.error("a turn of the loop failed", facts);
+        if (this.state === "stopped") return;
+        await sleep(isAway ? 200 : 1_000);
+        this.#bell.wake();
+      }
+    }
+  }
+
+  async #startOver(): Promise<void> {
+    this.logger.warn("lease lost: letting go of everything", { job: this.lease.jobId });
+    this.onLeaseLost();
+    await this.lease.acquire();
+    this.logger.info("started again", { job: this.lease.jobId });
+  }
+}
