@@ -4,7 +4,12 @@ export default defineConfig({
   resolve: { conditions: ["source", "node"] },
   ssr: { resolve: { conditions: ["source", "node"] } },
   test: {
-    include: ["packages/*/src/**/*.test.ts", "packages/*/test/**/*.test.ts", "test/**/*.test.ts", "examples/**/*.test.ts"],
+    include: [
+      "packages/*/src/**/*.test.ts",
+      "packages/*/test/**/*.test.ts",
+      "test/**/*.test.ts",
+      "examples/**/*.test.ts",
+    ],
     globalSetup: ["packages/engine/test/support/global-setup.ts"],
     testTimeout: 60_000,
     hookTimeout: 60_000,

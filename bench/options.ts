@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 
-export const SCENARIOS = ["a", "b", "c", "d", "e", "f", "g", "h"] as const;
-export type ScenarioKey = (typeof SCENARIOS)[number];
+const SCENARIOS = ["a", "b", "c", "d", "e", "f", "g", "h"] as const;
+type ScenarioKey = (typeof SCENARIOS)[number];
 
 export interface Options {
   readonly only: ReadonlySet<ScenarioKey>;

@@ -253,14 +253,17 @@ export class TaskProcess {
     if (this.#report !== null) this.#settle();
   }
 
-  /** User code got at our channel: what it said is ignored, and the process does not get another task. */
-  #distrust(what: string, broken = false): void {
+  /**
+   * User code got at our channel: what it said is ignored, and the process does not get another task. Once nothing
+   * can be understood any more (`isBroken`), it cannot report the one it has either.
+   */
+  #distrust(what: string, isBroken = false): void {
     this.unfit ??= what;
     this.#options.logger.warn("a task process broke the protocol and will be replaced", {
       pid: this.pid,
       what,
     });
-    if (!this.busy) this.#killGroup();
+    if (isBroken || !this.busy) this.#killGroup();
   }
 
   #exited(code: number | null, signal: NodeJS.Signals | null): void {

@@ -15,7 +15,7 @@ export interface CronFields {
 }
 
 /** A day of the calendar, without a zone. */
-export interface CalendarDay {
+interface CalendarDay {
   readonly dayOfMonth: number;
   /** 0 = Sunday. */
   readonly weekday: number;

@@ -15,6 +15,8 @@ export class JobHeartbeat implements Service {
   readonly #lease: Lease;
   readonly #logger: Logger;
   #timer: NodeJS.Timeout | null = null;
+  /** The beat under way: one at a time, so that a slow database cannot make it register twice. */
+  #beating: Promise<void> | null = null;
 
   constructor(kind: JobKind, database: Database, logger: Logger) {
     this.name = `${kind} heartbeat`;
@@ -25,18 +27,25 @@ export class JobHeartbeat implements Service {
 
   async start(): Promise<void> {
     await this.#lease.acquire();
-    this.#timer = setInterval(() => void this.#beat(), TIMES.renewMs);
+    this.#timer = setInterval(() => {
+      this.#beating ??= this.#beat().finally(() => {
+        this.#beating = null;
+      });
+    }, TIMES.renewMs);
   }
 
+  /** A beat under way ends first: it may be about to give the job a new id, and that is the one to end. */
   async stop(): Promise<void> {
     if (this.#timer) clearInterval(this.#timer);
     this.#timer = null;
+    await this.#beating;
     await this.#lease.release();
   }
 
   async #beat(): Promise<void> {
     try {
-      if (!(await this.#lease.renew())) await this.#lease.acquire();
+      const isHeld = await this.#lease.renew();
+      if (!isHeld && this.#timer !== null) await this.#lease.acquire();
     } catch (error) {
       this.#logger.warn("heartbeat failed", { error: messageOf(error) });
     }

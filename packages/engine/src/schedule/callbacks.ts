@@ -1,13 +1,17 @@
 /**
  * Callbacks that the task's own process could not run (it was killed), and those of runs. Each is a row, written in
  * the transaction of its event: a job that dies before the callback ran leaves it to the next one.
+ *
+ * A row of this job is in hand from the moment it is submitted until it is deleted. What is not in hand (its submission
+ * failed, the executor stopped over it, its batch was stored though nobody knew) is found by `adopt` at a heartbeat and
+ * submitted again. What has run but could not be deleted stays in hand, and is deleted at the next heartbeat.
  */
 import { join } from "node:path";
 import type { ErrorFacts } from "@tradewind/sdk/program";
 import type { BundleCache } from "../execute/bundle-cache.ts";
 import type { Executor } from "../execute/contract.ts";
 import type { Logger } from "../service/logger.ts";
-import { adoptCallbacks, deleteCallback, loadCallbacks, type StoredCallback } from "../store/callbacks.ts";
+import { adoptCallbacks, deleteCallbacks, loadCallbacks, type StoredCallback } from "../store/callbacks.ts";
 import type { Database } from "../store/database.ts";
 import { runFacts } from "./run-facts.ts";
 
@@ -19,50 +23,94 @@ export interface CallbacksOptions {
   readonly executor: Executor | undefined;
 }
 
+/** How long a callback rests that could not be run: twice as long each time. */
+const REST_MS = 5_000;
+const LONGEST_REST_MS = 60_000;
+
 export class Callbacks {
   readonly #options: CallbacksOptions;
+  readonly #inHand = new Set<string>();
+  /** In hand, and nothing left to do but to delete the row. */
+  readonly #ran = new Set<string>();
+  readonly #resting = new Map<string, { readonly restMs: number; readonly until: number }>();
 
   constructor(options: CallbacksOptions) {
     this.#options = options;
   }
 
-  /** If this fails, the rows are still there and the next heartbeat of some job adopts them once this one is gone. */
+  /** Never rejects: what could not be submitted is adopted at a later heartbeat. */
   async submit(ids: readonly string[]): Promise<void> {
-    const { database, bundles, executor, logsDir, logger } = this.#options;
+    if (ids.length === 0) return;
+    for (const id of ids) this.#inHand.add(id);
+    const missing = new Set(ids);
     try {
-      for (const row of await loadCallbacks(database, ids)) {
-        executor?.submitCallback({
-          callbackId: row.id,
-          bundleHash: row.bundle_hash,
-          bundlePath: await bundles.path(row.bundle_hash),
-          taskId: row.task_id,
-          event: row.event,
-          tryNumber: row.try_number,
-          error: row.error as ErrorFacts | null,
-          run: runFacts(row),
-          dagRunId: row.dag_run_id,
-          conf: row.conf,
-          logPath: logPath(logsDir, row),
-        });
+      for (const row of await loadCallbacks(this.#options.database, ids)) {
+        missing.delete(row.id);
+        // One whose bundle cannot be had does not hold up the others.
+        await this.#hand(row).catch((error) => this.#letGo(row.id, error));
       }
+      // Deleted together with their runs.
+      for (const id of missing) this.#forget(id);
     } catch (error) {
-      logger.warn("callbacks have to wait", { error: String(error) });
+      for (const id of missing) this.#letGo(id, error);
     }
   }
 
+  /** At every heartbeat: takes what jobs that are over left behind, and what this one dropped. */
   async adopt(jobId: number): Promise<void> {
-    const ids = await adoptCallbacks(this.#options.database, jobId);
-    if (ids.length > 0) await this.submit(ids);
+    if (this.#ran.size > 0) await this.#delete([...this.#ran]);
+    const now = performance.now();
+    const resting = [...this.#resting].filter(([, { until }]) => until > now).map(([id]) => id);
+    const ids = await adoptCallbacks(this.#options.database, jobId, [...this.#inHand, ...resting]);
+    await this.submit(ids);
   }
 
-  /** A callback that threw has run: it is not repeated, its error is in its log. One that was cut off stays. */
+  /** A callback that threw has run: it is not repeated, its error is in its log. One that was cut off is. */
   async ended(id: string, error: ErrorFacts | null): Promise<void> {
-    const { database, logger } = this.#options;
-    if (error?.code === "EXECUTOR_STOPPED") return;
+    const { logger } = this.#options;
+    if (error?.code === "EXECUTOR_STOPPED") return this.#letGo(id, error.message);
     if (error) logger.warn("a callback failed", { callback: id, error: error.message });
-    await deleteCallback(database, id).catch((cause) =>
-      logger.warn("a callback that ran could not be removed and may run again", { error: String(cause) }),
+    this.#ran.add(id);
+    await this.#delete([id]).catch((cause) =>
+      logger.warn("a callback that ran could not be removed yet", { callback: id, error: String(cause) }),
     );
+  }
+
+  async #hand(row: StoredCallback): Promise<void> {
+    const { bundles, executor, logsDir } = this.#options;
+    const bundlePath = await bundles.path(row.bundle_hash);
+    executor?.submitCallback({
+      callbackId: row.id,
+      bundleHash: row.bundle_hash,
+      bundlePath,
+      taskId: row.task_id,
+      event: row.event,
+      tryNumber: row.try_number,
+      error: row.error as ErrorFacts | null,
+      run: runFacts(row),
+      dagRunId: row.dag_run_id,
+      conf: row.conf,
+      logPath: logPath(logsDir, row),
+    });
+  }
+
+  async #delete(ids: readonly string[]): Promise<void> {
+    await deleteCallbacks(this.#options.database, ids);
+    for (const id of ids) this.#forget(id);
+  }
+
+  #letGo(id: string, error: unknown): void {
+    const before = this.#resting.get(id)?.restMs ?? REST_MS / 2;
+    const restMs = Math.min(before * 2, LONGEST_REST_MS);
+    this.#resting.set(id, { restMs, until: performance.now() + restMs });
+    this.#inHand.delete(id);
+    this.#options.logger.warn("a callback has to wait", { callback: id, restMs, error: String(error) });
+  }
+
+  #forget(id: string): void {
+    this.#inHand.delete(id);
+    this.#ran.delete(id);
+    this.#resting.delete(id);
   }
 }
 

@@ -18,7 +18,7 @@ export interface Home {
   readonly lock: string;
 }
 
-export function homeAt(path: string): Home {
+function homeAt(path: string): Home {
   const root = resolve(path);
   return {
     path: root,

@@ -7,7 +7,7 @@ import { randomBytes } from "node:crypto";
 import type { Database } from "../store/database.ts";
 import { sendWakeUps } from "../store/wake-up.ts";
 
-export const CHANNEL = "tradewind";
+const CHANNEL = "tradewind";
 
 /** "runs": queued runs to start; "dags": a DAG changed; "pools": slots freed or resized; "run:<id>": that run was edited; "ended": a run ended; "jobs": a scheduler came. */
 export type Topic = "runs" | "dags" | "pools" | "ended" | "jobs" | `run:${number}`;

@@ -22,27 +22,42 @@ const LOAD = statement(
    WHERE c.id = ANY($1)`,
 );
 
-/** After `tries` processes died over it, a callback is left where it is, for people to see. */
+/**
+ * Callbacks that nobody is running: those of jobs that are over, and the job's own that it does not have in hand (its
+ * hands failed it, or nobody told it that the row was stored after all). A lease that merely ran out is no reason:
+ * after a time without database all have, and their owners are still running what they own. `tries` counts the jobs
+ * that died over a callback; after five it is left where it is, for people to see.
+ */
 const ADOPT = statement(
   "callback-adopt",
-  `UPDATE callback SET owner_job = $1, tries = tries + 1
-   WHERE tries < 5 AND id IN (
+  `UPDATE callback SET owner_job = $1, tries = tries + CASE WHEN owner_job = $1 THEN 0 ELSE 1 END
+   WHERE id IN (
      SELECT c.id FROM callback c LEFT JOIN job j ON j.id = c.owner_job
-     WHERE j.id IS NULL OR j.state <> 'running' OR j.lease_until <= now()
-     LIMIT 100 FOR UPDATE OF c SKIP LOCKED)
+     WHERE c.tries < 5 AND c.id <> ALL($2::uuid[])
+       AND (j.id IS NULL OR j.state <> 'running'
+            OR c.owner_job = $1 AND c.created_at < now() - $3 * interval '1 millisecond')
+     ORDER BY c.created_at LIMIT 100 FOR UPDATE OF c SKIP LOCKED)
    RETURNING id`,
 );
 
-const DELETE = statement("callback-delete", "DELETE FROM callback WHERE id = $1");
+const DELETE = statement("callback-delete", "DELETE FROM callback WHERE id = ANY($1)");
+
+/** A row of the job's own that is younger may be on its way: stored, and not yet submitted. */
+const ON_ITS_WAY_MS = 5_000;
 
 export function loadCallbacks(db: Connection, ids: readonly string[]): Promise<StoredCallback[]> {
   return db.rows<StoredCallback>(LOAD, [ids]);
 }
 
-export async function adoptCallbacks(db: Connection, jobId: number): Promise<string[]> {
-  return (await db.rows<{ id: string }>(ADOPT, [jobId])).map((row) => row.id);
+/** `inHand`: the ids to leave alone. */
+export async function adoptCallbacks(
+  db: Connection,
+  jobId: number,
+  inHand: readonly string[],
+): Promise<string[]> {
+  return (await db.rows<{ id: string }>(ADOPT, [jobId, inHand, ON_ITS_WAY_MS])).map((row) => row.id);
 }
 
-export async function deleteCallback(db: Connection, id: string): Promise<void> {
-  await db.rows(DELETE, [id]);
+export async function deleteCallbacks(db: Connection, ids: readonly string[]): Promise<void> {
+  await db.rows(DELETE, [ids]);
 }

@@ -79,13 +79,13 @@ const ADD_VERSIONS = statement(
 const UPDATE_DAGS = statement(
   "catalogue-update-dags",
   `UPDATE dag d SET file = u.file, is_stale = false, last_parsed_at = now(),
-     version_id = coalesce(u.version, d.version_id),
+     version_id = coalesce(u.version, d.version_id), is_continuous = u.continuous,
      next_logical_date   = CASE WHEN u.plan THEN to_timestamp(u.logical / 1000) ELSE d.next_logical_date END,
      next_interval_start = CASE WHEN u.plan THEN to_timestamp(u.istart / 1000)  ELSE d.next_interval_start END,
      next_interval_end   = CASE WHEN u.plan THEN to_timestamp(u.iend / 1000)    ELSE d.next_interval_end END,
      next_run_after      = CASE WHEN u.plan THEN to_timestamp(u.after / 1000)   ELSE d.next_run_after END
    FROM unnest($1::text[], $2::text[], $3::bigint[], $4::boolean[], $5::float8[], $6::float8[], $7::float8[],
-               $8::float8[]) AS u(dag, file, version, plan, logical, istart, iend, after)
+               $8::float8[], $9::boolean[]) AS u(dag, file, version, plan, logical, istart, iend, after, continuous)
    WHERE d.dag_id = u.dag`,
 );
 
@@ -228,6 +228,7 @@ async function writeDags(tx: Connection, dags: readonly DagChange[], options: Pu
     planned.map((run) => run?.intervalStart ?? null),
     planned.map((run) => run?.intervalEnd ?? null),
     planned.map((run) => run?.runAfter ?? null),
+    dags.map((dag) => dag.manifest.schedule.kind === "continuous"),
   ]);
 }
 

@@ -4,6 +4,10 @@
  * The DAG row is locked (SKIP LOCKED: another scheduler at the same DAG is already doing it), the run is inserted and
  * the DAG's plan is advanced in one transaction. The unique index on (dag, logical date) is the second belt: a manual
  * or backfill run that took the date first is kept, and the plan moves on.
+ *
+ * A DAG that has as many scheduled runs waiting as it may have active ones is passed over: what it is behind with stays
+ * one planned moment in its row instead of thousands of queued runs. It is due again as soon as one of them starts or
+ * goes.
  */
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { Database } from "./database.ts";
@@ -23,12 +27,20 @@ export interface PlannedRun {
 /** Pure: the run after `last` as of `now`, or null when there is none to plan. */
 export type Planner = (dag: Scheduling, last: PlannedRun | null, now: number) => PlannedRun | null;
 
+/**
+ * At least one may wait, whatever the limit. Two schedulers at once may make it one more: each counts by its own
+ * snapshot, and the limit on active runs is kept elsewhere. Index: dag_run_backlog.
+ */
+const HAS_ROOM = `(SELECT count(*) FROM (
+     SELECT 1 FROM dag_run q WHERE q.dag_id = d.dag_id AND q.state = 'queued' AND q.run_type = 'scheduled'
+     LIMIT greatest(v.max_active_runs, 1)) AS waiting) < greatest(v.max_active_runs, 1)`;
+
 const LOCK_DUE = statement(
   "due-lock",
   `SELECT d.dag_id, d.version_id, v.manifest - 'tasks' AS manifest, d.next_logical_date, d.next_interval_start,
           d.next_interval_end, d.next_run_after, extract(epoch FROM now()) * 1000 AS now
    FROM dag d JOIN dag_version v ON v.id = d.version_id
-   WHERE d.next_run_after <= now() AND NOT d.is_paused AND NOT d.is_stale
+   WHERE d.next_run_after <= now() AND NOT d.is_paused AND NOT d.is_stale AND ${HAS_ROOM}
    ORDER BY d.next_run_after LIMIT $1
    FOR NO KEY UPDATE OF d SKIP LOCKED`,
 );
@@ -56,21 +68,34 @@ const ADVANCE = statement(
 
 const NEXT_DUE = statement(
   "due-next",
-  `SELECT extract(epoch FROM next_run_after - now()) * 1000 AS wait FROM dag
-   WHERE next_run_after IS NOT NULL AND NOT is_paused AND NOT is_stale ORDER BY next_run_after LIMIT 1`,
+  `SELECT extract(epoch FROM d.next_run_after - now()) * 1000 AS wait
+   FROM dag d JOIN dag_version v ON v.id = d.version_id
+   WHERE d.next_run_after IS NOT NULL AND NOT d.is_paused AND NOT d.is_stale AND ${HAS_ROOM}
+   ORDER BY d.next_run_after LIMIT 1`,
 );
 
-/** Continuous DAGs with no unfinished run: their next run is due now. */
+/** State by state, as the partial indexes have them: asked for both at once, PostgreSQL walks the DAG's whole history. */
+const IS_IDLE = `d.is_continuous AND d.next_run_after IS NULL AND NOT d.is_paused AND NOT d.is_stale
+     AND NOT EXISTS (SELECT 1 FROM dag_run r WHERE r.dag_id = d.dag_id AND r.state = 'queued')
+     AND NOT EXISTS (SELECT 1 FROM dag_run r WHERE r.dag_id = d.dag_id AND r.state = 'running')`;
+
+const LOCK_IDLE = statement(
+  "due-lock-idle",
+  `SELECT d.dag_id FROM dag d WHERE ${IS_IDLE} ORDER BY d.dag_id FOR NO KEY UPDATE SKIP LOCKED`,
+);
+
+/**
+ * Continuous DAGs with no unfinished run: their next run is due now. A statement of its own after the lock: the one
+ * that locked may not see the run that another scheduler planned and created since it began.
+ */
 const PLAN_CONTINUOUS = statement(
   "due-continuous",
   `UPDATE dag d SET next_run_after = now(), next_logical_date = now(), next_interval_start = now(),
                     next_interval_end = now()
    FROM dag_version v
-   WHERE v.id = d.version_id AND v.manifest->'schedule'->>'kind' = 'continuous' AND d.next_run_after IS NULL
-     AND NOT d.is_paused AND NOT d.is_stale
+   WHERE v.id = d.version_id AND d.dag_id = ANY($1) AND ${IS_IDLE}
      AND coalesce((v.manifest->>'start')::timestamptz <= now(), true)
      AND coalesce((v.manifest->>'end')::timestamptz > now(), true)
-     AND NOT EXISTS (SELECT 1 FROM dag_run r WHERE r.dag_id = d.dag_id AND r.state IN ('queued', 'running'))
    RETURNING d.dag_id`,
 );
 
@@ -85,7 +110,10 @@ interface DueDag {
   readonly now: string;
 }
 
-/** Creates due runs of at most `limit` DAGs, one each; call again while it answers more than zero DAGs. */
+/**
+ * Creates due runs of at most `limit` DAGs, one each; call again while it answers more than zero DAGs, and when queued
+ * runs started or went.
+ */
 export function createDueRuns(
   db: Database,
   plan: Planner,
@@ -107,14 +135,18 @@ export function createDueRuns(
   });
 }
 
-/** Milliseconds until the next DAG is due (negative: overdue), null when none is planned. */
+/** Milliseconds until the next DAG with room is due (negative: overdue), null when none is planned. */
 export async function nextDueIn(db: Database): Promise<number | null> {
   const row = await db.one<{ wait: string }>(NEXT_DUE);
   return row ? Number(row.wait) : null;
 }
 
-export async function planContinuous(db: Database): Promise<number> {
-  return (await db.rows(PLAN_CONTINUOUS)).length;
+export function planContinuous(db: Database): Promise<number> {
+  return db.transaction(async (tx) => {
+    const idle = await tx.rows<{ dag_id: string }>(LOCK_IDLE);
+    if (idle.length === 0) return 0;
+    return (await tx.rows(PLAN_CONTINUOUS, [idle.map((dag) => dag.dag_id)])).length;
+  });
 }
 
 function plannedRun(dag: DueDag): PlannedRun {

@@ -1,26 +1,31 @@
 /**
- * Retention. Ended runs go with everything that belongs to them (foreign keys cascade); old signals and ended jobs
- * follow. In batches, each its own transaction, so that a running system hardly notices.
+ * Retention. Ended runs go with everything that belongs to them (foreign keys cascade); old signals, ended jobs, and
+ * code that nothing refers to any more follow. In batches, each its own transaction, so that a running system hardly
+ * notices. The condition stands twice in each DELETE: the inner one chooses, the outer one is asked again of a row that
+ * someone changed while the DELETE waited for it, so that a run that was just cleared stays.
  */
+import { CATALOGUE_LOCK } from "./dag-catalogue.ts";
 import type { Database } from "./database.ts";
 import { type Statement, statement } from "./statement.ts";
 
-export interface CleanOptions {
+interface CleanOptions {
   readonly olderThanMs: number;
   readonly dryRun: boolean;
   readonly batch: number;
   readonly onProgress?: (deleted: Readonly<Record<string, number>>) => void;
 }
 
-export type CleanCounts = Record<"runs" | "signals" | "jobs" | "idempotency_keys" | "bundles", number>;
+type CleanCounts = Record<"runs" | "signals" | "jobs" | "idempotency_keys" | "versions" | "bundles", number>;
 
 interface Kind {
   readonly name: keyof CleanCounts;
   readonly count: Statement;
   readonly remove: Statement;
+  /** Publishers may be about to refer to it. */
+  readonly isCatalogue: boolean;
 }
 
-/** Runs before what they refer to: jobs and bundles are only deleted when nothing points at them any more. */
+/** Runs before what they refer to: jobs, versions and bundles go only when nothing points at them any more. */
 const KINDS: readonly Kind[] = [
   kind(
     "runs",
@@ -39,6 +44,16 @@ const KINDS: readonly Kind[] = [
      AND NOT EXISTS (SELECT 1 FROM trigger t WHERE t.owner_job = job.id)`,
   ),
   kind("idempotency_keys", "idempotency_key", "ctid", "created_at < now() - $1 * interval '1 millisecond'"),
+  // By when its successor came, not by its own age: whoever read it as the current one has long used it.
+  kind(
+    "versions",
+    "dag_version",
+    "id",
+    `EXISTS (SELECT 1 FROM dag_version n WHERE n.dag_id = dag_version.dag_id AND n.number > dag_version.number
+               AND n.created_at < now() - $1 * interval '1 millisecond')
+     AND NOT EXISTS (SELECT 1 FROM dag d WHERE d.version_id = dag_version.id)
+     AND NOT EXISTS (SELECT 1 FROM dag_run r WHERE r.version_id = dag_version.id)`,
+  ),
   kind(
     "bundles",
     "bundle",
@@ -51,17 +66,20 @@ const KINDS: readonly Kind[] = [
 
 /** Deletes, or with `dryRun` counts, what ended longer ago than `olderThanMs`. */
 export async function cleanHistory(db: Database, options: CleanOptions): Promise<CleanCounts> {
-  const counts: CleanCounts = { runs: 0, signals: 0, jobs: 0, idempotency_keys: 0, bundles: 0 };
-  for (const { name, count, remove } of KINDS) {
+  const counts: CleanCounts = { runs: 0, signals: 0, jobs: 0, idempotency_keys: 0, versions: 0, bundles: 0 };
+  for (const { name, count, remove, isCatalogue } of KINDS) {
     if (options.dryRun) {
       counts[name] = (await db.one<{ n: number }>(count, [options.olderThanMs]))?.n ?? 0;
       continue;
     }
     for (;;) {
-      const removed = (await db.rows(remove, [options.olderThanMs, options.batch])).length;
+      const removed = await db.transaction(async (tx) => {
+        if (isCatalogue) await tx.rows(CATALOGUE_LOCK);
+        return (await tx.rows(remove, [options.olderThanMs, options.batch])).length;
+      });
       counts[name] += removed;
-      if (removed > 0) options.onProgress?.(counts);
-      if (removed < options.batch) break;
+      if (removed === 0) break;
+      options.onProgress?.(counts);
     }
   }
   return counts;
@@ -70,10 +88,12 @@ export async function cleanHistory(db: Database, options: CleanOptions): Promise
 function kind(name: keyof CleanCounts, table: string, key: string, old: string): Kind {
   return {
     name,
+    isCatalogue: name === "versions" || name === "bundles",
     count: statement(`clean-count-${name}`, `SELECT count(*) AS n FROM ${table} WHERE ${old}`),
     remove: statement(
       `clean-remove-${name}`,
-      `DELETE FROM ${table} WHERE ${key} IN (SELECT ${key} FROM ${table} WHERE ${old} LIMIT $2) RETURNING 1`,
+      `DELETE FROM ${table} WHERE ${key} IN (SELECT ${key} FROM ${table} WHERE ${old} LIMIT $2) AND ${old}
+       RETURNING 1`,
     ),
   };
 }

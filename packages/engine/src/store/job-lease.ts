@@ -16,9 +16,11 @@ const REGISTER = statement(
    RETURNING id, extract(epoch FROM clock_timestamp()) * 1000 AS now`,
 );
 
+/** No key changes: the lock lets pass those who only refer to the job (foreign keys), and they let it pass. */
 const RENEW = statement(
   "job-renew",
-  `WITH before AS (SELECT id, lease_until > now() AS was_held FROM job WHERE id = $1 AND state = 'running' FOR UPDATE)
+  `WITH before AS (
+     SELECT id, lease_until > now() AS was_held FROM job WHERE id = $1 AND state = 'running' FOR NO KEY UPDATE)
    UPDATE job SET heartbeat_at = now(), lease_until = now() + $2 * interval '1 millisecond'
    FROM before WHERE job.id = before.id
    RETURNING before.was_held, extract(epoch FROM clock_timestamp()) * 1000 AS now`,
@@ -33,7 +35,8 @@ const END = statement(
 const BURY = statement(
   "job-bury",
   `UPDATE job SET state = 'dead', ended_at = now()
-   WHERE id IN (SELECT id FROM job WHERE state = 'running' AND lease_until <= now() FOR UPDATE SKIP LOCKED)
+   WHERE id IN (SELECT id FROM job WHERE state = 'running' AND lease_until <= now()
+                FOR NO KEY UPDATE SKIP LOCKED)
    RETURNING id, kind, hostname, pid`,
 );
 

@@ -7,6 +7,9 @@
  *  - `takeOverRuns` takes running runs nobody owns, or whose owner's lease ran out. The generation grows with every
  *    change of hands: whatever the former owner still writes names the old one and is refused.
  *
+ * Both take a bounded number of runs, and stop after the run with which they hold `CLAIM_TASKS` tasks: what a turn of
+ * the loop loads and decides at once stays small, whatever the size of the runs. `leavesMore` tells whether to ask again.
+ *
  * A process that dies after the commit leaves runs owned by a job whose lease runs out: the second way finds them.
  */
 import type { Connection, Database } from "./database.ts";
@@ -18,6 +21,7 @@ export interface ClaimedRun extends RunRow {
   readonly version_id: number;
   readonly generation: number;
   readonly is_paused: boolean;
+  readonly task_count: number;
   /** No attempt was ever made: every task instance is still `none`, there is nothing to load. */
   readonly is_fresh: boolean;
 }
@@ -35,15 +39,33 @@ export interface InstanceColumns {
   readonly operators: readonly string[];
 }
 
-const CLAIMED = `r.id, ${RUN_COLUMNS}, r.version_id, r.generation, d.is_paused`;
+const CLAIMED = `r.id, ${RUN_COLUMNS}, r.version_id, r.generation, d.is_paused, v.task_count`;
 
-/** DAGs that have a due queued run, locked against other starters. Index: dag_run_queued. */
+const CLAIM_TASKS = 20_000;
+
+/**
+ * DAGs that have a due queued run and room for it, the longest waiting first, locked against other starters. They are
+ * found by leaping through dag_run_queued_of_dag from DAG to DAG: one row read of each, however many are queued. As
+ * many DAGs as runs are wanted are enough: the longest waiting runs are in them. Nobody waits here, so the order cannot
+ * make a deadlock. The room is counted again under the lock.
+ */
 const LOCK_DAGS = statement(
   "claim-lock-dags",
-  `SELECT d.dag_id FROM dag d
+  `WITH RECURSIVE waiting(dag_id) AS (
+     (SELECT dag_id FROM dag_run WHERE state = 'queued' ORDER BY dag_id LIMIT 1)
+     UNION ALL
+     SELECT (SELECT r.dag_id FROM dag_run r WHERE r.state = 'queued' AND r.dag_id > w.dag_id
+             ORDER BY r.dag_id LIMIT 1)
+     FROM waiting w WHERE w.dag_id IS NOT NULL
+   )
+   SELECT d.dag_id
+   FROM waiting w JOIN dag d ON d.dag_id = w.dag_id JOIN dag_version v ON v.id = d.version_id
+     CROSS JOIN LATERAL (SELECT q.run_after FROM dag_run q
+                         WHERE q.dag_id = d.dag_id AND q.state = 'queued' AND q.run_after <= now()
+                         ORDER BY q.run_after, q.id LIMIT 1) AS first
    WHERE NOT d.is_paused
-     AND d.dag_id IN (SELECT DISTINCT dag_id FROM dag_run WHERE state = 'queued' AND run_after <= now())
-   ORDER BY d.dag_id
+     AND v.max_active_runs > (SELECT count(*) FROM dag_run a WHERE a.dag_id = d.dag_id AND a.state = 'running')
+   ORDER BY first.run_after LIMIT $1
    FOR NO KEY UPDATE OF d SKIP LOCKED`,
 );
 
@@ -51,18 +73,23 @@ const LOCK_DAGS = statement(
 const START = statement(
   "claim-start-runs",
   `WITH room AS (
-     SELECT d.dag_id, (v.manifest->>'maxActiveRuns')::int
+     SELECT d.dag_id, v.max_active_runs
               - (SELECT count(*) FROM dag_run a WHERE a.dag_id = d.dag_id AND a.state = 'running') AS free
      FROM dag d JOIN dag_version v ON v.id = d.version_id
      WHERE d.dag_id = ANY($2)
-   ), ranked AS (
-     SELECT q.id, row_number() OVER (PARTITION BY q.dag_id ORDER BY q.run_after, q.id) AS place, room.free,
-            q.run_after
-     FROM dag_run q JOIN room ON room.dag_id = q.dag_id
-     WHERE q.state = 'queued' AND q.run_after <= now()
+   ), oldest AS (
+     SELECT q.id, q.run_after, v.task_count
+     FROM room CROSS JOIN LATERAL (
+       SELECT r.id, r.run_after, r.version_id FROM dag_run r
+       WHERE r.dag_id = room.dag_id AND r.state = 'queued' AND r.run_after <= now()
+       ORDER BY r.run_after, r.id LIMIT least(greatest(room.free, 0), $3)
+     ) q JOIN dag_version v ON v.id = q.version_id
+     ORDER BY q.run_after, q.id LIMIT $3
    ), chosen AS (
      SELECT q.id, q.started_at IS NULL AND q.clear_number = 0 AS is_fresh
-     FROM dag_run q WHERE q.id IN (SELECT id FROM ranked WHERE place <= free ORDER BY run_after, id LIMIT $3)
+     FROM dag_run q WHERE q.id = ANY(ARRAY(
+         SELECT id FROM (SELECT id, sum(task_count) OVER (ORDER BY run_after, id) - task_count AS before FROM oldest) o
+         WHERE o.before < $4))
        AND q.state = 'queued'
      FOR UPDATE OF q SKIP LOCKED
    ), moved AS (
@@ -90,13 +117,17 @@ const INSERT_INSTANCES = statement(
 const TAKE_OVER = statement(
   "claim-take-over",
   `WITH orphan AS (
-     SELECT r.id FROM dag_run r LEFT JOIN job j ON j.id = r.owner_job
+     SELECT r.id, v.task_count
+     FROM dag_run r LEFT JOIN job j ON j.id = r.owner_job JOIN dag_version v ON v.id = r.version_id
      WHERE r.state = 'running' AND (j.id IS NULL OR j.state <> 'running' OR j.lease_until <= now())
      ORDER BY r.id LIMIT $2
      FOR UPDATE OF r SKIP LOCKED
+   ), chosen AS (
+     SELECT id FROM (SELECT id, sum(task_count) OVER (ORDER BY id) - task_count AS before FROM orphan) o
+     WHERE o.before < $3
    ), moved AS (
      UPDATE dag_run r SET owner_job = $1, generation = r.generation + 1
-     FROM orphan WHERE r.id = orphan.id
+     FROM chosen WHERE r.id = chosen.id
      RETURNING r.*
    )
    SELECT ${CLAIMED}, false AS is_fresh
@@ -132,9 +163,14 @@ export interface StartRequest {
 
 export function startQueuedRuns(db: Database, request: StartRequest): Promise<ClaimedRun[]> {
   return db.transaction(async (tx) => {
-    const dags = await tx.rows<{ dag_id: string }>(LOCK_DAGS);
+    const dags = await tx.rows<{ dag_id: string }>(LOCK_DAGS, [request.limit]);
     if (dags.length === 0) return [];
-    const runs = await tx.rows<ClaimedRun>(START, [request.jobId, dags.map((d) => d.dag_id), request.limit]);
+    const runs = await tx.rows<ClaimedRun>(START, [
+      request.jobId,
+      dags.map((d) => d.dag_id),
+      request.limit,
+      CLAIM_TASKS,
+    ]);
     for (const [versionId, ids] of byVersion(runs)) {
       const c = await request.columns(tx, versionId);
       await tx.rows(INSERT_INSTANCES, [
@@ -155,7 +191,12 @@ export function startQueuedRuns(db: Database, request: StartRequest): Promise<Cl
 }
 
 export function takeOverRuns(db: Connection, jobId: number, limit: number): Promise<ClaimedRun[]> {
-  return db.rows<ClaimedRun>(TAKE_OVER, [jobId, limit]);
+  return db.rows<ClaimedRun>(TAKE_OVER, [jobId, limit, CLAIM_TASKS]);
+}
+
+/** Whether a claim of at most `limit` runs ended because it was full: there may be more to take at once. */
+export function leavesMore(claimed: readonly ClaimedRun[], limit: number): boolean {
+  return claimed.length >= limit || claimed.reduce((sum, run) => sum + run.task_count, 0) >= CLAIM_TASKS;
 }
 
 export function rereadRuns(db: Connection, jobId: number, ids: readonly number[]): Promise<ClaimedRun[]> {

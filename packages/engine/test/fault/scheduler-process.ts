@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, openSync, readFileSync } from "node:fs";
+import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 export interface SchedulerPlace {
@@ -100,6 +100,7 @@ export interface LogLine {
 
 /** A line that is no JSON comes from Node itself: it is what a crash leaves. */
 export function readLog(place: SchedulerPlace): LogLine[] {
+  if (!existsSync(logOf(place))) return [];
   const lines = readFileSync(logOf(place), "utf8").split("\n").filter(Boolean);
   return lines.map((line) => {
     try {

@@ -10,6 +10,7 @@ import { FaultInstallation } from "./installation.ts";
 import type { LedgerLine } from "./ledger.ts";
 import { readLog, type SchedulerPlace, type SchedulerProcess } from "./scheduler-process.ts";
 import type { ScriptedTask } from "./scripted-dag.ts";
+import { stuckReport } from "./stuck-report.ts";
 
 export interface TaskRow {
   readonly state: string;
@@ -171,8 +172,13 @@ export class Stage {
     return this.installation.sql("SELECT name, occupied FROM pool WHERE occupied <> 0");
   }
 
-  until(what: string, holds: () => Promise<boolean> | boolean): Promise<void> {
-    return this.installation.until(what, holds);
+  async until(what: string, holds: () => Promise<boolean> | boolean): Promise<void> {
+    try {
+      await this.installation.until(what, holds, 20_000);
+    } catch (error) {
+      const places = ["first", "second", "third"].map((name) => this.place(name));
+      throw new Error(`${(error as Error).message}\n${await stuckReport(this.installation, places)}`);
+    }
   }
 
   /** Stops the scheduler at each of its commits, before it can learn of it, until `isReached` says to leave it so. */

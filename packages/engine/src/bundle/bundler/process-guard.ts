@@ -5,7 +5,7 @@
  */
 
 /** One import under guard. */
-export interface Import {
+interface Import {
   /** Rejects as soon as an error slips out of the import: one that waits for more would wait in vain. */
   readonly slipped: Promise<never>;
   /** Resolves one turn later, when rejections that nobody handled have surfaced. */

@@ -30,6 +30,8 @@ CREATE TABLE dag (
   is_paused           boolean NOT NULL,
   is_stale            boolean NOT NULL DEFAULT false,
   version_id          bigint,
+  -- Of the current version: such DAGs are looked for at every heartbeat.
+  is_continuous       boolean NOT NULL DEFAULT false,
   last_parsed_at      timestamptz NOT NULL DEFAULT now(),
   -- The next run the schedule asks for; next_run_after NULL = none. Advanced in the transaction that creates the run.
   next_logical_date   timestamptz,
@@ -38,7 +40,9 @@ CREATE TABLE dag (
   next_run_after      timestamptz
 );
 CREATE INDEX dag_due ON dag (next_run_after) WHERE next_run_after IS NOT NULL AND NOT is_paused AND NOT is_stale;
+CREATE INDEX dag_continuous ON dag (dag_id) WHERE is_continuous;
 CREATE INDEX dag_file ON dag (file);
+CREATE INDEX dag_current_version ON dag (version_id);
 
 -- A version is made when the code of a DAG's file changes, and never otherwise.
 CREATE TABLE dag_version (
@@ -48,9 +52,13 @@ CREATE TABLE dag_version (
   bundle_hash text NOT NULL REFERENCES bundle,
   manifest    jsonb NOT NULL,
   source      text NOT NULL,
+  -- What claims ask of a version, beside the manifest: that may have megabytes and would be unpacked at each look.
+  task_count      integer NOT NULL GENERATED ALWAYS AS (coalesce(jsonb_array_length(manifest->'tasks'), 0)) STORED,
+  max_active_runs integer NOT NULL GENERATED ALWAYS AS (coalesce((manifest->>'maxActiveRuns')::integer, 16)) STORED,
   created_at  timestamptz NOT NULL DEFAULT now(),
   UNIQUE (dag_id, number)
 );
+CREATE INDEX dag_version_bundle ON dag_version (bundle_hash);
 ALTER TABLE dag ADD CONSTRAINT dag_version_fk FOREIGN KEY (version_id) REFERENCES dag_version;
 
 CREATE TABLE import_error (
@@ -90,7 +98,12 @@ CREATE TABLE dag_run (
 CREATE UNIQUE INDEX dag_run_logical_date ON dag_run (dag_id, logical_date) WHERE logical_date IS NOT NULL;
 -- The scheduler's only ways in: history is in none of them.
 CREATE INDEX dag_run_queued ON dag_run (run_after, id) WHERE state = 'queued';
+CREATE INDEX dag_run_queued_of_dag ON dag_run (dag_id, run_after, id) WHERE state = 'queued';
+CREATE INDEX dag_run_backlog ON dag_run (dag_id) WHERE state = 'queued' AND run_type = 'scheduled';
 CREATE INDEX dag_run_running ON dag_run (dag_id, owner_job) WHERE state = 'running';
+CREATE INDEX dag_run_owner ON dag_run (owner_job) WHERE owner_job IS NOT NULL;
+-- Retention's.
+CREATE INDEX dag_run_ended ON dag_run (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX dag_run_version ON dag_run (version_id);
 
 -- The hot table. Its one index never changes after insert, so every state change is a HOT update: leave it that way.
@@ -174,6 +187,8 @@ CREATE TABLE trigger (
   wake_at     timestamptz,
   created_at  timestamptz NOT NULL DEFAULT now()
 );
+CREATE INDEX trigger_owner ON trigger (owner_job);
+CREATE INDEX trigger_bundle ON trigger (bundle_hash);
 
 -- Everything that happened, in commit order: readers go by (tx, id), bounded by pg_snapshot_xmin.
 CREATE TABLE signal (
@@ -185,6 +200,7 @@ CREATE TABLE signal (
   sender     text NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now()
 );
+CREATE INDEX signal_created ON signal USING brin (created_at);
 
 CREATE TABLE signal_listener (
   name       text PRIMARY KEY,
@@ -238,6 +254,8 @@ CREATE TABLE callback (
   tries      integer NOT NULL DEFAULT 0,
   created_at timestamptz NOT NULL DEFAULT now()
 );
+CREATE INDEX callback_run ON callback (dag_run_id);
+CREATE INDEX callback_owner ON callback (owner_job);
 
 -- value and secrets are sealed (AES-256-GCM) with the installation's key; the row's own key is authenticated with it.
 CREATE TABLE variable (
