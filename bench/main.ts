@@ -65,11 +65,7 @@ async function measureAll(rig: Rig, options: Options, say: (text: string) => voi
   };
   for (const shape of [CHAIN, FAN, RUNS, INDEPENDENT]) {
     await scenario(shape.key, async () => {
-      const done = await measure(
-        rig,
-        shape,
-        shape === INDEPENDENT ? Math.min(options.repeat, 5) : options.repeat,
-      );
+      const done = await measure(rig, shape, options.repeat);
       const steps =
         shape === CHAIN
           ? await stepTimes(

@@ -6,7 +6,7 @@ import { adhoc, type Database } from "../../packages/engine/src/store/database.t
 import type { Figure } from "../result.ts";
 import { openRig, type Rig } from "../rig.ts";
 import { digits, median } from "../statistics.ts";
-import { CHAIN, FAN, INDEPENDENT, SHAPE_FILES } from "./shape.ts";
+import { CHAIN, FAN, INDEPENDENT, runsOf, SHAPE_FILES, type Shape } from "./shape.ts";
 
 const SHAPES = [CHAIN, FAN, INDEPENDENT];
 
@@ -18,31 +18,38 @@ export async function withHistory(none: Rig, options: { quick: boolean; repeat: 
     await addHistory(full.database, instances);
     const figures: Figure[] = [];
     for (const shape of SHAPES) {
-      const ms = new Map<Rig, number[]>([
-        [none, []],
-        [full, []],
-      ]);
-      for (let n = -1; n < options.repeat; n++) {
-        // Each goes first in turn: what one leaves behind (checkpoints, vacuum) must not always hit the other.
-        for (const rig of n % 2 === 0 ? [none, full] : [full, none]) {
-          const done = await rig.run(shape.dagIds);
-          if (n >= 0) ms.get(rig)?.push(done.ms);
-        }
-      }
-      const [bare, old] = [median(ms.get(none) ?? []), median(ms.get(full) ?? [])];
+      const pairs = await inTurn(none, full, { shape, rounds: runsOf(shape, options.repeat) });
+      const [bare, old] = [median(pairs.map((pair) => pair.none)), median(pairs.map((pair) => pair.full))];
       figures.push({
         scenario: "f",
         what: `${shape.what}, with ${digits(instances)} finished instances: time against none`,
-        value: old / bare,
+        value: median(pairs.map((pair) => pair.full / pair.none)),
         unit: "x",
         bar: { atMost: 1.1 },
-        note: `${digits(shape.value(old))} against ${digits(shape.value(bare))} ${shape.unit}, in turn`,
+        note: `median of ${pairs.length} pairs; ${digits(shape.value(old))} against ${digits(shape.value(bare))} ${shape.unit}`,
       });
     }
     return figures;
   } finally {
     await full.stop();
   }
+}
+
+/** Each goes first in turn: what one leaves behind (a checkpoint, a vacuum) must not always hit the other. */
+async function inTurn(
+  none: Rig,
+  full: Rig,
+  { shape, rounds }: { shape: Shape; rounds: number },
+): Promise<{ none: number; full: number }[]> {
+  for (let n = 0; n < shape.warmUps; n++) for (const rig of [none, full]) await rig.run(shape.dagIds);
+  const pairs: { none: number; full: number }[] = [];
+  for (let n = 0; n < rounds; n++) {
+    const ms = new Map<Rig, number>();
+    for (const rig of n % 2 === 0 ? [none, full] : [full, none])
+      ms.set(rig, (await rig.run(shape.dagIds)).ms);
+    pairs.push({ none: ms.get(none) ?? Number.NaN, full: ms.get(full) ?? Number.NaN });
+  }
+  return pairs;
 }
 
 /** Runs of 100 tasks each, with the signals they would have left. */

@@ -37,7 +37,7 @@ export async function idle(options: { readonly quick: boolean }): Promise<Figure
     "--port",
     String(port),
   ];
-  const system = spawn(process.execPath, args, { stdio: ["ignore", "ignore", "inherit"], env: ENVIRONMENT });
+  const system = spawn(process.execPath, args, { stdio: ["ignore", "ignore", "ignore"], env: ENVIRONMENT });
   const ended = once(system, "exit");
   const startedAt = performance.now();
   try {

@@ -12,6 +12,10 @@ export interface Shape {
   readonly bar: Bar;
   readonly tasks: number;
   readonly dagIds: readonly string[];
+  /** Runs until the code that is measured is compiled and the task processes are there. */
+  readonly warmUps: number;
+  /** Measured runs for each that was asked for: short ones need more to say the same. */
+  readonly times: number;
   /** The value of a run that took so long. */
   value(ms: number): number;
 }
@@ -30,6 +34,8 @@ export const CHAIN: Shape = {
   bar: { atMost: 2 },
   tasks: 100,
   dagIds: ["chain"],
+  warmUps: 5,
+  times: 3,
   value: (ms) => ms / 100,
 };
 
@@ -40,6 +46,8 @@ export const FAN: Shape = {
   bar: { atMost: 1 },
   tasks: 1_002,
   dagIds: ["fan"],
+  warmUps: 2,
+  times: 1,
   value: (ms) => ms / 1_000,
 };
 
@@ -50,6 +58,8 @@ export const RUNS: Shape = {
   bar: { atMost: 1 },
   tasks: 1_000,
   dagIds: Array.from({ length: 100 }, () => "ten"),
+  warmUps: 2,
+  times: 1,
   value: (ms) => ms / 1_000,
 };
 
@@ -60,15 +70,20 @@ export const INDEPENDENT: Shape = {
   bar: { atLeast: 3_000 },
   tasks: 10_000,
   dagIds: ["independent"],
+  warmUps: 1,
+  times: 0.7,
   value: (ms) => 10_000 / (ms / 1_000),
 };
 
-/** One run that nobody looks at, then `repeat` that count. */
 export async function measure(rig: Rig, shape: Shape, repeat: number): Promise<RunsDone[]> {
-  await rig.run(shape.dagIds);
+  for (let n = 0; n < shape.warmUps; n++) await rig.run(shape.dagIds);
   const done: RunsDone[] = [];
-  for (let n = 0; n < repeat; n++) done.push(await rig.run(shape.dagIds));
+  for (let n = 0; n < runsOf(shape, repeat); n++) done.push(await rig.run(shape.dagIds));
   return done;
+}
+
+export function runsOf({ times }: Shape, repeat: number): number {
+  return Math.max(1, Math.round(times * repeat));
 }
 
 /** The median counts; the best, and the CPU time, tell how much of it was other work on the machine. */

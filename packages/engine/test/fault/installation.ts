@@ -74,7 +74,7 @@ export class FaultInstallation {
     for (;;) {
       const scheduler = new SchedulerProcess(place);
       this.schedulers.add(scheduler);
-      if (await scheduler.ready) return scheduler;
+      if ((await scheduler.ready) === "up") return scheduler;
       await sleep(200);
     }
   }

@@ -13,11 +13,14 @@ export interface SchedulerPlace {
   readonly lease?: readonly [number, number, number];
 }
 
+/** As scheduler-program.ts exits. */
+const DATABASE_AWAY = "75";
+
 /** One scheduler process, from its start to its end. */
 export class SchedulerProcess {
   readonly pid: number;
-  /** Resolves with whether it came up: it does not while the database is away. */
-  readonly ready: Promise<boolean>;
+  /** "away": it could not come up for want of a database, and is gone again. */
+  readonly ready: Promise<"up" | "away">;
   readonly gone: Promise<unknown>;
   /** Set once a test means it to end: any other end is a crash. */
   #isMeant = false;
@@ -32,9 +35,17 @@ export class SchedulerProcess {
     });
     const up = once(child.stdout as NodeJS.ReadableStream, "data").then(() => {
       this.#isUp = true;
-      return true;
+      return "up" as const;
     });
-    this.ready = Promise.race([up, this.gone.then(() => false)]);
+    const away = this.gone.then(() => {
+      if (this.#isUp || this.#isMeant || this.#end === DATABASE_AWAY) return "away" as const;
+      const tail = readLog(place)
+        .slice(-20)
+        .map(({ message }) => message);
+      throw new Error(`a scheduler did not come up (${this.#end}):\n${tail.join("\n")}`);
+    });
+    away.catch(() => {});
+    this.ready = Promise.race([up, away]);
   }
 
   /** How it ended although nobody asked it to, after it had come up. */

@@ -17,6 +17,8 @@ import { CommitUnknownError, Database, isTransient } from "../../src/store/datab
 import { migrate } from "../../src/store/migrate.ts";
 import { VERSION } from "../../src/version.ts";
 
+/** The exit code of a scheduler that could not come up for want of a database. */
+const DATABASE_AWAY = 75;
 const config = resolveConfig({});
 const [ttlMs, renewMs, marginMs] = (process.env.FAULT_LEASE ?? "").split(",").map(Number);
 const logger = createLogger({ level: "debug", format: "json" });
@@ -52,7 +54,7 @@ try {
 } catch (error) {
   if (!isTransient(error) && !(error instanceof CommitUnknownError)) throw error;
   logger.warn("cannot start without the database", { error: String(error) });
-  process.exit(1);
+  process.exit(DATABASE_AWAY);
 }
 process.on("SIGTERM", async () => {
   await scheduler.stop();

@@ -1,0 +1,80 @@
+import { readFile, rename, writeFile } from "node:fs/promises";
+import { Writable } from "node:stream";
+import { beforeAll, describe, expect, it } from "vitest";
+import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
+import { createLogger } from "../service/logger.ts";
+import { adhoc } from "../store/database.ts";
+
+describe("a callback whose owner lives", () => {
+  let rig: SchedulerRig;
+  let ledger: string;
+  let runId: number;
+  let log = "";
+
+  beforeAll(async () => {
+    rig = await SchedulerRig.open();
+    ledger = `${rig.root}/ledger`;
+    await writeFile(ledger, "");
+    await rig.publish({
+      "told.ts": `
+        import { dag } from "tradewind";
+        import { appendFileSync } from "node:fs";
+        export default dag("told", { onFailure: () => appendFileSync(${JSON.stringify(ledger)}, "told\\n") }, (d) => {
+          d.task("only", () => {});
+        });
+      `,
+    });
+    const stream = new Writable({
+      write: (chunk, _, done) => {
+        log += String(chunk);
+        done();
+      },
+    });
+    await rig.scheduler({ logger: createLogger({ stream, format: "json" }) });
+    runId = await rig.trigger("told");
+    await rig.ended(runId);
+  });
+
+  it("is run once, though nobody told the scheduler that its row was stored", async () => {
+    await store();
+    await rig.until(async () => (await stored()) === 0, "the callback's end", 15_000);
+    expect(await told()).toBe(1);
+  });
+
+  it("is run at a later heartbeat when it could not be submitted", async () => {
+    const bundles = `${rig.root}/home/bundles`;
+    // A version of its own, whose code is not on this disk yet and cannot be put there.
+    await rig.db.rows(
+      adhoc(`WITH b AS (INSERT INTO bundle (hash, code) SELECT repeat('f', 32), code FROM bundle LIMIT 1 RETURNING hash),
+                  v AS (INSERT INTO dag_version (dag_id, number, bundle_hash, manifest, source)
+                        SELECT v.dag_id, 2, b.hash, v.manifest, v.source FROM dag_version v, b LIMIT 1 RETURNING id)
+             UPDATE dag_run SET version_id = v.id FROM v`),
+    );
+    await rename(bundles, `${bundles}.away`);
+    await writeFile(bundles, "in the way");
+    await store();
+    await rig.until(async () => log.includes("a callback has to wait"), "the submission to fail", 15_000);
+    await rename(bundles, `${bundles}.gone`);
+    await rename(`${bundles}.away`, bundles);
+    await rig.until(async () => (await stored()) === 0, "the callback's end", 30_000);
+    expect(await told()).toBe(2);
+  });
+
+  /** As a batch does whose answer was lost: the row is there, and nobody submits it. */
+  async function store(): Promise<void> {
+    await rig.db.rows(
+      adhoc(`INSERT INTO callback (id, dag_run_id, event, owner_job, created_at)
+             SELECT gen_random_uuid(), $1, 'failure', id, now() - interval '1 minute' FROM job
+             WHERE kind = 'scheduler' AND state = 'running'`),
+      [runId],
+    );
+  }
+
+  async function stored(): Promise<number> {
+    return (await rig.db.rows(adhoc("SELECT 1 FROM callback"))).length;
+  }
+
+  async function told(): Promise<number> {
+    return (await readFile(ledger, "utf8")).split("told").length - 1;
+  }
+});

@@ -1,0 +1,77 @@
+import { beforeEach, expect, it } from "vitest";
+import { seedDag, seedJob, seedRuns, waitingForLock } from "../../test/support/catalogue-seed.ts";
+import { testDatabase } from "../../test/support/test-database.ts";
+import { adhoc, type Database } from "./database.ts";
+import { cleanHistory } from "./history.ts";
+import { runEdits } from "./run-edit.ts";
+
+let db: Database;
+
+beforeEach(async () => {
+  const test = await testDatabase();
+  db = test.db;
+  return () => test.close();
+});
+
+const DAY = 86_400_000;
+const clean = (batch = 1_000, dryRun = false) => cleanHistory(db, { olderThanMs: 30 * DAY, dryRun, batch });
+
+it("deletes what ended long ago, in batches, and then what nothing refers to any more", async () => {
+  await seedDag(db, "a");
+  await seedRuns(db, "a", { count: 25, state: "success", ageMs: 40 * DAY });
+  await seedDag(db, "a");
+  await seedRuns(db, "a", { state: "failed", ageMs: 40 * DAY });
+  const young = await seedRuns(db, "a", { state: "success", ageMs: 20 * DAY });
+  const open = await seedRuns(db, "a", { state: "running", ownerJob: await seedJob(db), ageMs: 40 * DAY });
+  const current = await seedDag(db, "a");
+  await age("UPDATE dag_version SET created_at = now() - interval '35 days'");
+  await age("UPDATE bundle SET created_at = now() - interval '35 days'");
+  await db.rows(
+    adhoc("INSERT INTO signal (namespace, key, sender, created_at) VALUES ('n', 'k', 's', '2020-01-01')"),
+  );
+
+  const expected = { runs: 26, signals: 1, jobs: 0, idempotency_keys: 0 };
+  expect(await clean(10, true)).toEqual({ ...expected, versions: 0, bundles: 0 });
+  expect(await clean(10)).toEqual({ ...expected, versions: 1, bundles: 1 });
+  expect(await ids("SELECT id FROM dag_run ORDER BY id")).toEqual([...young, ...open]);
+  expect(await ids("SELECT id FROM dag_version ORDER BY id")).toEqual([expect.any(Number), current]);
+  expect(await clean()).toEqual({
+    runs: 0,
+    signals: 0,
+    jobs: 0,
+    idempotency_keys: 0,
+    versions: 0,
+    bundles: 0,
+  });
+});
+
+it("keeps a version that was current a short time ago, however old it is", async () => {
+  const old = await seedDag(db, "a");
+  await age("UPDATE dag_version SET created_at = now() - interval '90 days'");
+  await age("UPDATE bundle SET created_at = now() - interval '90 days'");
+  const current = await seedDag(db, "a");
+  expect(await clean()).toMatchObject({ versions: 0, bundles: 0 });
+  expect(await ids("SELECT id FROM dag_version ORDER BY id")).toEqual([old, current]);
+});
+
+it("keeps a run that is cleared while the deletion waits for it", async () => {
+  await seedDag(db, "a");
+  const [cleared] = await seedRuns(db, "a", { count: 3, state: "success", ageMs: 40 * DAY });
+  if (cleared === undefined) throw new Error("no run");
+  const cleaning = await db.transaction(async (tx) => {
+    expect(await runEdits.markRun(tx, cleared, "queued")).toMatchObject({ changed: true });
+    const counts = clean();
+    await waitingForLock(db);
+    return { counts };
+  });
+  expect(await cleaning.counts).toMatchObject({ runs: 2 });
+  expect(await ids("SELECT id FROM dag_run WHERE state = 'queued'")).toEqual([cleared]);
+});
+
+async function age(sql: string): Promise<void> {
+  await db.rows(adhoc(sql));
+}
+
+async function ids(sql: string): Promise<number[]> {
+  return (await db.rows<{ id: number }>(adhoc(sql))).map((row) => row.id);
+}

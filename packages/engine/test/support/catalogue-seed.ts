@@ -1,0 +1,88 @@
+/** DAGs without code: for tests of what the store does with their runs. */
+import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
+import { planNext } from "../../src/schedule/planner.ts";
+import { publishFiles } from "../../src/store/dag-publish.ts";
+import { adhoc, type Database } from "../../src/store/database.ts";
+import { registerJob } from "../../src/store/job-lease.ts";
+
+/** Publishes a version with code of its own; answers its id. */
+export async function seedDag(
+  db: Database,
+  dagId: string,
+  settings: Partial<DagManifest> & { readonly taskCount?: number } = {},
+): Promise<number> {
+  const { taskCount = 1, ...manifest } = settings;
+  const tasks = Array.from({ length: taskCount }, (_, i) => ({ taskId: `t${i}`, upstream: [] }));
+  const hash = crypto.randomUUID();
+  await publishFiles(
+    db,
+    [
+      {
+        file: `${dagId}.ts`,
+        bundle: { hash, code: "// nothing", sourceMap: null },
+        source: "",
+        manifests: [{ ...EMPTY, tasks: tasks as unknown as TaskManifest[], ...manifest, dagId }],
+      },
+    ],
+    { isPausedAtCreation: false, plan: planNext },
+  );
+  const row = await db.one<{ id: number }>(adhoc("SELECT id FROM dag_version WHERE bundle_hash = $1"), [
+    hash,
+  ]);
+  if (!row) throw new Error(`${dagId} was not published`);
+  return row.id;
+}
+
+interface SeededRuns {
+  readonly count?: number;
+  readonly state?: "queued" | "running" | "success" | "failed";
+  readonly ownerJob?: number;
+  /** How long ago they fell due, and ended if they have; the later of several a millisecond less each. */
+  readonly ageMs?: number;
+}
+
+/** Runs of the DAG's current version; answers their ids, the oldest first. */
+export async function seedRuns(db: Database, dagId: string, runs: SeededRuns = {}): Promise<number[]> {
+  const { count = 1, state = "queued", ownerJob = null, ageMs = 60_000 } = runs;
+  const rows = await db.rows<{ id: number }>(
+    adhoc(`INSERT INTO dag_run (dag_id, run_id, run_type, state, run_after, version_id, triggered_by, owner_job,
+                                started_at, ended_at)
+           SELECT d.dag_id, gen_random_uuid(), 'manual', $3, t.at, d.version_id, 'cli', $4,
+                  CASE WHEN $3 <> 'queued' THEN t.at END, CASE WHEN $3 IN ('success', 'failed') THEN t.at END
+           FROM dag d, generate_series(1, $2) AS i,
+                LATERAL (SELECT now() - ($5::float8 - i) * interval '1 millisecond' AS at) AS t
+           WHERE d.dag_id = $1 ORDER BY i RETURNING id`),
+    [dagId, count, state, ownerJob, ageMs],
+  );
+  return rows.map((row) => row.id);
+}
+
+export async function seedJob(db: Database, leaseMs = 60_000): Promise<number> {
+  return (await registerJob(db, { kind: "scheduler", hostname: "here", pid: 1, version: "0" }, leaseMs)).id;
+}
+
+/** Until a statement of this database waits for a lock. */
+export async function waitingForLock(db: Database): Promise<void> {
+  const sql = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+  while ((await db.one(adhoc(sql))) === undefined) await new Promise((resolve) => setTimeout(resolve, 10));
+}
+
+const EMPTY: DagManifest = {
+  dagId: "",
+  description: null,
+  docs: null,
+  owner: null,
+  tags: [],
+  schedule: { kind: "none" },
+  start: null,
+  end: null,
+  catchup: false,
+  maxActiveRuns: 16,
+  maxActiveTasks: 16,
+  runTimeoutMs: null,
+  paramsSchema: null,
+  hasParams: false,
+  callbacks: { success: false, failure: false },
+  tasks: [],
+  groups: [],
+};
