@@ -42,7 +42,9 @@ export function command(session: Session) {
     });
 
   db.command("clean")
-    .description("delete ended runs with their tasks and outputs, old signals and stopped jobs")
+    .description(
+      "delete ended runs with their tasks and outputs, old signals, stopped jobs, unused DAG versions and bundles",
+    )
     .requiredOption("--older-than <duration>", "what ended before that, e.g. 30d", parseDuration)
     .option("--dry-run", "only count")
     .action(async ({ olderThan, dryRun }) => {

@@ -150,7 +150,7 @@ export abstract class DagRunJob extends JobLoop {
     this.#mailbox.wake();
   }
 
-  /** Callbacks that a dead job left behind. */
+  /** Callbacks that a dead job left behind, or that this one could not submit. */
   protected adoptCallbacks(): Promise<void> {
     return this.#callbacks.adopt(this.lease.jobId);
   }

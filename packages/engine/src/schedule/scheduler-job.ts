@@ -12,6 +12,7 @@ import { buryDeadJobs, livePeers } from "../store/job-lease.ts";
 import type { RunBatch } from "../store/run-batch.ts";
 import {
   type ClaimedRun,
+  leavesMore,
   nextQueuedAt,
   ownedRuns,
   startQueuedRuns,
@@ -93,7 +94,7 @@ export class SchedulerJob extends DagRunJob {
         this.#look = { ...this.#look, queued: false };
         claimed.push(...(await this.#startQueued()));
       }
-      if (claimed.length >= CLAIM_LIMIT) {
+      if (leavesMore(claimed, CLAIM_LIMIT)) {
         this.#look = { ...this.#look, queued: true, orphans: look.orphans };
         this.wake();
       }
@@ -167,6 +168,8 @@ export class SchedulerJob extends DagRunJob {
       limit: CLAIM_LIMIT,
       columns: async (tx, versionId) => (await this.versions.get(tx, versionId)).columns,
     });
+    // A DAG with a full backlog gets its next scheduled run when one of them has started.
+    if (started.length > 0) this.#lookForDue();
     const next = await nextQueuedAt(this.database);
     if (this.#queuedTimer) clearTimeout(this.#queuedTimer);
     if (next) {
@@ -203,7 +206,7 @@ export class SchedulerJob extends DagRunJob {
         break;
       default:
         this.markStale(Number(topic.slice("run:".length)));
-        this.#look = { ...this.#look, queued: true };
+        this.#look = { ...this.#look, queued: true, due: true };
     }
     this.wake();
   }
