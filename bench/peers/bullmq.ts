@@ -53,7 +53,7 @@ export const open: OpenPeer = async () => {
     await countdown.over;
   };
   return {
-    note: "Redis with its log synced once a second (not fsynced per step), concurrency 50; chain and fan-in by hand, fan-in counted in memory",
+    note: "Redis with its log synced once a second (not fsynced per step), concurrency 50; chain and fan-in by hand, fan-in counted in memory; ends seen in the handler, before their commit",
     independentTasks: 10_000,
     chain,
     async fan(width) {

@@ -7,6 +7,8 @@ import { EmbeddedPostgres } from "../store/embedded/embedded-postgres.ts";
 
 export interface OpenedDatabase {
   readonly database: Database;
+  /** Connections of their own on the same database, so that one part's load does not hold up another's. */
+  connect(applicationName: string): Database;
   /** Closes connections, and stops the embedded server unless it is a standalone's. */
   stop(): Promise<void>;
 }
@@ -19,14 +21,13 @@ export interface OpenOptions {
 
 /** DATABASE_URL if given, else the embedded PostgreSQL of the home: adopted when it runs, started when it does not. */
 export async function openDatabase(config: Config, options: OpenOptions = {}): Promise<OpenedDatabase> {
-  const connect = (url: string) =>
-    Database.connect(url, {
-      max: config.databaseConnections,
-      applicationName: options.applicationName ?? "tradewind",
-    });
+  const name = options.applicationName ?? "tradewind";
+  const connectTo = (url: string) => (applicationName: string) =>
+    Database.connect(url, { max: config.databaseConnections, applicationName });
   if (config.databaseUrl !== undefined) {
-    const database = connect(config.databaseUrl);
-    return { database, stop: () => database.close() };
+    const connect = connectTo(config.databaseUrl);
+    const database = connect(name);
+    return { database, connect, stop: () => database.close() };
   }
   const home = await openHome(config.home);
   const server = await EmbeddedPostgres.start({
@@ -37,9 +38,11 @@ export async function openDatabase(config: Config, options: OpenOptions = {}): P
   // A standalone on this home keeps its server: whoever only borrows it must not stop it.
   const isBorrowed = (await findStandalone(home)) !== undefined;
   if (isBorrowed) server.release();
-  const database = connect(server.url);
+  const connect = connectTo(server.url);
+  const database = connect(name);
   return {
     database,
+    connect,
     stop: async () => {
       await database.close();
       if (!isBorrowed) await server.stop("fast");

@@ -5,7 +5,7 @@
  * Killed at any moment, the next start finds all it needs under the home folder; the embedded PostgreSQL may even
  * have survived and is adopted.
  */
-import { writeFile } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ApiServer } from "../api/api-server.ts";
 import { DagProcessor } from "../bundle/dag-processor.ts";
@@ -37,7 +37,7 @@ export async function startStandalone(config: Config): Promise<Standalone> {
   const lock = await lockHome(home);
   const undo: (() => Promise<void>)[] = [() => lock.release()];
   try {
-    const { database, stop } = await openDatabase(config, {
+    const { database, connect, stop } = await openDatabase(config, {
       applicationName: "tradewind standalone",
       supervise: logger.child({ component: "postgres" }),
     });
@@ -49,8 +49,10 @@ export async function startStandalone(config: Config): Promise<Standalone> {
     const wakeUps = new WakeUps(database);
     undo.push(async () => wakeUps.close());
     const scheduler = createScheduler({ config, database, home, logger, secretBox, wakeUps });
+    const apiDatabase = connect("tradewind api");
+    undo.push(() => apiDatabase.close());
     const api = new ApiServer({
-      database,
+      database: apiDatabase,
       logger: logger.child({ component: "api" }),
       config: { host: config.host, port: config.port, version: VERSION },
       secretBox,
@@ -78,7 +80,9 @@ export async function startStandalone(config: Config): Promise<Standalone> {
     await startAll(services, logger);
     undo.push(() => stopAll(services, logger));
     await lock.describe({ url: api.url });
-    await writeFile(join(home.path, "standalone.json"), JSON.stringify({ url: api.url, pid: process.pid }));
+    const address = join(home.path, "standalone.json");
+    await writeFile(address, JSON.stringify({ url: api.url, pid: process.pid }));
+    undo.push(() => rm(address, { force: true }));
     return { url: api.url, token, stop: () => unwind(undo) };
   } catch (error) {
     await unwind(undo).catch(() => {});
