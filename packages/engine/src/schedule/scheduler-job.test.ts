@@ -35,6 +35,7 @@ describe("a scheduler drives runs to their end", () => {
           d.task("far_behind", { after: [behind], rule: "allDone" }, () => {});
           d.task("skipped", () => skip("nothing to do"));
         });
+        export const several = ["one", "two"].map((id) => dag("array_" + id, {}, (d) => { d.task("only", () => id); }));
         export const conf = dag("conf", {}, (d) => {
           d.task("show", (_, ctx) => ({ run: ctx.run.id, date: ctx.run.logicalDate?.toISOString() ?? null }));
         });
@@ -75,6 +76,12 @@ describe("a scheduler drives runs to their end", () => {
       skipped: "skipped",
     });
     expect(await rig.output(id, "join")).toEqual(["success", "skipped"]);
+  });
+
+  it("runs DAGs that a file exports in an array", async () => {
+    const id = await rig.trigger("array_two");
+    expect(await rig.ended(id)).toBe("success");
+    expect(await rig.output(id, "only")).toBe("two");
   });
 
   it("gives a task its run", async () => {

@@ -25,6 +25,7 @@ import type { RunActor } from "./run-actor.ts";
 
 /** Runs taken in one go: enough to be quick, few enough to leave some to other schedulers. */
 const CLAIM_LIMIT = 64;
+const SHARED_CLAIM_LIMIT = 16;
 const DUE_LIMIT = 200;
 /** A DAG that is due and locked by somebody else is looked at again after this long. */
 const BUSY_MS = 100;
@@ -87,14 +88,14 @@ export class SchedulerJob extends DagRunJob {
       if (look.due) await this.#createDue();
       const claimed: ClaimedRun[] = [];
       if (look.orphans && this.lease.mayJudge())
-        claimed.push(...(await takeOverRuns(this.database, this.lease.jobId, CLAIM_LIMIT)));
+        claimed.push(...(await takeOverRuns(this.database, this.lease.jobId, this.#claimLimit)));
       if (look.orphans && claimed.length > 0)
         this.logger.info("took over runs", { runs: claimed.length, job: this.lease.jobId });
       if (look.queued || this.#look.queued) {
         this.#look = { ...this.#look, queued: false };
         claimed.push(...(await this.#startQueued()));
       }
-      if (leavesMore(claimed, CLAIM_LIMIT)) {
+      if (leavesMore(claimed, this.#claimLimit)) {
         this.#look = { ...this.#look, queued: true, orphans: look.orphans };
         this.wake();
       }
@@ -148,6 +149,10 @@ export class SchedulerJob extends DagRunJob {
     for (const id of owned.keys()) if (!this.actors.has(id)) this.markStale(id);
   }
 
+  get #claimLimit(): number {
+    return this.hasPeers ? SHARED_CLAIM_LIMIT : CLAIM_LIMIT;
+  }
+
   async #createDue(): Promise<void> {
     // One step a turn: a long backlog must not keep reports and the heartbeat waiting.
     const { dags, created } = await createDueRuns(this.database, planNext, DUE_LIMIT);
@@ -165,7 +170,7 @@ export class SchedulerJob extends DagRunJob {
   async #startQueued(): Promise<ClaimedRun[]> {
     const started = await startQueuedRuns(this.database, {
       jobId: this.lease.jobId,
-      limit: CLAIM_LIMIT,
+      limit: this.#claimLimit,
       columns: async (tx, versionId) => (await this.versions.get(tx, versionId)).columns,
     });
     // A DAG with a full backlog gets its next scheduled run when one of them has started.

@@ -20,6 +20,7 @@ export class FaultInstallation {
   readonly root: string;
   readonly ledger: Ledger;
   readonly schedulers = new Set<SchedulerProcess>();
+  #isClosed = false;
 
   static async open(url: string): Promise<FaultInstallation> {
     return new FaultInstallation(url, await mkdtemp(join(tmpdir(), "tradewind-fault-")));
@@ -71,12 +72,13 @@ export class FaultInstallation {
 
   /** A scheduler cannot come up while the database is away: then another is started, as a supervisor would. */
   async start(place: SchedulerPlace): Promise<SchedulerProcess> {
-    for (;;) {
+    while (!this.#isClosed) {
       const scheduler = new SchedulerProcess(place);
       this.schedulers.add(scheduler);
       if ((await scheduler.ready) === "up") return scheduler;
       await sleep(200);
     }
+    throw new Error("the test is over");
   }
 
   /** Creates a run, once, however often the database goes away meanwhile. */
@@ -129,6 +131,7 @@ export class FaultInstallation {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     await Promise.all([...this.schedulers].map((scheduler) => scheduler.discard()));
     await this.db.close();
     await rm(this.root, { recursive: true, force: true, maxRetries: 5 });

@@ -84,7 +84,7 @@ function start(place: SchedulerPlace): ChildProcess {
   const log = openSync(logOf(place), "a");
   const program = join(import.meta.dirname, "scheduler-program.ts");
   const child = spawn(process.execPath, ["--conditions=source", program], {
-    stdio: ["ignore", "pipe", log],
+    stdio: ["pipe", "pipe", log],
     env: {
       PATH: process.env.PATH,
       DATABASE_URL: place.databaseUrl,

@@ -62,4 +62,6 @@ process.on("SIGTERM", async () => {
   await database.close();
   process.exit(0);
 });
+// However the test ends: without the one who started it, a scheduler goes too.
+process.stdin.on("end", () => process.exit(1)).resume();
 process.stdout.write("ready\n");

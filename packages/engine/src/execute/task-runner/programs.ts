@@ -18,8 +18,11 @@ export async function loadPrograms(path: string): Promise<ReadonlyMap<string, Pr
   const module = (await import(pathToFileURL(path).href)) as Record<string, unknown>;
   const programs = new Map<string, Program>();
   for (const exported of Object.values(module)) {
-    const program = programOf(exported);
-    if (program !== null) programs.set(program.describe().dagId, program);
+    // A DAG on its own, or several in an array: as the bundler takes them.
+    for (const each of Array.isArray(exported) ? (exported.flat() as unknown[]) : [exported]) {
+      const program = programOf(each);
+      if (program !== null) programs.set(program.describe().dagId, program);
+    }
   }
   loaded.set(path, programs);
   return programs;
