@@ -1,5 +1,6 @@
-import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
+import type { DagManifest } from "@tradewind/sdk/manifest";
 import { beforeEach, expect, it } from "vitest";
+import { dagManifest, taskManifest } from "../../test/reference/manifests.ts";
 import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
 import { readCatalogue, recordImportError, removeFiles } from "./dag-catalogue.ts";
 import { type FilePublication, publishFiles } from "./dag-publish.ts";
@@ -64,7 +65,9 @@ it("plans the next run when a schedule is new, changed or back, and never otherw
 });
 
 it("keeps the limits of tasks as rows of pool", async () => {
-  const limits = (maxActivePerDag: number) => ({ tasks: [task("t", { maxActivePerDag }), task("free", {})] });
+  const limits = (maxActivePerDag: number) => ({
+    tasks: [taskManifest("t", { maxActivePerDag }), taskManifest("free", {})],
+  });
   await publishFiles(test.db, [publication("a.ts", "1", [limits(3)])], options);
   await publishFiles(test.db, [publication("a.ts", "2", [limits(5)])], options);
   const rows = await test.db.rows(adhoc("SELECT name, slots FROM pool WHERE name LIKE '@%'"));
@@ -125,26 +128,4 @@ function publication(file: string, hash: string, dags: readonly Partial<DagManif
   };
 }
 
-function task(taskId: string, settings: Partial<TaskManifest>): TaskManifest {
-  return { taskId, upstream: [], maxActivePerDag: null, ...settings } as unknown as TaskManifest;
-}
-
-const EMPTY: DagManifest = {
-  dagId: "a",
-  description: null,
-  docs: null,
-  owner: null,
-  tags: [],
-  schedule: { kind: "none" },
-  start: null,
-  end: null,
-  catchup: false,
-  maxActiveRuns: 16,
-  maxActiveTasks: 16,
-  runTimeoutMs: null,
-  paramsSchema: null,
-  hasParams: false,
-  callbacks: { success: false, failure: false },
-  tasks: [],
-  groups: [],
-};
+const EMPTY = dagManifest([], { dagId: "a" });

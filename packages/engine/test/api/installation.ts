@@ -14,6 +14,7 @@ import { WakeUps } from "../../src/signal/wake-up.ts";
 import { adhoc, type Database } from "../../src/store/database.ts";
 import { runEdits } from "../../src/store/run-edit.ts";
 import { ensureAdminToken } from "../../src/store/tokens.ts";
+import { dagManifest, taskManifest } from "../reference/manifests.ts";
 import { testDatabase } from "../support/test-database.ts";
 
 export class Installation {
@@ -202,54 +203,9 @@ export function manifestOf(
   tasks: readonly Partial<TaskManifest>[],
   dag: Partial<DagManifest> = {},
 ): DagManifest {
-  return {
-    dagId,
-    description: `About ${dagId}`,
-    docs: null,
-    owner: "ada",
-    tags: [],
-    schedule: { kind: "none" },
-    start: null,
-    end: null,
-    catchup: false,
-    maxActiveRuns: 16,
-    maxActiveTasks: 16,
-    runTimeoutMs: null,
-    paramsSchema: null,
-    hasParams: false,
-    callbacks: { success: false, failure: false },
-    groups: [],
-    ...dag,
-    tasks: tasks.map((task) => ({ ...TASK, ...task })),
-  };
+  const facts = { dagId, description: `About ${dagId}`, owner: "ada", ...dag };
+  return dagManifest(
+    tasks.map((task) => taskManifest(task.taskId ?? "task", { retryDelayMs: 300_000, ...task })),
+    facts,
+  );
 }
-
-const TASK: TaskManifest = {
-  taskId: "task",
-  operator: "task",
-  upstream: [],
-  inputs: {},
-  rule: "allSuccess",
-  retries: 0,
-  retryDelayMs: 300_000,
-  retryBackoff: 1,
-  maxRetryDelayMs: null,
-  timeoutMs: null,
-  memoryMb: null,
-  pool: "default_pool",
-  poolSlots: 1,
-  priority: 1,
-  weightRule: "downstream",
-  queue: "default",
-  executor: null,
-  isolation: "warm",
-  dependsOnPast: false,
-  waitForDownstream: false,
-  maxActivePerDag: null,
-  maxActivePerRun: null,
-  group: null,
-  role: "work",
-  map: null,
-  callbacks: { success: false, failure: false, retry: false },
-  docs: null,
-};

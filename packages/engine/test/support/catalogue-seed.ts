@@ -4,6 +4,7 @@ import { planNext } from "../../src/schedule/planner.ts";
 import { publishFiles } from "../../src/store/dag-publish.ts";
 import { adhoc, type Database } from "../../src/store/database.ts";
 import { registerJob } from "../../src/store/job-lease.ts";
+import { dagManifest } from "../reference/manifests.ts";
 
 /** Publishes a version with code of its own; answers its id. */
 export async function seedDag(
@@ -67,22 +68,4 @@ export async function waitingForLock(db: Database): Promise<void> {
   while ((await db.one(adhoc(sql))) === undefined) await new Promise((resolve) => setTimeout(resolve, 10));
 }
 
-const EMPTY: DagManifest = {
-  dagId: "",
-  description: null,
-  docs: null,
-  owner: null,
-  tags: [],
-  schedule: { kind: "none" },
-  start: null,
-  end: null,
-  catchup: false,
-  maxActiveRuns: 16,
-  maxActiveTasks: 16,
-  runTimeoutMs: null,
-  paramsSchema: null,
-  hasParams: false,
-  callbacks: { success: false, failure: false },
-  tasks: [],
-  groups: [],
-};
+const EMPTY = dagManifest([], { dagId: "" });
