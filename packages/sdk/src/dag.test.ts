@@ -262,6 +262,7 @@ const mistakes: Record<string, [code: string, message: RegExp, make: (d: DagBuil
     (d) => d.task("two words", () => 1),
   ],
   "empty id": ["TW_BAD_ID", /task ""/, (d) => d.task("", () => 1)],
+  "dots as an id": ["TW_BAD_ID", /task "\.\."/, (d) => d.task("..", () => 1)],
   "long id": ["TW_BAD_ID", /1 to 250/, (d) => d.task("a".repeat(251), () => 1)],
   "long id through groups": [
     "TW_BAD_ID",

@@ -242,10 +242,11 @@ function isOperator(value: unknown): value is Operator<unknown, unknown> {
   return typeof value === "object" && value !== null && typeof (value as Operator).execute === "function";
 }
 
+/** Ids become folders and parts of URLs, where "." and ".." mean something else. */
 function checkId(id: unknown, where: string): string {
-  if (typeof id === "string" && /^[A-Za-z0-9_.-]{1,250}$/.test(id)) return id;
+  if (typeof id === "string" && /^(?!\.+$)[A-Za-z0-9_.-]{1,250}$/.test(id)) return id;
   throw new DagDefinitionError(
     "TW_BAD_ID",
-    `${where}: an id has 1 to 250 of the characters A-Z a-z 0-9 _ . -, got ${show(id)}`,
+    `${where}: an id has 1 to 250 of the characters A-Z a-z 0-9 _ . - and is not only dots, got ${show(id)}`,
   );
 }

@@ -92,7 +92,7 @@ export function command(session: Session) {
     });
 
   for (const [name, isPaused, done] of [
-    ["pause", true, "paused: its schedule makes no new runs"],
+    ["pause", true, "paused: its schedule makes no new runs, and none that is queued starts"],
     ["unpause", false, "active"],
   ] as const) {
     dags

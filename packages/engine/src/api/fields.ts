@@ -23,7 +23,7 @@ export const newId = z
   .string()
   .min(1)
   .max(MAX_ID)
-  .regex(/^[\w.~:+-]+$/, "May contain letters, digits and _ . ~ : + - only");
+  .regex(/^(?!\.+$)[\w.~:+-]+$/, "May contain letters, digits and _ . ~ : + - only, and not only dots");
 
 export const text = z
   .string()
