@@ -29,10 +29,10 @@ import {
   newId,
   note,
   numberRange,
-  numbersOf,
   orderBy,
   RUN_STATES,
   RUN_TYPES,
+  rangesOf,
   text,
   unused,
 } from "./fields.ts";
@@ -255,21 +255,6 @@ function batchFilter(body: z.output<typeof batchBody>): DagRunFilter {
     confContains: body.conf_contains ?? undefined,
     dagIds: body.dag_ids ?? undefined,
     states: body.states?.filter((state) => state !== null),
-  };
-}
-
-type RangeValues = Parameters<
-  typeof instantsOf<"run_after" | "logical_date" | "start_date" | "end_date">
->[0] &
-  Parameters<typeof numbersOf<"duration">>[0];
-
-function rangesOf(query: RangeValues) {
-  return {
-    durationSeconds: numbersOf(query, "duration"),
-    endedAt: instantsOf(query, "end_date"),
-    logicalDate: instantsOf(query, "logical_date"),
-    runAfter: instantsOf(query, "run_after"),
-    startedAt: instantsOf(query, "start_date"),
   };
 }
 

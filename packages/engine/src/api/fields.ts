@@ -175,7 +175,7 @@ export function instantsOf<N extends string>(query: Suffixed<N, Date>, name: N):
 }
 
 /** Collects what `numberRange` let through. */
-export function numbersOf<N extends string>(query: Suffixed<N, number>, name: N): Range<number> {
+function numbersOf<N extends string>(query: Suffixed<N, number>, name: N): Range<number> {
   return rangeOf(query, name);
 }
 
@@ -228,4 +228,20 @@ export function iso(value: Date | null): string | null {
 /** Seconds between two instants; up to now while the second is missing. */
 export function seconds(from: Date | null, to: Date | null): number | null {
   return from === null || to === null ? null : (to.getTime() - from.getTime()) / 1000;
+}
+
+type RangeValues = Parameters<
+  typeof instantsOf<"run_after" | "logical_date" | "start_date" | "end_date">
+>[0] &
+  Parameters<typeof numbersOf<"duration">>[0];
+
+/** The ranges that runs and task instances are filtered by alike. */
+export function rangesOf(query: RangeValues) {
+  return {
+    durationSeconds: numbersOf(query, "duration"),
+    endedAt: instantsOf(query, "end_date"),
+    logicalDate: instantsOf(query, "logical_date"),
+    runAfter: instantsOf(query, "run_after"),
+    startedAt: instantsOf(query, "start_date"),
+  };
 }

@@ -33,8 +33,8 @@ import {
   mapIndex,
   namedList,
   numberRange,
-  numbersOf,
   orderBy,
+  rangesOf,
   TASK_STATES,
   text,
 } from "./fields.ts";
@@ -291,18 +291,5 @@ function batchFilter(
     runIds: namedList(params.dag_run_id) ?? body.dag_run_ids ?? undefined,
     states: body.state ?? undefined,
     taskIds: body.task_ids ?? undefined,
-  };
-}
-
-type Ranged = Parameters<typeof instantsOf<"run_after" | "logical_date" | "start_date" | "end_date">>[0] &
-  Parameters<typeof numbersOf<"duration">>[0];
-
-function rangesOf(query: Ranged) {
-  return {
-    durationSeconds: numbersOf(query, "duration"),
-    endedAt: instantsOf(query, "end_date"),
-    logicalDate: instantsOf(query, "logical_date"),
-    runAfter: instantsOf(query, "run_after"),
-    startedAt: instantsOf(query, "start_date"),
   };
 }
