@@ -2,13 +2,11 @@
  * `npm run bench`: how fast is a whole Tradewind on this machine? Prints a table and writes bench/results/<time>.json.
  * The exit code is 0 even when a bar is missed: a shared machine misses bars without anyone's fault.
  */
-import { mkdir, writeFile } from "node:fs/promises";
-import { fileURLToPath } from "node:url";
-import { load, type Machine, machineFacts } from "./machine.ts";
+import { load, machineFacts } from "./machine.ts";
 import { type Options, readOptions, USAGE } from "./options.ts";
 import { comparePeers, type PeerReport, peerTable } from "./peers/compare.ts";
+import { judged, print, type Results as SharedResults, store } from "./report.ts";
 import type { Figure } from "./result.ts";
-import { passes } from "./result.ts";
 import { openRig, type Rig } from "./rig.ts";
 import { eventCost } from "./scenario/event-cost.ts";
 import { loadFiles } from "./scenario/files.ts";
@@ -16,16 +14,9 @@ import { withHistory } from "./scenario/history.ts";
 import { idle } from "./scenario/idle.ts";
 import { CHAIN, FAN, INDEPENDENT, measure, RUNS, SHAPE_FILES, shapeFigure } from "./scenario/shape.ts";
 import { stepTimes } from "./scenario/step-times.ts";
-import { digits } from "./statistics.ts";
-import { figureTable } from "./table.ts";
 
-interface Results {
-  readonly at: string;
-  readonly machine: Machine;
-  /** Processes wanting a core, over the last minute: more than 0 before the start is other people's work. */
-  readonly load: { readonly before: number; readonly after: number };
+interface Results extends SharedResults {
   readonly options: { readonly quick: boolean; readonly repeat: number };
-  readonly figures: readonly (Figure & { readonly passed: boolean | null })[];
   readonly peers: PeerReport | null;
 }
 
@@ -38,13 +29,13 @@ async function main(options: Options): Promise<void> {
     await rig.publish(SHAPE_FILES);
     const machine = await machineFacts(rig.database);
     const figures = await measureAll(rig, options, say);
-    const peers = options.peers ? await comparePeers(rig, options, say) : null;
+    const peers = options.peers.length > 0 ? await comparePeers(rig, options, say) : null;
     results = {
       at: new Date().toISOString(),
       machine,
       load: { before, after: load() },
       options: { quick: options.quick, repeat: options.repeat },
-      figures: figures.map((figure) => ({ ...figure, passed: passes(figure) })),
+      figures: judged(figures),
       peers,
     };
   } finally {
@@ -52,7 +43,10 @@ async function main(options: Options): Promise<void> {
   }
   const file = await store(results);
   if (options.json) console.log(JSON.stringify(results, null, 2));
-  else print(results);
+  else {
+    print(results);
+    if (results.peers) console.log(`\n${peerTable(results.peers)}`);
+  }
   say(`\nwritten to ${file}`);
 }
 
@@ -81,27 +75,6 @@ async function measureAll(rig: Rig, options: Options, say: (text: string) => voi
   await scenario("g", loadFiles);
   await scenario("h", () => idle(options));
   return figures;
-}
-
-function print({ machine, load, figures, peers }: Results): void {
-  const { cores, cpu, memoryGb, node, postgres, fsync, synchronousCommit, commitMs } = machine;
-  console.log(`
-${cores} cores (${cpu}), ${memoryGb} GB; Node ${node}; PostgreSQL ${postgres}, fsync ${fsync}, synchronous_commit ${synchronousCommit}
-one small commit: ${digits(commitMs)} ms (p50); load before ${digits(load.before)}, after ${digits(load.after)}: above 0 before means that others were using the machine
-Each task runs in a warm child process of its own; every step is committed.
-`);
-  if (figures.length > 0) console.log(figureTable(figures));
-  const missed = figures.filter(({ passed }) => passed === false).length;
-  if (missed > 0) console.log(`\n${missed} bar${missed > 1 ? "s" : ""} missed`);
-  if (peers) console.log(`\n${peerTable(peers)}`);
-}
-
-async function store(results: Results): Promise<string> {
-  const folder = fileURLToPath(new URL("./results/", import.meta.url));
-  await mkdir(folder, { recursive: true });
-  const file = `${folder}${results.at.replaceAll(":", "-")}.json`;
-  await writeFile(file, `${JSON.stringify(results, null, 2)}\n`);
-  return file;
 }
 
 try {

@@ -27,11 +27,16 @@ export interface Rig {
   readonly database: Database;
   readonly scheduler: SchedulerJob;
   readonly folder: string;
+  readonly home: string;
   readonly processor: DagProcessor;
   /** Writes DAG files and loads them. */
   publish(files: Readonly<Record<string, string>>): Promise<{ ms: number }>;
   /** Creates runs and resolves when all have ended. */
   run(dagIds: readonly string[]): Promise<RunsDone>;
+  /** Creates runs and leaves them to themselves. */
+  create(dagIds: readonly string[]): Promise<number[]>;
+  /** Resolves when all of these runs have ended; rejects when one of them failed. */
+  ended(ids: readonly number[]): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -68,11 +73,20 @@ export async function openRig(options: { parallelism?: number } = {}): Promise<R
   const processor = new DagProcessor({ database, folder, logger, plan: planNext, isPausedAtCreation: false });
   await scheduler.start();
   const tree = new ProcessTree(process.pid, join(home.postgres, "data"));
+  const create = async (dagIds: readonly string[]) => {
+    const ids = await createRuns(database, dagIds);
+    wakeUps.send("runs");
+    return ids;
+  };
+  const ended = (ids: readonly number[]) => allEnded({ database, scheduler }, ids);
   return {
     database,
     scheduler,
     folder,
+    home: config.home,
     processor,
+    create,
+    ended,
     async publish(files) {
       await Promise.all(Object.entries(files).map(([name, text]) => writeFile(join(folder, name), text)));
       const started = performance.now();
@@ -85,9 +99,8 @@ export async function openRig(options: { parallelism?: number } = {}): Promise<R
       const before = tree.cpu();
       const own = process.cpuUsage();
       const started = performance.now();
-      const ids = await createRuns(database, dagIds);
-      wakeUps.send("runs");
-      await allEnded({ database, scheduler }, ids);
+      const ids = await create(dagIds);
+      await ended(ids);
       const ms = performance.now() - started;
       // Exact, and without what reading the others costs.
       const { user, system } = process.cpuUsage(own);

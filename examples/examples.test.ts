@@ -2,6 +2,7 @@ import { runDag } from "@tradewind/testing";
 import { describe, expect, it } from "vitest";
 import etl from "./etl.ts";
 import hello from "./hello.ts";
+import training from "./training.ts";
 
 describe("hello", () => {
   it("greets", async () => {
@@ -30,5 +31,14 @@ describe("etl", () => {
     const run = await runDag(etl, { conf: { orders: -1 } });
     expect(run.state).toBe("failed");
     expect(run.task("extract").error?.message).toContain("orders");
+  });
+});
+
+describe("training", () => {
+  it("submits its job once, and publishes after two waits, in no time", async () => {
+    const run = await runDag(training, { triggers: { "example.job_done": { accuracy: 0.95 } } });
+    expect(run.state).toBe("success");
+    expect(run.outputs["train"]).toMatchObject({ accuracy: 0.95 });
+    expect(run.logs["train"]?.filter((line) => line.message === "submitted")).toHaveLength(1);
   });
 });

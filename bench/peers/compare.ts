@@ -5,7 +5,7 @@
 import { type ChildProcess, fork, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import type { Options } from "../options.ts";
+import type { Options, PeerName } from "../options.ts";
 import type { Rig } from "../rig.ts";
 import { CHAIN, FAN, INDEPENDENT } from "../scenario/shape.ts";
 import { digits, median } from "../statistics.ts";
@@ -26,13 +26,13 @@ interface EngineReport {
   readonly msPerTask: Readonly<Record<string, number>>;
 }
 
-const PEERS = [
-  { file: "graphile-worker", package: "graphile-worker" },
-  { file: "pg-boss", package: "pg-boss" },
-  { file: "dbos", package: "@dbos-inc/dbos-sdk" },
-  { file: "openworkflow", package: "openworkflow" },
-  { file: "bullmq", package: "bullmq" },
-];
+const PACKAGES: Readonly<Record<PeerName, string>> = {
+  "graphile-worker": "graphile-worker",
+  "pg-boss": "pg-boss",
+  dbos: "@dbos-inc/dbos-sdk",
+  openworkflow: "openworkflow",
+  bullmq: "bullmq",
+};
 const SHAPES = [CHAIN, FAN, INDEPENDENT];
 const HOST = fileURLToPath(new URL("./host.ts", import.meta.url));
 
@@ -46,15 +46,17 @@ export async function comparePeers(
   const left: string[] = [];
   const hosts: Host[] = [];
   try {
-    for (const peer of PEERS) {
-      const name = `${peer.package} ${versions[peer.package]}`;
-      if (peer.file === "bullmq" && spawnSync("redis-server", ["--version"]).error) {
-        left.push(`${name}: no redis-server on PATH`);
+    for (const peer of options.peers) {
+      const name = `${PACKAGES[peer]} ${versions[PACKAGES[peer]]}`;
+      const leave = (why: string) => {
+        say(`(peers) not measured: ${name}: ${why}`);
+        left.push(`${name}: ${why}`);
+      };
+      if (peer === "bullmq" && spawnSync("redis-server", ["--version"]).error) {
+        leave("there is no redis-server on PATH (on Debian: apt-get install redis-server)");
         continue;
       }
-      const host = await Host.start(peer.file, name).catch((error: Error) => {
-        left.push(`${name}: ${error.message}`);
-      });
+      const host = await Host.start(peer, name).catch((error: Error) => leave(error.message));
       if (host) hosts.push(host);
     }
     const measured = await inTurn([new Tradewind(rig), ...hosts], options, { say, left });

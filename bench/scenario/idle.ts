@@ -42,8 +42,8 @@ export async function idle(options: { readonly quick: boolean }): Promise<Figure
   const startedAt = performance.now();
   try {
     await allWaiting(home, port);
-    // In its first minute standalone looks twice a second for what it can show on the terminal; and what starting
-    // left behind (processes kept ready, the first vacuum) is not idleness either.
+    // What starting left behind (processes kept ready, the first vacuum, what the first minute shows on the terminal)
+    // is not idleness.
     await sleep(options.quick ? 2_000 : startedAt + SETTLED_MS - performance.now());
     const tree = new ProcessTree(system.pid ?? 0, join(home, "postgres", "data"));
     const before = tree.cpu();

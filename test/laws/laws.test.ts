@@ -30,14 +30,17 @@ const BREACHES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "packages/engine/src/model/c.ts": "export const chance = Math.random();",
     "packages/engine/src/model/d.ts": "setTimeout(() => {}, process.pid);",
   },
-  "user code is loaded only where it runs: bundler child, task runner, the child of `dags test`": {
-    "packages/engine/src/schedule/a.ts": "const dag = await import(path);",
-    "packages/cli/src/b.ts": "const dag = require(path);",
-  },
+  "user code is loaded only where it runs: bundler child, task runner, trigger runner, the child of `dags test`":
+    {
+      "packages/engine/src/schedule/a.ts": "const dag = await import(path);",
+      "packages/cli/src/b.ts": "const dag = require(path);",
+      "packages/engine/src/trigger/c.ts": "const trigger = await import(path);",
+    },
   "outside those children nothing is run from text: no eval, no new Function, no vm, no worker thread": {
     "packages/engine/src/api/a.ts": 'import { runInThisContext } from "node:vm";',
     "packages/engine/src/api/b.ts": 'export const answer = eval("6 * 7");',
     "packages/engine/src/api/c.ts": 'export const answer = new Function("return 42");',
+    "packages/engine/src/trigger/d.ts": 'import { Worker } from "node:worker_threads";',
   },
   "no service reaches, over any number of imports, a module that loads user code": {
     "packages/engine/src/schedule/a.ts": 'import { b } from "../bundle/b.ts";',
@@ -46,11 +49,14 @@ const BREACHES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   "services do not import from the folders of those children, except types": {
     "packages/engine/src/processes/a.ts": 'import { b } from "../execute/task-runner/b.ts";',
+    "packages/engine/src/trigger/b.ts": 'import { c } from "./runner/c.ts";',
   },
   "only store/ holds SQL and talks to the driver": {
     "packages/engine/src/api/a.ts": "db.rows(`SELECT 1\n FROM dag WHERE dag_id = 'x'`);",
     "packages/engine/src/schedule/b.ts": 'db.rows("UPDATE dag SET is_paused = true");',
     "packages/engine/src/service/c.ts": 'import pg from "pg";',
+    "packages/engine/src/trigger/builtin/http.ts": 'import pg from "pg";',
+    "packages/engine/src/trigger/builtin/sql-d.ts": 'import { Database } from "../../store/database.ts";',
   },
   "the state of a task instance is written by claim, batch and edit, and by nobody else": {
     "packages/engine/src/store/a.ts":
@@ -112,6 +118,7 @@ describe("a breach is seen", () => {
       "packages/engine/src/store/notes.ts":
         'statement("n", "UPDATE task_instance SET note = $1 WHERE state = $2");',
       "packages/engine/src/api/a.test.ts": 'db.rows("SELECT 1 FROM dag");',
+      "packages/engine/src/trigger/builtin/sql-pool.ts": 'import pg from "pg";',
       "packages/engine/src/bundle/bundler/main.ts": "await import(url);",
       "packages/engine/src/bundle/child.ts": 'import type { Reply } from "./bundler/protocol.ts";',
       "packages/cli/src/program.ts": 'const { a } = await import("./commands/a.ts");',

@@ -32,7 +32,7 @@ export const LAWS: readonly Law[] = [
       ),
   },
   {
-    says: "user code is loaded only where it runs: bundler child, task runner, the child of `dags test`",
+    says: "user code is loaded only where it runs: bundler child, task runner, trigger runner, the child of `dags test`",
     violations: (tree) =>
       importsIn(tree, "packages/")
         .filter(({ file, to, isDynamic }) => isDynamic && to === null && !LOADERS.test(file.path))
@@ -78,9 +78,12 @@ export const LAWS: readonly Law[] = [
             .map(({ text, line }) => `${file.path}:${line}: ${text.trim().slice(0, 60)}`),
         ),
       ...importsIn(tree, "packages/")
-        .filter(
-          ({ file, to }) => (to === "pg" || to === "kysely") && !file.path.startsWith(`${ENGINE}store/`),
-        )
+        .filter(({ to }) => to === "pg" || to === "kysely")
+        .filter(({ file }) => !file.path.startsWith(`${ENGINE}store/`) && !USERS_DATABASES.test(file.path))
+        .map(sentence),
+      // What talks to users' databases must have no way to ours.
+      ...importsIn(tree, ENGINE)
+        .filter(({ file, to }) => USERS_DATABASES.test(file.path) && to?.startsWith(`${ENGINE}store/`))
         .map(sentence),
     ],
   },
@@ -161,10 +164,13 @@ export const LAWS: readonly Law[] = [
 const IMPURE =
   /^(?:Date\.now|new Date\(\)|Math\.random|performance\.|process\.|crypto\.|setTimeout|setInterval|setImmediate|queueMicrotask|await|async)/;
 const LOADERS =
-  /^packages\/(?:engine\/src\/(?:bundle\/bundler|execute\/task-runner)\/|cli\/src\/dag-test\/child\.ts$|cli\/bin\/)/;
+  /^packages\/(?:engine\/src\/(?:bundle\/bundler|execute\/task-runner|trigger\/runner)\/|cli\/src\/dag-test\/child\.ts$|cli\/bin\/)/;
 /** What runs beside the database: the engine's own processes, and everything they are made of. */
-const SERVICES = /^packages\/engine\/src\/(?:index\.ts$|(?:schedule|api|store|processes|signal|service)\/)/;
-const CHILDREN = /^packages\/engine\/src\/(?:bundle\/bundler|execute\/task-runner)\//;
+const SERVICES =
+  /^packages\/engine\/src\/(?:index\.ts$|(?:schedule|api|store|processes|signal|service)\/|trigger\/(?!runner\/|builtin\/))/;
+const CHILDREN = /^packages\/engine\/src\/(?:bundle\/bundler|execute\/task-runner|trigger\/runner)\//;
+/** The trigger that asks a user's own database: it needs the driver, though it holds no statement but the user's. */
+const USERS_DATABASES = /^packages\/engine\/src\/trigger\/builtin\/sql[\w-]*\.ts$/;
 const STATE_WRITERS = new Set(
   ["run-batch", "run-claim", "run-edit"].map((name) => `${ENGINE}store/${name}.ts`),
 );

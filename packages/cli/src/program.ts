@@ -33,6 +33,21 @@ const GROUPS: readonly Group[] = [
     summary: "list tasks, read logs, ask why one waits, clear and mark",
     load: () => import("./commands/tasks.ts"),
   },
+  {
+    name: "waiting",
+    summary: "what waits, on what, since when and until when",
+    load: () => import("./commands/waiting.ts"),
+  },
+  {
+    name: "triggers",
+    summary: "what tasks and schedules wait for",
+    load: () => import("./commands/triggers.ts"),
+  },
+  {
+    name: "webhooks",
+    summary: "let others report what tasks and schedules wait for",
+    load: () => import("./commands/webhooks.ts"),
+  },
   { name: "pools", summary: "limits on how much runs at once", load: () => import("./commands/pools.ts") },
   {
     name: "variables",
@@ -44,10 +59,16 @@ const GROUPS: readonly Group[] = [
     summary: "addresses and credentials that tasks read by name",
     load: () => import("./commands/connections.ts"),
   },
+  { name: "tokens", summary: "who may call the server", load: () => import("./commands/tokens.ts") },
   {
     name: "scheduler",
     summary: "run a scheduler against DATABASE_URL",
     load: () => import("./commands/scheduler.ts"),
+  },
+  {
+    name: "triggerer",
+    summary: "run a triggerer against DATABASE_URL",
+    load: () => import("./commands/triggerer.ts"),
   },
   {
     name: "api",

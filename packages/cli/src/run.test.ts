@@ -16,6 +16,7 @@ describe("usage", () => {
       "pools",
       "variables",
       "connections",
+      "tokens",
       "db",
       "doctor",
     ]) {
@@ -34,6 +35,9 @@ describe("usage", () => {
     [["pools", "set", "p", "many"], "whole number"],
     [["db", "clean"], "--older-than"],
     [["standalone", "--port", "99999"], "whole number from 0 to 65535"],
+    [["connections", "set", "x", "--uri", "pg://u:p@/db"], "--uri names no host"],
+    [["connections", "set", "x", "--host", "a b"], "--host names a host with"],
+    [["tokens", "revoke", "first"], "whole number of at least 1"],
     [["tasks", "mark", "d", "r", "t", "running"], "Allowed choices are success, failed, skipped"],
   ])("%j is a usage error that says: %s", async (argv, message) => {
     const { code, stdout, stderr } = await runCaptured(argv);

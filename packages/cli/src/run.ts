@@ -67,9 +67,9 @@ function report(error: unknown, terminal: Terminal, verbose: boolean): number {
 
 /** Errors of the engine that the shell should tell from "it failed". */
 const ENGINE_EXITS: Readonly<Record<string, number>> = {
+  API_ADDRESS: EXIT.conflict,
   CONFIG_INVALID: EXIT.usage,
   HOME_IN_USE: EXIT.conflict,
-  EADDRINUSE: EXIT.conflict,
 };
 
 function facts(error: unknown): { code: string | undefined; message: string } {

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { runCli } from "./support/standalone-process.ts";
 
 const DAGS = fileURLToPath(new URL("./dags", import.meta.url));
+const WAITING = fileURLToPath(new URL("./waiting-dags/waiting.ts", import.meta.url));
 const EXAMPLES = fileURLToPath(new URL("../../../examples", import.meta.url));
 const test = (...args: string[]) =>
   runCli(["dags", "test", ...args], { DATABASE_URL: "postgres://secret@db/x" });
@@ -54,6 +55,12 @@ describe("dags test", () => {
     expect(stderr).toContain("> 3 | throw new Error");
   });
 
+  it("a file that forgets to export its DAG is told so", async () => {
+    const { code, stderr } = await test(`${DAGS}/forgotten.ts`);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/forgotten\.ts exports no DAG\. It makes forgotten\.\n.*export default dag\(/);
+  });
+
   it("a file or DAG that is not there is exit code 3", async () => {
     expect((await test("nowhere.ts")).code).toBe(3);
     const { code, stderr } = await test("nothing", "--dags", EXAMPLES);
@@ -74,5 +81,42 @@ describe("dags test", () => {
       },
     );
     expect(code).toBe(130);
+  });
+
+  it("waits in real time, and runs the triggers of the file", async () => {
+    const file = '{"path":"/nowhere/a.csv","size":1,"mtime":"2026-01-01T00:00:00Z"}';
+    const { code, stdout, stderr } = await test(WAITING, "--event", `file=${file}`, "--json");
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    const result = JSON.parse(stdout) as { duration: number; tasks: { task_id: string; output?: unknown }[] };
+    expect(result.duration).toBeGreaterThanOrEqual(0.3);
+    expect(result).toMatchObject({
+      state: "success",
+      triggered_runs: [{ dag_id: "report", dag_run_id: "r1", conf: {}, logical_date: null }],
+    });
+    expect(result.tasks.find((task) => task.task_id === "job")).toMatchObject({ output: 3 });
+    expect(stderr).toMatch(/… job waits \(pause\) until 20\S+ \S+Z\n/);
+    expect(stderr).toMatch(/… job waits for acme.job_done \(done\), at most until 20/);
+    expect(stderr).toContain("▶ job goes on");
+    expect(stderr).toMatch(/tries again at 20/);
+    expect(stderr).toContain("Not made, because this is a test: run r1 of report.");
+  });
+
+  it("--skip-waits jumps over the waits for a time", async () => {
+    const { code, stderr } = await test(WAITING, "--skip-waits", "--event", "tradewind.file=null");
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/… job waits \(pause\) until 20.*, skipped\n/);
+    expect(stderr).toMatch(/tries again at 20.*, skipped\n/);
+  });
+
+  it("a trigger that cannot be run here is named, with the remedy", async () => {
+    const { code, stderr } = await test(WAITING);
+    expect(code).toBe(2);
+    expect(stderr).toContain(
+      'error: task "file" waits for "tradewind.file", and nothing says what that does',
+    );
+    expect(stderr).toContain("--event '<trigger or task>=<json>'");
+    const wrong = await test(WAITING, "--event", "tradewind.file={path");
+    expect(wrong.code).toBe(2);
+    expect(wrong.stderr).toContain("--event tradewind.file is not valid JSON");
   });
 });

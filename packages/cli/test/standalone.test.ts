@@ -25,11 +25,16 @@ describe("standalone", () => {
     expect(standalone.stderr).toMatch(/DAGs? loaded:.*hello/);
     await standalone.until(/broken\.ts cannot be loaded/);
     expect(standalone.stderr).toContain("this file does not load");
+    // In the log, too, line by line.
+    expect(standalone.stderr).toMatch(/WARN +DAG file failed to import.*file=broken\.ts$/m);
+    expect(standalone.stderr).toMatch(/^ {4}> 3 \| throw new Error\("this file does not load"\);$/m);
+    expect(standalone.stderr).toMatch(/WARN +DAG file makes a DAG and does not export it.*forgotten/);
     expect(await standalone.tokenMode()).toBe(0o600);
   });
 
   it("refuses a second one on the same home, and says why", async () => {
-    const second = await runCli(["standalone", "--home", standalone.home, "--port", "0"], {});
+    const dags = join(standalone.folder, "dags");
+    const second = await runCli(["standalone", "--home", standalone.home, "--dags", dags], {});
     expect(second.code).toBe(5);
     expect(second.stderr).toContain("already runs on");
   });
@@ -42,7 +47,7 @@ describe("dags", () => {
     expect(table.stdout).toMatch(/^DAG +STATUS +SCHEDULE/);
     expect(table.stdout).toMatch(/^hello +active/m);
     expect(table.stderr).toContain("broken.ts");
-    const ids = ["crowded", "failing", "hello", "slow", "surroundings"];
+    const ids = ["crowded", "failing", "hello", "slow", "surroundings", "typed"];
     expect(((await json("dags", "list")) as { dag_id: string }[]).map((dag) => dag.dag_id)).toEqual(ids);
     const yaml = parse((await tw("dags", "list", "-o", "yaml")).stdout) as { dag_id: string }[];
     expect(yaml.map((dag) => dag.dag_id)).toEqual(ids);
@@ -58,6 +63,29 @@ describe("dags", () => {
     const { code, stdout } = await tw("dags", "show", "hello");
     expect(code).toBe(0);
     expect(stdout).toMatch(/^who +task .* greet$/m);
+    expect(stdout).toMatch(/^version +1 \(.* ago\)$/m);
+    const typed = await tw("dags", "show", "typed");
+    expect(typed.stdout).toMatch(/^params +limit: integer, required\n +region: "eu" \| "us", default "eu"$/m);
+  });
+
+  it("tells how a run of a paused DAG is started, and why its tasks wait, without contradiction", async () => {
+    await tw("dags", "pause", "slow");
+    const { stderr } = await tw("dags", "trigger", "slow", "--run-id", "paused", "--conf", '{"lines":1}');
+    expect(stderr).toMatch(
+      /slow is paused: the run waits until it is unpaused: `tradewind dags unpause slow`/,
+    );
+    const why = await tw("tasks", "why", "slow", "paused", "count");
+    expect(why.stdout).toMatch(
+      /^count is none\n {2}because DAG "slow" is paused: its runs do not start\..*\n$/,
+    );
+    await tw("dags", "unpause", "slow");
+    expect((await tw("runs", "wait", "slow", "paused", "--timeout", "30s")).code).toBe(0);
+  });
+
+  it("names the values that a param may have", async () => {
+    const { code, stderr } = await tw("dags", "trigger", "typed", "--conf", '{"region":"mars","limit":1}');
+    expect(code).toBe(2);
+    expect(stderr).toContain("conf.region: must be one of: eu, us");
   });
 
   it("pauses and unpauses", async () => {
@@ -245,6 +273,24 @@ describe("pools, variables, connections", () => {
   });
 });
 
+describe("tokens", () => {
+  it("are made, listed and revoked", async () => {
+    const made = await tw("tokens", "create", "ci", "--expires-in", "1h");
+    const token = made.stdout.trim();
+    expect(token).toMatch(/^tw_[\w-]{43}$/);
+    expect((await tw("dags", "list", "--token", token)).code).toBe(0);
+    const listed = await tw("tokens", "list");
+    expect(listed.stdout).toMatch(/^ID +NAME +MADE[\s\S]*admin .*now, by you +never$[\s\S]* ci /m);
+    expect(listed.stdout).not.toContain(token);
+    const [own, other] = (await json("tokens", "list")) as { id: number; is_current: boolean }[];
+    expect([own?.is_current, other?.is_current]).toEqual([true, false]);
+    expect((await tw("tokens", "revoke", String(own?.id), "--yes")).code).toBe(5);
+    expect((await tw("tokens", "revoke", String(other?.id))).code).toBe(2);
+    expect((await tw("tokens", "revoke", String(other?.id), "--yes")).code).toBe(0);
+    expect((await tw("dags", "list", "--token", token)).code).toBe(4);
+  });
+});
+
 describe("db and doctor", () => {
   it("tells the migrations, finds nothing to migrate, and counts before it cleans", async () => {
     expect((await tw("db", "status")).stdout).toMatch(/^0001_foundation +\d{4}-/m);
@@ -267,6 +313,7 @@ describe("db and doctor", () => {
     expect(stdout).toMatch(/^ok +scheduler: alive/m);
     expect(stdout).toMatch(/^ok +dag processor: alive/m);
     expect(stdout).toMatch(/^warn +DAG files: .*broken\.ts/m);
+    expect(stdout).toMatch(/^warn +DAG files: forgotten\.ts makes forgotten and does not export it/m);
     expect(code).toBe(0);
   });
 
@@ -282,5 +329,15 @@ describe("at the end", () => {
     const { code, stderr } = await tw("dags", "list");
     expect(code).toBe(6);
     expect(stderr).toContain("tradewind standalone");
+  });
+
+  it("a second start, when nothing is due, says how to get a run", async () => {
+    const again = await StandaloneProcess.startOn(standalone.folder);
+    try {
+      await again.until(/No run is due now/);
+      expect(again.stderr).toContain(`tradewind --home ${again.home} dags trigger crowded --wait`);
+    } finally {
+      await again.stop();
+    }
   });
 });

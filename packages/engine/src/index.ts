@@ -2,11 +2,13 @@
 export type { BundleResult } from "./bundle/bundler/protocol.ts";
 export { BundlerPool } from "./bundle/bundler-pool.ts";
 export { DagFolder } from "./bundle/dag-files.ts";
+export { forgetfulFiles } from "./bundle/file-ledger.ts";
 export { startApi } from "./processes/api.ts";
 export { startDagProcessor } from "./processes/dag-processor.ts";
 export { type OpenedDatabase, openDatabase } from "./processes/open-database.ts";
 export { startScheduler } from "./processes/scheduler.ts";
 export { type Standalone, startStandalone } from "./processes/standalone.ts";
+export { startTriggerer } from "./processes/triggerer.ts";
 export { type Config, resolveConfig } from "./service/config.ts";
 export { EngineError } from "./service/errors.ts";
 export { cleanHistory } from "./store/history.ts";

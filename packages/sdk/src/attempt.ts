@@ -6,13 +6,16 @@
 import { taskContext } from "./call-context.ts";
 import { runCallback } from "./callback.ts";
 import { branchOutcome, shortCircuitOutcome } from "./choice.ts";
-import { controlOf, type TaskSkipped } from "./control.ts";
+import type { TaskContext } from "./context.ts";
+import { controlOf, type Rescheduled, type TaskSkipped } from "./control.ts";
+import { deferralOf, methodOf } from "./deferral.ts";
 import { errorFacts } from "./error-facts.ts";
-import { TaskError } from "./errors.ts";
+import { TaskError, type TaskErrorCode, type TriggerErrorCode } from "./errors.ts";
 import { checkOutput } from "./output-check.ts";
 import { validateParams } from "./params.ts";
 import type { DagPlan, TaskPlan } from "./plan.ts";
-import type { TaskCall, TaskOutcome } from "./program.ts";
+import type { Deferral, TaskCall, TaskOutcome } from "./program.ts";
+import { Steps } from "./steps.ts";
 import { tradewindCallsUserCode } from "./user-code.ts";
 
 /** Never rejects. */
@@ -26,35 +29,87 @@ async function attempt(plan: DagPlan, call: TaskCall): Promise<TaskOutcome> {
   try {
     const task = plannedTask(plan, call);
     const inputs = inputValues(task, call);
-    const ctx = taskContext(plan, call, await validateParams(plan.params, call.conf));
-    const { body } = task;
-    let result: unknown;
-    try {
-      result = await (body.kind === "operator"
-        ? tradewindCallsUserCode(body.operator.execute.bind(body.operator), ctx, inputs)
-        : tradewindCallsUserCode(body.run, inputs, ctx));
-    } catch (thrown) {
-      return controlled(thrown) ?? { kind: "failed", error: errorFacts(thrown), retry: true };
-    }
-    return controlled(result) ?? finished(plan, task, result, call);
+    const steps = new Steps(call);
+    const ctx = taskContext(plan, call, await validateParams(plan.params, call.conf), steps.context());
+    const end = await ended(enter(task, call, { ctx, inputs }), steps);
+    steps.close();
+    if (steps.refusal !== undefined) throw steps.refusal;
+    if (end.kind === "deferred") return { kind: "deferred", ...end.deferral };
+    const control = controlled(task, end.value);
+    if (control !== null) return control;
+    if (end.kind === "returned") return finished(plan, task, end.value, call);
+    const error = errorFacts(end.value);
+    return { kind: "failed", error, retry: error.code === null || !HOPELESS.has(error.code) };
   } catch (error) {
-    // Only what another try cannot change gets here: the call, the conf or the output is wrong.
+    // Only what another try cannot change gets here: the call, the conf, the steps or the output is wrong.
     return { kind: "failed", error: errorFacts(error), retry: false };
   }
 }
 
-function plannedTask(plan: DagPlan, call: TaskCall): TaskPlan {
-  const task = plan.tasks.get(call.taskId);
-  if (task === undefined) {
-    throw new TaskError("TW_TASK_UNKNOWN", `dag "${plan.dagId}" of this bundle has no task "${call.taskId}"`);
+/** Mistakes in how a task waits: thrown through the author's code, and the same at every try. */
+const HOPELESS: ReadonlySet<string> = new Set<TaskErrorCode | TriggerErrorCode>([
+  "TW_BAD_TRIGGER",
+  "TW_SENSOR_TIMEOUT",
+  "TW_STEP_NOT_JSON",
+  "TW_STEP_TOO_LARGE",
+  "TW_TRIGGER_ARGS",
+]);
+
+/** Calls the author's code: at its beginning, or at the method that a deferral named. */
+function enter(
+  { taskId, body }: TaskPlan,
+  call: TaskCall,
+  given: { readonly ctx: TaskContext; readonly inputs: Readonly<Record<string, unknown>> },
+): Promise<unknown> {
+  const { ctx, inputs } = given;
+  const { step } = call;
+  if (body.kind === "trigger") {
+    throw new TaskError("TW_STEP_UNKNOWN", `task "${taskId}" is a trigger: it waits, and has no code to run`);
   }
-  if (call.step !== null) {
+  if (body.kind !== "operator") {
+    if (step === null) return tradewindCallsUserCode(body.run, inputs, ctx);
     throw new TaskError(
       "TW_STEP_UNKNOWN",
-      `task "${call.taskId}" has no step "${call.step.method}" to resume at`,
+      `task "${taskId}" is a function: it has no method "${step.method}" to go on with`,
     );
   }
-  return task;
+  if (step === null) return tradewindCallsUserCode(body.operator.execute.bind(body.operator), ctx, inputs);
+  const method = methodOf(body.operator, step.method);
+  if (method !== null) return tradewindCallsUserCode(method, ctx, step.event, step.kwargs, inputs);
+  throw noSuchMethod(taskId, step.method);
+}
+
+type End =
+  | { readonly kind: "returned" | "threw"; readonly value: unknown }
+  | { readonly kind: "deferred"; readonly deferral: Deferral };
+
+/**
+ * How the author's code ended, or that a step of it waits. An error counts at any time; a result does not once a wait
+ * has begun, so that an `until` that was not awaited is not lost.
+ */
+async function ended(work: Promise<unknown>, steps: Steps): Promise<End> {
+  const deferral = steps.deferral.then((deferral) => ({ kind: "deferred" as const, deferral }));
+  const end = await Promise.race([
+    work.then(
+      (value) => ({ kind: "returned" as const, value }),
+      (value: unknown) => ({ kind: "threw" as const, value }),
+    ),
+    deferral,
+  ]);
+  return end.kind === "returned" && steps.refusal === undefined && (await steps.isWaiting()) ? deferral : end;
+}
+
+function plannedTask(plan: DagPlan, call: TaskCall): TaskPlan {
+  const task = plan.tasks.get(call.taskId);
+  if (task !== undefined) return task;
+  throw new TaskError("TW_TASK_UNKNOWN", `dag "${plan.dagId}" of this bundle has no task "${call.taskId}"`);
+}
+
+function noSuchMethod(taskId: string, method: string): TaskError {
+  return new TaskError(
+    "TW_STEP_UNKNOWN",
+    `the operator of task "${taskId}" has no method "${method}" to go on with`,
+  );
 }
 
 function inputValues(task: TaskPlan, call: TaskCall): Record<string, unknown> {
@@ -75,11 +130,24 @@ function inputValues(task: TaskPlan, call: TaskCall): Record<string, unknown> {
   return values;
 }
 
-function controlled(value: unknown): TaskOutcome | null {
-  const control = controlOf(value);
-  if (control === "skip") return { kind: "skipped", reason: (value as TaskSkipped).reason };
-  if (control === "fail") return { kind: "failed", error: errorFacts(value), retry: false };
-  return null;
+function controlled({ taskId, body }: TaskPlan, value: unknown): TaskOutcome | null {
+  switch (controlOf(value)) {
+    case "skip":
+      return { kind: "skipped", reason: (value as TaskSkipped).reason };
+    case "fail":
+      return { kind: "failed", error: errorFacts(value), retry: false };
+    case "reschedule":
+      return { kind: "rescheduled", afterMs: (value as Rescheduled).afterMs };
+    case "defer": {
+      const deferral = deferralOf(value);
+      const method = deferral.method ?? "";
+      if (body.kind === "operator" && methodOf(body.operator, method) !== null)
+        return { kind: "deferred", ...deferral };
+      throw noSuchMethod(taskId, method);
+    }
+    default:
+      return null;
+  }
 }
 
 function finished(plan: DagPlan, task: TaskPlan, result: unknown, call: TaskCall): TaskOutcome {
@@ -97,7 +165,8 @@ function finished(plan: DagPlan, task: TaskPlan, result: unknown, call: TaskCall
 }
 
 async function afterwards(plan: DagPlan, call: TaskCall, outcome: TaskOutcome): Promise<void> {
-  if (outcome.kind === "skipped") return;
+  // After a wait or a pause the same try goes on.
+  if (outcome.kind !== "success" && outcome.kind !== "failed") return;
   const willRetry = outcome.kind === "failed" && outcome.retry && call.tryNumber <= call.maxTries;
   const event = outcome.kind === "success" ? "success" : willRetry ? "retry" : "failure";
   const error = outcome.kind === "failed" ? outcome.error : null;

@@ -1,5 +1,6 @@
 import type { AnyParams, TaskContext } from "./context.ts";
 import type { Control } from "./control.ts";
+import type { DefersWell } from "./deferral.ts";
 import type {
   AnyOutput,
   Group,
@@ -14,6 +15,7 @@ import type { Produced, ReturnsJson } from "./json.ts";
 import type { TriggerRule } from "./manifest.ts";
 import type { AnyInputs, Operator } from "./operator.ts";
 import type { TaskDefaults, TaskOptions } from "./task-options.ts";
+import type { WaitableJson } from "./waitable.ts";
 
 /** The work of a task: receives its inputs and the context, returns the output. */
 export type Handler<I, Rule, Params, R> = (inputs: InputValues<I, Rule>, ctx: TaskContext<Params>) => R;
@@ -95,11 +97,26 @@ export interface DagBuilder<Params = AnyParams> {
    * const rows = d.add("count", new Count({ table: "sales" }), { retries: 3 });
    * ```
    */
-  add<R, In = AnyInputs, Rule extends TriggerRule = "allSuccess">(
+  add<R, O, In = AnyInputs, Rule extends TriggerRule = "allSuccess">(
     id: string,
-    operator: Operator<unknown, R, In> & ReturnsJson<R>,
+    operator: Operator<unknown, R, In> & O & ReturnsJson<R> & DefersWell<O, R, In>,
     ...options: AddArguments<In, Rule, Params>
   ): Output<Produced<R>>;
+
+  /**
+   * Adds a node that waits for a trigger, without a process: its output is the event.
+   *
+   * @example
+   * ```ts
+   * const file = d.trigger("file", new FileTrigger({ path: "/data/in/sales.csv" }), { timeout: "6h" });
+   * d.task("load", { inputs: { file } }, ({ file }) => load(file.path));
+   * ```
+   */
+  trigger<Event>(
+    id: string,
+    trigger: WaitableJson<Event>,
+    options?: TaskOptions<Params> & { readonly rule?: TriggerRule },
+  ): Output<Event>;
 
   /**
    * Adds a task that chooses which of its direct downstream tasks run. The others are skipped, except those that are

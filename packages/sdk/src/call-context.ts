@@ -1,21 +1,42 @@
 /** Builds what handlers and callbacks receive, on top of the host that supervises the attempt. */
-import type { BaseContext, RunContext, TaskContext, TaskLog } from "./context.ts";
+import type { BaseContext, RunContext, StepContext, TaskContext } from "./context.ts";
 import { startingAt } from "./control.ts";
 import { TaskError } from "./errors.ts";
 import { type AnyOutput, ownerOf } from "./handle.ts";
-import { logFields } from "./log-fields.ts";
 import type { DagPlan } from "./plan.ts";
-import type { LogLevel, RunFacts, TaskCall, TaskHost } from "./program.ts";
+import type { RunFacts, TaskCall, TaskHost } from "./program.ts";
+import { services } from "./services.ts";
 
-export function taskContext(plan: DagPlan, call: TaskCall, params: unknown): TaskContext {
-  return Object.freeze({
+/** Where a context keeps its attempt, for the operators of this SDK; registered, since one may be of another copy. */
+const ATTEMPT = Symbol.for("tradewind.attempt");
+
+/** What built-in operators need beyond what every author may ask. */
+export interface AttemptFacts {
+  readonly host: TaskHost;
+  /** Since this try first started, waits and reschedules included. */
+  elapsedMs(): number;
+}
+
+export function attemptFacts(ctx: TaskContext): AttemptFacts {
+  return (ctx as unknown as { [ATTEMPT]: AttemptFacts })[ATTEMPT];
+}
+
+export function taskContext(plan: DagPlan, call: TaskCall, params: unknown, steps: StepContext): TaskContext {
+  const begin = performance.now();
+  const facts: AttemptFacts = {
+    host: call.host,
+    elapsedMs: () => call.elapsedMs + performance.now() - begin,
+  };
+  const ctx: TaskContext = {
     ...baseContext(plan, call),
+    ...steps,
     params: params as TaskContext["params"],
     taskId: call.taskId,
     mapIndex: call.mapIndex,
     maxTries: call.maxTries,
     attempt: call.attempt,
-  });
+  };
+  return Object.freeze(Object.defineProperty(ctx, ATTEMPT, { value: facts }));
 }
 
 export function baseContext(
@@ -26,7 +47,7 @@ export function baseContext(
   return {
     run: runContext(call.run),
     tryNumber: call.tryNumber,
-    log: taskLog(host),
+    ...services(host),
     abort: host.abort,
     async output(task: string | AnyOutput) {
       const taskId = typeof task === "string" ? task : ownId(plan, task);
@@ -35,22 +56,6 @@ export function baseContext(
       }
       // The value's type is what the handle says; the engine stores what the task returned.
       return (await host.output(taskId, null)) as never;
-    },
-    async variable(key: string, defaultValue?: string) {
-      const value = (await host.variable(key)) ?? defaultValue;
-      if (value !== undefined) return value;
-      throw new TaskError(
-        "TW_VARIABLE_MISSING",
-        `variable "${key}" is not set; set it with \`tradewind variables set ${key} <value>\`, or give ctx.variable a default`,
-      );
-    },
-    async connection(id: string) {
-      const connection = await host.connection(id);
-      if (connection !== undefined) return connection;
-      throw new TaskError(
-        "TW_CONNECTION_MISSING",
-        `connection "${id}" is not stored; add it with \`tradewind connections set ${id} ...\``,
-      );
     },
   };
 }
@@ -82,10 +87,4 @@ function runContext(run: RunFacts): RunContext {
 
 function dateOrNull(iso: string | null): Date | null {
   return iso === null ? null : new Date(iso);
-}
-
-function taskLog(host: TaskHost): TaskLog {
-  const at = (level: LogLevel) => (message: string, fields?: Readonly<Record<string, unknown>>) =>
-    host.log(level, String(message), fields === undefined ? undefined : logFields(fields));
-  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }

@@ -1,6 +1,11 @@
+import type { Duration } from "./duration.ts";
 import type { AnyOutput, Output } from "./handle.ts";
+import type { EventsAreJson, EventsOf, Members } from "./joint-trigger.ts";
+import type { Produced, ReturnsJson } from "./json.ts";
 import type { Json } from "./manifest.ts";
 import type { ConnectionFacts, ErrorFacts } from "./program.ts";
+import type { Services } from "./services.ts";
+import type { WaitableJson } from "./waitable.ts";
 
 /** The params of a DAG that declares no schema: the run's conf, as given. */
 export type AnyParams = Readonly<Record<string, Json | undefined>>;
@@ -33,10 +38,9 @@ export interface TaskLog {
 }
 
 /** What task handlers and callbacks can both reach. */
-export interface BaseContext {
+export interface BaseContext extends Services {
   readonly run: RunContext;
   readonly tryNumber: number;
-  readonly log: TaskLog;
   /** Aborted when the task is cancelled or out of time: pass it on to `fetch` and the like. */
   readonly abort: AbortSignal;
   /**
@@ -45,10 +49,51 @@ export interface BaseContext {
    */
   output<T>(task: Output<T>): Promise<T | undefined>;
   output(task: string | AnyOutput): Promise<Json | undefined>;
-  /** A stored variable; without a default, one that is not set is an error. */
-  variable(key: string, defaultValue?: string): Promise<string>;
-  /** A stored connection; one that is not stored is an error. */
-  connection(id: string): Promise<Connection>;
+}
+
+export interface UntilOptions {
+  /** The longest wait; after it `ctx.until` rejects with a {@link DeferralTimeoutError}. */
+  readonly timeout?: Duration;
+}
+
+/** What a step's result is when it is remembered: JSON knows null, but not undefined. */
+export type Remembered<R> = [undefined] extends [R] ? Exclude<R, undefined> | null : R;
+
+/** The steps of a function that may have to wait: see {@link TaskContext}. */
+export interface StepContext {
+  /**
+   * Does something once in a try, whatever waits there are: the result is remembered by name and must be JSON.
+   *
+   * @example
+   * ```ts
+   * d.task("export", async (_, ctx) => {
+   *   const job = await ctx.once("submit", () => submit("sales"));
+   *   const { rows } = await ctx.until("done", new JobDone({ job }), { timeout: "6h" });
+   *   return rows;
+   * });
+   * ```
+   */
+  once<R>(name: string, work: (() => R) & ReturnsJson<R>): Promise<Remembered<Produced<R>>>;
+  /**
+   * Waits for a trigger, or for several at once, without a process: the attempt ends, and when the trigger has fired
+   * the function runs again from the top, up to here. What must not be done twice belongs into `ctx.once`. Rejects with
+   * a {@link DeferralTimeoutError} or a {@link TriggerFailedError}. No `finally` runs when the attempt ends.
+   *
+   * @example
+   * ```ts
+   * const { csv } = await ctx.until("both", {
+   *   csv: new FileTrigger({ path: "/data/in.csv" }),
+   *   night: new DateTimeTrigger({ moment: "2027-01-04T22:00:00Z" }),
+   * });
+   * ctx.log.info(csv.path);
+   * ```
+   */
+  until<const M extends Members>(
+    name: string,
+    triggers: M & EventsAreJson<M>,
+    options?: UntilOptions,
+  ): Promise<EventsOf<M>>;
+  until<Event>(name: string, trigger: WaitableJson<Event>, options?: UntilOptions): Promise<Event>;
 }
 
 /**
@@ -63,7 +108,7 @@ export interface BaseContext {
  * });
  * ```
  */
-export interface TaskContext<Params = AnyParams> extends BaseContext {
+export interface TaskContext<Params = AnyParams> extends BaseContext, StepContext {
   /** The run's conf, validated by the DAG's `params`. */
   readonly params: Params;
   readonly taskId: string;

@@ -1,10 +1,11 @@
 /**
  * Control flow of a task: ending as skipped, or failing without another try. Each is an ordinary value to return from
- * a handler; being an error too, it can be thrown from deep inside code that has another return type.
+ * a handler; being an error too, it can be thrown from deep inside code that has another return type. Deferrals
+ * (deferral.ts) are control values too.
  */
 
 /** Found by symbol, not by class: user code may reach it through another copy of this SDK. */
-const CONTROL: unique symbol = Symbol.for("tradewind.control") as never;
+export const CONTROL: unique symbol = Symbol.for("tradewind.control") as never;
 
 /** What {@link skip} makes. */
 export class TaskSkipped extends Error {
@@ -55,12 +56,26 @@ export function fail(reason: string, options?: ErrorOptions): TaskFailed {
   return startingAt(new TaskFailed(reason, options), fail);
 }
 
+type ControlKind = "skip" | "fail" | "defer" | "reschedule";
+
+const KINDS: ReadonlySet<unknown> = new Set<ControlKind>(["skip", "fail", "defer", "reschedule"]);
+
+/** To be called again from the top after a while, in the same try. Only sensors make it. */
+export interface Rescheduled {
+  readonly [CONTROL]: "reschedule";
+  readonly afterMs: number;
+}
+
+export function rescheduled(afterMs: number): Rescheduled {
+  return Object.freeze({ [CONTROL]: "reschedule" as const, afterMs });
+}
+
 /** Which control value this is, or null for anything else. */
-export function controlOf(value: unknown): "skip" | "fail" | null {
+export function controlOf(value: unknown): ControlKind | null {
   try {
     if (typeof value !== "object" || value === null || !(CONTROL in value)) return null;
     const kind = (value as { [CONTROL]: unknown })[CONTROL];
-    return kind === "skip" || kind === "fail" ? kind : null;
+    return KINDS.has(kind) ? (kind as ControlKind) : null;
   } catch {
     // A proxy may throw when it is looked at. Whatever it is, it is none of ours.
     return null;

@@ -2,10 +2,11 @@
 import type { AnyParams, Callback } from "./context.ts";
 import { type Duration, durationMs } from "./duration.ts";
 import { DagDefinitionError, show } from "./errors.ts";
+import { isoInstant, MOMENT_FORMS, type Moment } from "./instant.ts";
 import type { DagManifest } from "./manifest.ts";
 import { atLeast, flag, func, knownOptions, text } from "./option-check.ts";
-import { type ScheduleOption, scheduleManifest } from "./schedule.ts";
-import type { SchemaOutput, StandardSchemaV1 } from "./standard-schema.ts";
+import { type EventParams, type EventSchedule, type ScheduleOption, scheduleManifest } from "./schedule.ts";
+import { isStandardSchema, type SchemaOutput, type StandardSchemaV1 } from "./standard-schema.ts";
 import { checkDefaults, type RawOptions, type TaskDefaults } from "./task-options.ts";
 
 /** Stands for "no params declared". */
@@ -13,12 +14,12 @@ export type NoSchema = StandardSchemaV1<AnyParams | undefined, AnyParams>;
 
 /** Options of a DAG. `S` is the validator given as `params`. */
 export interface DagOptions<S extends StandardSchemaV1 = NoSchema> {
-  /** When runs are made: `cron()`, `every()`, `once()`, `continuous()`, a preset like "@daily", or null (null). */
+  /** When runs are made: `cron()`, `every()`, `once()`, `continuous()`, `on()`, a preset like "@daily", or null (null). */
   readonly schedule?: ScheduleOption;
   /** The first moment that a scheduled run may stand for; an ISO text needs an offset or "Z". */
-  readonly start?: Date | string;
+  readonly start?: Moment;
   /** The last such moment. */
-  readonly end?: Date | string;
+  readonly end?: Moment;
   /** Makes the runs that were missed since `start` (false). */
   readonly catchup?: boolean;
   /** Runs of this DAG at once (16). */
@@ -38,6 +39,13 @@ export interface DagOptions<S extends StandardSchemaV1 = NoSchema> {
   readonly docs?: string;
   readonly onSuccess?: Callback<SchemaOutput<S>>;
   readonly onFailure?: Callback<SchemaOutput<S>>;
+}
+
+/** Options of a DAG that runs on events and has no schema of its own for its params: they are the event. */
+export interface EventDagOptions<Event>
+  extends Omit<DagOptions<StandardSchemaV1<EventParams<Event>>>, "schedule" | "params"> {
+  readonly schedule: EventSchedule<Event>;
+  readonly params?: undefined;
 }
 
 /** The part of a DAG's manifest that options decide; the params' JSON Schema is added when it is asked for. */
@@ -122,17 +130,9 @@ function checkTogether(settings: DagSettings, where: string): void {
 
 function instant(value: unknown, where: string): string | null {
   if (value === undefined || value === null) return null;
-  const date =
-    value instanceof Date ? value : typeof value === "string" && hasZone(value) ? new Date(value) : null;
-  if (date && !Number.isNaN(date.getTime())) return date.toISOString();
-  throw bad(
-    `${where}: ${show(value)} is not a moment; give a Date, "2026-01-31", or an ISO text with "Z" or an offset`,
-  );
-}
-
-/** A text without a zone would mean another moment on every machine. A date alone is midnight UTC. */
-function hasZone(text: string): boolean {
-  return /^\d{4}-\d{2}-\d{2}(T[\d:.]+(Z|[+-]\d{2}:?\d{2}))?$/.test(text);
+  const iso = isoInstant(value);
+  if (iso !== null) return iso;
+  throw bad(`${where}: ${show(value)} is not a moment; give ${MOMENT_FORMS}`);
 }
 
 function tags(value: unknown, where: string): readonly string[] {
@@ -144,9 +144,7 @@ function tags(value: unknown, where: string): readonly string[] {
 
 function standardSchema(value: unknown, where: string): StandardSchemaV1 | null {
   if (value === undefined) return null;
-  const isObject = (typeof value === "object" && value !== null) || typeof value === "function";
-  const schema = value as StandardSchemaV1;
-  if (isObject && typeof schema["~standard"]?.validate === "function") return schema;
+  if (isStandardSchema(value)) return value;
   throw bad(`${where}: params must be a Standard Schema validator, e.g. z.object({...}), got ${show(value)}`);
 }
 

@@ -1,13 +1,14 @@
 import { runAttempt } from "./attempt.ts";
 import type { DagBuilder } from "./builder.ts";
 import { runCallback } from "./callback.ts";
-import { checkDagOptions, type DagOptions, type NoSchema } from "./dag-options.ts";
+import { checkDagOptions, type DagOptions, type EventDagOptions, type NoSchema } from "./dag-options.ts";
+import { describe } from "./describe.ts";
 import { Draft, DraftBuilder } from "./draft.ts";
 import { DagDefinitionError, show } from "./errors.ts";
-import type { DagManifest, TaskManifest } from "./manifest.ts";
-import { jsonSchemaOf } from "./params.ts";
-import type { DagPlan, TaskPlan } from "./plan.ts";
+import type { DagManifest } from "./manifest.ts";
+import type { DagPlan } from "./plan.ts";
 import { PROGRAM, type Program } from "./program.ts";
+import type { EventParams } from "./schedule.ts";
 import type { SchemaInput, SchemaOutput, StandardSchemaV1 } from "./standard-schema.ts";
 
 declare const CONF: unique symbol;
@@ -32,6 +33,11 @@ export interface Dag<Conf = unknown> {
  * ```
  */
 export function dag(id: string, build: (d: DagBuilder) => void): Dag<SchemaInput<NoSchema>>;
+export function dag<Event>(
+  id: string,
+  options: EventDagOptions<Event>,
+  build: (d: DagBuilder<EventParams<Event>>) => void,
+): Dag<EventParams<Event>>;
 export function dag<S extends StandardSchemaV1 = NoSchema>(
   id: string,
   options: DagOptions<S>,
@@ -91,29 +97,6 @@ function programOf(plan: DagPlan): Program {
     run: (call) => runAttempt(plan, call),
     callback: (call) => runCallback(plan, call),
   } satisfies Program);
-}
-
-function describe(plan: DagPlan): DagManifest {
-  return {
-    dagId: plan.dagId,
-    ...plan.settings,
-    paramsSchema: jsonSchemaOf(plan.params),
-    tasks: [...plan.tasks.values()].map(describeTask),
-    groups: [...plan.groups.values()],
-  };
-}
-
-function describeTask({ taskId, group, body, settings, inputs, upstream }: TaskPlan): TaskManifest {
-  return {
-    taskId,
-    operator: body.kind === "operator" ? body.operator.constructor.name || "Operator" : body.kind,
-    upstream: [...upstream],
-    inputs,
-    ...settings,
-    group,
-    role: "work",
-    map: null,
-  };
 }
 
 function deepFreeze<T>(value: T): T {

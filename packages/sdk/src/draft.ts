@@ -16,6 +16,7 @@ import {
   taskCallbacks,
   taskSettings,
 } from "./task-options.ts";
+import { callAtDefinition } from "./waitable.ts";
 
 /** What the scopes of one DAG share. */
 export class Draft {
@@ -89,6 +90,16 @@ export class DraftBuilder {
       );
     }
     return this.#put(id, options, { kind: "operator", operator }, []);
+  }
+
+  trigger(id: string, trigger: unknown, options?: unknown): Output<unknown> {
+    if (typeof options === "object" && options !== null && "inputs" in options) {
+      throw new DagDefinitionError(
+        "TW_BAD_OPTION",
+        `${this.#where(id)}: d.trigger takes no inputs, since no code of yours runs; use after, or ctx.until in a task`,
+      );
+    }
+    return this.#put(id, options, { kind: "trigger", call: callAtDefinition(trigger) }, []);
   }
 
   group(id: string, ...rest: unknown[]): Group {

@@ -1,6 +1,7 @@
 /**
- * The SDK's two families of errors. A `DagDefinitionError` is the author's mistake, thrown while the DAG is being
- * defined. A `TaskError` is raised around user code while an attempt runs. Every code is listed in docs/errors.md.
+ * The SDK's families of errors. A `DagDefinitionError` is the author's mistake, thrown while the DAG is being
+ * defined. A `TaskError` is raised around user code while an attempt runs. A `TriggerError` is about a trigger: where
+ * it is used, or while it runs. Every code is listed in docs/errors.md.
  */
 
 /** Codes of {@link DagDefinitionError}. */
@@ -22,11 +23,18 @@ export type DefinitionErrorCode =
 export type TaskErrorCode =
   | "TW_BRANCH_TARGET"
   | "TW_CONNECTION_MISSING"
+  | "TW_DAG_RUN_FAILED"
   | "TW_FOREIGN_HANDLE"
   | "TW_INPUT_MISSING"
   | "TW_OUTPUT_NOT_JSON"
   | "TW_OUTPUT_TOO_LARGE"
   | "TW_PARAMS_INVALID"
+  | "TW_SENSOR_TIMEOUT"
+  | "TW_STEP_KIND"
+  | "TW_STEP_NAME"
+  | "TW_STEP_NESTED"
+  | "TW_STEP_NOT_JSON"
+  | "TW_STEP_TOO_LARGE"
   | "TW_STEP_UNKNOWN"
   | "TW_TASK_UNKNOWN"
   | "TW_VARIABLE_MISSING";
@@ -70,6 +78,36 @@ export class TaskError extends Error {
     this.code = code;
   }
 }
+
+/** Codes of {@link TriggerError}. */
+export type TriggerErrorCode =
+  | "TW_BAD_TRIGGER"
+  | "TW_EVENT_NOT_JSON"
+  | "TW_EVENT_TOO_LARGE"
+  | "TW_POLL_FAILED"
+  | "TW_TRIGGER_ARGS";
+
+/**
+ * A trigger that cannot be used, or that cannot go on: the message names the trigger and the remedy.
+ *
+ * @example
+ * ```ts
+ * try { new HttpTrigger({ url: "orders" }); }
+ * catch (error) { if (error instanceof TriggerError) console.log(error.code); } // "TW_TRIGGER_ARGS"
+ * ```
+ */
+export class TriggerError extends Error {
+  override readonly name = "TriggerError";
+  readonly code: TriggerErrorCode;
+
+  constructor(code: TriggerErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** Any of the above. */
+export type CodedError = Error & { readonly code: string };
 
 /** Shows a rejected value inside an error message, short enough to read. */
 export function show(value: unknown): string {

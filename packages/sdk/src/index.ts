@@ -10,21 +10,67 @@ export type {
   Handler,
   ShortCircuitOptions,
 } from "./builder.ts";
+export {
+  DagRunSensor,
+  DateTimeSensor,
+  ExternalTaskSensor,
+  FileSensor,
+  HttpSensor,
+  type MomentOfRun,
+  ProcessSensor,
+  RedisKeySensor,
+  RedisStreamSensor,
+  type RunOfSensor,
+  S3KeySensor,
+  S3PrefixSensor,
+  SqlSensor,
+  TimeDeltaSensor,
+  WebhookSensor,
+} from "./builtin-sensors.ts";
+export type { PollOptions, TriggerPlace } from "./builtin-trigger.ts";
+export type {
+  DagRunEvent,
+  DagRunState,
+  ExternalTaskEvent,
+  ExternalTaskState,
+  FileEvent,
+  HttpEvent,
+  MomentEvent,
+  ProcessEvent,
+  RedisKeyEvent,
+  RedisStreamEvent,
+  S3KeyEvent,
+  S3PrefixEvent,
+  SqlEvent,
+  WebhookEvent,
+} from "./builtin-triggers.ts";
 export type {
   AnyParams,
   BaseContext,
   Callback,
   CallbackContext,
   Connection,
+  Remembered,
   RunContext,
+  StepContext,
   TaskContext,
   TaskLog,
+  UntilOptions,
 } from "./context.ts";
 export { type Control, fail, skip, TaskFailed, TaskSkipped } from "./control.ts";
 export { type Dag, dag, isDag } from "./dag.ts";
-export type { DagOptions, NoSchema } from "./dag-options.ts";
+export type { DagOptions, EventDagOptions, NoSchema } from "./dag-options.ts";
+export type { DeferOptions, Deferred, DefersWell, StartFrom, WrongDeferral } from "./deferral.ts";
 export type { Duration, DurationUnit } from "./duration.ts";
-export { DagDefinitionError, type DefinitionErrorCode, TaskError, type TaskErrorCode } from "./errors.ts";
+export { type Ending, endWith } from "./ending.ts";
+export {
+  DagDefinitionError,
+  type DefinitionErrorCode,
+  TaskError,
+  type TaskErrorCode,
+  TriggerError,
+  type TriggerErrorCode,
+} from "./errors.ts";
 export type {
   AnyOutput,
   Group,
@@ -35,19 +81,66 @@ export type {
   Settled,
   Upstream,
 } from "./handle.ts";
-export type { NotJson, Produced, ReturnsJson } from "./json.ts";
-export type { Json, TriggerRule, WeightRule } from "./manifest.ts";
+export type { Moment } from "./instant.ts";
+export { type AllTrigger, all, type EventsAreJson, type EventsOf, type Members } from "./joint-trigger.ts";
+export type { EventIsJson, IsJson, NotJson, Produced, ReturnsJson } from "./json.ts";
+export type { Json, TriggerCall, TriggerRule, WeightRule } from "./manifest.ts";
+export {
+  type DateTimeOptions,
+  DateTimeTrigger,
+  type TimeDeltaOptions,
+  TimeDeltaTrigger,
+} from "./moment-triggers.ts";
 export { type AnyInputs, Operator } from "./operator.ts";
+export { type Polled, PollTrigger } from "./poll-trigger.ts";
 export type { ErrorFacts, LogLevel } from "./program.ts";
+export {
+  type DagRunOfOptions,
+  type DagRunOptions,
+  DagRunTrigger,
+  type ExternalTaskOfOptions,
+  type ExternalTaskOptions,
+  ExternalTaskTrigger,
+  type WebhookOptions,
+  WebhookTrigger,
+  type WhichRun,
+} from "./run-triggers.ts";
 export {
   continuous,
   cron,
+  type EventParams,
+  type EventSchedule,
   every,
+  on,
   once,
   type Schedule,
   type ScheduleOption,
   type SchedulePreset,
   type ScheduleStyle,
 } from "./schedule.ts";
+export { type Found, Sensor, type SensorArgs, type SensorOptions } from "./sensor.ts";
+export {
+  type FileOptions,
+  FileTrigger,
+  type HttpOptions,
+  HttpTrigger,
+  type ProcessOptions,
+  ProcessTrigger,
+  type RedisKeyOptions,
+  RedisKeyTrigger,
+  type RedisStreamOptions,
+  RedisStreamTrigger,
+  type S3KeyOptions,
+  S3KeyTrigger,
+  type S3PrefixOptions,
+  S3PrefixTrigger,
+  type SqlOptions,
+  SqlTrigger,
+} from "./service-triggers.ts";
+export type { Services } from "./services.ts";
 export type { SchemaInput, SchemaOutput, StandardSchemaV1 } from "./standard-schema.ts";
 export type { MemorySize, TaskDefaults, TaskOptions } from "./task-options.ts";
+export { Trigger, type TriggerContext } from "./trigger.ts";
+export { type TriggerDagRunArgs, TriggerDagRunOperator, type TriggeredRun } from "./trigger-dag-run.ts";
+export { DeferralTimeoutError, TriggerFailedError } from "./wait-errors.ts";
+export { type EventOf, serialise, type Waitable, type WaitableJson } from "./waitable.ts";

@@ -24,6 +24,16 @@ export type ReturnsJson<R> = unknown extends R
     ? unknown
     : NotJson<Problem<Produced<R>, "output">>;
 
+/** As {@link ReturnsJson}, for what a trigger fires with. */
+export type EventIsJson<Event> = IsJson<Event, "event">;
+
+/** `unknown` when `T` is JSON, otherwise a {@link NotJson} whose sentence begins with `Root`. */
+export type IsJson<T, Root extends string> = unknown extends T
+  ? unknown
+  : [T] extends [JsonOf<T>]
+    ? unknown
+    : NotJson<Problem<T, Root>>;
+
 // biome-ignore lint/suspicious/noConfusingVoidType: a handler without a return statement produces void.
 type Scalar = string | number | boolean | null | undefined | void;
 type Callable = (...args: never[]) => unknown;

@@ -37,7 +37,35 @@ export type ScheduleManifest =
       readonly timezone: string;
       readonly style: "trigger" | "interval";
     }
-  | { readonly kind: "interval"; readonly everyMs: number; readonly style: "trigger" | "interval" };
+  | { readonly kind: "interval"; readonly everyMs: number; readonly style: "trigger" | "interval" }
+  /** One run per event, with the event in the run's conf. */
+  | { readonly kind: "trigger"; readonly trigger: TriggerCall };
+
+/** A trigger by its id and arguments: all that is stored of it. */
+export interface TriggerCall {
+  readonly kind: string;
+  readonly args: Json;
+  /** "builtin": the engine knows it; "bundle": a class of the DAG's own bundle. */
+  readonly source: "builtin" | "bundle";
+  /** Triggerers of this queue run it. */
+  readonly queue: string;
+  /** How many triggerers run it at once; their events are told apart by key. */
+  readonly replicas: 1 | 2;
+  /** The earliest moment it can fire: until then it costs nothing. ISO instant, or milliseconds after the wait began. */
+  readonly wake: { readonly at: string } | { readonly afterMs: number } | null;
+  /** Set: it fires at `wake` by itself, with this payload (null: that moment), and never has to be run. */
+  readonly timed: { readonly payload: Json } | null;
+}
+
+/** A task that begins by waiting: no worker is needed before the trigger has fired. */
+export interface StartTrigger {
+  readonly trigger: TriggerCall;
+  /** Where a worker goes on; null: the event is the task's output, and no worker is needed at all. */
+  readonly method: string | null;
+  readonly kwargs: Json;
+  readonly timeoutMs: number | null;
+  readonly onTimeout: "fail" | "fatal" | "skip";
+}
 
 /** One DAG of a bundle. */
 export interface DagManifest {
@@ -105,4 +133,6 @@ export interface TaskManifest {
   readonly map: { readonly over: string; readonly limit: number | null } | null;
   readonly callbacks: { readonly success: boolean; readonly failure: boolean; readonly retry: boolean };
   readonly docs: string | null;
+  /** Left out in manifests older than deferral. */
+  readonly startTrigger?: StartTrigger | null;
 }

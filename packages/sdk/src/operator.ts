@@ -1,5 +1,6 @@
 import type { TaskContext } from "./context.ts";
 import type { Control } from "./control.ts";
+import { type DeferOptions, type Deferred, deferred, type StartFrom } from "./deferral.ts";
 
 declare const RESULT: unique symbol;
 declare const INPUTS: unique symbol;
@@ -34,6 +35,54 @@ export abstract class Operator<Args = void, Result = void, Inputs = AnyInputs> {
     this.args = args;
   }
 
-  /** Does the work of one attempt and returns the output, {@link skip} or {@link fail}. */
-  abstract execute(ctx: TaskContext, inputs: Inputs): Result | Control | Promise<Result | Control>;
+  /** Does the work of one attempt and returns the output, {@link skip}, {@link fail}, or a deferral. */
+  abstract execute(
+    ctx: TaskContext,
+    inputs: Inputs,
+  ): Result | Control | Deferred | Promise<Result | Control | Deferred>;
+
+  /**
+   * Begins by waiting, before any worker is needed: called when the DAG is described. Without a method, the event is
+   * the output and no worker is needed at all.
+   *
+   * @example
+   * ```ts
+   * class Import extends Operator<{ path: string }, number> {
+   *   startFrom() {
+   *     return this.defer({ trigger: new FileTrigger({ path: this.args.path }), method: "load" });
+   *   }
+   *   execute() {
+   *     return this.startFrom(); // where it is run without having waited, e.g. in a test
+   *   }
+   *   async load(_ctx: TaskContext, file: { path: string }) {
+   *     return loadRows(file.path);
+   *   }
+   * }
+   * ```
+   */
+  startFrom?(): StartFrom | Deferred | null;
+
+  /**
+   * Lets go of the worker until a trigger fires; then `method(ctx, event, kwargs, inputs)` goes on, in a new process.
+   * To be returned. The compiler compares method, event and kwargs where the operator is put into a DAG.
+   *
+   * @example
+   * ```ts
+   * class Export extends Operator<{ table: string }, number> {
+   *   async execute() {
+   *     const job = await submit(this.args.table);
+   *     return this.defer({ trigger: new JobDone({ job }), method: "collect", kwargs: { job }, timeout: "6h" });
+   *   }
+   *   async collect(ctx: TaskContext, event: { rows: number }, kwargs: { job: string }) {
+   *     ctx.log.info(`${kwargs.job} is done`);
+   *     return event.rows;
+   *   }
+   * }
+   * ```
+   */
+  defer<Event, const Method extends keyof this & string, Kwargs = Record<never, never>>(
+    options: DeferOptions<Event, Method, Kwargs>,
+  ): Deferred<Method, Event, Kwargs> {
+    return deferred(options) as Deferred<Method, Event, Kwargs>;
+  }
 }

@@ -1,5 +1,5 @@
 /** The run-time half of "outputs are JSON": walks a value before it leaves the process and names the first bad place. */
-import { TaskError } from "./errors.ts";
+import { type CodedError, TaskError } from "./errors.ts";
 import type { Json } from "./manifest.ts";
 
 /** Enough for ids, paths and summaries; bulk data belongs in a store, with its address as the output. */
@@ -12,18 +12,42 @@ const MAX_DEPTH = 200;
  * Throws a TaskError that names the place, e.g. "output.rows[3].at is a Date".
  */
 export function checkOutput(value: unknown, maxBytes: number = MAX_OUTPUT_BYTES): Json | undefined {
-  if (value === undefined) return undefined;
-  walk(value, "output", []);
+  return value === undefined ? undefined : jsonCopy(value, OUTPUT, maxBytes);
+}
+
+/** What else leaves a process as JSON: how it is called in a message, and the errors it is refused with. */
+export interface JsonKind {
+  /** The path begins with it: "event", "kwargs". */
+  readonly root: string;
+  notJson(message: string): CodedError;
+  tooLarge(message: string): CodedError;
+}
+
+const OUTPUT: JsonKind = {
+  root: "output",
+  notJson: (message) => new TaskError("TW_OUTPUT_NOT_JSON", message),
+  tooLarge: (message) =>
+    new TaskError("TW_OUTPUT_TOO_LARGE", `${message}; store the data elsewhere and return its address`),
+};
+
+/** As {@link checkOutput}, for other things; `undefined` becomes null. */
+export function jsonCopy(value: unknown, kind: JsonKind, maxBytes: number = MAX_OUTPUT_BYTES): Json {
+  if (value === undefined) return null;
+  try {
+    walk(value, kind.root, []);
+  } catch (problem) {
+    if (problem instanceof NotJsonProblem) throw kind.notJson(problem.message);
+    throw problem;
+  }
   const text = JSON.stringify(value);
   const bytes = utf8Length(text);
   if (bytes > maxBytes) {
-    throw new TaskError(
-      "TW_OUTPUT_TOO_LARGE",
-      `output has ${bytes} bytes, at most ${maxBytes} are allowed; store the data elsewhere and return its address`,
-    );
+    throw kind.tooLarge(`${kind.root} has ${bytes} bytes, at most ${maxBytes} are allowed`);
   }
   return JSON.parse(text) as Json;
 }
+
+class NotJsonProblem extends Error {}
 
 function walk(value: unknown, path: string, above: object[]): void {
   switch (typeof value) {
@@ -85,8 +109,8 @@ function memberPath(path: string, key: string): string {
   return /^[A-Za-z_$][\w$]*$/.test(key) ? `${path}.${key}` : `${path}[${JSON.stringify(key)}]`;
 }
 
-function notJson(path: string, problem: string): TaskError {
-  return new TaskError("TW_OUTPUT_NOT_JSON", `${path} ${problem}`);
+function notJson(path: string, problem: string): NotJsonProblem {
+  return new NotJsonProblem(`${path} ${problem}`);
 }
 
 function utf8Length(text: string): number {

@@ -1,7 +1,7 @@
 /** The run's conf becomes `ctx.params`: validated by whatever Standard Schema the DAG declares. */
 import { TaskError } from "./errors.ts";
 import type { Json } from "./manifest.ts";
-import type { StandardIssue, StandardSchemaV1 } from "./standard-schema.ts";
+import { describeIssue, type StandardSchemaV1 } from "./standard-schema.ts";
 
 /** The params, or a TaskError that lists every problem. A conf of null counts as {}. */
 export async function validateParams(schema: StandardSchemaV1 | null, conf: Json): Promise<unknown> {
@@ -11,7 +11,7 @@ export async function validateParams(schema: StandardSchemaV1 | null, conf: Json
     throw invalid("conf must be an object");
   }
   const result = await schema["~standard"].validate(given);
-  if (result.issues) throw invalid(result.issues.map(describe).join("; "));
+  if (result.issues) throw invalid(result.issues.map(describeIssue).join("; "));
   return result.value;
 }
 
@@ -32,9 +32,4 @@ function invalid(problems: string): TaskError {
     "TW_PARAMS_INVALID",
     `the run's conf does not satisfy the DAG's params: ${problems}; trigger a new run with a valid conf`,
   );
-}
-
-function describe(issue: StandardIssue): string {
-  const path = (issue.path ?? []).map((part) => String(typeof part === "object" ? part.key : part));
-  return path.length === 0 ? issue.message : `${path.join(".")}: ${issue.message}`;
 }

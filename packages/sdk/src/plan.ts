@@ -1,7 +1,7 @@
 /** A defined DAG, from the inside: what the builder collects and what describing and running it read. */
 import type { Callback, TaskContext } from "./context.ts";
 import type { DagSettings } from "./dag-options.ts";
-import type { GroupManifest } from "./manifest.ts";
+import type { GroupManifest, TriggerCall } from "./manifest.ts";
 import type { Operator } from "./operator.ts";
 import type { StandardSchemaV1 } from "./standard-schema.ts";
 import type { TaskCallbacks, TaskSettings } from "./task-options.ts";
@@ -14,7 +14,9 @@ export type TaskBody =
   | { readonly kind: "task"; readonly run: UserFunction }
   | { readonly kind: "branch"; readonly run: UserFunction }
   | { readonly kind: "shortCircuit"; readonly run: UserFunction; readonly respectRules: boolean }
-  | { readonly kind: "operator"; readonly operator: Operator<unknown, unknown> };
+  | { readonly kind: "operator"; readonly operator: Operator<unknown, unknown> }
+  /** Has no code: it waits, and its event is its output. */
+  | { readonly kind: "trigger"; readonly call: TriggerCall };
 
 export interface TaskPlan {
   readonly taskId: string;

@@ -2,7 +2,7 @@
  * The narrow door between a DAG's bundle and the engine's child processes. A bundle carries its own copy of this
  * SDK, so the engine talks to it only through this protocol, found under a registered symbol, never by `instanceof`.
  */
-import type { DagManifest, Json } from "./manifest.ts";
+import type { DagManifest, Json, TriggerCall } from "./manifest.ts";
 
 /** Where a DAG keeps its program; registered, so that two copies of the SDK agree on it. */
 export const PROGRAM = Symbol.for("tradewind.program");
@@ -28,8 +28,13 @@ export interface TaskCall {
   /** Highest try number that is still followed by a retry: a failure of try n is retried while n <= maxTries. */
   readonly maxTries: number;
   readonly attempt: string;
-  /** Where to enter: null runs `execute`; otherwise the method a deferral named. */
+  /**
+   * Where to enter: null runs `execute`; otherwise the method a deferral named. A function task always begins at the
+   * top and asks `host.recall` what it has done so far.
+   */
   readonly step: { readonly method: string; readonly kwargs: Json; readonly event: Json } | null;
+  /** How long ago this try first started, waits and reschedules included. 0 for its first attempt. */
+  readonly elapsedMs: number;
   /** By input name. For a mapped upstream the value is the array of all outputs, in index order. */
   readonly inputs: Readonly<Record<string, SettledInput>>;
   readonly run: RunFacts;
@@ -66,7 +71,38 @@ export interface TaskHost {
   output(taskId: string, mapIndex: number | null): Promise<Json | undefined>;
   variable(key: string): Promise<string | undefined>;
   connection(id: string): Promise<ConnectionFacts | undefined>;
+  /** What this try has done so far, by the name of the step: `ctx.once` and `ctx.until`. */
+  recall(): Promise<Readonly<Record<string, JournalEntry>>>;
+  /** Keeps the result of a `ctx.once`; it is durable when this resolves. */
+  remember(name: string, value: Json): Promise<void>;
+  /** Runs `work` as the step of that name, for `currentStep` to know wherever its calls lead. */
+  inStep<T>(name: string, work: () => Promise<T>): Promise<T>;
+  /** The step whose code is asking; null outside of any. */
+  currentStep(): string | null;
+  /** Asks a built-in trigger once, here and now, whether it would fire: its event, or undefined. */
+  check(trigger: TriggerCall): Promise<Json | undefined>;
+  /**
+   * Makes a run of a DAG; durable when this resolves. Asked again with the same `runId` it makes no second one and
+   * answers `created: false`. Rejects when there is no such DAG.
+   */
+  triggerRun(request: TriggerRunRequest): Promise<{ readonly runId: string; readonly created: boolean }>;
 }
+
+/** A run that a task wants to be made. */
+export interface TriggerRunRequest {
+  readonly dagId: string;
+  readonly runId: string;
+  readonly conf: Json;
+  /** ISO instant; null: a run without one. */
+  readonly logicalDate: string | null;
+}
+
+/** A step of a function task that is behind it. */
+export type JournalEntry =
+  | { readonly kind: "once"; readonly value: Json }
+  | { readonly kind: "event"; readonly value: Json }
+  | { readonly kind: "timeout"; readonly afterMs: number }
+  | { readonly kind: "failed"; readonly error: ErrorFacts };
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
@@ -88,7 +124,28 @@ export type TaskOutcome =
   | { readonly kind: "success"; readonly output: Json | undefined; readonly skip: readonly string[] }
   | { readonly kind: "skipped"; readonly reason: string | null }
   /** `retry` false: the author asked to fail without another try, or another try cannot help. */
-  | { readonly kind: "failed"; readonly error: ErrorFacts; readonly retry: boolean };
+  | { readonly kind: "failed"; readonly error: ErrorFacts; readonly retry: boolean }
+  | ({ readonly kind: "deferred" } & Deferral)
+  /** To be called again from the top, in the same try. */
+  | { readonly kind: "rescheduled"; readonly afterMs: number };
+
+/** One wait: on what, until when, and where to go on. */
+export interface Deferral {
+  readonly trigger: TriggerCall;
+  /** A method of the operator; null for a function task, which begins at the top and finds the event under `name`. */
+  readonly method: string | null;
+  /** The name given to `ctx.until`; null for an operator. */
+  readonly name: string | null;
+  readonly kwargs: Json;
+  readonly timeoutMs: number | null;
+  /**
+   * "fail": the try fails and may be retried; "fatal": it fails without another try; "skip": the task is skipped;
+   * "resume": a function task goes on, and its `ctx.until` rejects.
+   */
+  readonly onTimeout: "fail" | "fatal" | "skip" | "resume";
+  /** What a trigger that fails means: as above. */
+  readonly onFailure: "fail" | "resume";
+}
 
 /** An error, flattened for the log and the API. */
 export interface ErrorFacts {
@@ -111,3 +168,53 @@ export interface CallbackCall {
 }
 
 export type CallbackOutcome = { readonly ok: true } | { readonly ok: false; readonly error: ErrorFacts };
+
+/** Where a trigger class keeps its program; registered, so that two copies of the SDK agree on it. */
+export const TRIGGER = Symbol.for("tradewind.trigger");
+
+/** The export of every bundle that lists the classes of its top level, among them the triggers it defines. */
+export const CLASSES_EXPORT = "tradewind$classes";
+
+/** What a trigger runner can ask of a kind of trigger. Found under {@link TRIGGER} on its class. */
+export interface TriggerProgram {
+  readonly protocol: 1;
+  readonly id: string;
+  /** Rejects when the arguments do not satisfy the trigger's schema. */
+  start(args: Json, host: TriggerHost): Promise<RunningTrigger>;
+}
+
+/** One trigger under way. */
+export interface RunningTrigger {
+  /**
+   * What it yields next. To ask for the next one is to say that the last one is stored: code after a `yield` can
+   * acknowledge the event to where it came from. Rejects when user code throws.
+   */
+  next(): Promise<TriggerYield>;
+  /** After its last event or its abort; errors are logged and change nothing. */
+  cleanup(): Promise<void>;
+}
+
+export type TriggerYield =
+  /** `key`: tells two events apart when two triggerers run the same trigger; null: by its payload. */
+  | { readonly kind: "event"; readonly payload: Json; readonly key: string | null }
+  /** Ends the waiting task without a worker. */
+  | { readonly kind: "ending"; readonly ending: TriggerEnding }
+  /** It returned: there will be no more events. */
+  | { readonly kind: "done" };
+
+export type TriggerEnding =
+  | { readonly kind: "success"; readonly output: Json }
+  | { readonly kind: "failed"; readonly reason: string; readonly retry: boolean }
+  | { readonly kind: "skipped"; readonly reason: string | null };
+
+/** What a trigger may ask of the process that runs it. */
+export interface TriggerHost {
+  readonly abort: AbortSignal;
+  log(level: LogLevel, message: string, fields?: Readonly<Record<string, Json>>): void;
+  variable(key: string): Promise<string | undefined>;
+  connection(id: string): Promise<ConnectionFacts | undefined>;
+  /** It has looked at the outside world just now: shown to whoever asks when it last did. */
+  polled(): void;
+  /** Runs `work` when fewer than `limit` others are under way for the same key, e.g. a host name. */
+  limited<T>(key: string, limit: number, work: () => Promise<T>): Promise<T>;
+}

@@ -5,9 +5,20 @@
 import { type Duration, durationMs } from "./duration.ts";
 import { DagDefinitionError, show } from "./errors.ts";
 import type { ScheduleManifest } from "./manifest.ts";
+import { callAtDefinition, type WaitableJson } from "./waitable.ts";
 
-/** What {@link cron}, {@link every}, {@link once} and {@link continuous} return. */
+/** What {@link cron}, {@link every}, {@link once}, {@link continuous} and {@link on} return. */
 export type Schedule = ScheduleManifest;
+
+declare const EVENT: unique symbol;
+
+/** What {@link on} returns: a schedule whose runs have an event of that type in their conf. */
+export type EventSchedule<Event> = Extract<Schedule, { kind: "trigger" }> & { readonly [EVENT]?: Event };
+
+/** The params of a DAG that runs on events; a run that somebody starts by hand may have none. */
+export interface EventParams<Event> {
+  readonly event?: Event;
+}
 
 /** Short names for the common schedules, all in UTC. */
 export type SchedulePreset =
@@ -83,6 +94,21 @@ export function continuous(): Schedule {
   return Object.freeze({ kind: "continuous" });
 }
 
+/**
+ * Runs once for every event of a trigger (one of time has a single event), with the conf `{ event }`; the event is
+ * acknowledged when its run is stored. Without a `params` schema, `ctx.params.event` has the event's type.
+ *
+ * @example
+ * ```ts
+ * dag("orders", { schedule: on(new RedisStreamTrigger({ connection: "bus", stream: "orders" })) }, (d) => {
+ *   d.task("book", (_, ctx) => ctx.params.event?.fields["order"] ?? skip("started by hand"));
+ * });
+ * ```
+ */
+export function on<Event>(trigger: WaitableJson<Event>): EventSchedule<Event> {
+  return checked({ kind: "trigger", trigger: callAtDefinition(trigger) }, "on()") as EventSchedule<Event>;
+}
+
 /** The manifest form of a DAG's `schedule` option. */
 export function scheduleManifest(option: unknown, where: string): ScheduleManifest {
   if (option === null || option === undefined) return { kind: "none" };
@@ -91,11 +117,11 @@ export function scheduleManifest(option: unknown, where: string): ScheduleManife
     return checked(option as Schedule, where);
   throw bad(
     where,
-    `${show(option)} is not a schedule; use cron(), every(), once(), continuous(), a preset like "@daily", or null`,
+    `${show(option)} is not a schedule; use cron(), every(), once(), continuous(), on(), a preset like "@daily", or null`,
   );
 }
 
-const KINDS: ReadonlySet<string> = new Set(["none", "once", "continuous", "cron", "interval"]);
+const KINDS: ReadonlySet<string> = new Set(["none", "once", "continuous", "cron", "interval", "trigger"]);
 
 const PRESET_CRON: Readonly<Record<string, string>> = {
   "@hourly": "0 * * * *",

@@ -1,6 +1,6 @@
 /**
- * The interface that zod, valibot, arktype and others share (https://standardschema.dev), as types only: the SDK
- * depends on no validator.
+ * The interface that zod, valibot, arktype and others share (https://standardschema.dev): the SDK depends on no
+ * validator.
  */
 
 /** Any validator that follows Standard Schema version 1. */
@@ -33,3 +33,15 @@ export type SchemaInput<S extends StandardSchemaV1> = NonNullable<S["~standard"]
 
 /** What the validator hands on. */
 export type SchemaOutput<S extends StandardSchemaV1> = NonNullable<S["~standard"]["types"]>["output"];
+
+/** One sentence about a problem that a validator found, with its place. */
+export function describeIssue(issue: StandardIssue): string {
+  const path = (issue.path ?? []).map((part) => String(typeof part === "object" ? part.key : part));
+  return path.length === 0 ? issue.message : `${path.join(".")}: ${issue.message}`;
+}
+
+/** Whether a value is a validator; some are functions. */
+export function isStandardSchema(value: unknown): value is StandardSchemaV1 {
+  const isObject = (typeof value === "object" && value !== null) || typeof value === "function";
+  return isObject && typeof (value as StandardSchemaV1)["~standard"]?.validate === "function";
+}

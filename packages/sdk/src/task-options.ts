@@ -62,7 +62,7 @@ export interface TaskOptions<Params = AnyParams> extends TaskDefaults<Params> {
 /** A task's settings with all defaults filled in: the part of its manifest that options decide. */
 export type TaskSettings = Omit<
   TaskManifest,
-  "taskId" | "operator" | "upstream" | "inputs" | "group" | "role" | "map"
+  "taskId" | "operator" | "upstream" | "inputs" | "group" | "role" | "map" | "startTrigger"
 >;
 
 export interface TaskCallbacks {

@@ -4,11 +4,18 @@ import {
   type AnyParams,
   type Dag,
   type DagBuilder,
+  DateTimeTrigger,
   dag,
+  type EventParams,
+  type FileEvent,
+  FileSensor,
+  FileTrigger,
   type Group,
   type Json,
   Operator,
   type Output,
+  on,
+  Sensor,
   type Settled,
   skip,
   type TaskContext,
@@ -130,5 +137,93 @@ test("ctx.output is typed by the handle", () => {
       expectTypeOf(await ctx.output("one")).toEqualTypeOf<Json | undefined>();
       expectTypeOf(await ctx.variable("v")).toEqualTypeOf<string>();
     });
+  });
+});
+
+class Deferring extends Operator<{ path: string }, number, { rows: number }> {
+  override async execute(ctx: TaskContext, { rows }: { rows: number }) {
+    if (rows === 0) return skip("no rows");
+    if (ctx.tryNumber > 1) return rows;
+    return this.defer({
+      trigger: new FileTrigger(this.args),
+      method: "found",
+      kwargs: { rows },
+      timeout: "1h",
+    });
+  }
+  found(_ctx: TaskContext, file: FileEvent, { rows }: { rows: number }) {
+    return file.size > 0
+      ? file.size + rows
+      : this.defer({ trigger: new DateTimeTrigger({ moment: new Date() }), method: "later" });
+  }
+  async later(_ctx: TaskContext, moment: string) {
+    return moment.length;
+  }
+}
+
+class Looking extends Sensor<{ table: string }, number> {
+  override async poke() {
+    expectTypeOf(this.args.table).toEqualTypeOf<string>();
+    return this.args.table.length > 0 && 1;
+  }
+}
+
+class Alone extends Sensor {
+  override poke() {
+    return true as const;
+  }
+}
+
+test("an operator that defers has the type of its result", () => {
+  dag("deferring", (d) => {
+    const rows = d.task("rows", () => 1);
+    expectTypeOf(d.add("x", new Deferring({ path: "/a" }), { inputs: { rows } })).toEqualTypeOf<
+      Output<number>
+    >();
+  });
+});
+
+test("the output of a sensor is what it finds, that of a trigger is its event", () => {
+  dag("waiting", (d) => {
+    expectTypeOf(d.add("looking", new Looking({ table: "x", mode: "reschedule" }))).toEqualTypeOf<
+      Output<number>
+    >();
+    expectTypeOf(d.add("alone", new Alone())).toEqualTypeOf<Output<true>>();
+    expectTypeOf(d.add("soft", new Alone({ softFail: true }))).toEqualTypeOf<Output<true>>();
+    expectTypeOf(d.add("file", new FileSensor({ path: "/a", timeout: "1h" }))).toEqualTypeOf<
+      Output<FileEvent>
+    >();
+    expectTypeOf(d.trigger("trigger", new FileTrigger({ path: "/a" }))).toEqualTypeOf<Output<FileEvent>>();
+  });
+});
+
+test("steps are typed by their work and their triggers", () => {
+  dag("steps", (d) => {
+    d.task("t", async (_, ctx) => {
+      expectTypeOf(ctx.once("a", async () => ({ id: 1 }))).resolves.toEqualTypeOf<{ id: number }>();
+      expectTypeOf(ctx.once("b", (): string | undefined => "")).resolves.toEqualTypeOf<string | null>();
+      expectTypeOf(ctx.once("c", () => (ctx.tryNumber > 1 ? skip() : 1))).resolves.toEqualTypeOf<number>();
+      expectTypeOf(ctx.until("d", new FileTrigger({ path: "/a" }))).resolves.toEqualTypeOf<FileEvent>();
+      const both = ctx.until("e", {
+        f: new FileTrigger({ path: "/a" }),
+        m: new DateTimeTrigger({ moment: "2027-01-01" }),
+      });
+      expectTypeOf(both).resolves.toEqualTypeOf<{ readonly f: FileEvent; readonly m: string }>();
+    });
+  });
+});
+
+test("the params of a DAG that runs on events are the event, unless it says otherwise", () => {
+  const schedule = on(new FileTrigger({ path: "/in/*" }));
+  const plain = dag(
+    "on_file",
+    { schedule, onFailure: (ctx) => ctx.params?.event?.size, maxActiveRuns: 1 },
+    (d) => {
+      d.task("t", (_, ctx) => expectTypeOf(ctx.params).toEqualTypeOf<EventParams<FileEvent>>() && 1);
+    },
+  );
+  expectTypeOf(plain).toEqualTypeOf<Dag<EventParams<FileEvent>>>();
+  dag("own_params", { schedule, params: z.object({ event: z.object({ path: z.string() }) }) }, (d) => {
+    d.task("t", (_, ctx) => expectTypeOf(ctx.params).toEqualTypeOf<{ event: { path: string } }>() && 1);
   });
 });

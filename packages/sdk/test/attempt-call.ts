@@ -1,14 +1,17 @@
 /** What a supervisor's child would pass to a DAG's program, with everything that a test does not care about. */
+import { AsyncLocalStorage } from "node:async_hooks";
 import type { Dag } from "../src/dag.ts";
-import type { Json } from "../src/manifest.ts";
+import type { Json, TriggerCall } from "../src/manifest.ts";
 import {
   type ConnectionFacts,
+  type JournalEntry,
   type LogLevel,
   PROGRAM,
   type SettledInput,
   type TaskCall,
   type TaskHost,
   type TaskOutcome,
+  type TriggerRunRequest,
 } from "../src/program.ts";
 
 export interface LogLine {
@@ -25,6 +28,12 @@ export class RecordingHost implements TaskHost {
   readonly outputs: Record<string, Json> = {};
   readonly variables: Record<string, string> = {};
   readonly connections: Record<string, ConnectionFacts> = {};
+  readonly journal: Record<string, JournalEntry> = {};
+  recalls = 0;
+  readonly checks: TriggerCall[] = [];
+  readonly checkAnswers: (Json | undefined)[] = [];
+  readonly runs: TriggerRunRequest[] = [];
+  readonly #step = new AsyncLocalStorage<string>();
 
   log(level: LogLevel, message: string, fields?: Readonly<Record<string, Json>>): void {
     this.lines.push({ level, message, fields });
@@ -37,6 +46,28 @@ export class RecordingHost implements TaskHost {
   }
   async connection(id: string): Promise<ConnectionFacts | undefined> {
     return this.connections[id];
+  }
+  async recall(): Promise<Readonly<Record<string, JournalEntry>>> {
+    this.recalls++;
+    return { ...this.journal };
+  }
+  async remember(name: string, value: Json): Promise<void> {
+    this.journal[name] = { kind: "once", value };
+  }
+  inStep<T>(name: string, work: () => Promise<T>): Promise<T> {
+    return this.#step.run(name, work);
+  }
+  currentStep(): string | null {
+    return this.#step.getStore() ?? null;
+  }
+  async check(trigger: TriggerCall): Promise<Json | undefined> {
+    this.checks.push(trigger);
+    return this.checkAnswers.shift();
+  }
+  async triggerRun(request: TriggerRunRequest): Promise<{ runId: string; created: boolean }> {
+    const created = !this.runs.some(({ runId }) => runId === request.runId);
+    this.runs.push(request);
+    return { runId: request.runId, created };
   }
 }
 
@@ -53,6 +84,7 @@ export function taskCall(dag: Dag, taskId: string, overrides: Partial<TaskCall> 
     maxTries: 0,
     attempt: "attempt-1",
     step: null,
+    elapsedMs: 0,
     inputs: {},
     run: {
       dagId: dag.id,

@@ -5,8 +5,16 @@ import { compile } from "./compile.ts";
 /** Names that the examples use without defining them. */
 const PROLOGUE = `
 import * as tw from "tradewind";
-import { cron, dag, every, once, continuous, skip, fail, isDag, Operator, DagDefinitionError, TaskError } from "tradewind";
-import type { DagBuilder, Duration, Output, TaskContext } from "tradewind";
+import {
+  all, cron, dag, every, once, on, continuous, skip, fail, endWith, isDag, serialise,
+  Operator, Sensor, Trigger, PollTrigger, TriggerDagRunOperator,
+  DateTimeTrigger, TimeDeltaTrigger, FileTrigger, HttpTrigger, SqlTrigger, DagRunTrigger, ExternalTaskTrigger,
+  S3KeyTrigger, S3PrefixTrigger, ProcessTrigger, WebhookTrigger, RedisKeyTrigger, RedisStreamTrigger,
+  DateTimeSensor, TimeDeltaSensor, FileSensor, HttpSensor, SqlSensor, DagRunSensor, ExternalTaskSensor,
+  S3KeySensor, S3PrefixSensor, ProcessSensor, WebhookSensor, RedisKeySensor, RedisStreamSensor,
+  DagDefinitionError, TaskError, TriggerError, DeferralTimeoutError, TriggerFailedError,
+} from "tradewind";
+import type { DagBuilder, Duration, Output, TaskContext, TriggerContext } from "tradewind";
 declare const build: (d: DagBuilder) => void;
 declare const d: DagBuilder<{ region: string }>;
 declare const ctx: TaskContext;
@@ -22,12 +30,17 @@ declare function checkNulls(): void;
 declare function checkRanges(): void;
 declare function loadInParts(): void;
 declare function loadAtOnce(): void;
+declare function submit(table: string): Promise<string>;
+declare function findJob(id: string): Promise<{ cancelled: boolean; error?: string; result?: { rows: number } }>;
+declare function readMails(box: string, abort: AbortSignal): AsyncIterable<{ subject: string; acknowledge(): Promise<void> }>;
 void [tw, cron, dag, every, once, continuous, skip, fail, isDag, Operator, DagDefinitionError, TaskError, build, d, ctx];
 `;
 
 /** Names that some examples define and others use. */
 const SHARED: Record<string, string> = {
   rows: 'const rows = d.task("rows", () => fetchRows());',
+  JobDone:
+    'class JobDone extends PollTrigger<{ job: string }, { rows: number }> { static id = "x"; poll() { return { rows: 1 }; } }',
   Count: "class Count extends Operator<{ table: string }, number> { override execute() { return 1; } }",
 };
 

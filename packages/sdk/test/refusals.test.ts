@@ -121,20 +121,135 @@ const refusals: Record<string, { code: string; says: RegExp }> = {
     code: 'd.branch("x", () => 3);',
     says: /Type 'number' is not assignable to type 'BranchResult'/,
   },
+  deferToUnknownMethod: {
+    code: operator(
+      'return this.defer({ trigger: new JobDone({ job: "" }), method: "dnoe" });',
+      "done() { return 1; }",
+    ),
+    says: /Type '"dnoe"' is not assignable to type '"args" \| "defer" \| "done"/,
+  },
+  deferredMethodTakesOtherEvent: {
+    code: operator(
+      'return this.defer({ trigger: new JobDone({ job: "" }), method: "done" });',
+      "done(_ctx: TaskContext, event: { size: number }) { return event.size; }",
+    ),
+    says: /WrongDeferral<"method \\"done\\" takes another event than its trigger fires with", { event: { rows: number; }/,
+  },
+  deferredMethodTakesOtherKwargs: {
+    code: operator(
+      'return this.defer({ trigger: new JobDone({ job: "" }), method: "done", kwargs: { job: 1 } });',
+      "done(_ctx: TaskContext, _event: unknown, kwargs: { job: string }) { return kwargs.job.length; }",
+    ),
+    says: /WrongDeferral<"method \\"done\\" takes other kwargs than it is given", { given: { job: number; }/,
+  },
+  deferredMethodLacksKwargs: {
+    code: operator(
+      'return this.defer({ trigger: new JobDone({ job: "" }), method: "done" });',
+      "done(_ctx: TaskContext, _event: unknown, kwargs: { job: string }) { return kwargs.job.length; }",
+    ),
+    says: /WrongDeferral<"method \\"done\\" takes other kwargs than it is given", { given: Record<never, never>/,
+  },
+  deferredMethodReturnsOther: {
+    code: operator(
+      'return this.defer({ trigger: new JobDone({ job: "" }), method: "done" });',
+      'done() { return "x"; }',
+    ),
+    says: /WrongDeferral<"method \\"done\\" returns another type than the operator's result", { returned: string; result: number; }>/,
+  },
+  deferredKwargsNotJson: {
+    code: operator(
+      'return this.defer({ trigger: new JobDone({ job: "" }), method: "done", kwargs: { at: new Date() } });',
+      "done(_ctx: TaskContext, _event: unknown, _kwargs: { at: Date }) { return 1; }",
+    ),
+    says: /NotJson<"kwargs\.at is a Date;/,
+  },
+  secondDeferralWrong: {
+    code: operator(
+      'return this.defer({ trigger: new JobDone({ job: "" }), method: "one" });',
+      `async one() { return this.defer({ trigger: new JobDone({ job: "" }), method: "two" }); }
+       two(_ctx: TaskContext, event: string) { return event.length; }`,
+    ),
+    says: /WrongDeferral<"method \\"two\\" takes another event than its trigger fires with"/,
+  },
+  startFromWrongEvent: {
+    code: operator("return 1;", 'startFrom() { return { trigger: new JobDone({ job: "" }) }; }'),
+    says: /WrongDeferral<"startFrom without a method: the event must have the type of the result", { event: { rows: number; }; result: number; }>/,
+  },
+  triggerArguments: {
+    code: 'new JobDone({ jbo: "" });',
+    says: /'jbo' does not exist in type '{ job: string; }'/,
+  },
+  triggerOptions: {
+    code: "new FileTrigger({ pth: 1 });",
+    says: /'pth' does not exist in type 'FileOptions'/,
+  },
+  whichRunMissing: {
+    code: 'new DagRunTrigger({ dagId: "x" });',
+    says: /Argument of type '{ dagId: string; }' is not assignable to parameter of type 'DagRunOptions'/,
+  },
+  pollFindsOther: {
+    code: 'class X extends PollTrigger<void, number> { static id = "x"; override poll() { return "a"; } } void X;',
+    says: /Type 'string' is not assignable to type 'Promise<Polled<number>> \| Polled<number>'/,
+  },
+  eventNotJson: {
+    code: 'd.trigger("x", new Dated());',
+    says: /NotJson<"event\.at is a Date;/,
+  },
+  untilEventNotJson: {
+    code: 'd.task("x", async (_, ctx) => { await ctx.until("a", new Dated()); });',
+    says: /NotJson<"event\.at is a Date;/,
+  },
+  untilNotATrigger: {
+    code: 'd.task("x", async (_, ctx) => { await ctx.until("a", { b: 1 }); });',
+    says: /'b' does not exist in type 'Waitable<{ b: number; }>'/,
+  },
+  jointEventNotJson: {
+    code: "void all({ a: new Dated() });",
+    says: /NotJson<"event\.at is a Date;/,
+  },
+  untilEventType: {
+    code: 'd.task("x", async (_, ctx) => (await ctx.until("a", new JobDone({ job: "" }))).size);',
+    says: /Property 'size' does not exist on type '{ rows: number; }'/,
+  },
+  jointEventName: {
+    code: 'd.task("x", async (_, ctx) => (await ctx.until("a", { job: new JobDone({ job: "" }) })).jbo);',
+    says: /Property 'jbo' does not exist on type 'EventsOf</,
+  },
+  onceNotJson: {
+    code: 'd.task("x", async (_, ctx) => { await ctx.once("a", () => ({ at: new Date() })); });',
+    says: /NotJson<"output\.at is a Date;/,
+  },
+  sensorOptions: {
+    code: 'new FileSensor({ path: "/a", mode: "pok" });',
+    says: /Type '"pok"' is not assignable to type '"defer" \| "poke" \| "reschedule" \| undefined'/,
+  },
+  sensorFindsOther: {
+    code: 'class X extends Sensor<void, number> { override async poke() { return "a"; } } void X;',
+    says: /Type 'string' is not assignable to type 'Found<number>'/,
+  },
   assignToContext: {
     code: 'd.task("x", (_, ctx) => { ctx.tryNumber = 1; });',
     says: /'tryNumber' because it is a read-only property/,
   },
 };
 
+/** An operator X with that body of its execute and those other methods, put into the DAG. */
+function operator(execute: string, methods: string): string {
+  return `class X extends Operator<void, number> { async execute() { ${execute} } ${methods} } d.add("x", new X());`;
+}
+
 const PROLOGUE = `
-import { dag, Operator, type TaskContext } from "tradewind";
+import {
+  all, dag, DagRunTrigger, FileSensor, FileTrigger, Operator, PollTrigger, Sensor, type TaskContext, Trigger,
+} from "tradewind";
 import { z } from "zod";
 class Count extends Operator<{ table: string }, number> { override execute() { return 1; } }
 class Join extends Operator<void, string, { left: string }> {
   override execute(_ctx: TaskContext, { left }: { left: string }) { return left; }
 }
-void [Count, Join];
+class JobDone extends PollTrigger<{ job: string }, { rows: number }> { static id = "x"; poll() { return { rows: 1 }; } }
+class Dated extends Trigger<void, { at: Date }> { static id = "y"; async *run() { yield { at: new Date() }; } }
+void [all, Count, Join, JobDone, Dated, DagRunTrigger, FileSensor, FileTrigger, Sensor];
 `;
 
 function snippet(code: string): string {

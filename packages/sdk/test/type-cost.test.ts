@@ -30,3 +30,35 @@ test("type-checking costs a bounded number of instantiations per task, the same 
   expect(perTask).toBeLessThan(500);
   expect(full - half).toBeLessThan(1.2 * (half - none));
 });
+
+/** Operators that defer twice, each a class of its own. */
+function operators(count: number): string {
+  const classes = Array.from(
+    { length: count },
+    (_, i) => `class Op${i} extends Operator<{ path: string }, number> {
+  async execute() { return this.defer({ trigger: new FileTrigger(this.args), method: "one", kwargs: { n: ${i}, list: [{ a: "" }] } }); }
+  async one(_ctx: TaskContext, event: FileEvent, kwargs: { n: number; list: { a: string }[] }) {
+    return event.size > 0 ? kwargs.n : this.defer({ trigger: new FileTrigger(this.args), method: "two" });
+  }
+  two(_ctx: TaskContext, event: FileEvent) { return event.size; }
+}`,
+  );
+  return `import { dag, type FileEvent, FileTrigger, Operator, type TaskContext } from "tradewind";
+${classes.join("\n")}
+void [FileTrigger, Operator] as unknown as [TaskContext, FileEvent];
+dag("operators", (d) => {
+  d.task("t", () => 1);
+${classes.map((_, i) => `  d.add("op${i}", new Op${i}({ path: "/a" }));`).join("\n")}
+});`;
+}
+
+test("checking a deferral costs a bounded number of instantiations", async () => {
+  const cost = async (count: number) => {
+    const { errors, instantiations } = await compile({ operators: operators(count) });
+    expect(Object.fromEntries(errors)).toEqual({});
+    return instantiations;
+  };
+  // The first one pays for what all share.
+  const [one, more] = [await cost(1), await cost(51)];
+  expect((more - one) / 50).toBeLessThan(1_000);
+});

@@ -1,7 +1,7 @@
 /**
- * One run in this process. The engine's model decides what is next; this class does what scheduler and executor do
- * otherwise. The clock is virtual and moves only when nothing runs: to the next retry. So a timeline is the same in
- * every execution, as long as the tasks themselves are.
+ * One run in this process. The engine's model decides what is next; this class does what scheduler, executor and
+ * triggerer do otherwise. On a virtual clock, time moves only when nothing is under way: to the next retry, or to the
+ * end of the next wait. So a timeline is the same in every execution, as long as the tasks themselves are.
  */
 import {
   type Candidate,
@@ -12,14 +12,28 @@ import {
   retryDelayMs,
 } from "@tradewind/engine/model";
 import type { Json } from "@tradewind/sdk";
-import type { DagManifest } from "@tradewind/sdk/manifest";
-import type { Program, RunFacts, SettledInput, TaskOutcome } from "@tradewind/sdk/program";
+import type { DagManifest, TriggerCall } from "@tradewind/sdk/manifest";
+import type { Deferral, Program, RunFacts, SettledInput, TaskOutcome } from "@tradewind/sdk/program";
+import { Callbacks } from "./callbacks.ts";
+import { type Clock, RealClock, VirtualClock } from "./clock.ts";
 import { DagTestError } from "./errors.ts";
 import { Journal } from "./journal.ts";
 import type { RunOptions } from "./options.ts";
 import { RunResult } from "./result.ts";
 import { confOf, runFacts, startOf } from "./run-facts.ts";
+import {
+  deferralOf,
+  type Sequel,
+  sequelOf,
+  sequelOfTaskTimeout,
+  sequelOfTimeout,
+  type TryEnd,
+  waitOf,
+} from "./sequel.ts";
+import { StepMemory } from "./step-memory.ts";
 import { timedAttempt } from "./timed-attempt.ts";
+import { TriggerDesk } from "./trigger-desk.ts";
+import { type KeptWait, Waits } from "./waits.ts";
 
 interface Ready extends Candidate {
   readonly instance: Instance;
@@ -34,23 +48,32 @@ interface Ended {
 
 /** The one limit of a test: how many tasks run at once. Pools have room for all. */
 const LIMIT = "run";
+const NEVER = Number.POSITIVE_INFINITY;
 
 export class InProcessRun {
   readonly #program: Program;
   readonly #manifest: DagManifest;
   readonly #model: RunModel;
   readonly #journal: Journal;
+  readonly #clock: Clock;
+  readonly #memory = new StepMemory();
+  readonly #waits: Waits;
+  readonly #callbacks: Callbacks;
   readonly #facts: RunFacts;
   readonly #conf: Json;
   readonly #concurrency: number;
   readonly #startedAt: number;
+  readonly #deadline: number;
+  readonly #over = new AbortController();
   readonly #ready = new ReadyQueue<Ready>();
-  /** Attempts that have ended and wait to be heard. */
-  readonly #mailbox: Ended[] = [];
+  /** What has happened and waits to be heard. */
+  readonly #mailbox: (() => void)[] = [];
   #wake: () => void = () => {};
-  #now: number;
   #attempts = 0;
   #running = 0;
+  #isTimedOut = false;
+  /** The test cannot be carried out, whatever a task makes of that. */
+  #refusal: DagTestError | null = null;
 
   constructor(program: Program, options: RunOptions) {
     this.#program = program;
@@ -72,44 +95,78 @@ export class InProcessRun {
     this.#model = RunModel.load(compileGraph(this.#manifest), []);
     this.#journal = new Journal(options);
     this.#startedAt = startOf(options);
-    this.#now = this.#startedAt;
+    this.#deadline = this.#startedAt + (this.#manifest.runTimeoutMs ?? NEVER);
+    this.#clock =
+      options.clock === "real" ? new RealClock(this.#startedAt) : new VirtualClock(this.#startedAt);
     this.#facts = runFacts(this.#manifest.dagId, this.#startedAt, options);
     this.#conf = confOf(options);
+    this.#callbacks = new Callbacks(program, this.#journal, { run: this.#facts, conf: this.#conf });
+    this.#waits = new Waits({
+      clock: this.#clock,
+      desk: new TriggerDesk(options.triggers ?? {}, this.#clock),
+      journal: this.#journal,
+      memory: this.#memory,
+      deadline: this.#deadline,
+      post: (news) => this.#post(news),
+      refuse: (error) => {
+        this.#refusal ??= error;
+      },
+    });
   }
 
   async finish(): Promise<RunResult> {
-    this.#model.start(this.#now);
-    let reason: string | null = null;
+    try {
+      const reason = await this.#play();
+      const state = reason === null ? "success" : "failed";
+      await this.#callbacks.run(null, state === "success" ? "success" : "failure");
+      const { timeline, logs, triggeredRuns } = this.#journal;
+      const tasks = [...this.#model.instances()].map((instance) => this.#journal.result(instance));
+      const { runId } = this.#facts;
+      return new RunResult({ state, reason, runId, tasks, timeline, logs, triggeredRuns });
+    } finally {
+      this.#over.abort(new DOMException("the run is over", "AbortError"));
+      await this.#waits.close();
+    }
+  }
+
+  /** Why the run failed; null: it did not. */
+  async #play(): Promise<string | null> {
+    this.#model.start(this.#clock.now());
     for (;;) {
       this.#openGates();
-      this.#note();
       this.#admit();
-      if (this.#running > 0) {
-        this.#hear(await this.#nextEnded());
-        continue;
-      }
+      this.#note();
       const verdict = this.#model.verdict();
-      if (verdict.state === "failed") reason ??= verdict.reason;
-      if (verdict.state !== "running") break;
-      if (this.#advance() === "timed_out") reason = "timed_out";
+      if (verdict.state !== "running") {
+        if (this.#isTimedOut) return "timed_out";
+        return verdict.state === "failed" ? verdict.reason : null;
+      }
+      const isBusy = this.#running > 0 || this.#waits.isAsking;
+      const nextMoment = () => Math.min(this.#nextMoment(), this.#runEnd());
+      if (!isBusy && nextMoment() === NEVER) throw this.#stuck();
+      if (this.#mailbox.length === 0)
+        await this.#clock.pass(nextMoment, { isBusy, arrival: () => this.#arrival() });
+      const news = this.#mailbox.shift();
+      if (news) news();
+      else await this.#fireDue();
+      if (this.#refusal !== null) throw this.#refusal;
     }
-    const state = reason === null ? "success" : "failed";
-    await this.#runCallback(state);
-    const { timeline, logs } = this.#journal;
-    const tasks = [...this.#model.instances()].map((instance) => this.#journal.result(instance));
-    return new RunResult({ state, reason, runId: this.#facts.runId, tasks, timeline, logs });
   }
 
   /** A test has no earlier runs, so the past is always in order. */
   #openGates(): void {
     for (const { node, mapIndex } of this.#model.takeGated()) {
-      this.#model.apply({ type: "gateOpened", taskId: node.id, mapIndex }, this.#now);
+      this.#model.apply({ type: "gateOpened", taskId: node.id, mapIndex }, this.#clock.now());
     }
   }
 
   #admit(): void {
     for (const instance of this.#model.takeReady()) {
-      const { node, mapIndex } = instance;
+      const { node, mapIndex, step } = instance;
+      if (step === null && node.manifest.startTrigger) {
+        this.#startWaiting(instance, deferralOf(node.manifest.startTrigger));
+        continue;
+      }
       this.#ready.add({
         instance,
         weight: node.weight,
@@ -129,28 +186,36 @@ export class InProcessRun {
 
   #dispatch(instance: Instance): void {
     const { node, mapIndex, tryNumber, maxTries } = instance;
-    const attempt = `${this.#facts.runId}/${++this.#attempts}`;
+    const now = this.#clock.now();
+    const attempt = this.#newAttempt();
     const of = { taskId: node.id, mapIndex, attempt };
     // A branch may have ruled it out while it stood in line.
-    if (!this.#model.apply({ type: "queued", ...of }, this.#now)) return;
-    this.#model.apply({ type: "started", at: this.#now, ...of }, this.#now);
+    if (!this.#model.apply({ type: "queued", ...of }, now)) return;
+    this.#model.apply({ type: "started", at: now, ...of }, now);
     this.#note();
     this.#running++;
-    this.#journal.report({ type: "started", taskId: node.id, mapIndex, tryNumber });
+    const resumed = instance.step !== null;
+    this.#journal.report({ type: "started", taskId: node.id, mapIndex, tryNumber, resumed });
     const startedAt = performance.now();
     const call = {
       ...of,
       tryNumber,
       maxTries,
-      step: null,
+      step: this.#waits.stepOf(instance),
+      elapsedMs: now - (instance.startedAt ?? now),
       inputs: this.#inputs(instance),
       run: this.#facts,
       conf: structuredClone(this.#conf),
-      host: this.#journal.host(node.id, mapIndex),
+      host: {
+        ...this.#journal.host(node.id, mapIndex),
+        ...this.#memory.host(instance, attempt),
+        check: (trigger: TriggerCall) => this.#check(instance, trigger),
+      },
     };
-    void timedAttempt(this.#program, call, node.manifest.timeoutMs).then((outcome) => {
-      this.#mailbox.push({ instance, attempt, outcome, durationMs: performance.now() - startedAt });
-      this.#wake();
+    const limits = { timeoutMs: node.manifest.timeoutMs, runOver: this.#over.signal };
+    void timedAttempt(this.#program, call, limits).then((outcome) => {
+      const durationMs = performance.now() - startedAt;
+      this.#post(() => this.#hear({ instance, attempt, outcome, durationMs }));
     });
   }
 
@@ -161,72 +226,151 @@ export class InProcessRun {
     );
   }
 
-  async #nextEnded(): Promise<Ended> {
-    if (this.#mailbox.length === 0) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-    }
-    return this.#mailbox.shift()!;
+  #post(news: () => void): void {
+    this.#mailbox.push(news);
+    this.#wake();
+  }
+
+  #arrival(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
   }
 
   #hear({ instance, attempt, outcome, durationMs }: Ended): void {
-    const { node, mapIndex, tryNumber } = instance;
-    const { dagId, runId } = this.#facts;
-    const of = { taskId: node.id, mapIndex, attempt, at: this.#now };
+    const { node, mapIndex } = instance;
+    const now = this.#clock.now();
+    const of = { taskId: node.id, mapIndex, attempt, at: now };
     this.#running--;
-    this.#journal.keep(node.id, outcome);
-    if (outcome.kind === "success") {
-      this.#model.apply({ type: "succeeded", skip: outcome.skip, ...of }, this.#now);
-    } else if (outcome.kind === "skipped") {
-      this.#model.apply({ type: "skipped", reason: outcome.reason, ...of }, this.#now);
-    } else {
-      const { retry, error } = outcome;
-      const retryAt =
-        this.#now + retryDelayMs(node.manifest, { dagId, runId, taskId: node.id, mapIndex, tryNumber });
-      this.#model.apply({ type: "failed", retry, retryAt, reason: error.message, ...of }, this.#now);
+    switch (outcome.kind) {
+      case "deferred":
+        if (this.#model.apply({ type: "deferred", wait: waitOf(outcome, now), ...of }, now))
+          this.#waits.begin(instance, attempt, outcome);
+        break;
+      case "rescheduled": {
+        const retryAt = now + outcome.afterMs;
+        if (this.#model.apply({ type: "rescheduled", retryAt, ...of }, now)) this.#journal.putOff(instance);
+        break;
+      }
+      default:
+        this.#end(instance, attempt, outcome);
     }
     this.#note(durationMs);
   }
 
-  /** Nothing runs: the clock jumps to the next retry, or to the end of the run's time. */
-  #advance(): "ok" | "timed_out" {
-    const { dagId, runTimeoutMs } = this.#manifest;
-    const next = this.#model.nextRetryAt();
-    if (next === null) {
-      throw new DagTestError("TW_TEST_STUCK", `run of "${dagId}": nothing runs, and nothing is due`);
+  /** An attempt, or the trigger it waited for, ended the try. */
+  #end(instance: Instance, attempt: string, outcome: TryEnd): void {
+    const { node, mapIndex, tryNumber } = instance;
+    const { dagId, runId } = this.#facts;
+    const now = this.#clock.now();
+    const of = { taskId: node.id, mapIndex, attempt, at: now };
+    this.#journal.keep(node.id, outcome);
+    if (outcome.kind === "success") {
+      this.#model.apply({ type: "succeeded", skip: outcome.skip, ...of }, now);
+    } else if (outcome.kind === "skipped") {
+      this.#model.apply({ type: "skipped", reason: outcome.reason, ...of }, now);
+    } else {
+      const { retry, error } = outcome;
+      const retryAt =
+        now + retryDelayMs(node.manifest, { dagId, runId, taskId: node.id, mapIndex, tryNumber });
+      this.#model.apply({ type: "failed", retry, retryAt, reason: error.message, ...of }, now);
     }
-    const deadline = runTimeoutMs === null ? Number.POSITIVE_INFINITY : this.#startedAt + runTimeoutMs;
-    this.#now = Math.max(this.#now, Math.min(next, deadline));
-    if (next <= deadline) {
-      this.#model.fireRetries(this.#now);
-      return "ok";
+  }
+
+  #startWaiting(instance: Instance, deferral: Deferral): void {
+    const { node, mapIndex } = instance;
+    const attempt = this.#newAttempt();
+    const at = this.#clock.now();
+    const event = { type: "startedWaiting", taskId: node.id, mapIndex, attempt, at } as const;
+    if (this.#model.apply({ ...event, wait: waitOf(deferral, at) }, at))
+      this.#waits.begin(instance, attempt, deferral);
+  }
+
+  async #check(instance: Instance, trigger: TriggerCall): Promise<Json | undefined> {
+    try {
+      return await this.#waits.check(instance, trigger, this.#over.signal);
+    } catch (error) {
+      if (error instanceof DagTestError) this.#refusal ??= error;
+      throw error;
     }
-    this.#model.apply(
-      { type: "halted", at: this.#now, reason: "run timed out", active: "failed" },
-      this.#now,
+  }
+
+  /** When something is due by itself: a trigger, the end of a wait, a retry. */
+  #nextMoment(): number {
+    return Math.min(
+      this.#waits.nextAt(),
+      this.#model.nextDeadline() ?? NEVER,
+      this.#model.nextRetryAt() ?? NEVER,
     );
-    return "timed_out";
+  }
+
+  #runEnd(): number {
+    return this.#isTimedOut ? NEVER : this.#deadline;
+  }
+
+  /** What was fired counts before what is out of time at the same moment, and both before the end of the run. */
+  async #fireDue(): Promise<void> {
+    const now = this.#clock.now();
+    if (this.#nextMoment() > now && this.#runEnd() <= now) {
+      this.#isTimedOut = true;
+      this.#model.apply({ type: "halted", at: now, reason: "run timed out", active: "failed" }, now);
+      return;
+    }
+    for (const wait of this.#waits.takeFired(now)) {
+      const sequel = sequelOf(wait.deferral, wait.outcome!);
+      this.#waits.end(wait, sequel.kind === "resume" ? "resumed" : "finished");
+      await this.#follow(wait, sequel);
+    }
+    for (const instance of this.#model.takeOverdue(now)) {
+      const wait = this.#waits.of(instance.attempt);
+      if (!wait || instance.wait === null) continue;
+      this.#waits.end(wait, "timeout");
+      const { timeoutMs } = instance.node.manifest;
+      const isTryOver = timeoutMs !== null && (instance.startedAt ?? now) + timeoutMs <= now;
+      await this.#follow(wait, isTryOver ? sequelOfTaskTimeout(timeoutMs) : sequelOfTimeout(instance.wait));
+    }
+    this.#model.fireRetries(now);
+  }
+
+  async #follow({ instance, attempt }: KeptWait, sequel: Sequel): Promise<void> {
+    const now = this.#clock.now();
+    if (instance.state !== "deferred" || instance.attempt !== attempt) return;
+    if (sequel.kind === "resume") {
+      const { node, mapIndex } = instance;
+      this.#model.apply({ type: "resumed", taskId: node.id, mapIndex, attempt }, now);
+      return;
+    }
+    this.#end(instance, attempt, sequel);
+    this.#note();
+    // No attempt is there to run it.
+    if (sequel.kind === "success") await this.#callbacks.run(instance, "success");
+    if (sequel.kind === "failed") {
+      const event = (instance.state as string) === "up_for_retry" ? "retry" : "failure";
+      await this.#callbacks.run(instance, event, sequel.error);
+    }
+  }
+
+  #stuck(): DagTestError {
+    const waiting = [...this.#model.instances()].find(({ state }) => state === "deferred");
+    const wait = this.#waits.of(waiting?.attempt ?? null);
+    if (wait) {
+      const { deferral, instance } = wait;
+      return new DagTestError(
+        "TW_TEST_NEVER_FIRES",
+        `task "${instance.node.id}" waits for "${deferral.trigger.kind}", which does not fire, without a timeout`,
+        "give an event in `triggers`, or the wait a timeout",
+      );
+    }
+    const { dagId } = this.#manifest;
+    return new DagTestError("TW_TEST_STUCK", `run of "${dagId}": nothing runs, and nothing is due`);
+  }
+
+  #newAttempt(): string {
+    return `${this.#facts.runId}/${++this.#attempts}`;
   }
 
   #note(durationMs?: number): void {
-    this.#journal.note(this.#model.takeChanges(), this.#now - this.#startedAt, durationMs);
-  }
-
-  async #runCallback(state: "success" | "failed"): Promise<void> {
-    const event = state === "success" ? "success" : "failure";
-    const host = { ...this.#journal.host("", -1), abort: new AbortController().signal };
-    const { run, conf } = { run: this.#facts, conf: this.#conf };
-    const done = await this.#program.callback({
-      taskId: null,
-      event,
-      run,
-      tryNumber: 1,
-      error: null,
-      conf,
-      host,
-    });
-    if (!done.ok)
-      host.log("error", `callback for ${event} failed: ${done.error.message}`, { stack: done.error.stack });
+    const atMs = this.#clock.now() - this.#startedAt;
+    this.#journal.note(this.#model.takeChanges(), atMs, durationMs);
   }
 }

@@ -3,3 +3,4 @@ export { DagTestError } from "./errors.ts";
 export type { LogLine, RunOptions, RunProgress } from "./options.ts";
 export { RunResult, type TaskResult, type TimelineEntry } from "./result.ts";
 export { type RunnableDag, runDag } from "./run-dag.ts";
+export { after, type Delayed, type TriggerScript, type Triggers, type WaitFacts } from "./trigger-script.ts";

@@ -1,14 +1,21 @@
 /** What a run leaves behind: outputs, errors, logs, timeline. It stands where the store and the log files do otherwise. */
 import { type Change, type Instance, isFinished } from "@tradewind/engine/model";
 import type { Json } from "@tradewind/sdk";
-import type { ErrorFacts, SettledInput, TaskHost, TaskOutcome } from "@tradewind/sdk/program";
+import type { Deferral, ErrorFacts, SettledInput, TaskHost, TriggerRunRequest } from "@tradewind/sdk/program";
 import type { LogLine, RunOptions, RunProgress } from "./options.ts";
 import type { TaskResult, TimelineEntry } from "./result.ts";
 import { connectionOf } from "./run-facts.ts";
+import type { TryEnd } from "./sequel.ts";
+
+/** What any code of the run may ask of what was written down. */
+export type JournalHost = Pick<TaskHost, "log" | "output" | "variable" | "connection" | "triggerRun">;
+
+const UNDER_WAY: ReadonlySet<string> = new Set(["running", "deferred", "up_for_reschedule"]);
 
 export class Journal {
   readonly timeline: TimelineEntry[] = [];
   readonly logs: Record<string, LogLine[]> = {};
+  readonly triggeredRuns: TriggerRunRequest[] = [];
   readonly #options: RunOptions;
   readonly #outputs = new Map<string, Json | undefined>();
   readonly #errors = new Map<string, ErrorFacts>();
@@ -21,7 +28,7 @@ export class Journal {
     this.#options.onEvent?.(progress);
   }
 
-  keep(taskId: string, outcome: TaskOutcome): void {
+  keep(taskId: string, outcome: TryEnd): void {
     if (outcome.kind === "failed") this.#errors.set(taskId, outcome.error);
     else this.#errors.delete(taskId);
     if (outcome.kind === "success") this.#outputs.set(taskId, outcome.output);
@@ -30,17 +37,38 @@ export class Journal {
   /** Writes down what the model decided: only what an author would call a step. `durationMs` is that of the attempt. */
   note(changes: readonly Change[], atMs: number, durationMs = 0): void {
     for (const { instance } of changes) {
-      const { node, mapIndex, tryNumber, state } = instance;
+      const { node, mapIndex, tryNumber, state, retryAt } = instance;
       const hasEnded = isFinished(state) || state === "up_for_retry";
-      if (!hasEnded && state !== "running") continue;
+      if (!hasEnded && !UNDER_WAY.has(state)) continue;
       this.timeline.push({ atMs, taskId: node.id, mapIndex, tryNumber, state });
       if (!hasEnded) continue;
       const hasRun = tryNumber > 0 && state !== "upstream_failed";
       const output = this.#outputOf(instance);
       const error = this.#errors.get(node.id);
-      const ended = { taskId: node.id, mapIndex, tryNumber, state, output, error };
+      const ended = { taskId: node.id, mapIndex, tryNumber, state, output, error, retryAt: iso(retryAt) };
       this.report({ type: "ended", durationMs: hasRun ? durationMs : 0, ...ended });
     }
+  }
+
+  /** A wait for a trigger has begun. */
+  waits(instance: Instance, { trigger, name, method }: Deferral, since: number): void {
+    const { wake, timed } = trigger;
+    const wakeAt = wake === null ? null : "at" in wake ? Date.parse(wake.at) : since + wake.afterMs;
+    const until = timed === null ? null : iso(wakeAt);
+    this.#waits(instance, { state: "deferred", trigger: trigger.kind, step: name ?? method, until });
+  }
+
+  putOff(instance: Instance): void {
+    const until = iso(instance.retryAt);
+    this.#waits(instance, { state: "up_for_reschedule", trigger: null, step: null, until });
+  }
+
+  #waits(
+    { node, mapIndex, tryNumber, wait }: Instance,
+    of: Pick<Extract<RunProgress, { type: "waiting" }>, "state" | "trigger" | "step" | "until">,
+  ): void {
+    const timeoutAt = iso(wait?.timeoutAt ?? null);
+    this.report({ type: "waiting", taskId: node.id, mapIndex, tryNumber, timeoutAt, ...of });
   }
 
   /** Copies, as in production: no task can change what another one sees. */
@@ -49,7 +77,7 @@ export class Journal {
     return { state: state as SettledInput["state"], value: structuredClone(this.#outputOf(upstream)) };
   }
 
-  host(taskId: string, mapIndex: number): Omit<TaskHost, "abort"> {
+  host(taskId: string, mapIndex: number): JournalHost {
     return {
       log: (level, message, fields) => {
         const line = { level, message, fields };
@@ -61,6 +89,12 @@ export class Journal {
       output: async (id) => structuredClone(this.#outputs.get(id)),
       variable: async (key) => this.#options.variables?.[key],
       connection: async (id) => connectionOf(this.#options, id),
+      triggerRun: async (request) => {
+        const { dagId, runId } = request;
+        const created = !this.triggeredRuns.some((run) => run.dagId === dagId && run.runId === runId);
+        if (created) this.triggeredRuns.push(structuredClone(request));
+        return { runId, created };
+      },
     };
   }
 
@@ -81,4 +115,8 @@ export class Journal {
   #outputOf({ node, state }: Instance): Json | undefined {
     return state === "success" ? this.#outputs.get(node.id) : undefined;
   }
+}
+
+function iso(moment: number | null): string | null {
+  return moment === null ? null : new Date(moment).toISOString();
 }

@@ -1,5 +1,6 @@
 import type { Json } from "@tradewind/sdk";
 import type { ConnectionFacts, ErrorFacts, LogLevel } from "@tradewind/sdk/program";
+import type { Triggers } from "./trigger-script.ts";
 
 /** How to run a DAG in a test. */
 export interface RunOptions<Conf = unknown> {
@@ -9,8 +10,12 @@ export interface RunOptions<Conf = unknown> {
   readonly logicalDate?: Date | string | null;
   /** The period whose data the run handles; begins and ends at the logical date when left out. */
   readonly dataInterval?: { readonly start: Date | string; readonly end: Date | string };
-  /** What the virtual clock shows at the beginning. */
+  /** What the clock of the run shows at the beginning. */
   readonly now?: Date | string;
+  /** "virtual": retries and waits take no time. "real": they take as long as they take ("virtual"). */
+  readonly clock?: "virtual" | "real";
+  /** What the triggers that tasks wait for do. Those of time need no entry: they fire on the clock of the run. */
+  readonly triggers?: Triggers;
   readonly variables?: Readonly<Record<string, string>>;
   /** By id; whatever is left out is empty. */
   readonly connections?: Readonly<Record<string, Partial<Omit<ConnectionFacts, "id">>>>;
@@ -27,8 +32,22 @@ interface OfTask {
 
 /** One step of a run. */
 export type RunProgress =
-  | ({ readonly type: "started"; readonly tryNumber: number } & OfTask)
+  /** `resumed`: it goes on after a wait, in the same try. */
+  | ({ readonly type: "started"; readonly tryNumber: number; readonly resumed: boolean } & OfTask)
   | ({ readonly type: "log" } & OfTask & LogLine)
+  /** It waits for a trigger, or was put off. */
+  | ({
+      readonly type: "waiting";
+      readonly tryNumber: number;
+      readonly state: "deferred" | "up_for_reschedule";
+      /** The id of the trigger; null: it was put off. */
+      readonly trigger: string | null;
+      readonly step: string | null;
+      /** When it goes on by itself: an ISO instant; null: not known. */
+      readonly until: string | null;
+      /** When the wait is out of time; null: never. */
+      readonly timeoutAt: string | null;
+    } & OfTask)
   /** A try has ended; also a task that its rule or a branch ruled out, with a duration of 0. */
   | ({
       readonly type: "ended";
@@ -39,6 +58,8 @@ export type RunProgress =
       readonly durationMs: number;
       readonly output: Json | undefined;
       readonly error: ErrorFacts | undefined;
+      /** When the next try is due: an ISO instant; null: there is none. */
+      readonly retryAt: string | null;
     } & OfTask);
 
 /** A line that a task wrote with `ctx.log`. */

@@ -1,5 +1,5 @@
 import type { Json } from "@tradewind/sdk";
-import type { ErrorFacts } from "@tradewind/sdk/program";
+import type { ErrorFacts, TriggerRunRequest } from "@tradewind/sdk/program";
 import { DagTestError } from "./errors.ts";
 import type { LogLine } from "./options.ts";
 
@@ -17,15 +17,20 @@ export interface TaskResult {
   readonly reason: string | null;
 }
 
-/** One moment of the run, on the virtual clock: the same in every execution of the same test. */
+/** One moment of the run. On the virtual clock it is the same in every execution of the same test. */
 export interface TimelineEntry {
-  /** Milliseconds since the run began. Only waiting for a retry takes virtual time. */
+  /** Milliseconds since the run began. On the virtual clock only waiting takes time. */
   readonly atMs: number;
   readonly taskId: string;
   readonly mapIndex: number;
   readonly tryNumber: number;
   readonly state: string;
 }
+
+type RunResultFacts = Pick<
+  RunResult,
+  "state" | "reason" | "runId" | "tasks" | "timeline" | "logs" | "triggeredRuns"
+>;
 
 /** A finished run. */
 export class RunResult {
@@ -37,14 +42,17 @@ export class RunResult {
   readonly timeline: readonly TimelineEntry[];
   /** What each task wrote with `ctx.log`, by task id. */
   readonly logs: Readonly<Record<string, readonly LogLine[]>>;
+  /** Runs of other DAGs that tasks wanted to be made. They were only noted. */
+  readonly triggeredRuns: readonly TriggerRunRequest[];
 
-  constructor(facts: Pick<RunResult, "state" | "reason" | "runId" | "tasks" | "timeline" | "logs">) {
+  constructor(facts: RunResultFacts) {
     this.state = facts.state;
     this.reason = facts.reason;
     this.runId = facts.runId;
     this.tasks = facts.tasks;
     this.timeline = facts.timeline;
     this.logs = facts.logs;
+    this.triggeredRuns = facts.triggeredRuns;
   }
 
   /** End states by task id. */

@@ -6,18 +6,25 @@ import type { ErrorFacts, Program, TaskCall, TaskHost, TaskOutcome } from "@trad
 
 export type AttemptCall = Omit<TaskCall, "host"> & { readonly host: Omit<TaskHost, "abort"> };
 
+export interface Limits {
+  /** Of the whole try, waits included. */
+  readonly timeoutMs: number | null;
+  /** Fires when the run is over before the attempt is. */
+  readonly runOver: AbortSignal;
+}
+
 export async function timedAttempt(
   program: Program,
   call: AttemptCall,
-  timeoutMs: number | null,
+  { timeoutMs, runOver }: Limits,
 ): Promise<TaskOutcome> {
   const controller = new AbortController();
-  const host: TaskHost = { ...call.host, abort: controller.signal };
+  const host: TaskHost = { ...call.host, abort: AbortSignal.any([controller.signal, runOver]) };
   const attempt = program.run({ ...call, host });
   if (timeoutMs === null) return attempt;
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<null>((resolve) => {
-    timer = setTimeout(() => resolve(null), timeoutMs);
+    timer = setTimeout(() => resolve(null), Math.max(1, timeoutMs - call.elapsedMs));
   });
   const outcome = await Promise.race([attempt, late]);
   clearTimeout(timer);

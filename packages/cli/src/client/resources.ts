@@ -17,6 +17,12 @@ export interface Dag {
   readonly max_active_tasks: number;
 }
 
+/** What only `/dags/{id}/details` tells. */
+export interface DagDetails extends Dag {
+  readonly latest_dag_version: { readonly version_number: number; readonly created_at: string } | null;
+  readonly params_schema: unknown;
+}
+
 export interface Task {
   readonly task_id: string;
   readonly operator_name: string | null;
@@ -104,9 +110,62 @@ export interface Connection {
   readonly extra: string | null;
 }
 
+/** A triggerer that runs a trigger, or stands by for it. */
+export interface TriggerRunner {
+  readonly id: number;
+  readonly hostname: string | null;
+  readonly is_alive?: boolean;
+}
+
+export interface Trigger {
+  readonly id: number;
+  readonly kind: string;
+  readonly args: unknown;
+  readonly bundle_hash: string | null;
+  readonly queue: string;
+  readonly replicas: number;
+  readonly state: string;
+  readonly dag_id: string | null;
+  readonly created_at: string;
+  readonly wake_at: string | null;
+  readonly triggerer: TriggerRunner | null;
+  readonly standby: TriggerRunner | null;
+  readonly last_polled_at: string | null;
+  readonly waiting_tasks: number;
+  /** Only of one that is asked for by itself: the first hundred. */
+  readonly waits?: readonly Wait[];
+}
+
+export interface Wait {
+  readonly dag_id: string;
+  readonly dag_run_id: string;
+  readonly task_id: string;
+  readonly map_index: number;
+  readonly kind: string;
+  readonly args: unknown;
+  readonly trigger_state: string;
+  readonly since: string;
+  readonly until: string | null;
+  readonly triggerer: TriggerRunner | null;
+  readonly last_polled_at: string | null;
+}
+
+export interface Token {
+  readonly id: number;
+  readonly name: string;
+  readonly created_at: string;
+  readonly expires_at: string | null;
+  readonly last_used_at: string | null;
+  readonly is_current: boolean;
+}
+
 export interface Health {
   readonly metadatabase: { readonly status: string | null };
   readonly scheduler: { readonly status: string | null; readonly latest_scheduler_heartbeat?: string | null };
+  readonly triggerer?: {
+    readonly status: string | null;
+    readonly latest_triggerer_heartbeat?: string | null;
+  } | null;
   readonly dag_processor?: {
     readonly status: string | null;
     readonly latest_dag_processor_heartbeat?: string | null;

@@ -22,7 +22,7 @@ export interface Target {
   readonly pid: number | undefined;
 }
 
-const DEFAULT_HOME = ".tradewind";
+export const DEFAULT_HOME = ".tradewind";
 
 export function homeFolder(options: TargetOptions, env: NodeJS.ProcessEnv): string {
   return options.home || env.TRADEWIND_HOME || DEFAULT_HOME;

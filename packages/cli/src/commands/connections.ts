@@ -2,7 +2,7 @@ import { Command } from "@commander-js/extra-typings";
 import { changeOrCreate } from "../client/change-or-create.ts";
 import { path } from "../client/client.ts";
 import type { Connection } from "../client/resources.ts";
-import { parseConnectionUri } from "../input/connection-uri.ts";
+import { checkHost, parseConnectionUri } from "../input/connection-uri.ts";
 import { parseJson, readSource, wholeNumber } from "../input/values.ts";
 import type { Column } from "../output/table.ts";
 import type { Session } from "../session.ts";
@@ -70,7 +70,7 @@ export function command(session: Session) {
           : parseConnectionUri(readSource(options.uri, "--uri").text.trim())),
         ...given({
           conn_type: options.type,
-          host: options.host,
+          host: options.host === undefined ? undefined : checkHost(options.host, "--host"),
           port: options.port,
           schema: options.schema,
           login: options.login,

@@ -1,8 +1,16 @@
 import { Command } from "@commander-js/extra-typings";
 import { path } from "../client/client.ts";
-import type { Dag, DagRun, ImportProblem, Task } from "../client/resources.ts";
+import type { Dag, DagDetails, DagRun, ImportProblem, Task } from "../client/resources.ts";
 import { parseTestConnections } from "../input/connection-uri.ts";
-import { parseConf, parseDuration, parseInstant, parsePairs, wholeNumber } from "../input/values.ts";
+import {
+  parseConf,
+  parseDuration,
+  parseInstant,
+  parseJson,
+  parsePairs,
+  wholeNumber,
+} from "../input/values.ts";
+import { paramLines } from "../output/params.ts";
 import { runFields, watchRun } from "../output/run-view.ts";
 import type { Column } from "../output/table.ts";
 import { renderTable } from "../output/table.ts";
@@ -42,7 +50,7 @@ export function command(session: Session) {
     .action(async (dagId) => {
       const what = `cannot show the DAG ${dagId}`;
       const [dag, { tasks }] = await Promise.all([
-        session.client.get<Dag>(path`/dags/${dagId}/details`, { what }),
+        session.client.get<DagDetails>(path`/dags/${dagId}/details`, { what }),
         session.client.get<{ tasks: Task[] }>(path`/dags/${dagId}/tasks`, { what }),
       ]);
       await session.printObject({ ...dag, tasks }, dagFields(dag));
@@ -77,6 +85,7 @@ export function command(session: Session) {
       });
       if (session.format === "table" && !options.wait) session.terminal.data(run.dag_run_id);
       session.note(`Run ${run.dag_run_id} of ${dagId} is ${run.state}.`);
+      await noteIfPaused(session, dagId);
       if (options.wait)
         session.exitCode = await watchRun(session, {
           dagId,
@@ -92,7 +101,7 @@ export function command(session: Session) {
     });
 
   for (const [name, isPaused, done] of [
-    ["pause", true, "paused: its schedule makes no new runs, and none that is queued starts"],
+    ["pause", true, "paused: its schedule makes no new runs, and no run or task of it starts"],
     ["unpause", false, "active"],
   ] as const) {
     dags
@@ -137,14 +146,22 @@ export function command(session: Session) {
       "--connection <id=uri...>",
       "what ctx.connection reads: id=type://login:password@host:port/schema",
     )
-    .action(async (what, { variable, connection, ...options }) => {
+    .option("--event <key=json...>", "what a trigger fires with, by its id, by task, or by task/step")
+    .option("--skip-waits", "jump over retry delays and waits for a time")
+    .action(async (what, { variable, connection, event, ...options }) => {
       const { testDag } = await import("../dag-test/parent.ts");
+      const events = parseEvents(parsePairs(event ?? [], "--event"));
       const variables = parsePairs(variable ?? [], "--variable");
       const connections = parseTestConnections(parsePairs(connection ?? [], "--connection"));
-      session.exitCode = await testDag(session, { ...options, what, variables, connections });
+      session.exitCode = await testDag(session, { ...options, what, variables, connections, events });
     });
 
   return dags;
+}
+
+function parseEvents(texts: Readonly<Record<string, string>>): Record<string, unknown> {
+  const events = Object.entries(texts).map(([key, text]) => [key, parseJson(text, `--event ${key}`)]);
+  return Object.fromEntries(events);
 }
 
 function columns(session: Session): readonly Column<Dag>[] {
@@ -172,9 +189,11 @@ function status(dag: Dag): string {
   return dag.is_paused ? "paused" : "active";
 }
 
-function dagFields(dag: Dag) {
+function dagFields(dag: DagDetails) {
+  const version = dag.latest_dag_version;
   return [
     ["dag", dag.dag_id],
+    ["version", version && `${version.version_number} (${relativeTime(version.created_at)})`],
     ["description", dag.description],
     ["status", dag.has_import_errors ? `${status(dag)}, and the newest file cannot be loaded` : status(dag)],
     ["schedule", dag.timetable_summary ?? "none"],
@@ -191,6 +210,7 @@ function dagFields(dag: Dag) {
       "limits",
       `${dag.max_active_runs ?? "any number of"} runs, ${dag.max_active_tasks} tasks of a run at once`,
     ],
+    ["params", paramLines(dag.params_schema).join("\n")],
     ["loaded", relativeTime(dag.last_parsed_time)],
   ] as const;
 }
@@ -203,6 +223,14 @@ const TASK_COLUMNS: readonly Column<Task>[] = [
   { title: "POOL", value: (task) => task.pool ?? "", optional: true },
   { title: "THEN", value: (task) => task.downstream_task_ids.join(", "), flexible: true },
 ];
+
+/** A run that nobody starts looks like one that hangs. */
+async function noteIfPaused(session: Session, dagId: string): Promise<void> {
+  const dag = await session.client.get<Dag>(path`/dags/${dagId}`, { what: `cannot show the DAG ${dagId}` });
+  if (!dag.is_paused) return;
+  const words = `The DAG ${dagId} is paused: the run waits until it is unpaused`;
+  session.note(`${session.terminal.paintNote("yellow", words)}: \`tradewind dags unpause ${dagId}\``);
+}
 
 /** A DAG that is missed in the list is most often a file that does not load. */
 async function noteImportErrors(session: Session): Promise<void> {

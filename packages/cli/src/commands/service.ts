@@ -1,6 +1,7 @@
 /**
  * A command that is a process of its own: it runs until a signal. The first signal stops it in good order, and the
- * exit code is then 0; the second ends it at once, with the code a shell gives to that signal.
+ * exit code is then 0; the second ends it at once, with the code a shell gives to that signal. A start that does not
+ * heed the first one is ended, too.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Session } from "../session.ts";
@@ -9,29 +10,40 @@ export interface Running {
   stop(): Promise<void>;
 }
 
+/** How long a start may take to undo what it has done. */
+const UNDO_MS = 15_000;
 const LAST_WORDS_MS = 1_000;
 const SIGNALS = { SIGINT: 2, SIGTERM: 15 } as const;
 
-/** Starts, says so, and stays until it is told to stop; what `onStarted` returns must end soon after its signal. */
+/**
+ * Starts, says so, and stays until it is told to stop; what `onStarted` returns must end soon after its signal. `start`
+ * may give up as soon as its own is aborted.
+ */
 export async function serve<R extends Running>(
   session: Session,
-  start: () => Promise<R>,
+  start: (signal: AbortSignal) => Promise<R>,
   onStarted: (running: R, signal: AbortSignal) => void | Promise<void>,
 ): Promise<void> {
   const stopping = Promise.withResolvers<void>();
   const controller = new AbortController();
+  let late: NodeJS.Timeout | undefined;
+  let isStarting = true;
   const release = session.host.onSignal(["SIGINT", "SIGTERM"], (signal) => {
-    if (controller.signal.aborted) {
+    const endAtOnce = () => {
       session.terminal.note("Stopped at once; what was running is picked up at the next start.");
       session.host.exit(128 + SIGNALS[signal as keyof typeof SIGNALS]);
-    }
+    };
+    if (controller.signal.aborted) return endAtOnce();
     session.note(`Stopping (${signal})… once more to stop at once.`);
+    // Whoever waits for something that does not come, a database that never answers, does not look at the signal.
+    if (isStarting) late = setTimeout(endAtOnce, UNDO_MS);
     controller.abort();
     stopping.resolve();
   });
   try {
-    // A signal that comes while it starts waits for the start: a half-started database is not left behind.
-    const running = await start();
+    const running = await start(controller.signal);
+    isStarting = false;
+    clearTimeout(late);
     try {
       const watching = controller.signal.aborted ? undefined : onStarted(running, controller.signal);
       await stopping.promise;
@@ -41,7 +53,11 @@ export async function serve<R extends Running>(
       await running.stop();
     }
     session.note("Stopped.");
+  } catch (error) {
+    if (!isStarting || error !== controller.signal.reason) throw error;
+    session.note("Stopped.");
   } finally {
+    clearTimeout(late);
     release();
   }
 }

@@ -29,8 +29,8 @@ export function command(session: Session) {
       session.terminal.status("Starting the database…");
       await serve(
         session,
-        () => startStandalone(config),
-        ({ url, token }, signal) => {
+        (signal) => startStandalone(config, signal),
+        ({ url, token, watch }, signal) => {
           const { terminal } = session;
           const line = (name: string, value: string) =>
             terminal.note(`  ${terminal.paintNote("dim", name.padEnd(6))} ${value}`);
@@ -41,6 +41,7 @@ export function command(session: Session) {
           line("dags", config.dags);
           return showFirstMinute(session, new Client({ url, token, pid: undefined }), {
             since: startedAt,
+            watch,
             signal,
           });
         },

@@ -1,7 +1,7 @@
 /** The child of `dags test`: imports one bundle, runs one DAG of it in-process, reports, and ends. */
 import { pathToFileURL } from "node:url";
-import { PROGRAM, type Program } from "@tradewind/sdk/program";
-import { type RunnableDag, runDag } from "@tradewind/testing";
+import { CLASSES_EXPORT, PROGRAM, type Program, TRIGGER, type TriggerProgram } from "@tradewind/sdk/program";
+import { DagTestError, type RunnableDag, runDag, type Triggers } from "@tradewind/testing";
 import type { TestReport, TestRequest } from "./protocol.ts";
 
 const channel = process.send?.bind(process);
@@ -21,13 +21,47 @@ async function test(request: TestRequest): Promise<TestReport> {
   try {
     const exports = (await import(pathToFileURL(request.codePath).href)) as Record<string, unknown>;
     const startedAt = performance.now();
-    const { state, reason, tasks } = await runDag(findDag(exports, request.dagId), {
-      ...request.options,
+    const { events, ...options } = request.options;
+    const { state, reason, tasks, triggeredRuns } = await runDag(findDag(exports, request.dagId), {
+      ...options,
+      triggers: { ...ownTriggers(exports), ...(events as Triggers) },
       onEvent: send,
     });
-    return { type: "finished", state, reason, durationMs: performance.now() - startedAt, tasks };
+    const durationMs = performance.now() - startedAt;
+    return { type: "finished", state, reason, durationMs, tasks, triggeredRuns };
   } catch (error) {
-    return { type: "refused", message: error instanceof Error ? error.message : String(error) };
+    return { type: "refused", message: refusal(error) };
+  }
+}
+
+/** What was said for tests, said for those who have a command line. */
+function refusal(error: unknown): string {
+  if (!(error instanceof DagTestError)) return error instanceof Error ? error.message : String(error);
+  const isAboutEvents = error.code === "TW_TEST_NO_EVENT" || error.code === "TW_TEST_NEVER_FIRES";
+  return isAboutEvents
+    ? `${error.problem}; give its event: --event '<trigger or task>=<json>'`
+    : error.message;
+}
+
+/** The trigger classes of the bundle, by their ids: they are run. */
+function ownTriggers(exports: Record<string, unknown>): Triggers {
+  const listed = exports[CLASSES_EXPORT];
+  const classes = typeof listed === "function" ? (listed() as unknown[]) : [];
+  return Object.fromEntries(
+    [...classes, ...Object.values(exports)].flatMap((each) => {
+      const program = triggerIn(each);
+      return program === null ? [] : [[program.id, each as Triggers[string]]];
+    }),
+  );
+}
+
+function triggerIn(value: unknown): TriggerProgram | null {
+  if (typeof value !== "function") return null;
+  try {
+    return (value as { readonly [TRIGGER]?: TriggerProgram })[TRIGGER] ?? null;
+  } catch {
+    // A class that cannot be a trigger by itself: whoever waits for it is told.
+    return null;
   }
 }
 

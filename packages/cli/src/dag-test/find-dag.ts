@@ -45,8 +45,10 @@ function pickFromFile(results: readonly BundleResult[], options: TestOptions): P
   const [result] = results;
   if (result?.kind !== "bundled") throw brokenFile(result?.message ?? `${options.what} cannot be loaded.`);
   const ids = result.manifests.map((manifest) => manifest.dagId);
-  if (ids.length === 0)
-    throw usageError(`${options.what} exports no DAG.`, "export it: export default dag(…)");
+  if (ids.length === 0) {
+    const made = result.unexported.length === 0 ? "" : ` It makes ${result.unexported.join(", ")}.`;
+    throw usageError(`${options.what} exports no DAG.${made}`, "export it: export default dag(…)");
+  }
   const dagId = options.dag ?? (ids.length === 1 ? ids[0] : undefined);
   if (dagId === undefined)
     throw usageError(`${options.what} exports several DAGs.`, `choose one with --dag: ${ids.join(", ")}`);

@@ -25,6 +25,8 @@ export interface TestOptions {
   readonly logicalDate?: string | undefined;
   readonly variables?: TestRequest["options"]["variables"];
   readonly connections?: TestRequest["options"]["connections"];
+  readonly events?: TestRequest["options"]["events"];
+  readonly skipWaits?: boolean | undefined;
 }
 
 /** The engine's own keys: a DAG under test has no use for them. */
@@ -35,11 +37,12 @@ export async function testDag(session: Session, options: TestOptions): Promise<E
   try {
     const found = await findTestDag(session, options, outFolder);
     const codePath = await writeBundle(found.bundle, found.folder, outFolder);
-    const { conf, connections, logicalDate, variables } = options;
+    const { conf = {}, connections, events = {}, logicalDate, variables } = options;
+    const clock = options.skipWaits ? "virtual" : "real";
     return await runChild(session, {
       codePath,
       dagId: found.dagId,
-      options: { conf: conf ?? {}, connections, logicalDate, variables },
+      options: { clock, conf, connections, events, logicalDate, variables },
     });
   } finally {
     await rm(outFolder, { recursive: true, force: true });
@@ -47,7 +50,7 @@ export async function testDag(session: Session, options: TestOptions): Promise<E
 }
 
 async function runChild(session: Session, request: TestRequest): Promise<ExitCode> {
-  const printer = new TestPrinter(session, request.dagId);
+  const printer = new TestPrinter(session, request);
   const env = { ...session.host.env };
   for (const name of WITHHELD) delete env[name];
   const child = fork(fileURLToPath(new URL(`./child${extname(import.meta.url)}`, import.meta.url)), {

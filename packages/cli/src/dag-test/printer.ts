@@ -1,10 +1,10 @@
-import type { TaskResult } from "@tradewind/testing";
+import type { RunResult, TaskResult } from "@tradewind/testing";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import { logLine } from "../output/log-line.ts";
 import { paintStateNote } from "../output/state.ts";
-import { span } from "../output/when.ts";
+import { moment, span } from "../output/when.ts";
 import type { Session } from "../session.ts";
-import type { TestReport } from "./protocol.ts";
+import type { TestReport, TestRequest } from "./protocol.ts";
 
 const OUTPUT_SHOWN = 200;
 
@@ -12,12 +12,14 @@ const OUTPUT_SHOWN = 200;
 export class TestPrinter {
   readonly #session: Session;
   readonly #dagId: string;
+  readonly #skipsWaits: boolean;
   #result: Extract<TestReport, { type: "finished" }> | undefined;
   #refusal: string | undefined;
 
-  constructor(session: Session, dagId: string) {
+  constructor(session: Session, { dagId, options }: TestRequest) {
     this.#session = session;
     this.#dagId = dagId;
+    this.#skipsWaits = options.clock === "virtual";
   }
 
   report(report: TestReport): void {
@@ -25,9 +27,13 @@ export class TestPrinter {
     switch (report.type) {
       case "started": {
         const again = report.tryNumber > 1 ? ` (try ${report.tryNumber})` : "";
-        this.#session.note(`${terminal.paintNote("cyan", "▶")} ${name(report)}${again}`);
+        const on = report.resumed ? " goes on" : "";
+        this.#session.note(`${terminal.paintNote("cyan", "▶")} ${name(report)}${on}${again}`);
         break;
       }
+      case "waiting":
+        this.#session.note(`${terminal.paintNote("yellow", "…")} ${name(report)} ${this.#waits(report)}`);
+        break;
       case "log": {
         const entry = { ...report.fields, event: report.message, level: report.level };
         this.#session.note(`    ${logLine(terminal, entry, "stderr")}`);
@@ -58,9 +64,18 @@ export class TestPrinter {
       );
       return this.#refusal === undefined ? EXIT.failed : EXIT.usage;
     }
-    const { state, durationMs, reason, tasks } = this.#result;
+    const { state, durationMs, reason, tasks, triggeredRuns } = this.#result;
+    for (const { dagId, runId } of triggeredRuns)
+      this.#session.note(`Not made, because this is a test: run ${runId} of ${dagId}.`);
     await this.#session.printDone(
-      { dag_id: this.#dagId, state, reason, duration: durationMs / 1000, tasks: tasks.map(taskView) },
+      {
+        dag_id: this.#dagId,
+        state,
+        reason,
+        duration: durationMs / 1000,
+        tasks: tasks.map(taskView),
+        triggered_runs: triggeredRuns.map(runView),
+      },
       `${this.#dagId}: ${paintStateNote(terminal, state)} in ${span(durationMs / 1000)}, ${tasks.length} tasks.`,
     );
     return state === "success" ? EXIT.ok : EXIT.failed;
@@ -79,12 +94,29 @@ export class TestPrinter {
     );
     if (report.error)
       this.#session.note(indent(report.error.stack ?? `${report.error.name}: ${report.error.message}`));
+    if (report.retryAt) this.#session.note(`    tries again at ${this.#at(report.retryAt)}`);
+  }
+
+  #waits({ trigger, step, until, timeoutAt }: Extract<TestReport, { type: "waiting" }>): string {
+    if (trigger === null) return `is called again at ${this.#at(until)}`;
+    const where = step === null ? "" : ` (${step})`;
+    if (until !== null) return `waits${where} until ${this.#at(until)}`;
+    const limit = timeoutAt === null ? "" : `, at most until ${moment(timeoutAt)}`;
+    return `waits for ${trigger}${where}${limit}`;
+  }
+
+  #at(iso: string | null): string {
+    return `${moment(iso)}${this.#skipsWaits ? ", skipped" : ""}`;
   }
 }
 
 /** In the API's spelling, as everywhere in JSON output. */
 function taskView({ taskId, mapIndex, state, tries, output, error, reason }: TaskResult) {
   return { task_id: taskId, map_index: mapIndex, state, tries, output, error, reason };
+}
+
+function runView({ dagId, runId, conf, logicalDate }: RunResult["triggeredRuns"][number]) {
+  return { dag_id: dagId, dag_run_id: runId, conf, logical_date: logicalDate };
 }
 
 function name({ taskId, mapIndex }: { taskId: string; mapIndex: number }): string {

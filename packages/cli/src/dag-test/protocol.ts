@@ -1,11 +1,13 @@
 /** What `dags test` and its child say to each other. The child runs the author's code; the parent only prints. */
-import type { RunOptions, RunProgress, TaskResult } from "@tradewind/testing";
+import type { RunOptions, RunProgress, RunResult, TaskResult } from "@tradewind/testing";
 
 export interface TestRequest {
   readonly codePath: string;
   readonly dagId: string;
-  readonly options: Pick<RunOptions, "conf" | "variables" | "connections"> & {
+  readonly options: Pick<RunOptions, "clock" | "conf" | "variables" | "connections"> & {
     readonly logicalDate?: string;
+    /** By the id of a trigger, by task, or by task and step. */
+    readonly events: Readonly<Record<string, unknown>>;
   };
 }
 
@@ -17,6 +19,7 @@ export type TestReport =
       readonly reason: string | null;
       readonly durationMs: number;
       readonly tasks: readonly TaskResult[];
+      readonly triggeredRuns: RunResult["triggeredRuns"];
     }
   /** The run could not be made. */
   | { readonly type: "refused"; readonly message: string };

@@ -1,5 +1,6 @@
 /** The checks of `tradewind doctor`, in the order in which one failing explains the next. */
 import type { Session } from "../session.ts";
+import { checkDagFiles } from "./dag-files-check.ts";
 import { checkDatabase } from "./database-check.ts";
 import { checkHome, checkNode } from "./machine-checks.ts";
 import { checkServer } from "./server-checks.ts";
@@ -16,4 +17,5 @@ export async function* checkInstallation(session: Session): AsyncGenerator<Check
   yield* checkHome(session.home);
   yield* checkDatabase(session);
   yield* checkServer(session);
+  yield* checkDagFiles(session.home);
 }

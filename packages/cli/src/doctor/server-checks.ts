@@ -46,6 +46,9 @@ export async function* checkServer(session: Session): AsyncGenerator<Check> {
         health.dag_processor.status,
         health.dag_processor.latest_dag_processor_heartbeat,
       );
+    // Only where there ever was one: without tasks that wait nobody needs it.
+    if (health.triggerer?.status)
+      yield component("triggerer", health.triggerer.status, health.triggerer.latest_triggerer_heartbeat);
     yield* checkImports(client);
     yield* checkPools(client);
   } catch (error) {
@@ -105,7 +108,9 @@ async function* checkPools(client: Client): AsyncGenerator<Check> {
   });
   let sound = 0;
   for (const pool of items) {
-    const held = pool.running_slots + pool.queued_slots + (pool.include_deferred ? pool.deferred_slots : 0);
+    const held = pool.running_slots + pool.queued_slots;
+    // Whether a deferred task keeps its slot was decided when it deferred: the pool may have been changed since.
+    const atMost = held + pool.deferred_slots;
     const counted = pool.occupied_slots;
     if (pool.slots >= 0 && held > pool.slots) {
       yield {
@@ -114,7 +119,7 @@ async function* checkPools(client: Client): AsyncGenerator<Check> {
         says: `${pool.name} has ${pool.slots} slots and ${held} in use`,
         remedy: "it drains by itself if it was made smaller a moment ago",
       };
-    } else if (counted !== held) {
+    } else if (counted < held || counted > atMost) {
       // The two numbers are not read at the same instant: a busy pool may differ for a moment.
       yield {
         name: "pools",

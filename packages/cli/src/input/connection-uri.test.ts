@@ -17,8 +17,27 @@ it.each([
   ["http://example.org", { conn_type: "http", host: "example.org" }],
   ["redis://:pw@[::1]:6379", { conn_type: "redis", password: "pw", host: "::1", port: 6379 }],
   ["s3://", { conn_type: "s3" }],
+  ["sqlite:///var/data.db", { conn_type: "sqlite", schema: "var/data.db" }],
+  [
+    "postgres://%2Frun%2Fpostgresql/sales",
+    { conn_type: "postgres", host: "/run/postgresql", schema: "sales" },
+  ],
 ])("leaves out what %s does not say", (uri, parts) => {
   expect(parseConnectionUri(uri)).toEqual(parts);
+});
+
+it.each([
+  ["postgres://ann:s3cret@/sales", "names no host"],
+  ["postgres://:5432/sales", "names no host"],
+  ["postgres://db example:5432/sales", 'a host with " "'],
+  ["postgres://db%20example/sales", 'a host with " "'],
+  ["postgres://ann:s3cret@%0Adb/sales", 'a host with "\\n"'],
+  ["http://<host>/", 'a host with "<"'],
+])("refuses the host of %s: %s", (uri, message) => {
+  expect(() => parseConnectionUri(uri)).toThrowError(
+    expect.objectContaining({ exit: 2, message: expect.stringContaining(message) }),
+  );
+  expect(() => parseConnectionUri(uri)).not.toThrow(/s3cret/);
 });
 
 it.each(["no uri", "postgres:/x", "pg://h:99999", "pg://a:%zz@h"])(

@@ -25,19 +25,40 @@ export function parseConnectionUri(uri: string): ConnectionParts {
       "write it like this: --uri 'postgres://user:secret@db.example:5432/sales'",
     );
   }
-  const [, type, user, host, port, schema, query] = match;
+  const [, type, user, , port, schema, query] = match;
+  const host = decode(match[3]!.replace(/^\[(.*)\]$/, "$1"));
+  if (host !== "") checkHost(host, "--uri");
+  else if (user !== undefined || port !== undefined) {
+    throw usageError(
+      "--uri names no host.",
+      "put it before the port or the path; without a host, give --type, --login and --password instead",
+    );
+  }
   const [login, password] = splitUser(user);
   if (port !== undefined && (Number(port) < 1 || Number(port) > 65535))
     throw usageError(`--uri names the port ${port}; ports go from 1 to 65535.`);
   return {
     conn_type: type!.toLowerCase(),
-    ...(host ? { host: decode(host.replace(/^\[(.*)\]$/, "$1")) } : {}),
+    ...(host ? { host } : {}),
     ...(port === undefined ? {} : { port: Number(port) }),
     ...(schema ? { schema: decode(schema) } : {}),
     ...(login ? { login: decode(login) } : {}),
     ...(password === undefined ? {} : { password: decode(password) }),
     ...(query ? { extra: JSON.stringify(Object.fromEntries(new URLSearchParams(query))) } : {}),
   };
+}
+
+/** Refuses what no name, address or path of a socket can be. */
+export function checkHost(host: string, option: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are among what is refused
+  const wrong = /[\s\u0000-\u001f\u007f"<>\\^`{|}]/.exec(host);
+  if (host === "") throw usageError(`${option} is empty.`, "give a host name or an address");
+  if (wrong)
+    throw usageError(
+      `${option} names a host with ${JSON.stringify(wrong[0])} in it.`,
+      "give a host name or an address, such as db.example.com",
+    );
+  return host;
 }
 
 /** Connections by id, in the form that tasks see. */

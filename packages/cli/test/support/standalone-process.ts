@@ -30,6 +30,11 @@ export class StandaloneProcess {
     const folder = await mkdtemp(join(tmpdir(), "tradewind-cli-"));
     await cp(DAGS, join(folder, "dags"), { recursive: true });
     await cp(HELLO, join(folder, "dags", "hello.ts"));
+    return StandaloneProcess.startOn(folder);
+  }
+
+  /** On a folder that a former one has left. */
+  static async startOn(folder: string): Promise<StandaloneProcess> {
     const args = [
       "standalone",
       "--home",

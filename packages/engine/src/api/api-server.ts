@@ -1,4 +1,6 @@
 /** The API as a service: listens, tidies up old idempotency keys, and closes without waiting for streams. */
+import { once } from "node:events";
+import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
 import { EngineError, messageOf } from "../service/errors.ts";
@@ -66,9 +68,22 @@ export class ApiServer implements Service {
   }
 }
 
+/** Throws what `start` would throw about the address, for a process that does much else before. */
+export async function requireAddress({ host, port }: { host: string; port: number }): Promise<void> {
+  const probe = createServer();
+  try {
+    probe.listen({ host, port, exclusive: true });
+    await once(probe, "listening");
+  } catch (error) {
+    throw listenError(error, host, port);
+  }
+  probe.close();
+  await once(probe, "close");
+}
+
 function listenError(error: unknown, host: string, port: number): unknown {
   const code = (error as NodeJS.ErrnoException).code;
-  if (code !== "EADDRINUSE" && code !== "EACCES" && code !== "EADDRNOTAVAIL") return error;
+  if (!["EADDRINUSE", "EACCES", "EADDRNOTAVAIL", "ENOTFOUND"].includes(code ?? "")) return error;
   const why =
     code === "EADDRINUSE"
       ? "is in use by another process"

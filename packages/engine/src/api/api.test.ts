@@ -42,9 +42,9 @@ function routes(): { method: "GET" | "POST" | "PATCH" | "PUT" | "DELETE"; url: s
 }
 
 describe("authentication", () => {
-  const OPEN = ["GET /api/v2/version", "GET /api/v2/monitor/health"];
+  const OPEN = ["GET /", "GET /api/v2/version", "GET /api/v2/monitor/health"];
 
-  test("every route but version and health refuses a caller without a valid token", async () => {
+  test("every route but the welcome, version and health refuses a caller without a valid token", async () => {
     const all = routes();
     expect(all.length).toBeGreaterThan(60);
     const answers = await Promise.all(
@@ -96,6 +96,19 @@ describe("authentication", () => {
       detail: expect.stringContaining("Bearer"),
     });
   });
+});
+
+test("the address itself says what is there and how to call it, as text or as JSON", async () => {
+  const text = await tw.app.inject("/");
+  expect([text.statusCode, text.headers["content-type"]]).toEqual([200, "text/plain; charset=utf-8"]);
+  expect(text.body).toMatch(/Tradewind 0\.1\.0-test[\s\S]*\/openapi\.json[\s\S]*Authorization: Bearer/);
+  const json = await tw.app.inject({ url: "/", headers: { accept: "application/json" } });
+  expect(json.json()).toMatchObject({
+    name: "Tradewind",
+    version: "0.1.0-test",
+    description: "/openapi.json",
+  });
+  expect(text.body + json.body).not.toContain(tw.token);
 });
 
 describe("bodies", () => {
@@ -166,6 +179,28 @@ describe("queries and paths", () => {
     expect(response.json().detail[0].loc[0]).toMatch(/^(query|path)$/);
   });
 
+  test.each([
+    ["/dags/~/dagRuns?state=lost", ["query", "state"], "Must be one of: queued, running, success, failed"],
+    ["/dags/~/dagRuns?state=failed&state=lost", ["query", "state", 1], "Must be one of: queued, running"],
+    ["/dags?tags_match_mode=some", ["query", "tags_match_mode"], "Must be one of: any, all"],
+    ["/dags?paused=perhaps", ["query", "paused"], "Must be one of: true, 1, yes"],
+    ["/dags?order_by=password", ["query", "order_by"], "Can order by: dag_id"],
+  ])("%s tells what is allowed", async (path, loc, msg) => {
+    const { detail } = (await tw.call("GET", path)).json();
+    expect(detail).toEqual([{ loc, msg: expect.stringContaining(msg), type: expect.any(String) }]);
+  });
+
+  test("a value in a body that may be of two forms is judged by the one it comes closest to", async () => {
+    const body = { dag_run_id: "r", task_ids: [["extract", "first"]] };
+    const { detail } = (await tw.call("POST", "/dags/sales/clearTaskInstances", body)).json();
+    expect(detail).toMatchObject([
+      { loc: ["body", "task_ids", 0, 1], msg: expect.stringContaining("number") },
+    ]);
+    const state = { new_state: "running" };
+    const marked = await tw.call("PATCH", "/dags/sales/dagRuns/r/taskInstances/extract", state);
+    expect(marked.json().detail[0].msg).toBe("Must be one of: success, failed, skipped");
+  });
+
   test("broken percent-encoding is a 400", async () => {
     expect((await tw.call("GET", "/dags/%E0%A4%A")).statusCode).toBe(400);
   });
@@ -198,7 +233,9 @@ test("the OpenAPI description has every route and needs a token", async () => {
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${path.replace(/\{\w+\}/g, "{}")}`),
   );
   expect(described).toContain("POST /api/v2/dags/{}/dagRuns");
-  expect(described.length).toBe(routes().filter(({ url }) => !url.endsWith("openapi.json")).length);
+  expect(described.length).toBe(
+    routes().filter(({ url }) => url !== "/" && !url.endsWith("openapi.json")).length,
+  );
   expect(document.components.schemas).toHaveProperty("DAGRunResponse");
   expect(
     (await tw.app.inject({ url: "/openapi.json", headers: { authorization: `Bearer ${tw.token}` } })).json(),

@@ -19,6 +19,7 @@ import { dagRunEdits } from "./dag-run-edits.ts";
 import { dagRuns } from "./dag-runs.ts";
 import { dagVersions } from "./dag-versions.ts";
 import { dags } from "./dags.ts";
+import { deferrals } from "./deferrals.ts";
 import { eventLogs } from "./event-logs.ts";
 import { health } from "./health.ts";
 import { importErrors } from "./import-errors.ts";
@@ -41,8 +42,13 @@ import { taskInstanceEdits } from "./task-instance-edits.ts";
 import { taskInstances } from "./task-instances.ts";
 import { taskLogs } from "./task-logs.ts";
 import { tasks } from "./tasks.ts";
+import { tokens } from "./tokens.ts";
+import { triggers } from "./triggers.ts";
 import { variables } from "./variables.ts";
 import { version } from "./version.ts";
+import { waiting } from "./waiting.ts";
+import { webhooks } from "./webhooks.ts";
+import { welcome } from "./welcome.ts";
 import { why } from "./why.ts";
 import { xcomEntries } from "./xcom-entries.ts";
 
@@ -52,6 +58,7 @@ const RESOURCES: readonly Resource[] = [
   dagRuns,
   dagVersions,
   dags,
+  deferrals,
   eventLogs,
   health,
   importErrors,
@@ -63,8 +70,13 @@ const RESOURCES: readonly Resource[] = [
   taskInstances,
   taskLogs,
   tasks,
+  tokens,
+  triggers,
   variables,
   version,
+  waiting,
+  webhooks,
+  welcome,
   why,
   xcomEntries,
 ];

@@ -12,6 +12,8 @@ export interface Principal {
   readonly name: string;
   /** The bearer token itself: kept for the request only, as the key of hashes that must not be guessable. */
   readonly token: string;
+  /** Set where many callers share one principal: their idempotency keys are kept apart by it. */
+  readonly scope?: string;
 }
 
 declare module "fastify" {
@@ -21,6 +23,8 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** Answered without a token. */
     open?: boolean;
+    /** Another way in than a token; null: it does not apply, a token is needed. */
+    otherwise?: (request: FastifyRequest) => Promise<Principal | null>;
   }
 }
 
@@ -28,6 +32,11 @@ declare module "fastify" {
 export function requireToken(database: Database) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
     if (request.routeOptions.config.open === true && !request.is404) return undefined;
+    const other = request.is404 ? null : await request.routeOptions.config.otherwise?.(request);
+    if (other) {
+      request.principal = other;
+      return undefined;
+    }
     const token = bearer(request.headers.authorization);
     if (token === null) return refuse(reply, "Send the token as: Authorization: Bearer <token>", "");
     const row = await findToken(database, token);

@@ -33,7 +33,8 @@ export interface ApiOptions {
 export type Change =
   | { readonly kind: "run_created" | "run_edited" | "run_deleted"; readonly dagRunIds: readonly number[] }
   | { readonly kind: "dag_changed"; readonly dagIds: readonly string[] }
-  | { readonly kind: "pool_changed"; readonly pool: string };
+  | { readonly kind: "pool_changed"; readonly pool: string }
+  | { readonly kind: "signal_sent"; readonly key: string };
 
 export type ApiApp = FastifyInstance<
   RawServerDefault,

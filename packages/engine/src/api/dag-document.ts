@@ -168,6 +168,11 @@ function summary(schedule: ScheduleManifest): {
         timetable_summary: `${schedule.everyMs / 1000}s`,
         timetable_description: `Every ${schedule.everyMs / 1000} seconds`,
       };
+    case "trigger":
+      return {
+        timetable_summary: schedule.trigger.kind,
+        timetable_description: `At each event of ${schedule.trigger.kind}`,
+      };
   }
 }
 

@@ -192,6 +192,8 @@ describe("creating runs", () => {
     const response = await tw.call("POST", "/dags/typed/dagRuns", { conf });
     expect(response.statusCode).toBe(422);
     expect(response.json().detail[0].loc).toEqual(loc);
+    if ("region" in conf && conf.region === "mars")
+      expect(response.json().detail[0].msg).toBe("conf.region: must be one of: eu, us");
     expect(
       (await tw.call("POST", "/dags/typed/dagRuns", { conf: { region: "eu", days: [1] } })).statusCode,
     ).toBe(200);

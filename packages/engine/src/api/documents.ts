@@ -3,8 +3,9 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { DagRunRow } from "../store/list/dag-runs.ts";
 import type { DagVersionRow } from "../store/list/dag-versions.ts";
+import type { WaitedTrigger } from "../store/list/deferrals.ts";
 import type { ListedPage } from "../store/list/query.ts";
-import type { TaskInstanceRow } from "../store/list/task-instances.ts";
+import type { TaskInstanceRow, TryRow } from "../store/list/task-instances.ts";
 import {
   BUNDLE_NAME,
   date,
@@ -15,6 +16,8 @@ import {
   seconds,
   TASK_STATES,
 } from "./fields.ts";
+import { jobDocument, showJob } from "./job-document.ts";
+import { maskSecrets } from "./secret-names.ts";
 
 export const versionDocument = z
   .object({
@@ -148,6 +151,18 @@ const instanceShape = {
 
 export const tryDocument = z.object(instanceShape).meta({ id: "TaskInstanceHistoryResponse" });
 
+/** What a deferred instance waits for, in Airflow's form. */
+const waitedTrigger = z
+  .object({
+    id: z.number(),
+    classpath: z.string(),
+    kwargs: z.string(),
+    created_date: date,
+    queue: z.string().nullable(),
+    triggerer_id: z.number().nullable(),
+  })
+  .meta({ id: "TriggerResponse" });
+
 export const instanceDocument = z
   .object({
     id: z.string(),
@@ -157,8 +172,8 @@ export const instanceDocument = z
     rendered_map_index: z.string().nullable(),
     rendered_fields: z.record(z.string(), z.any()),
     retry_at: nullableDate,
-    trigger: z.null(),
-    triggerer_job: z.null(),
+    trigger: waitedTrigger.nullable(),
+    triggerer_job: jobDocument.nullable(),
     ...instanceShape,
   })
   .meta({ id: "TaskInstanceResponse" });
@@ -170,7 +185,7 @@ export const instanceList = z.object({
   previous_cursor: z.string().nullable(),
 });
 
-export function showTry(row: TaskInstanceRow): z.output<typeof tryDocument> {
+export function showTry(row: TryRow): z.output<typeof tryDocument> {
   return {
     task_id: row.task_id,
     dag_id: row.dag_id,
@@ -212,8 +227,19 @@ export function showInstance(row: TaskInstanceRow): z.output<typeof instanceDocu
     rendered_map_index: row.map_index < 0 ? null : String(row.map_index),
     rendered_fields: {},
     retry_at: row.state === "up_for_retry" ? iso(row.retry_at) : null,
-    trigger: null,
-    triggerer_job: null,
+    trigger: row.wait?.trigger ? showWaitedTrigger(row.wait.kind, row.wait.trigger) : null,
+    triggerer_job: row.wait?.trigger?.triggerer ? showJob(row.wait.trigger.triggerer) : null,
+  };
+}
+
+function showWaitedTrigger(kind: string, trigger: WaitedTrigger): z.output<typeof waitedTrigger> {
+  return {
+    id: trigger.id,
+    classpath: kind,
+    kwargs: JSON.stringify(maskSecrets(trigger.args)),
+    created_date: iso(trigger.created_at),
+    queue: trigger.queue,
+    triggerer_id: trigger.triggerer?.id ?? null,
   };
 }
 
@@ -231,7 +257,7 @@ export function showAllInstances(rows: TaskInstanceRow[]) {
   return showInstances({ rows, total: rows.length, next: null, previous: null });
 }
 
-function versionOf(row: DagRunRow | TaskInstanceRow): DagVersionRow {
+function versionOf(row: DagRunRow | TryRow): DagVersionRow {
   return {
     id: row.version_id,
     dag_id: row.dag_id,

@@ -103,7 +103,8 @@ function keyOf(request: FastifyRequest): string | null {
   if (typeof key !== "string" || !/^[\x21-\x7e]{1,255}$/.test(key)) {
     throw invalid(["header", "idempotency-key"], "Must have 1 to 255 visible ASCII characters");
   }
-  return key;
+  const { scope } = principalOf(request);
+  return scope === undefined ? key : `${scope} ${key}`;
 }
 
 /** Keyed with the bearer token, which is not stored: a request with a password in it cannot be guessed from its hash. */

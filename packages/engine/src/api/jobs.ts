@@ -2,43 +2,8 @@ import { z } from "zod";
 import { JOB_ORDER, listJobs } from "../store/list/jobs.ts";
 import type { Resource } from "./context.ts";
 import { pageOf } from "./dags.ts";
-import {
-  absent,
-  flag,
-  instantRange,
-  instantsOf,
-  iso,
-  nullableDate,
-  orderBy,
-  pageQuery,
-  text,
-} from "./fields.ts";
-
-const jobDocument = z
-  .object({
-    id: z.number(),
-    dag_id: z.string().nullable(),
-    state: z.string().nullable(),
-    job_type: z.string().nullable(),
-    start_date: nullableDate,
-    end_date: nullableDate,
-    latest_heartbeat: nullableDate,
-    executor_class: z.string().nullable(),
-    hostname: z.string().nullable(),
-    unixname: z.string().nullable(),
-    pid: z.number(),
-    version: z.string(),
-    is_alive: z.boolean(),
-  })
-  .meta({ id: "JobResponse" });
-
-/** Airflow's names of the kinds, which its clients filter by and look for. Kinds it has not keep their own. */
-const KINDS: ReadonlyMap<string, string> = new Map([
-  ["SchedulerJob", "scheduler"],
-  ["DagProcessorJob", "dag_processor"],
-  ["TriggererJob", "triggerer"],
-]);
-const NAMES: ReadonlyMap<string, string> = new Map([...KINDS].map(([name, kind]) => [kind, name]));
+import { absent, flag, instantRange, instantsOf, orderBy, pageQuery, text } from "./fields.ts";
+import { JOB_KINDS, jobDocument, showJob } from "./job-document.ts";
 
 export const jobs: Resource = (app, { database }) => {
   app.get(
@@ -61,7 +26,8 @@ export const jobs: Resource = (app, { database }) => {
       },
     },
     async ({ query }) => {
-      const kind = query.job_type === undefined ? undefined : (KINDS.get(query.job_type) ?? query.job_type);
+      const kind =
+        query.job_type === undefined ? undefined : (JOB_KINDS.get(query.job_type) ?? query.job_type);
       const filter = {
         kind,
         state: query.job_state,
@@ -73,21 +39,7 @@ export const jobs: Resource = (app, { database }) => {
       };
       const { rows, total } = await listJobs(database, filter, pageOf(query));
       return {
-        jobs: rows.map((row) => ({
-          id: row.id,
-          dag_id: null,
-          state: row.state,
-          job_type: NAMES.get(row.kind) ?? row.kind,
-          start_date: iso(row.started_at),
-          end_date: iso(row.ended_at),
-          latest_heartbeat: iso(row.heartbeat_at),
-          executor_class: null,
-          hostname: row.hostname,
-          unixname: null,
-          pid: row.pid,
-          version: row.version,
-          is_alive: row.is_alive,
-        })),
+        jobs: rows.map(showJob),
         total_entries: total,
       };
     },

@@ -6,8 +6,11 @@ import { invalid } from "./problem.ts";
 
 const MAX_DEPTH = 64;
 
-/** undefined for an empty body: a DELETE with a JSON content type and nothing in it is common. */
-export function parseJsonBody(text: string): unknown {
+/**
+ * undefined for an empty body: a DELETE with a JSON content type and nothing in it is common. `forbidden`: the keys
+ * that are refused, wherever they are.
+ */
+export function parseJsonBody(text: string, forbidden: ReadonlySet<string> = FORBIDDEN): unknown {
   if (text.trim() === "") return undefined;
   let value: unknown;
   try {
@@ -15,7 +18,7 @@ export function parseJsonBody(text: string): unknown {
   } catch (error) {
     throw invalid(["body"], `JSON decode error: ${(error as Error).message}`, "json_invalid");
   }
-  refuseHostile(value);
+  refuseHostile(value, forbidden);
   return value;
 }
 
@@ -25,16 +28,16 @@ interface Visit {
 }
 
 /** Level by level rather than recursive: the depth is the caller's choice, the stack is ours. */
-function refuseHostile(root: unknown): void {
+function refuseHostile(root: unknown, forbidden: ReadonlySet<string>): void {
   let level: Visit[] = [{ value: root, loc: ["body"] }];
   for (let depth = 0; level.length > 0; depth++) {
     if (depth > MAX_DEPTH)
       throw invalid(["body"], `JSON is nested deeper than ${MAX_DEPTH} levels`, "json_too_deep");
-    level = level.flatMap(childrenOf);
+    level = level.flatMap((visit) => childrenOf(visit, forbidden));
   }
 }
 
-function childrenOf({ value, loc }: Visit): Visit[] {
+function childrenOf({ value, loc }: Visit, forbidden: ReadonlySet<string>): Visit[] {
   if (typeof value === "string") {
     if (value.includes("\0")) throw invalid(loc, "Text must not contain NUL characters", "string_nul");
     return [];
@@ -42,7 +45,7 @@ function childrenOf({ value, loc }: Visit): Visit[] {
   if (typeof value !== "object" || value === null) return [];
   if (Array.isArray(value)) return value.map((item, index) => ({ value: item, loc: [...loc, index] }));
   return Object.entries(value).map(([key, item]) => {
-    if (FORBIDDEN.has(key)) throw invalid([...loc, key], `The key "${key}" is not allowed`, "key_forbidden");
+    if (forbidden.has(key)) throw invalid([...loc, key], `The key "${key}" is not allowed`, "key_forbidden");
     if (key.includes("\0")) throw invalid(loc, "Keys must not contain NUL characters", "string_nul");
     return { value: item, loc: [...loc, key] };
   });

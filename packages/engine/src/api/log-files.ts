@@ -1,7 +1,7 @@
 /**
- * The log of one try, as one growing text with byte offsets. A try may have had several attempts, of which all but the
- * last were lost with their worker; their files follow each other in the order they were last written to. Paths are
- * made from rows that exist, never from what a caller sent.
+ * The log of one try, as one growing text with byte offsets. A try may have had several attempts: lost ones, and one
+ * after each wait; their files, and those of the triggers they waited for, follow each other in the order of their
+ * first lines. Paths are made from rows that exist, never from what a caller sent.
  */
 import type { Dirent } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
@@ -20,6 +20,7 @@ export interface TryLog {
 export class TryLogReader {
   readonly #folder: string | null;
   readonly #tryNumber: number;
+  readonly #beginnings = new Map<string, string>();
 
   constructor(logsDir: string, row: TaskInstanceRow, tryNumber: number) {
     const root = resolve(logsDir);
@@ -67,10 +68,19 @@ export class TryLogReader {
     const files = await Promise.all(
       names.map(async (entry) => {
         const path = join(folder, entry.name);
-        const { mtimeMs, size } = await stat(path);
-        return { mtimeMs, path, size };
+        const { size, mtimeMs } = await stat(path);
+        return { begun: names.length > 1 ? await this.#begun(path) : "", path, size, mtimeMs };
       }),
     );
-    return files.sort((a, b) => a.mtimeMs - b.mtimeMs || (a.path < b.path ? -1 : 1));
+    return files.sort((a, b) => (a.begun === b.begun ? a.mtimeMs - b.mtimeMs : a.begun < b.begun ? -1 : 1));
+  }
+
+  /** The time of its first line. A file that has none yet comes last. */
+  async #begun(path: string): Promise<string> {
+    const known = this.#beginnings.get(path);
+    if (known !== undefined) return known;
+    const first = (await readLog(path, { limit: 1 })).lines[0]?.t;
+    if (first !== undefined) this.#beginnings.set(path, first);
+    return first ?? "~";
   }
 }

@@ -5,7 +5,7 @@
 
 import type { Json } from "@tradewind/sdk/manifest";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
-import { type FieldError, Problem } from "./problem.ts";
+import { type FieldError, oneOf, Problem } from "./problem.ts";
 
 const CACHE_SIZE = 500;
 
@@ -59,7 +59,14 @@ function fieldError(error: {
   const loc = ["body", "conf", ...path, ...(typeof named === "string" ? [named] : [])];
   return {
     loc,
-    msg: `${loc.slice(1).join(".")}: ${error.message ?? "is not valid"}`,
+    msg: `${loc.slice(1).join(".")}: ${messageOf(error)}`,
     type: `params.${error.keyword}`,
   };
+}
+
+/** Ajv says that there are allowed values, and keeps them to itself. */
+function messageOf({ message, params }: { message?: string; params: Record<string, unknown> }): string {
+  if (Array.isArray(params.allowedValues)) return `must be ${oneOf(params.allowedValues)}`;
+  if ("allowedValue" in params) return `must be ${oneOf([params.allowedValue])}`;
+  return message ?? "is not valid";
 }

@@ -133,8 +133,30 @@ function fieldErrors(place: string, issue: $ZodIssue): FieldError[] {
       type: "extra_forbidden",
     }));
   }
+  if (issue.code === "invalid_union") {
+    const { path } = issue;
+    const meant = meantBranch(issue.errors);
+    if (meant) return meant.flatMap((each) => fieldErrors(place, { ...each, path: [...path, ...each.path] }));
+  }
+  if (issue.code === "invalid_value") {
+    return [{ loc, msg: `Must be ${oneOf(issue.values)}`, type: issue.code }];
+  }
   const missing = issue.code === "invalid_type" && issue.message.endsWith("received undefined");
   return [{ loc, msg: missing ? "Field required" : issue.message, type: missing ? "missing" : issue.code }];
+}
+
+/** Of the forms a value may have, the one it comes closest to: what is wrong with that one helps, "invalid" does not. */
+function meantBranch(branches: readonly $ZodIssue[][]): readonly $ZodIssue[] | undefined {
+  const closeness = (issues: readonly $ZodIssue[]) =>
+    Math.max(0, ...issues.map(({ code, path }) => 2 * path.length + (code === "invalid_type" ? 0 : 1)));
+  const closest = branches.toSorted((a, b) => closeness(b) - closeness(a))[0];
+  return closest !== undefined && closeness(closest) > 0 ? closest : undefined;
+}
+
+/** The values that are allowed, as the end of a sentence. */
+export function oneOf(values: readonly unknown[]): string {
+  const shown = values.map((value) => (typeof value === "object" ? JSON.stringify(value) : String(value)));
+  return shown.length === 1 ? `${shown[0]}` : `one of: ${shown.join(", ")}`;
 }
 
 function problemOf(error: FastifyError): Problem {

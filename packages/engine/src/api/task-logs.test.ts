@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { Installation, logLine, manifestOf } from "../../test/api/installation.ts";
 import { ApiServer } from "./api-server.ts";
+import { TryLogReader } from "./log-files.ts";
 
 let tw: Installation;
 let run: number;
@@ -40,6 +41,28 @@ describe("logs", () => {
     expect([...events(body), ...events(rest)]).toEqual(["lost 1", "lost 2", "second 1", "second 2"]);
     expect(rest.continuation_token).toBeNull();
     expect(events((await tw.call("GET", `${LOGS}/1`)).json())).toEqual(["first try"]);
+  });
+
+  test("what a trigger says stands between the attempts, even if it was written to last", async () => {
+    const place = { dagId: "etl", dagRunId: run, taskId: "a" };
+    const at = (second: number, message: string) =>
+      logLine(message).replace("00:00:00.000", `00:00:0${second}.000`);
+    const attempt = await tw.writeLog({ ...place, file: "4-x.log" }, []);
+    await writeFile(attempt, at(1, "submitted"));
+    await writeFile(attempt.replace("4-x", "4-y"), at(5, "resumed"));
+    await writeFile(attempt.replace("4-x", "4-x.trigger"), at(3, "looking"));
+    const reader = new TryLogReader(
+      tw.options.logsDir,
+      { dag_id: "etl", dag_run_id: run, task_id: "a", map_index: -1 } as never,
+      4,
+    );
+    const lines: string[] = [];
+    for (let offset = 0; lines.length < 3; ) {
+      const chunk = await reader.read(offset, 10);
+      lines.push(...chunk.lines.map((line) => line.message));
+      offset = chunk.nextOffset;
+    }
+    expect(lines).toEqual(["submitted", "looking", "resumed"]);
   });
 
   test("a running try always has a token to go on with", async () => {

@@ -15,6 +15,7 @@ import { pageOf } from "./dags.ts";
 import { id, many, orderBy, pageQuery, text, unused } from "./fields.ts";
 import { change, create } from "./idempotent.ts";
 import { conflict, invalid, notFound } from "./problem.ts";
+import { SENSITIVE } from "./secret-names.ts";
 
 const variableDocument = z
   .object({
@@ -135,9 +136,6 @@ export const variables: Resource = (app, options) => {
     },
   );
 };
-
-const SENSITIVE =
-  /pass(word|wd|phrase)|secret|token|api_?key|private_?key|access_?key|authorization|credential|keyfile/i;
 
 async function requireVariable(
   options: ApiOptions,

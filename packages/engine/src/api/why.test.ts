@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from "vitest";
 import { Installation, manifestOf } from "../../test/api/installation.ts";
+import { addTrigger, addTriggerer, addWait, type TriggerSeed } from "../../test/api/waits.ts";
 
 let tw: Installation;
 
@@ -94,6 +95,77 @@ test("waits for its run: not due, too many, or just queued", async () => {
   await tw.sql("UPDATE dag_run SET state = 'success' WHERE id = ANY($1)", [running]);
 });
 
+/** A deferred task of a run of its own, and its reasons. */
+async function askDeferred(trigger: Partial<TriggerSeed>, wait: { timeoutAt?: Date; since?: Date } = {}) {
+  const runId = `deferred-${serial++}`;
+  const dagRunId = await tw.addRun("etl", { runId });
+  await addWait(tw, {
+    dagRunId,
+    taskId: "a",
+    triggerId: await addTrigger(tw, trigger),
+    kind: trigger.kind ?? "file",
+    ...wait,
+  });
+  const body = (await tw.call("GET", `/dags/etl/dagRuns/${runId}/taskInstances/a/why`)).json();
+  await tw.sql("UPDATE dag_run SET state = 'success' WHERE id = $1", [dagRunId]);
+  return body.reasons as { code: string; message: string; until: string | null }[];
+}
+
+const SINCE = new Date("2026-01-01T10:00:00.000Z");
+
+test("waits for a trigger: on what, since and until when, on whom, last polled when", async () => {
+  const owner = await addTriggerer(tw, { host: "alpha" });
+  const timeoutAt = new Date("2026-01-01T12:00:00.000Z");
+  const polledAt = new Date("2026-01-01T11:00:00.000Z");
+  const args = { path: "/in/orders.csv", token: "hunter2" };
+  expect(await askDeferred({ args, owner, polledAt }, { since: SINCE, timeoutAt })).toEqual([
+    {
+      code: "DEFERRED",
+      message:
+        'It waits on file (path: "/in/orders.csv", token: "***") since 2026-01-01T10:00:00.000Z, until 2026-01-01T12:00:00.000Z at the latest; ' +
+        `on triggerer ${owner} (alpha), last polled at 2026-01-01T11:00:00.000Z. It holds no worker.`,
+      until: "2026-01-01T12:00:00.000Z",
+    },
+  ]);
+  const [long] = await askDeferred({ owner, args: { path: "x".repeat(5000) } });
+  expect(long!.message.length).toBeLessThan(400);
+  const wakeAt = new Date(Date.now() + 3_600_000);
+  const [timed] = await askDeferred({ kind: "time", timed: {}, wakeAt });
+  expect(timed!.message).toContain(`, without a timeout; it fires at ${wakeAt.toISOString()}`);
+  const [cold] = await askDeferred({ wakeAt });
+  expect(cold!.message).toContain(`cannot fire before ${wakeAt.toISOString()}`);
+  await tw.sql("UPDATE job SET lease_until = now() WHERE kind = 'triggerer'");
+});
+
+test("waits for a trigger that nobody runs: names the missing triggerer and the command", async () => {
+  const wakeAt = new Date(Date.now() + 3_600_000);
+  const lost = (message: string) => ({ code: "NO_TRIGGERER", message, until: null });
+  const plain = 'No triggerer of queue "default" is alive. Start one with: tradewind triggerer';
+  expect((await askDeferred({}))[1]).toEqual(lost(plain));
+  expect((await askDeferred({ wakeAt }))[1]).toEqual(lost(plain));
+  expect((await askDeferred({ timed: {}, wakeAt, queue: "gpu" }))[1]).toMatchObject({
+    code: "NO_TRIGGERER",
+    message: expect.stringMatching(/^No triggerer is alive\./),
+  });
+  const job = await addTriggerer(tw, { facts: { queues: ["default"], capacity: 2, triggers: 1 } });
+  expect((await askDeferred({ queue: "gpu" }))[1]).toEqual(
+    lost('No triggerer of queue "gpu" is alive. Start one with: tradewind triggerer --queues gpu'),
+  );
+  expect((await askDeferred({ queue: "it's; rm" }))[1]!.message).toMatch(/--queues 'it'\\''s; rm'$/);
+  expect((await askDeferred({ timed: {}, wakeAt, queue: "gpu" })).map(({ code }) => code)).toEqual([
+    "DEFERRED",
+  ]);
+  expect((await askDeferred({}))[1]).toMatchObject({ code: "TRIGGER_UNOWNED" });
+  await tw.sql(`UPDATE job SET facts = '{"queues":["default"],"capacity":2,"triggers":2}' WHERE id = $1`, [
+    job,
+  ]);
+  expect((await askDeferred({}))[1]).toEqual({
+    code: "TRIGGERER_FULL",
+    message: `Every triggerer of queue "default" is full: job ${job} runs 2 of 2. Start another, or give them a larger --capacity.`,
+    until: null,
+  });
+});
+
 test("says what is no wait at all", async () => {
   expect(await ask("a", { state: "success" })).toMatchObject([{ code: "FINISHED" }]);
   expect(await ask("a", { state: "running" })).toMatchObject([{ code: "RUNNING" }]);
@@ -106,7 +178,12 @@ test("says what is no wait at all", async () => {
 test("names a paused DAG and a dead scheduler before anything else; Airflow's form of it", async () => {
   await tw.sql("UPDATE dag SET is_paused = true");
   await tw.sql("UPDATE job SET lease_until = now() - interval '1 second'");
-  expect((await ask("a", {})).map((reason) => reason.code)).toEqual(["NO_SCHEDULER", "DAG_PAUSED", "READY"]);
+  expect((await ask("a", {})).map((reason) => reason.code)).toEqual(["NO_SCHEDULER", "DAG_PAUSED"]);
+  const queued = await ask("a", null, { state: "queued" });
+  expect(queued.map((reason) => reason.code)).toEqual(["NO_SCHEDULER", "DAG_PAUSED"]);
+  expect(queued[1]?.message).toContain("tradewind dags unpause etl");
+  const full = await ask("small", { state: "scheduled", pool: "tiny" });
+  expect(full.map((reason) => reason.code)).toEqual(["NO_SCHEDULER", "DAG_PAUSED", "POOL_FULL"]);
   const run = await tw.addRun("etl", { runId: "airflow" });
   await tw.addInstance(run, "a");
   const body = (await tw.call("GET", "/dags/etl/dagRuns/airflow/taskInstances/a/dependencies")).json();

@@ -23,6 +23,7 @@ import { requireDag } from "./dags.ts";
 import { iso, nullableDate } from "./fields.ts";
 import { notFound } from "./problem.ts";
 import { addressOf, describe, mappedParams, mapQuery, taskParams } from "./task-instances.ts";
+import { deferredReasons } from "./why-deferred.ts";
 
 const reasonDocument = z.object({
   code: z.string(),
@@ -118,9 +119,12 @@ async function reasonsOf(facts: Case): Promise<Reason[]> {
     return [reason("RUN_FINISHED", `The run has ended: ${run.state}. Clear the task to run it again.`)];
   }
   const general = [...(await schedulerReasons(facts)), ...pausedReasons(facts)];
-  if (run.state === "queued") return [...general, ...(await queuedRunReasons(facts))];
-  return [...general, ...(await instanceReasons(facts, state))];
+  const own = run.state === "queued" ? await queuedRunReasons(facts) : await instanceReasons(facts, state);
+  // That it is about to start is true only when nothing else holds it back.
+  return general.length === 0 ? own : [...general, ...own.filter(({ code }) => !IMMINENT.has(code))];
 }
+
+const IMMINENT = new Set(["READY", "RUN_QUEUED"]);
 
 async function instanceReasons(facts: Case, state: string): Promise<Reason[]> {
   const { instance } = facts;
@@ -137,13 +141,9 @@ async function instanceReasons(facts: Case, state: string): Promise<Reason[]> {
       ];
     }
     case "deferred":
-      return [
-        reason(
-          "DEFERRED",
-          "It waits for its trigger and holds no worker.",
-          instance?.trigger_timeout ?? null,
-        ),
-      ];
+      return (await deferredReasons(facts.database, instance?.wait ?? null, tryEnds(facts))).map(
+        ({ code, message, until }) => reason(code, message, until),
+      );
     case "queued":
       return [reason("EXECUTOR", "It has its pool slots and waits for the executor to start it.")];
     case "scheduled":
@@ -153,6 +153,14 @@ async function instanceReasons(facts: Case, state: string): Promise<Reason[]> {
       return waiting.length > 0 ? waiting : limitReasons(facts);
     }
   }
+}
+
+/** The task's own timeout, which counts from the first start of the try, waits included. */
+function tryEnds({ instance, task }: Case): Date | null {
+  const startedAt = instance?.started_at ?? null;
+  return startedAt === null || task.timeoutMs === null
+    ? null
+    : new Date(startedAt.getTime() + task.timeoutMs);
 }
 
 async function schedulerReasons({ database }: Case): Promise<Reason[]> {
@@ -170,7 +178,7 @@ function pausedReasons({ dag, run }: Case): Reason[] {
   return [
     reason(
       "DAG_PAUSED",
-      `DAG "${dag.dag_id}" is paused${run.state === "queued" ? ": its runs do not start" : ""}. Unpause it with: tradewind dags unpause ${dag.dag_id}`,
+      `DAG "${dag.dag_id}" is paused: ${run.state === "queued" ? "its runs do not start" : "no task of it starts"}. Unpause it with: tradewind dags unpause ${dag.dag_id}`,
     ),
   ];
 }

@@ -42,9 +42,32 @@ describe("a broken file", () => {
     await folder.write({ "a.ts": `${dagText("a")}\nimport "./missing.ts";\n` });
     const processor = processorOn(test.db, folder);
     await processor.runOnce();
-    expect((await importErrors(test.db))["a.ts"]).toMatch(/^a\.ts:6:8: Could not resolve ".\/missing.ts"/);
+    expect((await importErrors(test.db))["a.ts"]).toMatch(
+      /^a\.ts:6:8: Could not resolve ".\/missing.ts". There is no such file/,
+    );
     await folder.write({ "missing.ts": "export {};", "b.ts": dagText("b") });
     expect(await processor.runOnce()).toMatchObject({ failed: 0, published: 2 });
+  });
+
+  it("gets advice that its author can follow: install the package, not esbuild's options", async () => {
+    const folder = new FolderFixture();
+    await folder.write({
+      "plain.ts": `${dagText("a")}\nimport "left-pad/lib/index.js";\n`,
+      "scoped.ts": `${dagText("b")}\nimport "@acme/warehouse/client";\n`,
+      "dynamic.ts": dagText("c", `await import("left-pad");`),
+      "subpath.ts": `${dagText("d")}\nimport "zod/none";\n`,
+      "node_modules/zod/package.json": `{ "name": "zod", "exports": { ".": "./index.js" } }`,
+      "node_modules/zod/index.js": "",
+    });
+    await processorOn(test.db, folder).runOnce();
+    const errors = await importErrors(test.db);
+    expect(errors["plain.ts"]).toContain(
+      `Could not resolve "left-pad/lib/index.js". Install the package in the DAG's project: npm install left-pad\n`,
+    );
+    expect(errors["scoped.ts"]).toContain("npm install @acme/warehouse\n");
+    expect(errors["dynamic.ts"]).toContain("npm install left-pad\n");
+    expect(errors["subpath.ts"]).toContain('The path "./none" is not exported by package "zod"');
+    expect(Object.values(errors).join()).not.toContain("external");
   });
 
   it("that throws points at the author's own line, in the file where it is", async () => {

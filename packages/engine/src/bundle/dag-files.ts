@@ -34,6 +34,11 @@ export class DagFolder {
     this.path = path;
   }
 
+  /** Throws what a scan would throw, before anything that takes long depends on it. */
+  async requireReadable(): Promise<void> {
+    await this.#list(this.path);
+  }
+
   /** Sorted by name. `suspects` are read again even when their stamp did not change. */
   async scan(suspects: ReadonlySet<string> = new Set()): Promise<FolderScan> {
     const rules = await this.#rules();

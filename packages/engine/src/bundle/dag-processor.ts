@@ -5,9 +5,8 @@
  * The processor itself never loads a DAG file: that is done by bundler children. It may die at any line: what is stored
  * is whole per file, and the next process compares folder and catalogue from the start. Any number may run at once.
  */
-import { mkdtemp, realpath, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { realpath, rm } from "node:fs/promises";
+import { resolve } from "node:path";
 import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import type { Service } from "../service/service.ts";
@@ -18,6 +17,7 @@ import { DagFolder } from "./dag-files.ts";
 import { FileLedger } from "./file-ledger.ts";
 import { FolderWatch } from "./folder-watch.ts";
 import { Pass, type PassDependencies, type PassReport } from "./pass.ts";
+import { makeScratchFolder } from "./scratch-folder.ts";
 
 export interface DagProcessorOptions {
   readonly database: Database;
@@ -173,7 +173,7 @@ export class DagProcessor implements Service {
     await new DagFolder(given).scan();
     // esbuild speaks of files by their real paths.
     const path = await realpath(given);
-    this.#outFolder = await mkdtemp(join(await realpath(tmpdir()), "tradewind-bundler-"));
+    this.#outFolder = await makeScratchFolder();
     const pool = new BundlerPool({
       folder: path,
       outFolder: this.#outFolder,

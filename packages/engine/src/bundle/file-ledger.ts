@@ -20,7 +20,12 @@ export interface Remembered {
 }
 
 type Outcome =
-  | { readonly kind: "ok"; readonly hash: string; readonly dagIds: readonly string[] }
+  | {
+      readonly kind: "ok";
+      readonly hash: string;
+      readonly dagIds: readonly string[];
+      readonly unexported: readonly string[];
+    }
   /** `anyChange`: a change anywhere in the folder may cure it (a missing import, a DAG id that another file holds). */
   | {
       readonly kind: "failed";
@@ -33,6 +38,19 @@ type Outcome =
 
 /** Artefacts of other tools, or of another format, are no reason to skip a file. */
 const MADE_BY = `${ARTEFACT_FORMAT}/${esbuildVersion}/${import.meta.url.endsWith(".ts") ? "source" : "dist"}`;
+
+/** A file that gives less than its author may think. */
+export interface ForgetfulFile {
+  readonly file: string;
+  /** DAGs it makes and does not export; none: it exports no DAG, and no DAG file imports it. */
+  readonly unexported: readonly string[];
+}
+
+/** The forgetful files of a saved ledger. */
+export async function forgetfulFiles(path: string): Promise<ForgetfulFile[]> {
+  const saved = await readSaved(path);
+  return saved === null ? [] : forgetfulAmong(restored(saved));
+}
 
 export class FileLedger {
   readonly #path: string | null;
@@ -65,6 +83,10 @@ export class FileLedger {
     return new Set([...paths].filter((path) => !/[\\/]node_modules[\\/]/.test(path)).map(dirname));
   }
 
+  forgetful(): ForgetfulFile[] {
+    return forgetfulAmong(this.#files);
+  }
+
   remember(file: string, entry: Remembered): void {
     this.#files.set(file, entry);
     this.#isDirty = true;
@@ -90,13 +112,11 @@ export class FileLedger {
 
   /** Reads what an earlier process kept, as far as the catalogue still says the same. */
   async load(catalogue: ReadonlyMap<string, CatalogueFile>): Promise<void> {
-    const saved = await this.#read();
+    const saved = this.#path === null ? null : await readSaved(this.#path);
     if (saved === null || saved.madeBy !== MADE_BY || saved.folder !== this.#folder) return;
-    for (const [file, { hash, dagIds, inputs, verifiedAt }] of Object.entries(saved.files)) {
-      if (this.#files.has(file) || !agrees(catalogue.get(file), hash, dagIds)) continue;
-      const stamps = inputs.map((index) => saved.stamps[index]).filter((stamp) => stamp !== undefined);
-      if (stamps.length !== inputs.length) continue;
-      this.#files.set(file, { inputs: stamps, verifiedAt, outcome: { kind: "ok", hash, dagIds } });
+    for (const [file, entry] of restored(saved)) {
+      if (this.#files.has(file) || entry.outcome.kind !== "ok") continue;
+      if (agrees(catalogue.get(file), entry.outcome.hash, entry.outcome.dagIds)) this.#files.set(file, entry);
     }
   }
 
@@ -113,21 +133,52 @@ export class FileLedger {
         indexes.set(key, index);
         return index;
       });
-      saved.files[file] = { hash: outcome.hash, dagIds: outcome.dagIds, inputs: indices, verifiedAt };
+      const { kind: _, ...facts } = outcome;
+      saved.files[file] = { ...facts, inputs: indices, verifiedAt };
     }
     const aside = `${this.#path}.${process.pid}`;
     await mkdir(dirname(this.#path), { recursive: true });
     await writeFile(aside, JSON.stringify(saved), { mode: 0o600 });
     await rename(aside, this.#path);
   }
+}
 
-  async #read(): Promise<SavedLedger | null> {
-    try {
-      return this.#path === null ? null : (JSON.parse(await readFile(this.#path, "utf8")) as SavedLedger);
-    } catch {
-      return null;
-    }
+async function readSaved(path: string): Promise<SavedLedger | null> {
+  try {
+    return JSON.parse(await readFile(path, "utf8")) as SavedLedger;
+  } catch {
+    return null;
   }
+}
+
+function restored(saved: SavedLedger): Map<string, Remembered> {
+  const files = new Map<string, Remembered>();
+  for (const [file, { inputs, verifiedAt, unexported = [], ...facts }] of Object.entries(saved.files)) {
+    const stamps = inputs.map((index) => saved.stamps[index]).filter((stamp) => stamp !== undefined);
+    if (stamps.length !== inputs.length) continue;
+    files.set(file, { inputs: stamps, verifiedAt, outcome: { kind: "ok", unexported, ...facts } });
+  }
+  return files;
+}
+
+function forgetfulAmong(files: ReadonlyMap<string, Remembered>): ForgetfulFile[] {
+  const forgetful: ForgetfulFile[] = [];
+  let imported: Set<string> | undefined;
+  for (const [file, { inputs, outcome }] of files) {
+    if (outcome.kind !== "ok") continue;
+    let isForgetful = outcome.unexported.length > 0;
+    if (!isForgetful && outcome.dagIds.length === 0) {
+      imported ??= importedPaths(files);
+      isForgetful = !imported.has(inputs[0]?.path ?? "");
+    }
+    if (isForgetful) forgetful.push({ file, unexported: outcome.unexported });
+  }
+  return forgetful.sort((a, b) => (a.file < b.file ? -1 : 1));
+}
+
+/** A file's own path comes first among its inputs, those it imports after it. */
+function importedPaths(files: ReadonlyMap<string, Remembered>): Set<string> {
+  return new Set([...files.values()].flatMap(({ inputs }) => inputs.slice(1).map(({ path }) => path)));
 }
 
 interface SavedLedger {
@@ -140,6 +191,8 @@ interface SavedLedger {
 interface SavedFile {
   readonly hash: string;
   readonly dagIds: readonly string[];
+  /** Left out by earlier versions. */
+  readonly unexported?: readonly string[];
   readonly inputs: readonly number[];
   readonly verifiedAt: number;
 }

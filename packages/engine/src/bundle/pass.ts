@@ -41,12 +41,14 @@ export interface PassDependencies {
 }
 
 const MAX_RETRY_MS = 3_600_000;
+const EXPORT_IT = "export default dag(…)";
 
 export class Pass {
   readonly #with: PassDependencies;
   readonly #view: InputView;
   readonly #suspects: ReadonlySet<string>;
   readonly #changed = new Set<string>();
+  readonly #loaded = new Set<string>();
   #taken: { readonly file: string; readonly bundled: Bundled; readonly message: string }[] = [];
   readonly #paths = new Map<string, DagFile>();
   #folders: readonly string[] = [];
@@ -78,6 +80,7 @@ export class Pass {
     const todo = await this.#outdated(files, catalogue);
     await this.#bundle(todo);
     await this.#settleTaken();
+    this.#nameForgetful(isFirst);
     await ledger.save().catch((error: unknown) => logger.warn("DAG file ledger not saved", { error }));
     const failed = files.filter(({ file }) => ledger.get(file)?.outcome.kind === "failed").length;
     return {
@@ -157,11 +160,32 @@ export class Pass {
     ledger.remember(file, {
       inputs: bundled.inputs,
       verifiedAt: Date.now(),
-      outcome: bundled.settled ? { kind: "ok", hash: bundled.hash, dagIds } : { kind: "unsettled" },
+      outcome: bundled.settled
+        ? { kind: "ok", hash: bundled.hash, dagIds, unexported: bundled.unexported }
+        : { kind: "unsettled" },
     });
+    this.#loaded.add(file);
     if (changed.length > 0) this.#changed.add(file);
     if (changed.length > 0) logger.debug("DAG file loaded", { file, dags: changed.slice(0, 10) });
-    else if (dagIds.length === 0) logger.debug("File imports tradewind but exports no DAG", { file });
+  }
+
+  /** No error, for a file may be there for others; but an author who waits for a DAG must learn why it does not come. */
+  #nameForgetful(isFirst: boolean): void {
+    if (!isFirst && this.#loaded.size === 0) return;
+    const { ledger, logger } = this.#with;
+    for (const { file, unexported } of ledger.forgetful()) {
+      if (!isFirst && !this.#loaded.has(file)) continue;
+      if (unexported.length > 0) {
+        const dags = unexported.slice(0, 10);
+        logger.warn("DAG file makes a DAG and does not export it", { file, dags, remedy: EXPORT_IT });
+      } else {
+        const remedy = `${EXPORT_IT}; or name the file in .tradewindignore`;
+        logger.warn("file imports tradewind but exports no DAG, and no DAG file imports it", {
+          file,
+          remedy,
+        });
+      }
+    }
   }
 
   /** A DAG may have moved between two files of this pass, the old one stored after the new one: ask once more. */

@@ -15,8 +15,8 @@ export interface AttemptLogOptions {
   readonly path: string;
   readonly maxBytes: number;
   readonly mask: SecretMask;
-  /** Said by the engine before the first line. */
-  readonly opening: () => string;
+  /** Said by the engine before the first line; null: it was said before. */
+  readonly opening: () => string | null;
   readonly onPressure: (high: boolean) => void;
   readonly onError: (error: unknown) => void;
 }
@@ -131,7 +131,10 @@ export class AttemptLog {
   #write(line: LogLine): void {
     if (this.#file === null) {
       this.#file = new LogFile(this.#options);
-      this.engine("info", this.#options.opening());
+      const opening = this.#options.opening();
+      // As of the first line: it was said before that, and only written now.
+      if (opening !== null)
+        this.#write({ t: line.t, level: "info", source: "engine", message: tidy(opening) });
     }
     const text = `${JSON.stringify(line)}\n`;
     this.#bytes += Buffer.byteLength(text);

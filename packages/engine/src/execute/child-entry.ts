@@ -4,13 +4,18 @@
  * repository's ignored cache folder.
  */
 import { createHash } from "node:crypto";
-import { mkdir, rename, stat, writeFile } from "node:fs/promises";
+import { mkdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export interface ChildEntries {
   readonly taskRunner: string;
   readonly guardian: string;
+  readonly triggerRunner: string;
 }
+
+/** Loaded by a child on first use; they are larger than all of its own code. */
+const DRIVERS = ["pg", "ioredis", "@aws-sdk/*", "zod"];
 
 const FROM_SOURCE = import.meta.url.endsWith(".ts");
 
@@ -24,16 +29,20 @@ export function childEntries(): Promise<ChildEntries> {
 
 async function find(): Promise<ChildEntries> {
   try {
-    const [taskRunner, guardian] = await Promise.all([locate("task-runner"), locate("guardian")]);
-    return { taskRunner, guardian };
+    const [taskRunner, guardian, triggerRunner] = await Promise.all([
+      locate("task-runner", "./task-runner/main"),
+      locate("guardian", "./guardian/main"),
+      locate("trigger-runner", "../trigger/runner/main"),
+    ]);
+    return { taskRunner, guardian, triggerRunner };
   } finally {
     // Its compiler process would stay, and wake this one every second.
     if (FROM_SOURCE) await import("esbuild").then(({ stop }) => stop()).catch(() => {});
   }
 }
 
-async function locate(name: string): Promise<string> {
-  const path = fileURLToPath(new URL(`./${name}/main.${FROM_SOURCE ? "ts" : "js"}`, import.meta.url));
+async function locate(name: string, module: string): Promise<string> {
+  const path = fileURLToPath(new URL(`${module}.${FROM_SOURCE ? "ts" : "js"}`, import.meta.url));
   if (!FROM_SOURCE) return path;
   try {
     return await built(name, path);
@@ -43,18 +52,37 @@ async function locate(name: string): Promise<string> {
   }
 }
 
+/** One folder per program and content: its main file, and apart from it what is imported only when needed. */
 async function built(name: string, path: string): Promise<string> {
   const { build } = await import("esbuild");
-  const options = { bundle: true, platform: "node", format: "esm", target: "node22", write: false } as const;
-  const result = await build({ ...options, entryPoints: [path], logLevel: "silent" });
-  const code = result.outputFiles[0]!.contents;
-  const hash = createHash("sha256").update(code).digest("hex").slice(0, 16);
+  const { outputFiles } = await build({
+    bundle: true,
+    splitting: true,
+    platform: "node",
+    format: "esm",
+    target: "node22",
+    conditions: ["source"],
+    external: DRIVERS,
+    entryPoints: [path],
+    outdir: ".",
+    outExtension: { ".js": ".mjs" },
+    write: false,
+    logLevel: "silent",
+  });
+  const hash = createHash("sha256");
+  for (const file of outputFiles) hash.update(basename(file.path)).update(file.contents);
   const cache = fileURLToPath(new URL("../../../../.cache/tradewind/", import.meta.url));
-  const file = `${cache}${name}-${hash}.mjs`;
-  if (await stat(file).catch(() => null)) return file;
-  await mkdir(cache, { recursive: true });
-  const draft = `${file}.${process.pid}.tmp`;
-  await writeFile(draft, code);
-  await rename(draft, file);
-  return file;
+  const folder = `${cache}${name}-${hash.digest("hex").slice(0, 16)}`;
+  if (await stat(folder).catch(() => null)) return `${folder}/main.mjs`;
+  const draft = `${folder}.${process.pid}.tmp`;
+  await mkdir(draft, { recursive: true });
+  for (const file of outputFiles) await writeFile(`${draft}/${basename(file.path)}`, file.contents);
+  try {
+    await rename(draft, folder);
+  } catch (error) {
+    // Another process was faster, with the same bytes.
+    await rm(draft, { recursive: true, force: true });
+    if (!(await stat(folder).catch(() => null))) throw error;
+  }
+  return `${folder}/main.mjs`;
 }

@@ -4,8 +4,16 @@
  * the receiver decides, by that token alone, whether it still matters.
  */
 
-import type { Json } from "@tradewind/sdk/manifest";
-import type { ConnectionFacts, ErrorFacts, RunFacts, SettledInput } from "@tradewind/sdk/program";
+import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
+import type {
+  ConnectionFacts,
+  Deferral,
+  ErrorFacts,
+  JournalEntry,
+  RunFacts,
+  SettledInput,
+  TriggerRunRequest,
+} from "@tradewind/sdk/program";
 
 /** One attempt, complete: nothing needs to be looked up to run it. */
 export interface Workload {
@@ -19,12 +27,16 @@ export interface Workload {
   /** Where this machine keeps the bundle; imported by the child. */
   readonly bundlePath: string;
   readonly step: { readonly method: string; readonly kwargs: Json; readonly event: Json } | null;
+  /** How long ago this try first started; `timeoutMs` is what is left of its time. */
+  readonly elapsedMs: number;
   readonly inputs: Readonly<Record<string, SettledInput>>;
   readonly run: RunFacts;
   readonly conf: Json;
   readonly timeoutMs: number | null;
   readonly memoryMb: number | null;
   readonly isolation: "warm" | "fresh";
+  /** A branch or short circuit: without a verdict nobody would know which way to go. */
+  readonly mustDecide?: boolean;
   readonly logPath: string;
 }
 
@@ -54,6 +66,8 @@ export type AttemptOutcome =
       /** The child did not run the task's failure or retry callback itself (it was killed, aborted, or crashed). */
       readonly callbackPending: boolean;
     }
+  | ({ readonly kind: "deferred" } & Deferral)
+  | { readonly kind: "rescheduled"; readonly afterMs: number }
   /** Ended because `cancel` was called; the scheduler already knows what it wants instead. */
   | { readonly kind: "cancelled" }
   /** The executor never got to run it (e.g. it is stopping): not the task's fault, no try is used up. */
@@ -76,6 +90,21 @@ export interface TaskServices {
   output(dagRunId: number, taskId: string, mapIndex: number | null): Promise<Json | undefined>;
   variable(key: string): Promise<string | undefined>;
   connection(id: string): Promise<ConnectionFacts | undefined>;
+  recall(of: AttemptPlace): Promise<Readonly<Record<string, JournalEntry>>>;
+  /** Rejects when the attempt is no longer the current one. */
+  remember(of: AttemptPlace, step: { readonly name: string; readonly value: Json }): Promise<void>;
+  triggerRun(request: TriggerRunRequest): Promise<{ readonly runId: string; readonly created: boolean }>;
+  /** Whether a trigger that waits for something in our own database would fire now, for a wait begun at `since`. */
+  check(trigger: TriggerCall, since: Date): Promise<Json | undefined>;
+}
+
+/** Which attempt, and of what. */
+interface AttemptPlace {
+  readonly runId: number;
+  readonly taskId: string;
+  readonly mapIndex: number;
+  readonly tryNumber: number;
+  readonly attempt: string;
 }
 
 export interface Executor {

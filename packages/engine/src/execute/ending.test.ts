@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { attemptOutcome, type Ending, type Interference } from "./ending.ts";
+import { attemptOutcome, callbackError, type Ending, type Interference } from "./ending.ts";
+import { ExecutorUnderTest } from "./testing/executor-under-test.ts";
 
 const OK = { kind: "success", output: 1, skip: [] } as const;
 const ERROR = { name: "Error", message: "m", stack: "s", code: null };
@@ -44,6 +45,37 @@ test.each<[string, Partial<Ending>, object]>([
 ])("%s", (_, ending, outcome) => {
   const whole: Ending = { interference: null, report: null, exit: null, errorTail: [], ...ending };
   expect(attemptOutcome('task "t"', whole)).toMatchObject(outcome);
+});
+
+test("a branch that ends with exit code 0 has decided nothing: it fails, and does not follow every way", () => {
+  const gone: Ending = { interference: null, report: null, errorTail: [], exit: { code: 0, signal: null } };
+  expect(attemptOutcome('task "size"', gone, true)).toMatchObject({
+    kind: "failed",
+    retry: true,
+    error: { code: "TASK_PROCESS_DIED", message: expect.stringContaining("before the task had decided") },
+  });
+  const decided: Ending = { ...gone, ...reported(OK), exit: null };
+  expect(attemptOutcome('task "size"', decided, true)).toEqual(OK);
+});
+
+test("what the engine killed for breaking the protocol is not put down to the system", async () => {
+  await using under = await ExecutorUnderTest.start();
+  const { attempt } = under.submit("babble", { conf: { text: "not a message\n" } });
+  const ended = await under.ended(attempt);
+  expect(ended).toMatchObject({ kind: "failed", retry: true, error: { code: "TASK_PROCESS_DIED" } });
+  const message = ended.kind === "failed" ? ended.error.message : "";
+  expect(message).toMatch(
+    /^The engine killed the process of task "babble": it sent something that is not JSON/,
+  );
+  expect(message).not.toContain("Not by the engine");
+  expect(JSON.stringify(await under.log(attempt))).toContain("killing it");
+  const ending: Ending = {
+    interference: { why: "protocol", what: "sent x" },
+    report: null,
+    exit: { code: null, signal: "SIGKILL" },
+    errorTail: [],
+  };
+  expect(callbackError("The callback", ending)?.message).toContain("The engine killed");
 });
 
 function reported(outcome: NonNullable<Ending["report"]>["outcome"], more: object = {}): Partial<Ending> {

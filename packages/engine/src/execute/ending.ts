@@ -10,7 +10,9 @@ export type Interference =
   | { readonly why: "cancel"; readonly reason: string }
   | { readonly why: "timeout"; readonly limitMs: number }
   | { readonly why: "memory"; readonly limitMb: number; readonly usedMb: number }
-  | { readonly why: "stop"; readonly reason: string };
+  | { readonly why: "stop"; readonly reason: string }
+  /** What it said cannot be understood, so it can report no end either. */
+  | { readonly why: "protocol"; readonly what: string };
 
 /** How the process came to its end with an attempt, or with a callback. */
 export interface Ending {
@@ -26,7 +28,8 @@ export interface Ending {
   readonly errorTail: readonly string[];
 }
 
-export function attemptOutcome(subject: string, ending: Ending): AttemptOutcome {
+/** `mustDecide`: it is a branch or a short circuit, whose success without a verdict would follow every way. */
+export function attemptOutcome(subject: string, ending: Ending, mustDecide = false): AttemptOutcome {
   const { interference, report } = ending;
   if (interference?.why === "cancel") return { kind: "cancelled" };
   const reported = report === null || "ok" in report.outcome ? null : report.outcome;
@@ -41,7 +44,9 @@ export function attemptOutcome(subject: string, ending: Ending): AttemptOutcome 
     return failed(timeoutFacts(subject, interference.limitMs, reported), true);
   }
   if (interference?.why === "memory") return failed(memoryFacts(subject, interference), true);
+  if (interference?.why === "protocol") return failed(protocolFacts(subject, interference.what), true);
   const exit = ending.exit ?? { code: null, signal: null };
+  if (exit.code === 0 && mustDecide) return failed(undecidedFacts(subject), true);
   if (exit.code === 0) return { kind: "success", output: undefined, skip: [] };
   return failed(deathFacts(subject, exit, ending.errorTail), true);
 }
@@ -53,6 +58,7 @@ export function callbackError(subject: string, ending: Ending): ErrorFacts | nul
     return errorFacts("EXECUTOR_STOPPED", `${subject} was not finished: ${interference.reason}.`);
   if (interference?.why === "timeout") return timeoutFacts(subject, interference.limitMs, null);
   if (interference?.why === "memory") return memoryFacts(subject, interference);
+  if (interference?.why === "protocol") return protocolFacts(subject, interference.what);
   const exit = ending.exit ?? { code: null, signal: null };
   return exit.code === 0 ? null : deathFacts(subject, exit, ending.errorTail);
 }
@@ -74,6 +80,20 @@ function memoryFacts(subject: string, limit: { limitMb: number; usedMb: number }
   return errorFacts(
     "TASK_OUT_OF_MEMORY",
     `${subject} used ${limit.usedMb} MB of memory; its limit is ${limit.limitMb} MB.`,
+  );
+}
+
+function protocolFacts(subject: string, what: string): ErrorFacts {
+  return errorFacts(
+    "TASK_PROCESS_DIED",
+    `The engine killed the process of ${subject}: it ${what} over the engine's own channel, so that its end could not be reported any more. File descriptors 3 and 4 are not the task's to write to.`,
+  );
+}
+
+function undecidedFacts(subject: string): ErrorFacts {
+  return errorFacts(
+    "TASK_PROCESS_DIED",
+    `The process of ${subject} ended with exit code 0 before the task had decided which way to go: return the decision instead of calling process.exit.`,
   );
 }
 

@@ -4,7 +4,7 @@
  */
 
 import type { Json } from "@tradewind/sdk/manifest";
-import type { ErrorFacts } from "@tradewind/sdk/program";
+import type { Deferral, ErrorFacts } from "@tradewind/sdk/program";
 import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import { AttemptLog } from "./attempt-log.ts";
@@ -25,6 +25,8 @@ export interface JobSettings {
 
 export type Job = AttemptJob | CallbackJob;
 
+type JournalQuestion = Extract<Question, { what: "recall" | "remember" }>;
+
 abstract class BaseJob {
   abstract readonly id: string;
   abstract readonly subject: string;
@@ -36,6 +38,8 @@ abstract class BaseJob {
   /** "waiting" in the executor's line, "placed" with a process, "over" when its end was reported. */
   state: "waiting" | "placed" | "over" = "waiting";
   placedAt = 0;
+  /** When the try began, as far as this process knows. */
+  readonly begunAt: number;
   #processSecrets: Set<string> | null = null;
   /** Set by the process that runs it: the disk is slower than the task's output. */
   onPressure: ((high: boolean) => void) | null = null;
@@ -43,6 +47,7 @@ abstract class BaseJob {
   constructor(workload: Workload | CallbackWorkload, settings: JobSettings, opening: () => string) {
     this.bundleHash = workload.bundleHash;
     this.dagRunId = workload.dagRunId;
+    this.begunAt = Date.now() - ("elapsedMs" in workload ? workload.elapsedMs : 0);
     this.settings = settings;
     this.log = new AttemptLog({
       path: workload.logPath,
@@ -70,6 +75,9 @@ abstract class BaseJob {
   /** Answers user code; what it is given and looks like a secret is hidden in the log from now on. */
   async answer(ask: Question): Promise<Json | undefined> {
     const { services } = this.settings;
+    if (ask.what === "recall" || ask.what === "remember") return await this.journal(ask);
+    if (ask.what === "check") return await services.check(ask.trigger, new Date(this.begunAt));
+    if (ask.what === "triggerRun") return { ...(await services.triggerRun(ask.request)) };
     if (ask.what === "output") return await services.output(this.dagRunId, ask.taskId, ask.mapIndex);
     if (ask.what === "variable") {
       const value = await services.variable(ask.key);
@@ -80,6 +88,11 @@ abstract class BaseJob {
     if (connection !== undefined)
       this.#hide(connectionSecrets(connection), `connection "${ask.connectionId}"`);
     return connection as Json | undefined;
+  }
+
+  /** Only an attempt of a task has steps to remember. */
+  protected journal(_ask: JournalQuestion): Promise<Json | undefined> {
+    return Promise.reject(new Error("a callback has no steps"));
   }
 
   #hide(secrets: readonly string[], origin: string): void {
@@ -101,7 +114,7 @@ export class AttemptJob extends BaseJob {
     super(
       workload,
       settings,
-      () => `Try ${workload.tryNumber} of ${subjectOf(workload)} (attempt ${workload.attempt}).`,
+      () => `Try ${workload.tryNumber} of ${subjectOf(workload)}${sequence(workload)}.`,
     );
     this.id = workload.attempt;
     this.subject = subjectOf(workload);
@@ -112,6 +125,10 @@ export class AttemptJob extends BaseJob {
     return this.workload.timeoutMs;
   }
 
+  get elapsedMs(): number {
+    return this.workload.elapsedMs;
+  }
+
   get memoryMb(): number | null {
     return this.workload.memoryMb ?? this.settings.memoryMb;
   }
@@ -120,19 +137,31 @@ export class AttemptJob extends BaseJob {
     return this.workload.isolation === "fresh";
   }
 
+  protected override async journal(ask: JournalQuestion): Promise<Json | undefined> {
+    const { dagRunId: runId, taskId, mapIndex, tryNumber, attempt } = this.workload;
+    const place = { runId, taskId, mapIndex, tryNumber, attempt };
+    const { services } = this.settings;
+    if (ask.what === "recall") return (await services.recall(place)) as unknown as Json;
+    await services.remember(place, ask);
+    return null;
+  }
+
   message(): RunMessage {
-    const { attempt, taskId, mapIndex, tryNumber, maxTries, step, inputs, run, conf, bundlePath } =
+    const { attempt, taskId, mapIndex, tryNumber, maxTries, step, elapsedMs, inputs, run, conf, bundlePath } =
       this.workload;
-    const call = { attempt, taskId, mapIndex, tryNumber, maxTries, step, inputs, run, conf };
+    const call = { attempt, taskId, mapIndex, tryNumber, maxTries, step, elapsedMs, inputs, run, conf };
     return { k: "run", id: attempt, bundle: bundlePath, call, logLimit: this.settings.maxLogBytes };
   }
 
   /** The event that reports the end; says in the log what the user must know. */
   ended(ending: Ending): ExecutorEvent {
-    const outcome = maskFailure(attemptOutcome(this.subject, ending), this.mask);
+    const outcome = maskFailure(attemptOutcome(this.subject, ending, this.workload.mustDecide), this.mask);
     if (outcome.kind === "failed") this.log.engine("error", errorText(outcome.error));
     else if (outcome.kind === "skipped")
       this.log.engine("info", `Skipped: ${outcome.reason ?? "no reason given"}.`);
+    else if (outcome.kind === "deferred") this.log.engine("info", waitingText(outcome));
+    else if (outcome.kind === "rescheduled")
+      this.log.engine("info", `To be called again in ${outcome.afterMs} ms.`);
     else if (!this.log.silent) this.log.engine("info", CLOSING[outcome.kind]);
     return { type: "ended", attempt: this.id, at: Date.now(), outcome };
   }
@@ -143,6 +172,7 @@ export class CallbackJob extends BaseJob {
   readonly subject: string;
   readonly workload: CallbackWorkload;
   readonly memoryMb: number | null = null;
+  readonly elapsedMs = 0;
   readonly fresh: boolean = false;
 
   constructor(workload: CallbackWorkload, settings: JobSettings) {
@@ -174,6 +204,16 @@ export class CallbackJob extends BaseJob {
 }
 
 const CLOSING = { success: "Succeeded.", cancelled: "Cancelled.", lost: "Lost; it does not count as a try." };
+
+function waitingText({ trigger, timeoutMs }: Deferral): string {
+  const limit = timeoutMs === null ? "" : `, for ${timeoutMs} ms at most`;
+  return `Waits for the trigger ${trigger.kind}${limit}.`;
+}
+
+function sequence({ step, elapsedMs }: Workload): string {
+  if (step !== null) return ` goes on at ${step.method}()`;
+  return elapsedMs > 0 ? " goes on" : "";
+}
 
 function subjectOf(workload: Workload): string {
   const index = workload.mapIndex >= 0 ? `[${workload.mapIndex}]` : "";

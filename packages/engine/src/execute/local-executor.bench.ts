@@ -53,6 +53,10 @@ async function open(parallelism: number) {
     output: async () => undefined,
     variable: async () => undefined,
     connection: async () => undefined,
+    recall: async () => ({}),
+    remember: async () => {},
+    check: async () => undefined,
+    triggerRun: async () => ({ runId: "", created: false }),
   };
   const executor = new LocalExecutor({ parallelism, services, logger: silentLogger });
   let onEnded: () => void = () => {};
@@ -94,6 +98,7 @@ function workload(): Workload {
     bundleHash: "bench",
     bundlePath,
     step: null,
+    elapsedMs: 0,
     inputs: {},
     run: {
       dagId: "bench",

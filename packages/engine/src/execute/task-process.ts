@@ -11,14 +11,21 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
-import { messageOf } from "../service/errors.ts";
+import { EngineError, messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import type { Ending, Interference } from "./ending.ts";
 import type { Job } from "./job.ts";
 import { JsonLines } from "./json-lines.ts";
 import { FrameReader } from "./log-frame.ts";
 import { MemoryWatch } from "./memory-watch.ts";
-import { CHANNEL_FD, type EndedMessage, LOG_FD, readFromChild, type ToChild } from "./protocol.ts";
+import {
+  CHANNEL_FD,
+  type EndedMessage,
+  failureText,
+  LOG_FD,
+  readFromChild,
+  type ToChild,
+} from "./protocol.ts";
 
 export interface TaskProcessOptions {
   /** The task-runner's program. */
@@ -117,7 +124,7 @@ export class TaskProcess {
     job.share(this.#secrets);
     job.onPressure = (high) => this.#hold(high);
     const { timeoutMs, memoryMb } = job;
-    if (timeoutMs !== null) this.#armTimeout(timeoutMs, timeoutMs);
+    if (timeoutMs !== null) this.#armTimeout(timeoutMs + job.elapsedMs, timeoutMs);
     if (memoryMb !== null) {
       this.#memory = new MemoryWatch(this.pid, memoryMb, (usedMb) =>
         this.interrupt({ why: "memory", limitMb: memoryMb, usedMb }),
@@ -138,8 +145,9 @@ export class TaskProcess {
     const again = this.#interference !== null;
     this.#interference = interference;
     job.log.engine("warn", announce(interference));
-    if (interference.why === "stop" || interference.why === "memory") this.#killGroup();
-    else if (!again) this.#askToStop(job, interference);
+    if (interference.why === "cancel" || interference.why === "timeout") {
+      if (!again) this.#askToStop(job, interference);
+    } else this.#killGroup();
   }
 
   /** Not needed any more. Leaves politely when it is idle and clean; otherwise the whole group is killed. */
@@ -231,15 +239,9 @@ export class TaskProcess {
         attempt: job.id,
         error: messageOf(error),
       });
-      // The details (hosts, statements) are for the operator, not for user code.
-      const what =
-        ask.what === "output"
-          ? `the output of task "${ask.taskId}"`
-          : ask.what === "variable"
-            ? `variable "${ask.key}"`
-            : `connection "${ask.connectionId}"`;
-      if (this.#job === job)
-        this.#send({ k: "reply", n, error: `The engine could not read ${what}; its log says why.` });
+      // Of other errors the details (hosts, statements) are for the operator, not for user code.
+      const words = error instanceof EngineError ? error.message : failureText(ask);
+      if (this.#job === job) this.#send({ k: "reply", n, error: words });
     }
   }
 
@@ -263,6 +265,8 @@ export class TaskProcess {
       pid: this.pid,
       what,
     });
+    // Noted as ours, lest the end be taken for the system's doing.
+    if (isBroken) this.interrupt({ why: "protocol", what });
     if (isBroken || !this.busy) this.#killGroup();
   }
 
@@ -373,5 +377,7 @@ function announce(interference: Interference): string {
       return `Uses ${interference.usedMb} MB of memory, its limit is ${interference.limitMb} MB: killing it.`;
     case "stop":
       return `Killed: ${interference.reason}.`;
+    case "protocol":
+      return `Its process ${interference.what} over the engine's own channel: killing it.`;
   }
 }

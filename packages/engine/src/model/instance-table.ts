@@ -10,7 +10,7 @@ import { ModelError } from "./errors.ts";
 import type { Graph, TaskNode } from "./graph.ts";
 import { Heap } from "./heap.ts";
 import type { Change, Instance, InstanceRow } from "./instance.ts";
-import { isHeld, newInstance, storedInstance } from "./instance.ts";
+import { isHeld, isOccupying, newInstance, storedInstance } from "./instance.ts";
 import { isFinished, type TaskState } from "./states.ts";
 import { book, Tally } from "./tally.ts";
 import { mayMove } from "./transitions.ts";
@@ -140,23 +140,26 @@ export class InstanceTable {
     for (const instance of this.#dirty) {
       instance.dirty = false;
       const { committed: from, committedAttempt: fromAttempt, committedTry: fromTry } = instance;
+      const wasOccupying = instance.committedOccupying;
       const isSame =
         from === instance.state && fromAttempt === instance.attempt && fromTry === instance.tryNumber;
       if (isSame || this.get(instance.node.id, instance.mapIndex) !== instance) continue;
-      changes.push({ instance, from, fromAttempt, fromTry });
+      changes.push({ instance, from, fromAttempt, fromTry, wasOccupying });
       instance.committed = instance.state;
       instance.committedAttempt = instance.attempt;
       instance.committedTry = instance.tryNumber;
+      instance.committedOccupying = isOccupying(instance.state, instance.wait);
     }
     this.#dirty = [];
     return changes;
   }
 
   giveBack(changes: readonly Change[]): void {
-    for (const { instance, from, fromAttempt, fromTry } of changes) {
+    for (const { instance, from, fromAttempt, fromTry, wasOccupying } of changes) {
       instance.committed = from;
       instance.committedAttempt = fromAttempt;
       instance.committedTry = fromTry;
+      instance.committedOccupying = wasOccupying;
       this.#touch(instance);
     }
   }

@@ -1,6 +1,6 @@
 /** One task instance of a run as the run model keeps it, and what it hands to the store about it. */
 import type { TaskNode } from "./graph.ts";
-import type { TaskState } from "./states.ts";
+import { OCCUPYING, type TaskState } from "./states.ts";
 
 /** A stored instance, as `RunModel.load` takes it. Instants are milliseconds. */
 export interface InstanceRow {
@@ -15,8 +15,20 @@ export interface InstanceRow {
   readonly attempt: string | null;
   readonly retryAt: number | null;
   readonly infraLosses: number;
-  /** Of the current try; needed only to be carried on. */
+  /** Of the current try: its execution timeout counts from here, over all its waits. */
   readonly startedAt?: number | null;
+  readonly step?: string | null;
+  /** Of a deferred instance. */
+  readonly wait?: Wait | null;
+}
+
+/** What the owner has to know about a wait besides that it lasts. */
+export interface Wait {
+  /** When the wait itself is over; null: it may last. */
+  readonly timeoutAt: number | null;
+  readonly onTimeout: "fail" | "fatal" | "skip" | "resume";
+  /** The pool counts it although it waits. */
+  readonly keepsSlot: boolean;
 }
 
 /**
@@ -45,7 +57,13 @@ export interface Instance {
   /** Attempts of this try that ended by no fault of the task. */
   infraLosses: number;
   startedAt: number | null;
+  /** Of the current attempt alone: a try that waits has several. */
+  attemptStartedAt: number | null;
   endedAt: number | null;
+  /** The attempt whose wait this try goes on from; null: from the beginning. */
+  step: string | null;
+  /** Set while deferred. */
+  wait: Wait | null;
   /** When it became ready and when it was admitted, and the process that runs it: noted by the owner, for the record. */
   scheduledAt: number | null;
   queuedAt: number | null;
@@ -58,6 +76,8 @@ export interface Instance {
   committed: TaskState | null;
   committedAttempt: string | null;
   committedTry: number;
+  /** Took slots when last taken. */
+  committedOccupying: boolean;
   /** In the list of changes to take. */
   dirty: boolean;
 }
@@ -69,6 +89,7 @@ export interface Change {
   readonly from: TaskState | null;
   readonly fromAttempt: string | null;
   readonly fromTry: number;
+  readonly wasOccupying: boolean;
 }
 
 /** Rows to be replaced: that of index -1 by those of 0 to length - 1 (which come as changes from null). */
@@ -87,8 +108,11 @@ export function storedInstance(node: TaskNode, row: InstanceRow): Instance {
     attempt: row.attempt,
     retryAt: row.retryAt,
     infraLosses: row.infraLosses,
-    startedAt: null,
+    startedAt: row.startedAt ?? null,
+    attemptStartedAt: null,
     endedAt: null,
+    step: row.step ?? null,
+    wait: row.wait ?? null,
     scheduledAt: null,
     queuedAt: null,
     pid: null,
@@ -99,8 +123,14 @@ export function storedInstance(node: TaskNode, row: InstanceRow): Instance {
     committed: row.state,
     committedAttempt: row.attempt,
     committedTry: row.tryNumber,
+    committedOccupying: isOccupying(row.state, row.wait ?? null),
     dirty: false,
   };
+}
+
+/** Whether an instance in this state takes slots of its pool and its limits. */
+export function isOccupying(state: TaskState, wait: Wait | null): boolean {
+  return OCCUPYING.has(state) || (state === "deferred" && wait !== null && wait.keepsSlot);
 }
 
 export function newInstance(node: TaskNode, mapIndex: number): Instance {

@@ -1,5 +1,7 @@
 /** Everything that can happen to a run while it is owned. Edits by people go to the store, and the run is reloaded. */
 
+import type { Wait } from "./instance.ts";
+
 interface OfInstance {
   readonly taskId: string;
   readonly mapIndex: number;
@@ -27,8 +29,10 @@ export type RunEvent =
       readonly retryAt: number | null;
       readonly reason: string | null;
     } & OfAttempt)
-  | ({ readonly type: "deferred"; readonly at: number } & OfAttempt)
-  /** The trigger fired: deferred -> scheduled, same try. */
+  | ({ readonly type: "deferred"; readonly at: number; readonly wait: Wait } & OfAttempt)
+  /** It begins by waiting, under a new attempt: scheduled -> deferred, no worker needed. */
+  | ({ readonly type: "startedWaiting"; readonly at: number; readonly wait: Wait } & OfAttempt)
+  /** The trigger fired, or its time ran out and the task wants to know: deferred -> scheduled, same try. */
   | ({ readonly type: "resumed" } & OfAttempt)
   | ({ readonly type: "rescheduled"; readonly at: number; readonly retryAt: number } & OfAttempt)
   /**

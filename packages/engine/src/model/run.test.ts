@@ -2,11 +2,13 @@ import type { TaskManifest } from "@tradewind/sdk/manifest";
 import { describe, expect, test } from "vitest";
 import { dagManifest, taskManifest } from "../../test/reference/manifests.ts";
 import { compileGraph } from "./graph.ts";
-import type { InstanceRow } from "./instance.ts";
+import { type InstanceRow, isOccupying, type Wait } from "./instance.ts";
 import { RunModel } from "./run.ts";
 
 const task = (id: string, upstream: string[] = [], facts: Partial<TaskManifest> = {}) =>
   taskManifest(id, { upstream, ...facts });
+
+const WAIT: Wait = { timeoutAt: null, onTimeout: "fail", keepsSlot: false };
 
 const row = (taskId: string, facts: Partial<InstanceRow> = {}): InstanceRow => {
   const fresh = { mapIndex: -1, state: "none", tryNumber: 0, maxTries: 0 } as const;
@@ -325,7 +327,7 @@ describe("deferral and reschedule", () => {
     const run = runOf([task("a")]);
     run.queue("a");
     run.begin("a");
-    expect(run.model.apply({ type: "deferred", ...run.of("a") }, 5)).toBe(true);
+    expect(run.model.apply({ type: "deferred", wait: WAIT, ...run.of("a") }, 5)).toBe(true);
     expect(run.model.verdict()).toEqual({ state: "running" });
     expect(run.model.apply({ type: "resumed", ...run.of("a"), attempt: "stale" }, 6)).toBe(false);
     expect(run.model.apply({ type: "resumed", ...run.of("a") }, 6)).toBe(true);
@@ -336,9 +338,58 @@ describe("deferral and reschedule", () => {
       startedAt: 5,
     });
     run.queue("a", "second");
-    run.model.apply({ type: "deferred", ...run.of("a") }, 7);
+    run.model.apply({ type: "deferred", wait: WAIT, ...run.of("a") }, 7);
     run.succeed("a");
     expect(run.model.verdict()).toEqual({ state: "success" });
+  });
+
+  test("a wait is overdue at its own timeout or at that of the try, whichever comes first", () => {
+    const run = runOf([task("a", [], { timeoutMs: 100 })]);
+    run.queue("a");
+    run.begin("a");
+    run.model.apply({ type: "deferred", ...run.of("a"), wait: { ...WAIT, timeoutAt: 50 } }, 10);
+    expect(run.model.nextDeadline()).toBe(50);
+    expect(run.model.takeOverdue(49)).toEqual([]);
+    run.model.apply({ type: "resumed", ...run.of("a") }, 40);
+    expect(run.model.nextDeadline()).toBeNull();
+    run.queue("a", "second");
+    run.model.apply({ type: "deferred", ...run.of("a"), wait: { ...WAIT, timeoutAt: 900 } }, 60);
+    expect(run.model.nextDeadline()).toBe(105);
+    expect(run.model.takeOverdue(105)).toEqual([run.model.get("a")]);
+  });
+
+  test("a try goes on from its last wait after a lost attempt, and begins anew after a failure", () => {
+    const run = runOf([task("a", [], { retries: 1 })]);
+    run.queue("a");
+    run.model.apply({ type: "deferred", ...run.of("a"), wait: WAIT }, 5);
+    run.model.apply({ type: "resumed", ...run.of("a") }, 6);
+    expect(run.model.get("a")).toMatchObject({ step: "a-1", wait: null });
+    run.queue("a", "second");
+    run.begin("a");
+    run.lose("a");
+    expect(run.model.get("a")).toMatchObject({ state: "scheduled", step: "a-1", startedAt: 5 });
+    run.queue("a", "third");
+    run.fail("a");
+    run.model.fireRetries(50);
+    expect(run.model.get("a")).toMatchObject({ state: "scheduled", step: null, tryNumber: 2 });
+  });
+
+  test("a task may begin by waiting, and takes no slot unless its pool says so", () => {
+    const run = runOf([task("a"), task("b")]);
+    const start = (taskId: string, keepsSlot: boolean) =>
+      run.model.apply(
+        { type: "startedWaiting", ...run.of(taskId), attempt: taskId, wait: { ...WAIT, keepsSlot } },
+        5,
+      );
+    expect([start("a", false), start("b", true)]).toEqual([true, true]);
+    expect(start("a", false)).toBe(false);
+    const changes = run.model.takeChanges();
+    expect(changes.map(({ instance: i }) => [i.node.id, i.state, isOccupying(i.state, i.wait)])).toEqual([
+      ["a", "deferred", false],
+      ["b", "deferred", true],
+    ]);
+    run.model.apply({ type: "resumed", ...run.of("b") }, 6);
+    expect(run.model.takeChanges()[0]).toMatchObject({ from: "deferred", wasOccupying: true });
   });
 
   test("a rescheduled task is woken in the same try", () => {

@@ -8,19 +8,15 @@
  * that the event did to its upstream is known: a failure and a skip that reach it together count as a failure.
  */
 import type { Graph, TaskNode } from "./graph.ts";
-import { Heap } from "./heap.ts";
-import type { Change, Expansion, Instance, InstanceRow } from "./instance.ts";
+import type { Change, Expansion, Instance, InstanceRow, Wait } from "./instance.ts";
 import { isHeld, newInstance } from "./instance.ts";
 import { InstanceTable, type Slot } from "./instance-table.ts";
+import { Moments } from "./moments.ts";
 import type { RunEvent } from "./run-event.ts";
+import { type RunVerdict, runVerdict } from "./run-verdict.ts";
 import { isFinished, type TaskState } from "./states.ts";
 import type { Tally } from "./tally.ts";
 import { type Counters, judge, type Verdict } from "./trigger-rules.ts";
-
-export type RunVerdict =
-  | { readonly state: "running" }
-  | { readonly state: "success" }
-  | { readonly state: "failed"; readonly reason: "task_failure" | "all_tasks_deadlocked" };
 
 /** What an ended run turns into the state it was ended with; the rest of the unfinished is skipped. */
 const UNDER_WAY: ReadonlySet<TaskState> = new Set(["running", "restarting", "deferred", "up_for_reschedule"]);
@@ -28,12 +24,7 @@ const UNDER_WAY: ReadonlySet<TaskState> = new Set(["running", "restarting", "def
 const NOT_LET_THROUGH: ReadonlySet<TaskState> = new Set(["none"]);
 const UNSTARTED: ReadonlySet<TaskState> = new Set(["none", "scheduled"]);
 
-interface Wake {
-  readonly at: number;
-  readonly instance: Instance;
-}
-
-type Report = Exclude<Extract<RunEvent, { attempt: string }>, { type: "queued" }>;
+type Report = Exclude<Extract<RunEvent, { attempt: string }>, { type: "queued" | "startedWaiting" }>;
 
 export class RunModel {
   readonly graph: Graph;
@@ -42,12 +33,12 @@ export class RunModel {
 
   readonly #table: InstanceTable;
   readonly #skips: ReadonlyMap<string, readonly string[]>;
-  readonly #wakes = new Heap<Wake>((a, b) => a.at < b.at);
+  readonly #moments = new Moments();
   #now = 0;
-  #ready = new Set<Instance>();
-  #gated: Instance[] = [];
-  #expandable: Slot[] = [];
-  #expansions: Expansion[] = [];
+  readonly #ready = new Set<Instance>();
+  readonly #gated: Instance[] = [];
+  readonly #expandable: Slot[] = [];
+  readonly #expansions: Expansion[] = [];
 
   /**
    * Tasks without a row get a new instance (a change from null); rows without a task are left alone. `skips`: which
@@ -97,6 +88,7 @@ export class RunModel {
         if (instance.state === "scheduled") this.#ready.add(instance);
         if (instance.state === "up_for_retry" || instance.state === "up_for_reschedule")
           this.#sleep(instance);
+        if (instance.state === "deferred") this.#moments.note(instance);
       }
       this.#table.reconsider(slot);
     }
@@ -120,23 +112,18 @@ export class RunModel {
 
   /** Held for the past of the DAG since the last call; each waits for `gateOpened`. */
   takeGated(): Instance[] {
-    const gated = this.#gated.filter(({ gate }) => gate === "waiting");
-    this.#gated = [];
-    return gated;
+    return this.#gated.splice(0).filter(({ gate }) => gate === "waiting");
   }
 
   /** Mapped tasks that may run once it is known over how many items; each waits for `expanded`. */
   takeExpandable(): TaskNode[] {
-    const slots = this.#expandable.filter(({ instances }) => instances[0]?.gate === "expanding");
-    this.#expandable = [];
+    const slots = this.#expandable.splice(0).filter(({ instances }) => instances[0]?.gate === "expanding");
     return slots.map(({ node }) => node);
   }
 
   /** Expansions since the last call; to be stored before the changes. */
   takeExpansions(): Expansion[] {
-    const expansions = this.#expansions;
-    this.#expansions = [];
-    return expansions;
+    return this.#expansions.splice(0);
   }
 
   /** The net change of each instance since the last call, which counts as committed from now on. */
@@ -149,35 +136,33 @@ export class RunModel {
     this.#table.giveBack(changes);
   }
 
-  /** O(1). */
   verdict(): RunVerdict {
-    const { unfinished, active, held, failedLeaves } = this.counts;
-    if (unfinished === 0) {
-      return failedLeaves > 0 ? { state: "failed", reason: "task_failure" } : { state: "success" };
-    }
-    if (active === 0 && held === 0) return { state: "failed", reason: "all_tasks_deadlocked" };
-    return { state: "running" };
+    return runVerdict(this.counts);
   }
 
   /** When the next retry or reschedule is due; null: none waits. */
   nextRetryAt(): number | null {
-    for (let wake = this.#wakes.peek(); wake; wake = this.#wakes.peek()) {
-      const { state, retryAt } = wake.instance;
-      // A wake outlives what it was for: the instance may have been retried, or ended, in another way.
-      if ((state === "up_for_retry" || state === "up_for_reschedule") && retryAt === wake.at) return wake.at;
-      this.#wakes.pop();
-    }
-    return null;
+    return this.#moments.nextRetryAt();
   }
 
   /** Applies `retryDue` to all that are due; returns to how many. */
   fireRetries(now: number): number {
     let fired = 0;
-    for (let at = this.nextRetryAt(); at !== null && at <= now; at = this.nextRetryAt()) {
-      const { node, mapIndex } = this.#wakes.pop()!.instance;
+    for (let due = this.#moments.takeRetry(now); due; due = this.#moments.takeRetry(now)) {
+      const { node, mapIndex } = due;
       if (this.apply({ type: "retryDue", taskId: node.id, mapIndex }, now)) fired++;
     }
     return fired;
+  }
+
+  /** When the next wait runs out of time; null: none does. */
+  nextDeadline(): number | null {
+    return this.#moments.nextDeadline();
+  }
+
+  /** Deferred instances that are out of time. What becomes of them is for the owner to say, in this very turn. */
+  takeOverdue(now: number): Instance[] {
+    return this.#moments.takeOverdue(now);
   }
 
   #dispatch(event: RunEvent): boolean {
@@ -189,14 +174,18 @@ export class RunModel {
       case "queued":
         if (instance.state !== "scheduled") return false;
         instance.attempt = event.attempt;
+        instance.attemptStartedAt = null;
         this.#table.move(instance, "queued");
         return true;
+      case "startedWaiting":
+        if (instance.state !== "scheduled") return false;
+        instance.attempt = event.attempt;
+        return this.#defer(instance, event);
       case "gateOpened":
         if (instance.gate !== "waiting") return false;
         this.#table.letGo(instance);
         instance.gate = "open";
-        this.#schedule(instance, "newTry");
-        return true;
+        return this.#schedule(instance, "newTry");
       case "retryDue":
         return this.#wakeUp(instance);
       default:
@@ -213,24 +202,21 @@ export class RunModel {
       case "started":
         if (state !== "queued") return false;
         instance.startedAt ??= event.at;
+        instance.attemptStartedAt = event.at;
         this.#table.move(instance, "running");
         return true;
       case "unqueued":
-        if (state !== "queued") return false;
-        this.#schedule(instance, "sameTry");
-        return true;
+        return state === "queued" && this.#schedule(instance, "sameTry");
       case "deferred":
-        if (!isOut) return false;
-        instance.startedAt ??= event.at;
-        this.#table.move(instance, "deferred");
-        return true;
+        return isOut && this.#defer(instance, event);
       case "resumed":
         if (state !== "deferred") return false;
-        this.#schedule(instance, "sameTry");
-        return true;
+        instance.step = instance.attempt;
+        return this.#schedule(instance, "sameTry");
       case "rescheduled":
         if (!isOut) return false;
         instance.startedAt ??= event.at;
+        instance.step = null;
         instance.retryAt = event.retryAt;
         this.#table.move(instance, "up_for_reschedule");
         this.#sleep(instance);
@@ -261,7 +247,8 @@ export class RunModel {
       this.#fail(instance, { ...event, retry: true });
       return;
     }
-    instance.startedAt = null;
+    // A try that has waited goes on from its last wait, and its time goes on, too.
+    if (instance.step === null) instance.startedAt = null;
     instance.reason = event.reason;
     this.#schedule(instance, "sameTry");
   }
@@ -280,6 +267,7 @@ export class RunModel {
   /** A cleared instance whose old attempt has gone starts over, if its rule still lets it. */
   #beginAgain(instance: Instance): boolean {
     instance.attempt = null;
+    instance.step = null;
     this.#table.move(instance, "none");
     this.#table.reconsider(this.#table.slots[instance.node.index]!);
     return true;
@@ -368,10 +356,12 @@ export class RunModel {
     return judge(instance.node.manifest.rule, this.#table.countersOf(instance), instance.mapIndex);
   }
 
-  #schedule(instance: Instance, as: "newTry" | "sameTry"): void {
+  #schedule(instance: Instance, as: "newTry" | "sameTry"): true {
     instance.attempt = null;
+    instance.wait = null;
     if (as === "newTry") {
       instance.tryNumber++;
+      instance.step = null;
       instance.infraLosses = 0;
       instance.startedAt = null;
       instance.endedAt = null;
@@ -379,6 +369,7 @@ export class RunModel {
     }
     this.#table.move(instance, "scheduled");
     this.#ready.add(instance);
+    return true;
   }
 
   #end(
@@ -387,13 +378,23 @@ export class RunModel {
     by: { readonly at: number; readonly reason: string | null },
   ): void {
     instance.retryAt = null;
+    instance.wait = null;
     instance.endedAt = by.at;
     instance.reason = by.reason;
     this.#table.move(instance, state);
   }
 
+  #defer(instance: Instance, event: { readonly at: number; readonly wait: Wait }): true {
+    instance.startedAt ??= event.at;
+    instance.wait = event.wait;
+    instance.reason = null;
+    this.#table.move(instance, "deferred");
+    this.#moments.note(instance);
+    return true;
+  }
+
   #sleep(instance: Instance): void {
     instance.retryAt ??= this.#now;
-    this.#wakes.push({ at: instance.retryAt, instance });
+    this.#moments.note(instance);
   }
 }

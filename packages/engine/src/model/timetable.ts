@@ -50,6 +50,8 @@ function nextUnbounded(
 ): DueRun | null {
   switch (schedule.kind) {
     case "none":
+    // Its events make the runs.
+    case "trigger":
       return null;
     case "once":
       return last ? null : at(window.start ?? now);

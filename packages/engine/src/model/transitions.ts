@@ -28,13 +28,13 @@ const ended = {
 export const TASK_MOVES: Moves<TaskState> = {
   none: {
     scheduled: { by: "scheduler", why: "its trigger rule is satisfied" },
-    deferred: { by: "scheduler", why: "it starts from its trigger" },
     skipped: { by: "scheduler", why: "its trigger rule or a branch ruled it out" },
     upstream_failed: { by: "scheduler", why: "its trigger rule can no longer be satisfied" },
     removed: { by: "scheduler", why: "what it was mapped over became shorter" },
   },
   scheduled: {
     queued: { by: "admission", why: "its pool and limits have room" },
+    deferred: { by: "scheduler", why: "it begins by waiting for its trigger" },
     skipped: { by: "scheduler", why: "a branch ruled it out" },
   },
   queued: {

@@ -62,5 +62,8 @@ export function passOn(change: Change, wakeUps: WakeUps): void {
       return;
     case "pool_changed":
       wakeUps.send("pools");
+      return;
+    case "signal_sent":
+      wakeUps.send("fired");
   }
 }

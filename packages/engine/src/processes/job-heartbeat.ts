@@ -1,6 +1,6 @@
 /** Shows a component without runs of its own (DAG processor, API) as alive: a lease, renewed while its loop turns. */
 import { hostname } from "node:os";
-import { Lease } from "../schedule/lease.ts";
+import { Lease } from "../job/lease.ts";
 import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import type { Service } from "../service/service.ts";

@@ -27,7 +27,7 @@ export function createScheduler(parts: SchedulerParts): SchedulerJob {
   const { config, database, home, logger, secretBox, wakeUps } = parts;
   const executor = new LocalExecutor({
     parallelism: config.parallelism,
-    services: taskServices(database, secretBox),
+    services: taskServices(database, secretBox, () => wakeUps.send("runs")),
     logger: logger.child({ component: "executor" }),
   });
   return new SchedulerJob({
@@ -41,7 +41,8 @@ export function createScheduler(parts: SchedulerParts): SchedulerJob {
   });
 }
 
-async function fetchBundle(database: Database, hash: string): Promise<string> {
+/** A bundle from where it is stored for good. */
+export async function fetchBundle(database: Database, hash: string): Promise<string> {
   const code = await loadBundle(database, hash);
   if (code === undefined) throw new EngineError("BUNDLE_MISSING", `Bundle ${hash} is not in the database.`);
   return code;

@@ -1,13 +1,14 @@
 /**
- * Everything in one process, on one machine: database, DAG processor, scheduler with local executor, API. The same
- * parts as in production, joined by function calls where a cluster has wake-ups.
+ * Everything in one process, on one machine: database, DAG processor, scheduler with local executor, triggerer, API. The
+ * same parts as in production, joined by function calls where a cluster has wake-ups.
  *
  * Killed at any moment, the next start finds all it needs under the home folder; the embedded PostgreSQL may even
  * have survived and is adopted.
  */
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ApiServer } from "../api/api-server.ts";
+import { ApiServer, requireAddress } from "../api/api-server.ts";
+import { DagFolder } from "../bundle/dag-files.ts";
 import { DagProcessor } from "../bundle/dag-processor.ts";
 import { planNext } from "../schedule/planner.ts";
 import type { Config } from "../service/config.ts";
@@ -24,31 +25,51 @@ import { passOn } from "./api.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
 import { openDatabase } from "./open-database.ts";
 import { createScheduler } from "./scheduler.ts";
+import { createTriggerer } from "./triggerer.ts";
 
 export interface Standalone {
   readonly url: string;
   readonly token: string;
+  /** Calls with the topic of every wake-up, whoever sent it; with "" when some may have been missed. */
+  watch(onTopic: (topic: string) => void): Promise<{ close(): Promise<void> }>;
   stop(): Promise<void>;
 }
 
-export async function startStandalone(config: Config): Promise<Standalone> {
+/** `signal`: gives up the start between two of its steps, and undoes what it has done. */
+export async function startStandalone(config: Config, signal?: AbortSignal): Promise<Standalone> {
   const logger = createLogger({ level: config.logLevel, format: config.logFormat });
+  // What a user is most likely to have got wrong comes first: before a home is made, a database takes its seconds.
+  await new DagFolder(config.dags).requireReadable();
   const home = await openHome(config.home);
   const lock = await lockHome(home);
   const undo: (() => Promise<void>)[] = [() => lock.release()];
   try {
+    await requireAddress(config);
+    signal?.throwIfAborted();
     const { database, connect, stop } = await openDatabase(config, {
       applicationName: "tradewind standalone",
       supervise: logger.child({ component: "postgres" }),
     });
     undo.push(stop);
+    signal?.throwIfAborted();
     await migrate(database);
+    signal?.throwIfAborted();
     const token = await ensureToken(home);
     await ensureAdminToken(database, token);
     const secretBox = await SecretBox.load(home.secretKey, process.env.TRADEWIND_SECRET_KEY);
     const wakeUps = new WakeUps(database);
     undo.push(async () => wakeUps.close());
     const scheduler = createScheduler({ config, database, home, logger, secretBox, wakeUps });
+    const triggererDatabase = connect("tradewind triggerer");
+    undo.push(() => triggererDatabase.close());
+    const triggerer = createTriggerer({
+      config,
+      database: triggererDatabase,
+      home,
+      logger,
+      secretBox,
+      wakeUps,
+    });
     const apiDatabase = connect("tradewind api");
     undo.push(() => apiDatabase.close());
     const api = new ApiServer({
@@ -73,19 +94,40 @@ export async function startStandalone(config: Config): Promise<Standalone> {
     const services = [
       api,
       scheduler,
+      triggerer,
       processor,
       new JobHeartbeat("dag_processor", database, logger),
       new JobHeartbeat("api", database, logger),
     ];
     await startAll(services, logger);
     undo.push(() => stopAll(services, logger));
+    signal?.throwIfAborted();
     await lock.describe({ url: api.url });
     const address = join(home.path, "standalone.json");
     await writeFile(address, JSON.stringify({ url: api.url, pid: process.pid }));
     undo.push(() => rm(address, { force: true }));
-    return { url: api.url, token, stop: () => unwind(undo) };
+    return { url: api.url, token, watch: (onTopic) => watch(wakeUps, onTopic), stop: () => unwind(undo) };
   } catch (error) {
     await unwind(undo).catch(() => {});
+    throw error;
+  }
+}
+
+async function watch(
+  wakeUps: WakeUps,
+  onTopic: (topic: string) => void,
+): Promise<{ close(): Promise<void> }> {
+  const offLocal = wakeUps.onLocal(onTopic);
+  try {
+    const listening = await wakeUps.listen(onTopic);
+    return {
+      close: async () => {
+        offLocal();
+        await listening.close();
+      },
+    };
+  } catch (error) {
+    offLocal();
     throw error;
   }
 }

@@ -6,7 +6,7 @@
  * stores the choice is refused by the database if it would oversubscribe a pool, and the choice is made again.
  */
 import type { Executor } from "../execute/contract.ts";
-import { type Candidate, type Capacity, type Instance, ReadyQueue } from "../model/index.ts";
+import { type Candidate, type Capacity, type Instance, isOccupying, ReadyQueue } from "../model/index.ts";
 import type { Call, Database } from "../store/database.ts";
 import { type PoolWaiter, publishWaiters, waitersOfOthers } from "../store/pool-waiters.ts";
 import { type PoolView, readPools } from "../store/run-batch.ts";
@@ -23,6 +23,12 @@ export interface Admitted {
   readonly instance: Instance;
   readonly attempt: string;
   readonly executor: Executor;
+}
+
+/** A ready instance that begins by waiting for its trigger. */
+export interface Starter {
+  readonly actor: RunActor;
+  readonly instance: Instance;
 }
 
 export interface AdmissionOptions {
@@ -42,6 +48,9 @@ export class Admission {
   #strangers: Ready[] = [];
   #published = "[]";
   #pools = new Map<string, Capacity>();
+  /** Pools that count deferred tasks, too. */
+  #counting = new Set<string>();
+  #starters: Starter[] = [];
   /** What the batch at hand frees (negative) and takes of each pool. */
   readonly #pending = new Map<string, number>();
 
@@ -74,8 +83,23 @@ export class Admission {
       instance.scheduledAt = now;
       instance.queuedAt = null;
       instance.pid = null;
-      this.#add(actor, instance);
+      if (this.#mayWait(actor, instance)) this.#starters.push({ actor, instance });
+      else this.#add(actor, instance);
     }
+  }
+
+  /** Instances that begin by waiting since the last call: they need no room, unless their pool counts them. */
+  takeStarters(): Starter[] {
+    return this.#starters.splice(0);
+  }
+
+  /** Whether the pool of this instance counts it while it is deferred. */
+  keepsDeferred(actor: RunActor, instance: Instance): boolean {
+    return this.#counting.has(actor.placeOf(instance).pool);
+  }
+
+  #mayWait(actor: RunActor, instance: Instance): boolean {
+    return beginsByWaiting(instance) && !actor.isPaused && !this.keepsDeferred(actor, instance);
   }
 
   /** Queues all that has room, each with a new attempt. */
@@ -87,6 +111,11 @@ export class Admission {
       for (const { own } of this.#take(admitted)) {
         if (!own) continue;
         const { actor, instance, executor } = own;
+        if (beginsByWaiting(instance)) {
+          this.#count(actor, instance, 1);
+          this.#starters.push({ actor, instance });
+          continue;
+        }
         const attempt = crypto.randomUUID();
         const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt };
         // A branch may have ruled it out meanwhile. It took room from others: choose once more.
@@ -146,19 +175,25 @@ export class Admission {
 
   /** Forgets everything that waits for this run. */
   drop(actor: RunActor): void {
+    this.#starters = this.#starters.filter((starter) => starter.actor !== actor);
     for (const ready of this.#waiting.get(actor.id)?.ready.values() ?? []) this.#queue.remove(ready);
     this.#waiting.delete(actor.id);
   }
 
   setPaused(actor: RunActor, isPaused: boolean): void {
-    for (const ready of this.#waiting.get(actor.id)?.ready.values() ?? []) {
+    const waiting = this.#waiting.get(actor.id);
+    for (const [instance, ready] of waiting?.ready ?? []) {
       if (isPaused) this.#queue.remove(ready);
-      else this.#queue.add(ready);
+      else if (this.#mayWait(actor, instance)) {
+        waiting?.ready.delete(instance);
+        this.#starters.push({ actor, instance });
+      } else this.#queue.add(ready);
     }
   }
 
   /** An instance left its slots, in memory; the batch at hand will say so to the database. */
   freed(actor: RunActor, instance: Instance): void {
+    if (isOccupying(instance.state, instance.wait)) return;
     this.#count(actor, instance, -1);
     this.#queue.release(`run:${actor.id}`);
     const { limitKey } = actor.placeOf(instance);
@@ -244,8 +279,13 @@ export class Admission {
 
   #see(pools: readonly PoolView[], which: "all" | "some"): void {
     const before = this.#pools;
-    if (which === "all") this.#pools = new Map();
-    for (const { name, slots, occupied } of pools) {
+    if (which === "all") {
+      this.#pools = new Map();
+      this.#counting.clear();
+    }
+    for (const { name, slots, occupied, include_deferred } of pools) {
+      if (include_deferred) this.#counting.add(name);
+      else this.#counting.delete(name);
       const old = before.get(name);
       this.#pools.set(name, { slots, occupied });
       if (isCounter(name) && old && (old.slots !== slots || old.occupied > occupied))
@@ -259,6 +299,10 @@ export class Admission {
     if (!executor) throw new Error("a scheduler needs at least one executor");
     return executor;
   }
+}
+
+function beginsByWaiting({ node, step }: Instance): boolean {
+  return step === null && Boolean(node.manifest.startTrigger);
 }
 
 function remembered<V>(map: Map<string, V>, name: string, value: V | undefined): V | undefined {

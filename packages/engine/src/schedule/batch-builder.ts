@@ -1,7 +1,8 @@
 /** Turns what actors decided into the rows of one batch. */
 
 import { randomUUID } from "node:crypto";
-import { type Change, OCCUPYING, type TaskState } from "../model/index.ts";
+import { type Change, isOccupying, type TaskState } from "../model/index.ts";
+import type { WaitEnd } from "../store/deferrals.ts";
 import type { InstanceBirth, InstanceWrite, RunBatch, RunEnd, SignalWrite } from "../store/run-batch.ts";
 import type { RunActor, Traces } from "./run-actor.ts";
 
@@ -60,6 +61,7 @@ export function buildBatch(
       if (SIGNALLED.has(instance.state)) signals.push(taskSignal(actor, change));
     }
   }
+  const waitEnds = waitsEnded(parts, extra.traces.waitEnds);
   const actors = new Map(parts.map(({ actor }) => [actor.id, actor]));
   const callbacks = extra.traces.callbacks.map((callback) => ({ id: randomUUID() as string, ...callback }));
   for (const end of extra.ends) {
@@ -92,6 +94,8 @@ export function buildBatch(
     outputs: extra.traces.outputs,
     signals,
     callbacks,
+    deferrals: extra.traces.deferrals,
+    waitEnds,
     ends: extra.ends,
   };
 }
@@ -136,12 +140,31 @@ function instanceWrite(runId: number, change: Change): InstanceWrite {
     pid: instance.pid,
     // PostgreSQL takes no NUL in text, and one bad message must not void a batch.
     reason: instance.reason?.replaceAll("\u0000", "") ?? null,
+    step: instance.step,
+    keepsSlot: instance.state === "deferred" && instance.wait?.keepsSlot === true,
   };
 }
 
+/** A wait that ended without anybody saying how: its run was halted. */
+function waitsEnded(parts: readonly ActorChanges[], known: readonly WaitEnd[]): WaitEnd[] {
+  const ends = new Map(known.map((end) => [end.attempt, end]));
+  for (const { changes } of parts) {
+    for (const { instance, from, fromAttempt: attempt } of changes) {
+      if (
+        from !== "deferred" ||
+        attempt === null ||
+        (instance.attempt === attempt && instance.state === "deferred")
+      )
+        continue;
+      if (!ends.has(attempt)) ends.set(attempt, { attempt, kind: "cancelled", mustBeUnfired: false });
+    }
+  }
+  return [...ends.values()];
+}
+
 function settle(slots: Map<string, number>, actor: RunActor, change: Change): void {
-  const was = change.from !== null && OCCUPYING.has(change.from) ? 1 : 0;
-  const is = OCCUPYING.has(change.instance.state) ? 1 : 0;
+  const was = change.wasOccupying ? 1 : 0;
+  const is = isOccupying(change.instance.state, change.instance.wait) ? 1 : 0;
   if (was === is) return;
   const place = actor.placeOf(change.instance);
   add(slots, place.pool, (is - was) * place.slots);

@@ -1,10 +1,10 @@
 /** What a job that drives runs is made of. */
 import type { BundleCache } from "../execute/bundle-cache.ts";
 import type { Executor } from "../execute/contract.ts";
+import type { LeaseTimes } from "../job/lease.ts";
 import type { Logger } from "../service/logger.ts";
 import type { WakeUps } from "../signal/wake-up.ts";
 import type { Database } from "../store/database.ts";
-import type { LeaseTimes } from "./lease.ts";
 
 export interface DagRunJobOptions {
   readonly database: Database;

@@ -10,6 +10,8 @@
  */
 import { hostname } from "node:os";
 import type { AttemptOutcome, Executor, ExecutorEvent } from "../execute/contract.ts";
+import { JobLoop } from "../job/job-loop.ts";
+import type { LeaseTimes } from "../job/lease.ts";
 import { OCCUPYING } from "../model/index.ts";
 import type { WakeUps } from "../signal/wake-up.ts";
 import { type Database, sqlState } from "../store/database.ts";
@@ -28,16 +30,15 @@ import { Admission, type Admitted } from "./admission.ts";
 import { type ActorChanges, buildBatch, runEnds } from "./batch-builder.ts";
 import { Callbacks } from "./callbacks.ts";
 import type { DagRunJobOptions } from "./dag-run-job-options.ts";
-import { Dispatcher } from "./dispatcher.ts";
+import { Dispatcher, undispatchable } from "./dispatcher.ts";
 import { Gates } from "./gates.ts";
 import { InHand, type Report } from "./in-hand.ts";
-import { JobLoop } from "./job-loop.ts";
-import type { LeaseTimes } from "./lease.ts";
 import { Mailbox } from "./mailbox.ts";
 import { noTraces, type RunActor, type Traces } from "./run-actor.ts";
 import { loadActors } from "./run-loader.ts";
 import { Timers } from "./timers.ts";
 import { VersionCache } from "./version-cache.ts";
+import { Waits } from "./waits.ts";
 
 /** News of an attempt that has only just started can wait this long for company. */
 const STARTED_PATIENCE_MS = 20;
@@ -73,7 +74,8 @@ export abstract class DagRunJob extends JobLoop {
   readonly #dispatcher: Dispatcher;
   readonly #callbacks: Callbacks;
   readonly #gates = new Gates();
-  readonly #timers = new Timers(() => this.#mailbox.wake());
+  readonly #waits: Waits;
+  readonly #timers: Timers;
   /** Runs to read again before anything else is decided about them. */
   readonly #stale = new Set<number>();
 
@@ -90,6 +92,13 @@ export abstract class DagRunJob extends JobLoop {
       database: options.database,
       unsubmitted: (executor) => this.#dispatcher.waiting(executor),
     });
+    this.#waits = new Waits(options.database, this.#admission, this.actors);
+    this.#timers = new Timers({
+      actors: this.actors,
+      admission: this.#admission,
+      waits: this.#waits,
+      onDue: () => mailbox.wake(),
+    });
     const shared = {
       database: this.database,
       bundles: options.bundles,
@@ -99,6 +108,7 @@ export abstract class DagRunJob extends JobLoop {
     this.#callbacks = new Callbacks({ ...shared, executor: options.executors[0] });
     this.#dispatcher = new Dispatcher({
       ...shared,
+      now: () => this.lease.now(),
       isWanted: (attempt) => this.#inHand.isWanted(attempt) && this.state === "running",
       dropped: (attempt) => this.#answer(attempt, { kind: "cancelled" }),
       failed: (attempt, reason) => this.#answer(attempt, undispatchable(reason)),
@@ -155,6 +165,12 @@ export abstract class DagRunJob extends JobLoop {
     return this.#callbacks.adopt(this.lease.jobId);
   }
 
+  /** Triggers of our runs may have fired. */
+  protected askFired(): void {
+    this.#waits.ask();
+    this.#mailbox.wake();
+  }
+
   /** The past of some waiting instance may have changed. */
   protected askGates(): void {
     this.#gates.ask();
@@ -192,10 +208,14 @@ export abstract class DagRunJob extends JobLoop {
     const runs = this.state === "running" ? await this.collect() : [];
     for (const actor of await this.#take(runs, traces)) touched.add(actor);
     const reports = this.#mailbox.take();
+    const fired = await this.#waits.readFired(this.lease.jobId);
     await this.#store({ touched, reports, traces }, () => {
       this.#applyReports(reports, touched, traces);
-      this.#fireTimers(touched);
+      this.#waits.applyFired(fired, { touched, traces, now: this.lease.now() });
+      for (const row of fired) this.#dispatcher.rememberStep(row);
+      this.#timers.fire(this.lease.now(), touched, traces);
     });
+    if (this.#waits.isDue) this.#mailbox.wake();
     if (this.state === "running") this.#timers.arm(this.lease.now());
   }
 
@@ -210,33 +230,13 @@ export abstract class DagRunJob extends JobLoop {
       if (report.type === "started") {
         if (instance.attempt === report.attempt) instance.pid = report.pid;
         if (actor.model.apply({ type: "started", ...key, at }, at)) touched.add(actor);
-      } else if (actor.ended({ ...key, at, outcome: report.outcome }, traces)) {
+      } else {
+        const keepsSlot = this.#admission.keepsDeferred(actor, instance);
+        if (!actor.ended({ ...key, at, outcome: report.outcome, keepsSlot }, traces)) continue;
         this.#admission.freed(actor, instance);
         touched.add(actor);
       }
     }
-  }
-
-  #fireTimers(touched: Set<RunActor>): void {
-    const now = this.lease.now();
-    for (const runId of this.#timers.takeDue(now)) {
-      const actor = this.actors.get(runId);
-      if (!actor) continue;
-      actor.notedAt = Number.POSITIVE_INFINITY;
-      if (actor.isLate(now)) {
-        for (const instance of actor.timeOut(now)) this.#admission.freed(actor, instance);
-        touched.add(actor);
-      } else if (actor.model.fireRetries(now) > 0) touched.add(actor);
-      else this.#noteTimers(actor);
-    }
-  }
-
-  /** When to look at this run again although nothing happened; noted once, unless it has to be earlier. */
-  #noteTimers(actor: RunActor): void {
-    const at = actor.nextMoment();
-    if (at >= actor.notedAt) return;
-    actor.notedAt = at;
-    this.#timers.note(actor.id, at);
   }
 
   async #openGates(touched: Set<RunActor>): Promise<void> {
@@ -257,7 +257,7 @@ export abstract class DagRunJob extends JobLoop {
       await this.#undo(batch, error);
       return;
     }
-    for (const actor of touched) if (this.actors.get(actor.id) === actor) this.#noteTimers(actor);
+    for (const actor of touched) if (this.actors.get(actor.id) === actor) this.#timers.note(actor);
   }
 
   /**
@@ -272,6 +272,7 @@ export abstract class DagRunJob extends JobLoop {
       if (isLast) this.#mailbox.wake();
       const admitted = mayAdmit ? this.#admission.admit(this.lease.now()) : [];
       for (const { actor } of admitted) touched.add(actor);
+      const begunWithSlots = this.#waits.begin({ touched, traces, now: this.lease.now() });
       const parts: ActorChanges[] = [...touched].map((actor) => ({
         actor,
         changes: actor.model.takeChanges(),
@@ -279,7 +280,7 @@ export abstract class DagRunJob extends JobLoop {
       const ends = runEnds(parts);
       const batch = buildBatch({ jobId: this.lease.jobId, hostname: HOST }, parts, { traces, ends });
       const news = this.hasPeers ? this.#admission.newsOfWaiting(this.lease.jobId) : null;
-      if (batch.instances.length === 0 && ends.length === 0) {
+      if (batch.instances.length === 0 && ends.length === 0 && batch.waitEnds.length === 0) {
         if (news) await this.database.pipeline([news]);
         return this.#inHand.settle(reports);
       }
@@ -290,7 +291,7 @@ export abstract class DagRunJob extends JobLoop {
         if (isAwaited) this.wakeUps.tellOthers("pools");
         return this.#committed(batch, admitted, reports);
       } catch (error) {
-        if (sqlState(error) !== POOL_FULL || isLast) throw error;
+        if (sqlState(error) !== POOL_FULL || isLast || begunWithSlots) throw error;
         for (const { actor, changes } of parts) actor.model.giveBack(changes);
         this.#admission.withdraw(admitted, this.lease.now());
         await this.#admission.refreshPools();
@@ -317,6 +318,8 @@ export abstract class DagRunJob extends JobLoop {
     if (batch.callbacks.length > 0)
       void this.#callbacks.submit(batch.callbacks.map((callback) => callback.id));
     if (batch.instances.length > 0) this.askGates();
+    if (batch.deferrals.length > 0 || batch.waitEnds.some(({ kind }) => kind !== "resumed"))
+      this.wakeUps.send("triggers");
     this.onStored(batch);
   }
 
@@ -376,6 +379,7 @@ export abstract class DagRunJob extends JobLoop {
       const at = this.lease.now();
       actor.model.start(at);
       if (actor.run.is_fresh) continue;
+      this.#waits.ask();
       for (const { node, mapIndex } of actor.model.instances())
         this.#dispatcher.forget(actor.id, node.id, mapIndex);
       for (const instance of this.#inHand.reconcile(actor)) {
@@ -392,9 +396,4 @@ export abstract class DagRunJob extends JobLoop {
     this.#gates.drop(actor);
     this.actors.delete(actor.id);
   }
-}
-
-function undispatchable(reason: string): AttemptOutcome {
-  const error = { name: "DispatchError", message: reason, stack: null, code: "TASK_NOT_DISPATCHED" };
-  return { kind: "failed", error, retry: true, callbackPending: true };
 }

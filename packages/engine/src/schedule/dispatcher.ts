@@ -8,11 +8,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Json } from "@tradewind/sdk/manifest";
 import type { SettledInput } from "@tradewind/sdk/program";
 import type { BundleCache } from "../execute/bundle-cache.ts";
-import type { Executor, Workload } from "../execute/contract.ts";
+import type { AttemptOutcome, Executor, Workload } from "../execute/contract.ts";
 import { type Instance, isFinished } from "../model/index.ts";
 import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import { type Database, isTransient } from "../store/database.ts";
+import { loadSteps, type StoredStep } from "../store/deferrals.ts";
 import { loadOutputs } from "../store/run-load.ts";
 import type { Admitted } from "./admission.ts";
 import { OutputCache, outputKey } from "./output-cache.ts";
@@ -23,6 +24,8 @@ export interface DispatcherOptions {
   readonly bundles: BundleCache;
   readonly logsDir: string;
   readonly logger: Logger;
+  /** The database's clock. */
+  readonly now: () => number;
   /** Whether this job may still dispatch this attempt: its lease holds and the attempt is in its hands. */
   readonly isWanted: (attempt: string) => boolean;
   /** It was not, and so no executor will ever report its end. */
@@ -31,11 +34,19 @@ export interface DispatcherOptions {
   readonly failed: (attempt: string, reason: string) => void;
 }
 
+/** What a workload is made of besides its instance. */
+interface Needs {
+  readonly path: string;
+  readonly inputs: Record<string, SettledInput>;
+  readonly step: Workload["step"];
+}
+
 export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #outputs = new OutputCache(16 * 1024 * 1024);
   readonly #bundlePaths = new Map<string, string>();
   readonly #waiting = new Map<Executor, number>();
+  readonly #steps = new Map<string, StoredStep>();
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
@@ -45,6 +56,11 @@ export class Dispatcher {
   remember(output: { runId: number; taskId: string; mapIndex: number; value: Json }): void {
     const key = outputKey(output.runId, output.taskId, output.mapIndex);
     this.#outputs.set(key, output.value, JSON.stringify(output.value).length);
+  }
+
+  /** Where a task goes on whose trigger just fired, for its next attempt. */
+  rememberStep(step: StoredStep): void {
+    this.#steps.set(step.attempt, step);
   }
 
   forget(runId: number, taskId: string, mapIndex: number): void {
@@ -58,8 +74,9 @@ export class Dispatcher {
     for (const each of admitted) {
       const path = this.#bundlePaths.get(each.actor.version.bundleHash);
       const inputs = path === undefined ? null : this.#inputs(each, null);
-      if (path === undefined || inputs === null) later.push(each);
-      else push(now, each.executor, this.#workload(each, path, inputs));
+      const step = this.#stepOf(each);
+      if (path === undefined || inputs === null || step === undefined) later.push(each);
+      else push(now, each.executor, this.#workload(each, { path, inputs, step }));
     }
     for (const [executor, workloads] of now) executor.submit(workloads);
     // A bundle that cannot be had must not hold up the tasks of another.
@@ -111,11 +128,24 @@ export class Dispatcher {
     const stored = new Map<string, Json>();
     for (const row of await loadOutputs(database, needed))
       stored.set(outputKey(row.dag_run_id, row.task_id, row.map_index), row.value);
+    const steps = wanted.flatMap(({ instance }) => instance.step ?? []);
+    for (const step of await loadSteps(database, steps)) this.#steps.set(step.attempt, step);
     for (const each of wanted) {
       if (!this.#isWanted(each)) continue;
       const path = this.#bundlePaths.get(each.actor.version.bundleHash) ?? "";
-      each.executor.submit([this.#workload(each, path, this.#inputs(each, stored) ?? {})]);
+      const inputs = this.#inputs(each, stored) ?? {};
+      each.executor.submit([this.#workload(each, { path, inputs, step: this.#stepOf(each) ?? null })]);
     }
+  }
+
+  /** undefined: it goes on from a wait that is not in memory. Taken once: a lost attempt reads it again. */
+  #stepOf({ instance }: Admitted): Workload["step"] | undefined {
+    if (instance.step === null) return null;
+    const step = this.#steps.get(instance.step);
+    if (!step) return undefined;
+    const { method, kwargs, outcome } = step;
+    const payload = (outcome as { readonly payload?: Json } | null)?.payload ?? null;
+    return method === null ? null : { method, kwargs, event: payload };
   }
 
   #isWanted({ attempt }: Admitted): boolean {
@@ -141,8 +171,10 @@ export class Dispatcher {
     return inputs;
   }
 
-  #workload(admitted: Admitted, bundlePath: string, inputs: Record<string, SettledInput>): Workload {
+  #workload(admitted: Admitted, needs: Needs): Workload {
     const { actor, instance, attempt } = admitted;
+    if (instance.step !== null) this.#steps.delete(instance.step);
+    const elapsedMs = instance.startedAt === null ? 0 : Math.max(0, this.#options.now() - instance.startedAt);
     const { manifest } = instance.node;
     return {
       attempt,
@@ -152,14 +184,17 @@ export class Dispatcher {
       tryNumber: instance.tryNumber,
       maxTries: instance.maxTries,
       bundleHash: actor.version.bundleHash,
-      bundlePath,
-      step: null,
-      inputs,
+      bundlePath: needs.path,
+      step: needs.step,
+      elapsedMs,
+      inputs: needs.inputs,
       run: actor.facts,
       conf: actor.run.conf,
-      timeoutMs: manifest.timeoutMs,
+      // What is left of it: waits and reschedules of the same try have used some.
+      timeoutMs: manifest.timeoutMs === null ? null : Math.max(1, manifest.timeoutMs - elapsedMs),
       memoryMb: manifest.memoryMb,
       isolation: manifest.isolation,
+      mustDecide: manifest.operator === "branch" || manifest.operator === "shortCircuit",
       logPath: join(
         this.#options.logsDir,
         ...logPlace(actor, instance),
@@ -178,4 +213,9 @@ function push<K, V>(map: Map<K, V[]>, key: K, value: V): void {
   const list = map.get(key);
   if (list) list.push(value);
   else map.set(key, [value]);
+}
+
+export function undispatchable(reason: string): AttemptOutcome {
+  const error = { name: "DispatchError", message: reason, stack: null, code: "TASK_NOT_DISPATCHED" };
+  return { kind: "failed", error, retry: true, callbackPending: true };
 }

@@ -3,34 +3,55 @@
  * the job that owns it feeds it reports and stores what it decided. Whenever a store fails, the actor is thrown away
  * and loaded again: the database is its journal.
  */
+import { randomUUID } from "node:crypto";
 import type { Json } from "@tradewind/sdk/manifest";
 import type { ErrorFacts, RunFacts } from "@tradewind/sdk/program";
 import type { AttemptOutcome } from "../execute/contract.ts";
 import {
   type Instance,
   type InstanceRow,
+  isOccupying,
   isTaskState,
-  OCCUPYING,
   type Place,
   RunModel,
   retryDelayMs,
+  type Wait,
 } from "../model/index.ts";
+import type { DeferralWrite, FiredDeferral, WaitEnd } from "../store/deferrals.ts";
 import { limitKey } from "../store/limit-key.ts";
 import type { AttemptWrite, CallbackWrite, OutputWrite } from "../store/run-batch.ts";
 import type { ClaimedRun } from "../store/run-claim.ts";
 import type { LoadedInstance } from "../store/run-load.ts";
 import { runFacts } from "./run-facts.ts";
 import type { DagVersion } from "./version-cache.ts";
+import {
+  deferralOf,
+  deferralWrite,
+  type Sequel,
+  sequelOf,
+  sequelOfTimeout,
+  timeoutError,
+  type WaitPlace,
+  waitOf,
+} from "./waiting.ts";
 
 /** What a report leaves behind besides state: rows for the batch. */
 export interface Traces {
   readonly attempts: AttemptWrite[];
   readonly outputs: OutputWrite[];
   readonly callbacks: Omit<CallbackWrite, "id">[];
+  readonly deferrals: DeferralWrite[];
+  readonly waitEnds: WaitEnd[];
 }
 
 export function noTraces(): Traces {
-  return { attempts: [], outputs: [], callbacks: [] };
+  return { attempts: [], outputs: [], callbacks: [], deferrals: [], waitEnds: [] };
+}
+
+/** With what an event of an actor is applied: when, and where it leaves its traces. */
+interface Circumstances {
+  readonly at: number;
+  readonly traces: Traces;
 }
 
 export interface Ended {
@@ -39,6 +60,8 @@ export interface Ended {
   readonly attempt: string;
   readonly at: number;
   readonly outcome: AttemptOutcome;
+  /** What the pool says about deferred tasks. */
+  readonly keepsSlot: boolean;
 }
 
 export class RunActor {
@@ -70,15 +93,16 @@ export class RunActor {
   /** Ends the run as failed, and with it what is under way; what had not started is skipped. Answers who left slots. */
   timeOut(now: number): Instance[] {
     this.isTimedOut = true;
-    const occupying = [...this.model.instances()].filter((instance) => OCCUPYING.has(instance.state));
+    const occupying = [...this.model.instances()].filter(({ state, wait }) => isOccupying(state, wait));
     this.model.apply({ type: "halted", at: now, reason: "the run timed out", active: "failed" }, now);
-    return occupying.filter((instance) => !OCCUPYING.has(instance.state));
+    return occupying.filter(({ state, wait }) => !isOccupying(state, wait));
   }
 
-  /** When something is due in this run by itself: a retry, its deadline. Infinity: nothing. */
+  /** When something is due in this run by itself: a retry, the end of a wait, its deadline. Infinity: nothing. */
   nextMoment(): number {
     const never = Number.POSITIVE_INFINITY;
-    return Math.min(this.model.nextRetryAt() ?? never, this.isTimedOut ? never : (this.deadline ?? never));
+    const deadline = this.isTimedOut ? never : (this.deadline ?? never);
+    return Math.min(this.model.nextRetryAt() ?? never, this.model.nextDeadline() ?? never, deadline);
   }
 
   get id(): number {
@@ -94,38 +118,29 @@ export class RunActor {
     const { outcome } = report;
     if (instance.state === "restarting")
       return this.lost(instance, "restarted by hand", { traces, at: report.at, budget: null });
+    const now = { at: report.at, traces };
     switch (outcome.kind) {
-      case "success": {
-        const event = { type: "succeeded", ...key, at: report.at, skip: outcome.skip } as const;
-        if (!this.model.apply(event, report.at)) return false;
-        if (outcome.output !== undefined)
-          traces.outputs.push(this.#output(key, "return_value", outcome.output));
-        if (outcome.skip.length > 0) traces.outputs.push(this.#output(key, "tradewind.skip", outcome.skip));
-        return true;
-      }
+      case "success":
+        return this.#succeeded(instance, outcome, now);
       case "skipped":
         return this.model.apply(
           { type: "skipped", ...key, at: report.at, reason: outcome.reason },
           report.at,
         );
-      case "failed": {
-        const reason = outcome.error.code
-          ? `${outcome.error.code}: ${outcome.error.message}`
-          : `${outcome.error.name}: ${outcome.error.message}`;
-        const retryAt = report.at + this.#retryDelay(instance);
-        const event = {
-          type: "failed",
-          ...key,
-          at: report.at,
-          retry: outcome.retry,
-          retryAt,
-          reason,
-        } as const;
-        if (!this.model.apply(event, report.at)) return false;
-        const retried = instance.state === "up_for_retry" || instance.state === "scheduled";
-        if (retried) traces.attempts.push({ ...before, state: "failed", reason: tidy(reason) });
-        if (outcome.callbackPending)
-          this.#callback(retried ? "retry" : "failure", instance, traces, outcome.error);
+      case "failed":
+        return this.#failed(instance, outcome, now);
+      case "deferred": {
+        const wait = waitOf(outcome, report.at, report.keepsSlot);
+        if (!this.model.apply({ type: "deferred", ...key, at: report.at, wait }, report.at)) return false;
+        traces.attempts.push({ ...before, state: "deferred" });
+        traces.deferrals.push(deferralWrite(this.#waitPlace(instance, report), outcome));
+        return true;
+      }
+      case "rescheduled": {
+        const retryAt = report.at + outcome.afterMs;
+        if (!this.model.apply({ type: "rescheduled", ...key, at: report.at, retryAt }, report.at))
+          return false;
+        traces.attempts.push({ ...before, state: "up_for_reschedule" });
         return true;
       }
       case "cancelled":
@@ -157,6 +172,98 @@ export class RunActor {
     return true;
   }
 
+  /** A ready instance that begins by waiting: no worker has to see it before its trigger fires. */
+  startWaiting(instance: Instance, now: Circumstances & { readonly keepsSlot: boolean }): boolean {
+    const start = instance.node.manifest.startTrigger;
+    if (!start) return false;
+    const deferral = deferralOf(start);
+    const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt: randomUUID() };
+    const wait = waitOf(deferral, now.at, now.keepsSlot);
+    if (!this.model.apply({ type: "startedWaiting", ...key, at: now.at, wait }, now.at)) return false;
+    now.traces.deferrals.push(
+      deferralWrite(this.#waitPlace(instance, { at: now.at, attempt: key.attempt }), deferral),
+    );
+    return true;
+  }
+
+  /** The trigger fired. false: its wait is over already, and the news only has to be put away. */
+  fired(fired: FiredDeferral, now: Circumstances): Instance | null {
+    const instance = this.model.get(fired.task_id, fired.map_index);
+    const { attempt } = fired;
+    if (instance?.state !== "deferred" || instance.attempt !== attempt) {
+      now.traces.waitEnds.push({ attempt, kind: "cancelled", mustBeUnfired: false });
+      return null;
+    }
+    const sequel = sequelOf(fired);
+    const kind = sequel.kind === "resume" ? "resumed" : "finished";
+    now.traces.waitEnds.push({ attempt, kind, mustBeUnfired: false });
+    this.#follow(instance, sequel, now);
+    return instance;
+  }
+
+  /** A wait is out of time. */
+  overdue(instance: Instance, now: Circumstances): void {
+    const { attempt, wait, startedAt, node } = instance;
+    if (attempt === null || wait === null) return;
+    now.traces.waitEnds.push({ attempt, kind: "timeout", mustBeUnfired: true });
+    const { timeoutMs } = node.manifest;
+    if (timeoutMs !== null && startedAt !== null && startedAt + timeoutMs <= now.at) {
+      const error = timeoutError(timeoutMs);
+      this.#follow(instance, { kind: "failed", error, retry: true }, now);
+    } else this.#follow(instance, sequelOfTimeout(wait), now);
+  }
+
+  #follow(instance: Instance, sequel: Sequel, now: Circumstances): void {
+    const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt: instance.attempt ?? "" };
+    switch (sequel.kind) {
+      case "resume":
+        this.model.apply({ type: "resumed", ...key }, now.at);
+        return;
+      case "success":
+        this.#succeeded(instance, { output: sequel.output, skip: [] }, now);
+        this.#callback("success", instance, now.traces, null);
+        return;
+      case "skipped":
+        this.model.apply({ type: "skipped", ...key, at: now.at, reason: sequel.reason }, now.at);
+        return;
+      case "failed":
+        this.#failed(instance, { ...sequel, callbackPending: true }, now);
+    }
+  }
+
+  #succeeded(
+    instance: Instance,
+    outcome: { readonly output: Json | undefined; readonly skip: readonly string[] },
+    { at, traces }: Circumstances,
+  ): boolean {
+    const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt: instance.attempt ?? "" };
+    if (!this.model.apply({ type: "succeeded", ...key, at, skip: outcome.skip }, at)) return false;
+    if (outcome.output !== undefined) traces.outputs.push(this.#output(key, "return_value", outcome.output));
+    if (outcome.skip.length > 0) traces.outputs.push(this.#output(key, "tradewind.skip", outcome.skip));
+    return true;
+  }
+
+  #failed(
+    instance: Instance,
+    outcome: { readonly error: ErrorFacts; readonly retry: boolean; readonly callbackPending: boolean },
+    { at, traces }: Circumstances,
+  ): boolean {
+    const { error, retry } = outcome;
+    const before = attemptWrite(this.id, instance, at);
+    const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt: instance.attempt ?? "" };
+    const reason = `${error.code ?? error.name}: ${error.message}`;
+    const retryAt = at + this.#retryDelay(instance);
+    if (!this.model.apply({ type: "failed", ...key, at, retry, retryAt, reason }, at)) return false;
+    const retried = instance.state === "up_for_retry" || instance.state === "scheduled";
+    if (retried) traces.attempts.push({ ...before, state: "failed", reason: tidy(reason) });
+    if (outcome.callbackPending) this.#callback(retried ? "retry" : "failure", instance, traces, error);
+    return true;
+  }
+
+  #waitPlace(instance: Instance, wait: { readonly at: number; readonly attempt: string }): WaitPlace {
+    return { runId: this.id, bundleHash: this.version.bundleHash, instance, ...wait };
+  }
+
   /** Slots are counted by what the row says, always: a newer version may name another pool than the one it is in. */
   placeOf(instance: Instance): Place {
     if (instance.place) return instance.place;
@@ -167,7 +274,12 @@ export class RunActor {
   }
 
   /** A callback that the attempt's own process could not run. */
-  #callback(event: "failure" | "retry", instance: Instance, traces: Traces, error: ErrorFacts): void {
+  #callback(
+    event: "success" | "failure" | "retry",
+    instance: Instance,
+    traces: Traces,
+    error: ErrorFacts | null,
+  ): void {
     const { node, mapIndex, tryNumber } = instance;
     if (!node.manifest.callbacks[event]) return;
     traces.callbacks.push({
@@ -176,7 +288,7 @@ export class RunActor {
       mapIndex,
       event,
       tryNumber,
-      error: { ...error },
+      error: error && { ...error },
     });
   }
 
@@ -223,6 +335,9 @@ export function loadedActor(run: ClaimedRun, version: DagVersion, journal: Journ
       attempt: row.attempt,
       retryAt: row.retry_at?.getTime() ?? null,
       infraLosses: row.infra_losses,
+      startedAt: row.started_at?.getTime() ?? null,
+      step: row.step,
+      wait: loadedWait(row),
     }),
   );
   const model = RunModel.load(version.graph, rows, journal.skips);
@@ -231,12 +346,17 @@ export function loadedActor(run: ClaimedRun, version: DagVersion, journal: Journ
     if (!instance) continue;
     instance.scheduledAt = row.scheduled_at?.getTime() ?? null;
     instance.queuedAt = row.queued_at?.getTime() ?? null;
-    instance.startedAt = row.started_at?.getTime() ?? null;
     instance.endedAt = row.ended_at?.getTime() ?? null;
     instance.place = { pool: row.pool, slots: row.pool_slots, limitKey: row.limit_key };
     instance.pid = row.pid;
   }
   return new RunActor(run, version, model);
+}
+
+function loadedWait(row: LoadedInstance): Wait | null {
+  if (row.state !== "deferred") return null;
+  const timeoutAt = row.timeout_at?.getTime() ?? null;
+  return { timeoutAt, onTimeout: row.on_timeout ?? "fail", keepsSlot: row.keeps_slot };
 }
 
 function lostError(reason: string): ErrorFacts {
@@ -258,7 +378,7 @@ function attemptWrite(runId: number, instance: Instance, endedAt: number): Attem
     state: instance.state,
     scheduledAt: instance.scheduledAt,
     queuedAt: instance.queuedAt,
-    startedAt: instance.startedAt,
+    startedAt: instance.attemptStartedAt ?? instance.startedAt,
     endedAt,
     pid: instance.pid,
     reason: null,

@@ -3,10 +3,11 @@
  * number of them may run against one database.
  *
  * It looks at the database only when there is a reason: a wake-up (a run was created, a DAG changed, slots freed), a
- * timer for the next due moment, a run of its own that ended and made room, or the heartbeat, which repeats all of it
- * in case a wake-up got lost.
+ * timer for the next due moment, a run of its own that ended and made room, or the heartbeat: each looks for what dead
+ * schedulers left, and every third repeats all of it in case a wake-up got lost.
  */
 import type { Topic } from "../signal/wake-up.ts";
+import type { Listening } from "../store/database.ts";
 import { createDueRuns, nextDueIn, planContinuous } from "../store/due-runs.ts";
 import { buryDeadJobs, livePeers } from "../store/job-lease.ts";
 import type { RunBatch } from "../store/run-batch.ts";
@@ -29,6 +30,8 @@ const SHARED_CLAIM_LIMIT = 16;
 const DUE_LIMIT = 200;
 /** A DAG that is due and locked by somebody else is looked at again after this long. */
 const BUSY_MS = 100;
+/** While nothing is heard, every so many heartbeats look at everything. */
+const SWEEP_EVERY = 3;
 
 /** What there is a reason to look at in the database. */
 interface Look {
@@ -38,6 +41,8 @@ interface Look {
   readonly pools: boolean;
   readonly paused: boolean;
   readonly peers: boolean;
+  readonly callbacks: boolean;
+  readonly continuous: boolean;
 }
 
 const NOTHING: Look = {
@@ -47,14 +52,27 @@ const NOTHING: Look = {
   pools: false,
   paused: false,
   peers: false,
+  callbacks: false,
+  continuous: false,
 };
-const EVERYTHING: Look = { due: true, queued: true, orphans: true, pools: true, paused: true, peers: true };
+const EVERYTHING: Look = {
+  due: true,
+  queued: true,
+  orphans: true,
+  pools: true,
+  paused: true,
+  peers: true,
+  callbacks: true,
+  continuous: true,
+};
 
 export class SchedulerJob extends DagRunJob {
   #look: Look = EVERYTHING;
   #dueTimer: NodeJS.Timeout | null = null;
   #queuedTimer: NodeJS.Timeout | null = null;
-  #listening: { close(): Promise<void> } | null = null;
+  #listening: Listening | null = null;
+  /** Heartbeats until the next that looks at everything. */
+  #untilSweep = 0;
   #offLocal: () => void = () => {};
 
   constructor(options: DagRunJobOptions) {
@@ -85,6 +103,8 @@ export class SchedulerJob extends DagRunJob {
         this.hasPeers = (await livePeers(this.database, "scheduler", this.lease.jobId)).length > 0;
       if (look.pools) await this.refreshPools();
       if (look.paused) await this.#checkOwned();
+      if (look.callbacks) await this.adoptCallbacks();
+      if (look.continuous) await planContinuous(this.database);
       if (look.due) await this.#createDue();
       const claimed: ClaimedRun[] = [];
       if (look.orphans && this.lease.mayJudge())
@@ -95,6 +115,8 @@ export class SchedulerJob extends DagRunJob {
         this.#look = { ...this.#look, queued: false };
         claimed.push(...(await this.#startQueued()));
       }
+      // Should loading them fail, the next heartbeat finds them.
+      if (claimed.length > 0) this.#untilSweep = 0;
       if (leavesMore(claimed, this.#claimLimit)) {
         this.#look = { ...this.#look, queued: true, orphans: look.orphans };
         this.wake();
@@ -109,10 +131,17 @@ export class SchedulerJob extends DagRunJob {
   protected override async onHeartbeat(): Promise<void> {
     const dead = this.lease.mayJudge() ? await buryDeadJobs(this.database) : [];
     for (const job of dead) this.logger.warn("a component died", { ...job });
-    this.#look = EVERYTHING;
-    await this.adoptCallbacks();
+    const isSweep = dead.length > 0 || !this.#listening?.isUp || --this.#untilSweep <= 0;
+    if (isSweep) this.#untilSweep = SWEEP_EVERY;
+    if (isSweep) this.askFired();
+    this.#look = isSweep ? EVERYTHING : { ...this.#look, orphans: true };
+    // Tasks of another scheduler's run open gates without a wake-up. Asks nothing while none is closed.
     this.askGates();
-    if (await planContinuous(this.database)) this.#look = { ...this.#look, due: true };
+  }
+
+  protected override onLeaseLost(): void {
+    super.onLeaseLost();
+    this.#look = EVERYTHING;
   }
 
   protected override onRunEnded(actor: RunActor): void {
@@ -190,6 +219,8 @@ export class SchedulerJob extends DagRunJob {
   }
 
   #wakeUp(topic: Topic | ""): void {
+    // What happened may be more than the topic says.
+    this.#untilSweep = 0;
     switch (topic) {
       case "runs":
         this.#look = { ...this.#look, queued: true };
@@ -206,8 +237,14 @@ export class SchedulerJob extends DagRunJob {
       case "ended":
         this.askGates();
         return;
+      case "fired":
+        this.askFired();
+        return;
+      case "triggers":
+        return;
       case "":
         this.#look = EVERYTHING;
+        this.askFired();
         break;
       default:
         this.markStale(Number(topic.slice("run:".length)));

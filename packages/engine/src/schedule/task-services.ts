@@ -1,13 +1,23 @@
 /** What a running task may read, answered from the database by the process that supervises it. */
 import type { Json } from "@tradewind/sdk/manifest";
+import type { TriggerRunRequest } from "@tradewind/sdk/program";
 import type { TaskServices } from "../execute/contract.ts";
+import { EngineError, messageOf } from "../service/errors.ts";
 import type { SecretBox } from "../service/secret-box.ts";
 import { openConnection } from "../store/connections.ts";
-import type { Database } from "../store/database.ts";
+import type { Database, Transaction } from "../store/database.ts";
+import { recallSteps, rememberStep } from "../store/journal.ts";
+import { runEdits } from "../store/run-edit.ts";
 import { loadOutputs } from "../store/run-load.ts";
 import { findVariable } from "../store/variables.ts";
+import { checkEngineTrigger } from "../trigger/engine-triggers.ts";
 
-export function taskServices(database: Database, secretBox: SecretBox): TaskServices {
+/** @param runCreated Told when a task has made a run of another DAG. */
+export function taskServices(
+  database: Database,
+  secretBox: SecretBox,
+  runCreated: () => void = () => {},
+): TaskServices {
   return {
     async output(dagRunId, taskId, mapIndex): Promise<Json | undefined> {
       const rows = await loadOutputs(database, [{ runId: dagRunId, taskId }]);
@@ -20,5 +30,55 @@ export function taskServices(database: Database, secretBox: SecretBox): TaskServ
       return (await findVariable(database, secretBox, key))?.value;
     },
     connection: (id) => openConnection(database, secretBox, id),
+    async check(trigger, since) {
+      try {
+        return await checkEngineTrigger(database, trigger, since);
+      } catch (error) {
+        const code = (error as { code?: unknown }).code;
+        // What was found out is for the task to know; what went wrong on the way is not.
+        if (code !== "EXTERNAL_TASK_FAILED") throw error;
+        throw new EngineError(code, messageOf(error));
+      }
+    },
+    recall: (of) => recallSteps(database, of),
+    async remember(of, step) {
+      if (await rememberStep(database, of, step)) return;
+      throw new EngineError("TASK_ATTEMPT_SUPERSEDED", "This attempt is no longer the current one.");
+    },
+    async triggerRun(request) {
+      const result = await database.transaction((tx) => createRun(tx, request));
+      if (result.created) runCreated();
+      return result;
+    },
   };
+}
+
+/** The run id was made by the task, the same in every attempt of a try: found again, it is that run, not another one. */
+async function createRun(
+  tx: Transaction,
+  request: TriggerRunRequest,
+): Promise<{ runId: string; created: boolean }> {
+  const { dagId, runId, logicalDate } = request;
+  const result = await runEdits.createRun(tx, {
+    dagId,
+    runId,
+    logicalDate: logicalDate === null ? null : new Date(logicalDate),
+    interval: null,
+    runAfter: null,
+    conf: request.conf as { readonly [key: string]: Json },
+    note: null,
+    triggeredBy: "operator",
+    triggeringUser: null,
+  });
+  if (result.kind === "created") return { runId, created: true };
+  if (result.kind === "conflict" && result.on === "run_id") return { runId, created: false };
+  if (result.kind === "conflict")
+    throw new EngineError(
+      "TRIGGERED_RUN_EXISTS",
+      `DAG "${dagId}" already has the run "${result.existingRunId}" for ${logicalDate}. Trigger it without a logical date, or with another.`,
+    );
+  throw new EngineError(
+    "TRIGGERED_DAG_UNKNOWN",
+    `There is no DAG "${dagId}" that could be run. Check its id, and that its file still gives it.`,
+  );
 }

@@ -1,24 +1,51 @@
-/** When to look at a run although nothing happened: one timer for all runs, set to the earliest moment. */
+/**
+ * What happens to runs because time passes: retries fall due, waits and runs run out of time. One timer for all runs,
+ * set to the earliest moment of any.
+ */
 import { Heap } from "../model/heap.ts";
+import type { Admission } from "./admission.ts";
+import type { RunActor, Traces } from "./run-actor.ts";
+import type { Waits } from "./waits.ts";
+
+export interface TimersOptions {
+  readonly actors: ReadonlyMap<number, RunActor>;
+  readonly admission: Admission;
+  readonly waits: Waits;
+  readonly onDue: () => void;
+}
 
 export class Timers {
+  readonly #options: TimersOptions;
   readonly #moments = new Heap<{ readonly at: number; readonly runId: number }>((a, b) => a.at < b.at);
-  readonly #onDue: () => void;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(onDue: () => void) {
-    this.#onDue = onDue;
+  constructor(options: TimersOptions) {
+    this.#options = options;
   }
 
-  note(runId: number, at: number): void {
-    this.#moments.push({ at, runId });
+  /** When to look at this run again although nothing happened; noted once, unless it has to be earlier. */
+  note(actor: RunActor): void {
+    const at = actor.nextMoment();
+    if (at >= actor.notedAt) return;
+    actor.notedAt = at;
+    this.#moments.push({ at, runId: actor.id });
   }
 
-  /** The runs whose moment has come, each once per moment noted. */
-  *takeDue(now: number): Iterable<number> {
+  fire(now: number, touched: Set<RunActor>, traces: Traces): void {
+    const { actors, admission, waits } = this.#options;
     for (let next = this.#moments.peek(); next && next.at <= now; next = this.#moments.peek()) {
       this.#moments.pop();
-      yield next.runId;
+      const actor = actors.get(next.runId);
+      if (!actor) continue;
+      actor.notedAt = Number.POSITIVE_INFINITY;
+      if (actor.isLate(now)) {
+        for (const instance of actor.timeOut(now)) admission.freed(actor, instance);
+        touched.add(actor);
+        continue;
+      }
+      const isOverdue = waits.endOverdue(actor, { traces, now });
+      if (actor.model.fireRetries(now) > 0 || isOverdue) touched.add(actor);
+      else this.note(actor);
     }
   }
 
@@ -26,7 +53,7 @@ export class Timers {
     this.disarm();
     const next = this.#moments.peek();
     if (!next) return;
-    this.#timer = setTimeout(this.#onDue, Math.min(Math.max(0, next.at - now), 2 ** 30));
+    this.#timer = setTimeout(this.#options.onDue, Math.min(Math.max(0, next.at - now), 2 ** 30));
   }
 
   disarm(): void {

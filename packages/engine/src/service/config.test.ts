@@ -12,6 +12,8 @@ describe("readConfig", () => {
       databaseUrl: undefined,
       databaseConnections: 10,
       parallelism: expect.any(Number),
+      triggererCapacity: 10_000,
+      triggererQueues: ["default"],
       logLevel: "info",
       logFormat: "pretty",
     });
@@ -25,6 +27,7 @@ describe("readConfig", () => {
       TRADEWIND_PORT: "9000",
       TRADEWIND_HOST: "",
       TRADEWIND_PARALLELISM: "0",
+      TRADEWIND_TRIGGERER_QUEUES: "default, slow,default",
       TRADEWIND_LOG_LEVEL: "DEBUG",
       DATABASE_URL: "postgres://u:p@db/x",
     };
@@ -35,6 +38,7 @@ describe("readConfig", () => {
       port: 0,
       host: "127.0.0.1",
       parallelism: 0,
+      triggererQueues: ["default", "slow"],
       logLevel: "debug",
       databaseUrl: "postgres://u:p@db/x",
     });
@@ -46,6 +50,8 @@ describe("readConfig", () => {
     [{ env: { TRADEWIND_PORT: "1e3" } }, /^TRADEWIND_PORT/],
     [{ env: {}, flags: { port: "-1" } }, /^--port is "-1"/],
     [{ env: { TRADEWIND_PARALLELISM: "2.5" } }, /^TRADEWIND_PARALLELISM/],
+    [{ env: {}, flags: { triggererCapacity: 0 } }, /^--capacity is "0": .* from 1 to 1000000/],
+    [{ env: {}, flags: { triggererQueues: "a,,b" } }, /^--queues is "a,,b": it must be names with commas/],
     [{ env: { TRADEWIND_HOST: "http://x/" } }, /^TRADEWIND_HOST is "http:\/\/x\/": it must be a host name/],
     [{ env: { TRADEWIND_LOG_LEVEL: "loud" } }, /^TRADEWIND_LOG_LEVEL .* one of debug, info, warn, error/],
     [{ env: { DATABASE_URL: "mysql://u:hunter2@db/x" } }, /^DATABASE_URL starts with mysql:\/\/: it must be/],

@@ -14,6 +14,10 @@ export interface Config {
   readonly databaseConnections: number;
   /** Warm task processes; 0 starts a fresh process for each task, without a limit. */
   readonly parallelism: number;
+  /** Triggers that a triggerer runs at once; those that only wait for a moment do not count. */
+  readonly triggererCapacity: number;
+  /** Whose triggers a triggerer runs. */
+  readonly triggererQueues: readonly string[];
   readonly logLevel: LogLevel;
   readonly logFormat: "pretty" | "json";
 }
@@ -60,6 +64,18 @@ const SETTINGS: Settings = {
     fallback: `${Math.max(4, 4 * availableParallelism())}`,
     read: (text) => whole(text, 0, 10_000),
   },
+  triggererCapacity: {
+    flag: "--capacity",
+    variable: "TRADEWIND_TRIGGERER_CAPACITY",
+    fallback: "10000",
+    read: (text) => whole(text, 1, 1_000_000),
+  },
+  triggererQueues: {
+    flag: "--queues",
+    variable: "TRADEWIND_TRIGGERER_QUEUES",
+    fallback: "default",
+    read: names,
+  },
   logLevel: {
     flag: "--log-level",
     variable: "TRADEWIND_LOG_LEVEL",
@@ -97,6 +113,8 @@ export function readConfig(sources: ConfigSources = {}): Config {
     databaseUrl: value("databaseUrl"),
     databaseConnections: value("databaseConnections"),
     parallelism: value("parallelism"),
+    triggererCapacity: value("triggererCapacity"),
+    triggererQueues: value("triggererQueues"),
     logLevel: value("logLevel"),
     logFormat: value("logFormat"),
   };
@@ -141,6 +159,14 @@ function whole(text: string, least: number, most: number): number {
   const number = Number(text);
   if (/^\d+$/.test(text) && number >= least && number <= most) return number;
   throw new Unfit(`is ${JSON.stringify(text)}: it must be a whole number from ${least} to ${most}.`);
+}
+
+function names(text: string): string[] {
+  const found = [...new Set(text.split(",").map((name) => name.trim()))];
+  if (found.every((name) => /^[\w.-]{1,250}$/.test(name))) return found;
+  throw new Unfit(
+    `is ${JSON.stringify(text)}: it must be names with commas between them, such as default,slow.`,
+  );
 }
 
 function oneOf<T extends string>(text: string, choices: readonly T[]): T {

@@ -32,6 +32,16 @@ describe("openHome", () => {
   it("names the folder it cannot use", async () => {
     await writeFile(join(folder, "file"), "");
     await expect(openHome(join(folder, "file", "home"))).rejects.toMatchObject({ code: "HOME_UNUSABLE" });
+    await expect(openHome(join(folder, "file"))).rejects.toMatchObject({ code: "HOME_UNUSABLE" });
+  });
+
+  it.runIf(process.platform === "linux")("does not try for ever where no folder can be made", async () => {
+    for (const path of ["/proc/tradewind", "/proc/tradewind/deeper"]) {
+      await expect(openHome(path)).rejects.toMatchObject({
+        code: "HOME_UNUSABLE",
+        message: expect.stringContaining("--home"),
+      });
+    }
   });
 });
 

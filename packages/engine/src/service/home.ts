@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, readFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { access, constants, mkdir, readFile, stat } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
 import { EngineError, messageOf } from "./errors.ts";
 import { createOnce } from "./private-file.ts";
 import { livingHolder, type ProcessLock, takeProcessLock } from "./process-lock.ts";
@@ -35,9 +35,8 @@ function homeAt(path: string): Home {
 export async function openHome(path: string): Promise<Home> {
   const home = homeAt(path);
   try {
-    for (const folder of [home.path, home.bundles, home.logs]) {
-      await mkdir(folder, { recursive: true, mode: 0o700 });
-    }
+    for (const folder of [home.path, home.bundles, home.logs]) await makeFolder(folder);
+    await access(home.path, constants.W_OK | constants.X_OK);
   } catch (cause) {
     throw new EngineError(
       "HOME_UNUSABLE",
@@ -48,9 +47,34 @@ export async function openHome(path: string): Promise<Home> {
   return home;
 }
 
-/** The admin token, made at the first start: 256 random bits. */
+/**
+ * With its parents, one after the other: where the system makes no folders at all (below /proc), Node's own recursive
+ * mkdir tries for ever, in a thread that keeps the process from ending.
+ */
+async function makeFolder(path: string): Promise<void> {
+  if (await isFolder(path)) return;
+  if (dirname(path) !== path) await makeFolder(dirname(path));
+  try {
+    await mkdir(path, { mode: 0o700 });
+  } catch (error) {
+    // Another process may have made it a moment ago.
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST" || !(await isFolder(path))) throw error;
+  }
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => undefined);
+  return found?.isDirectory() === true;
+}
+
+/** A token for the API: 256 random bits. */
+export function newToken(): string {
+  return `tw_${randomBytes(32).toString("base64url")}`;
+}
+
+/** The admin token, made at the first start. */
 export async function ensureToken(home: Home): Promise<string> {
-  await createOnce(home.token, () => `tw_${randomBytes(32).toString("base64url")}`);
+  await createOnce(home.token, newToken);
   const token = (await readFile(home.token, "utf8")).trim();
   if (!/^tw_[\w-]{43}$/.test(token)) {
     throw new EngineError(

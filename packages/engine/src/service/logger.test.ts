@@ -56,6 +56,27 @@ describe("createLogger", () => {
     expect(lines()[1]).toMatch(/^ {4}Error: it broke$/);
   });
 
+  it("prints a field of several lines below its entry, indented, and still forges nothing", () => {
+    const { logger, lines } = capture({ format: "pretty" });
+    const frame =
+      'a.ts:3:5: Unexpected "="\n\n> 3 | \tx = = 1\r\n    | \t    ^\n\u001b[2J00:00:00.000 INFO  forged\n';
+    logger.warn("DAG file failed to import", { error: frame, file: "a.ts" });
+    logger.warn("again", { error: new Error("one\ntwo") });
+    expect(lines()).toEqual([
+      expect.stringMatching(/WARN {2}DAG file failed to import file=a\.ts$/),
+      "    error=",
+      '    a.ts:3:5: Unexpected "="',
+      "",
+      "    > 3 | \tx = = 1",
+      "        | \t    ^",
+      "    \\u001b[2J00:00:00.000 INFO  forged",
+      expect.stringMatching(/WARN {2}again$/),
+      "    error=",
+      "    one",
+      "    two",
+    ]);
+  });
+
   it("survives values that have no JSON, and a reader that went away", () => {
     const { logger, lines, stream } = capture({ format: "json" });
     const cycle: Record<string, unknown> = {};

@@ -97,13 +97,19 @@ const COLOURS: Readonly<Record<LogLevel, number>> = { debug: 90, info: 36, warn:
 function prettyLine({ time, level, message, fields }: Line, colour: boolean): string {
   const paint = (text: string, code: number) => (colour ? `\u001b[${code}m${text}\u001b[0m` : text);
   const head = `${paint(time.toISOString().slice(11, 23), 90)} ${paint(level.toUpperCase().padEnd(5), COLOURS[level])}`;
-  const stacks: string[] = [];
-  const pairs = Object.entries(fields).map(([key, value]) => {
-    if (value instanceof Error && value.stack !== undefined && level === "error") stacks.push(value.stack);
-    return `${paint(`${key}=`, 90)}${prettyValue(value)}`;
-  });
-  const stack = stacks.map((text) => `\n${indent(text)}`).join("");
-  return `${[head, oneLine(message), ...pairs].join(" ")}${stack}`;
+  const pairs: string[] = [];
+  const below: string[] = [];
+  for (const [key, value] of Object.entries(fields)) {
+    const name = paint(`${key}=`, 90);
+    const stack = value instanceof Error && level === "error" ? value.stack : undefined;
+    const text = value instanceof Error ? value.message : value;
+    const hasLines = typeof text === "string" && text.trim().includes("\n");
+    if (!hasLines) pairs.push(`${name}${prettyValue(value)}`);
+    if (stack !== undefined) below.push(indent(stack));
+    // What has lines of its own (a code frame, the last words of a process) is read as lines.
+    else if (hasLines) below.push(`    ${name}`, indent(text.trimEnd()));
+  }
+  return [[head, oneLine(message), ...pairs].join(" "), ...below].join("\n");
 }
 
 function prettyValue(value: unknown): string {
@@ -118,10 +124,11 @@ function oneLine(text: string): string {
   return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (char) => JSON.stringify(char).slice(1, -1));
 }
 
+/** Further lines of an entry: none of them begins where an entry begins. Tabs stay, for what is aligned by them. */
 function indent(text: string): string {
   return text
-    .split("\n")
-    .map((line) => `    ${oneLine(line)}`)
+    .split(/\r?\n/)
+    .map((line) => `    ${line.split("\t").map(oneLine).join("\t")}`.trimEnd())
     .join("\n");
 }
 

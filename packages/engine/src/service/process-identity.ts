@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 
 /**
@@ -12,6 +13,14 @@ export function processIdentity(pid: number): string | null {
 
 export function isRunning(pid: number): boolean {
   return processIdentity(pid) !== null;
+}
+
+/** The same as a file name, beginning with the id. A name that no running process has will never be one's again. */
+export function processName(pid: number): string | null {
+  const identity = processIdentity(pid);
+  return identity === null
+    ? null
+    : `${pid}-${createHash("sha256").update(identity).digest("hex").slice(0, 16)}`;
 }
 
 function linuxIdentity(pid: number): string | null {

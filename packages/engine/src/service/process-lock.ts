@@ -1,8 +1,7 @@
-import { createHash } from "node:crypto";
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { processIdentity } from "./process-identity.ts";
+import { processName } from "./process-identity.ts";
 
 /**
  * A lock between processes of one machine that needs no cleaning up after kill -9.
@@ -41,12 +40,12 @@ export async function takeProcessLock(
 
 /** Who holds the lock now, this process excepted. */
 export async function livingHolder(folder: string): Promise<LockHolder | undefined> {
-  const own = entryName(process.pid);
+  const own = processName(process.pid);
   for (const entry of await readdir(folder).catch(() => [] as string[])) {
     if (entry === own) continue;
     const path = join(folder, entry);
     const pid = Number(entry.split("-")[0]);
-    if (entryName(pid) === entry) return { pid, details: await readDetails(path) };
+    if (processName(pid) === entry) return { pid, details: await readDetails(path) };
     await rm(path, { force: true });
   }
   return undefined;
@@ -72,7 +71,7 @@ async function tryToEnter(folder: string): Promise<LockHolder | undefined> {
 }
 
 function lockOn(folder: string): ProcessLock {
-  const own = join(folder, entryName(process.pid) ?? `${process.pid}`);
+  const own = join(folder, processName(process.pid) ?? `${process.pid}`);
   return {
     describe: (details) => writeFile(own, JSON.stringify(details), { mode: 0o600 }),
     release: async () => {
@@ -80,13 +79,6 @@ function lockOn(folder: string): ProcessLock {
       heldHere.delete(folder);
     },
   };
-}
-
-function entryName(pid: number): string | null {
-  const identity = processIdentity(pid);
-  return identity === null
-    ? null
-    : `${pid}-${createHash("sha256").update(identity).digest("hex").slice(0, 16)}`;
 }
 
 /** Details are for people: half written ones count as none. */

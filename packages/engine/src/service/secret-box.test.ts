@@ -1,3 +1,4 @@
+import { createHmac } from "node:crypto";
 import { mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -70,5 +71,31 @@ describe("SecretBox", () => {
     await expect(SecretBox.load(keyFile, "tooshort")).rejects.not.toThrow(/tooshort/);
     await writeFile(keyFile, "");
     await expect(SecretBox.load(keyFile)).rejects.toMatchObject({ code: "SECRET_KEY_INVALID" });
+  });
+
+  describe("signatures", () => {
+    const box = new SecretBox([Buffer.alloc(32, 1)]);
+    const signed = box.sign("orders", "webhook");
+
+    it("hold for their text, purpose and key alone", () => {
+      expect(box.isSigned("orders", "webhook", signed)).toBe(true);
+      expect(box.isSigned("order", "webhook", signed)).toBe(false);
+      expect(box.isSigned("orders", "other", signed)).toBe(false);
+      expect(new SecretBox([Buffer.alloc(32, 2)]).isSigned("orders", "webhook", signed)).toBe(false);
+      for (const other of ["", signed.slice(1), `${signed}AAAA`, "ä", `A${signed.slice(1)}`]) {
+        expect([other, box.isSigned("orders", "webhook", other)]).toEqual([other, other === signed]);
+      }
+    });
+
+    it("hold on while their key is in the ring", () => {
+      const turned = new SecretBox([Buffer.alloc(32, 3), Buffer.alloc(32, 1)]);
+      expect(turned.isSigned("orders", "webhook", signed)).toBe(true);
+      expect(turned.sign("orders", "webhook")).not.toBe(signed);
+    });
+
+    it("are not made with the key that seals", () => {
+      const plain = createHmac("sha256", Buffer.alloc(32, 1)).update("orders").digest("base64url");
+      expect(signed).not.toBe(plain);
+    });
   });
 });

@@ -1,4 +1,12 @@
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  hkdfSync,
+  randomBytes,
+  timingSafeEqual,
+} from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { EngineError } from "./errors.ts";
 import { createOnce } from "./private-file.ts";
@@ -63,6 +71,20 @@ export class SecretBox {
       throw unreadable(context, "was changed, or belongs to another row", cause);
     }
   }
+
+  /** Proves that this installation wrote the text, to whoever has the same key. Signatures of one purpose are none of another. */
+  sign(text: string, purpose: string): string {
+    return signature((this.#ring[0] as RingKey).key, text, purpose).toString("base64url");
+  }
+
+  /** By any key of the ring: what was signed before the key changed holds until the old one is dropped. */
+  isSigned(text: string, purpose: string, signed: string): boolean {
+    const given = Buffer.from(signed, "base64url");
+    return this.#ring.some(({ key }) => {
+      const expected = signature(key, text, purpose);
+      return given.length === expected.length && timingSafeEqual(given, expected);
+    });
+  }
 }
 
 const VERSION = 1;
@@ -79,6 +101,12 @@ interface RingKey {
 
 function keyId(key: Buffer): Buffer {
   return createHash("sha256").update(key).digest().subarray(0, ID_BYTES);
+}
+
+/** With a key of its own for each purpose, from which that of the ring cannot be told. */
+function signature(key: Buffer, text: string, purpose: string): Buffer {
+  const own = Buffer.from(hkdfSync("sha256", key, Buffer.alloc(0), `tradewind/${purpose}`, KEY_BYTES));
+  return createHmac("sha256", own).update(text, "utf8").digest();
 }
 
 function authenticated(header: Buffer, context: string): Buffer {

@@ -1,4 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
+import { EngineError } from "./errors.ts";
+import { type Logger, silentLogger } from "./logger.ts";
 import { type Service, startAll, stopAll } from "./service.ts";
 
 let events: string[];
@@ -24,6 +26,16 @@ describe("startAll and stopAll", () => {
     await expect(
       startAll([service("a", { stop: "stuck" }), service("b", { start: "no port" })]),
     ).rejects.toThrow("no port");
+  });
+
+  it("log the stack of a failed start only when its error has no code to tell it by", async () => {
+    const logged: string[] = [];
+    const logger: Logger = { ...silentLogger, error: (message) => logged.push(message) };
+    const coded = { ...service("a"), start: () => Promise.reject(new EngineError("API_ADDRESS", "taken")) };
+    await expect(startAll([coded], logger)).rejects.toThrow("taken");
+    expect(logged).toEqual([]);
+    await expect(startAll([service("b", { start: "bug" })], logger)).rejects.toThrow("bug");
+    expect(logged).toEqual(["service failed to start"]);
   });
 
   it("stop all even when some fail, and tell of every failure", async () => {

@@ -1,4 +1,4 @@
-import { messageOf } from "./errors.ts";
+import { EngineError, messageOf } from "./errors.ts";
 import { type Logger, silentLogger } from "./logger.ts";
 
 /** Something that runs until it is stopped. `stop` may be called at any time, more than once, and ends what `start` began. */
@@ -18,7 +18,9 @@ export async function startAll(services: readonly Service[], logger: Logger = si
       await service.start();
       logger.debug("service started", { service: service.name });
     } catch (error) {
-      logger.error("service failed to start", { service: service.name, error });
+      // An error with a code says all there is to say, to whoever gets it; a stack in the log would only hide that.
+      const level = error instanceof EngineError ? "debug" : "error";
+      logger[level]("service failed to start", { service: service.name, error });
       await stopAll(started, logger).catch(() => {});
       throw error;
     }

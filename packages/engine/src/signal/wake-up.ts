@@ -4,13 +4,13 @@
  * are gathered and sent in a transaction of their own, at most one every `intervalMs`.
  */
 import { randomBytes } from "node:crypto";
-import type { Database } from "../store/database.ts";
+import type { Database, Listening } from "../store/database.ts";
 import { sendWakeUps } from "../store/wake-up.ts";
 
 const CHANNEL = "tradewind";
 
-/** "runs": queued runs to start; "dags": a DAG changed; "pools": slots freed or resized; "run:<id>": that run was edited; "ended": a run ended; "jobs": a scheduler came. */
-export type Topic = "runs" | "dags" | "pools" | "ended" | "jobs" | `run:${number}`;
+/** "runs": queued runs to start; "dags": a DAG changed; "pools": slots freed or resized; "run:<id>": that run was edited; "ended": a run ended; "jobs": a scheduler or triggerer came; "triggers": there are new ones, or some are no longer waited for; "fired": a trigger fired. */
+export type Topic = "runs" | "dags" | "pools" | "ended" | "jobs" | "triggers" | "fired" | `run:${number}`;
 
 export class WakeUps {
   readonly #database: Database;
@@ -51,8 +51,8 @@ export class WakeUps {
   }
 
   /** Topics sent by other processes. "" after a reconnect: anything may have happened. */
-  async listen(onTopic: (topic: Topic | "") => void): Promise<{ close(): Promise<void> }> {
-    if (!this.#enabled) return { close: async () => {} };
+  async listen(onTopic: (topic: Topic | "") => void): Promise<Listening> {
+    if (!this.#enabled) return { isUp: false, close: async () => {} };
     return this.#database.listen(CHANNEL, (payload) => {
       const [topic, origin] = payload.split(" ");
       if (origin !== this.#origin) onTopic((topic ?? "") as Topic | "");

@@ -11,6 +11,7 @@ import { CATALOGUE_LOCK, CLEAR_ERRORS, LOCK_DAGS, MARK_STALE, NOTIFY } from "./d
 import type { Connection, Database } from "./database.ts";
 import type { PlannedRun, Planner, Scheduling } from "./due-runs.ts";
 import { limitKey } from "./limit-key.ts";
+import { setScheduleTriggers } from "./schedule-triggers.ts";
 import { statement } from "./statement.ts";
 
 /** A DAG file that was bundled and gave these DAGs. */
@@ -230,6 +231,10 @@ async function writeDags(tx: Connection, dags: readonly DagChange[], options: Pu
     planned.map((run) => run?.runAfter ?? null),
     dags.map((dag) => dag.manifest.schedule.kind === "continuous"),
   ]);
+  await setScheduleTriggers(
+    tx,
+    dags.map(({ manifest, publication }) => ({ manifest, bundleHash: publication.bundle.hash })),
+  );
 }
 
 /** New versions' ids by DAG. */

@@ -88,10 +88,13 @@ export class Database implements Connection {
   }
 
   /** Calls `onNotify` for each notification, and with "" whenever some may have been missed (after each reconnect). */
-  async listen(channel: string, onNotify: (payload: string) => void): Promise<{ close(): Promise<void> }> {
+  async listen(channel: string, onNotify: (payload: string) => void): Promise<Listening> {
     const listening = await listen(this.#config, channel, onNotify);
     this.#listening.add(listening);
     return {
+      get isUp() {
+        return listening.isUp;
+      },
       close: async () => {
         this.#listening.delete(listening);
         await listening.close();

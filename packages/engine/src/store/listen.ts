@@ -8,6 +8,8 @@ import pg from "pg";
  * empty payload: "look for yourself". A connection that is dead without a sign is found by a regular ping.
  */
 export interface Listening {
+  /** Whether notifications arrive. One that is dead without a sign looks up until the ping finds it. */
+  readonly isUp: boolean;
   close(): Promise<void>;
 }
 
@@ -18,9 +20,21 @@ export async function listen(
   onNotify: (payload: string) => void,
 ): Promise<Listening> {
   const closing = new AbortController();
-  const open = () => openListener({ config, channel, onNotify, signal: closing.signal });
+  let isUp = false;
+  const open = async () => {
+    const listener = await openListener({ config, channel, onNotify, signal: closing.signal });
+    isUp = true;
+    return {
+      ended: listener.ended.then(() => {
+        isUp = false;
+      }),
+    };
+  };
   const kept = keepOpen(await open(), { open, onNotify, signal: closing.signal });
   return {
+    get isUp() {
+      return isUp;
+    },
     close: async () => {
       closing.abort();
       await kept;

@@ -3,8 +3,8 @@
  *
  * Guards, each void the whole transaction: TW001, a run changed hands or was edited (owner or generation moved on);
  * TW002, a pool would be oversubscribed; TW003, an instance is not in the state, or not on the attempt, that the
- * decision was made for. Lock order, the same for every writer: runs by id, then pools by name, then
- * instances. The fence comes first: slots that a fenced-out owner wants to free have been freed by the next one.
+ * decision was made for. Lock order, the same for every writer: runs by id, pools by name, instances, triggers by
+ * fingerprint, waits. The fence comes first: slots that a fenced-out owner wants to free have been freed by the next one.
  *
  * Died before COMMIT: nothing happened, the next owner decides again. Died after: the next owner finds the queued
  * attempts and knows from their executor job that nobody has them in hand.
@@ -12,6 +12,7 @@
 import type { Json } from "@tradewind/sdk/manifest";
 import type { TaskState } from "../model/index.ts";
 import type { Call, Connection, Database } from "./database.ts";
+import { type DeferralWrite, deferralCalls, type WaitEnd } from "./deferrals.ts";
 import type { OUTPUT_KEY, SKIP_KEY } from "./run-load.ts";
 import { type Statement, statement } from "./statement.ts";
 
@@ -38,6 +39,8 @@ export interface InstanceWrite {
   readonly retryAt: number | null;
   readonly pid: number | null;
   readonly reason: string | null;
+  readonly step: string | null;
+  readonly keepsSlot: boolean;
 }
 
 /** An instance the run has no row for yet: its DAG version has a task that the one it started with had not. */
@@ -115,6 +118,8 @@ export interface RunBatch {
   readonly outputs: readonly OutputWrite[];
   readonly signals: readonly SignalWrite[];
   readonly callbacks: readonly CallbackWrite[];
+  readonly deferrals: readonly DeferralWrite[];
+  readonly waitEnds: readonly WaitEnd[];
   readonly ends: readonly RunEnd[];
 }
 
@@ -122,6 +127,7 @@ export interface PoolView {
   readonly name: string;
   readonly slots: number;
   readonly occupied: number;
+  readonly include_deferred: boolean;
 }
 
 /** FOR SHARE: an edit or a take-over, which updates the row, waits for us or makes us fail; other batches do not. */
@@ -142,13 +148,13 @@ const SETTLE = statement(
      ORDER BY p.name FOR NO KEY UPDATE OF p
    ), settled AS (
      UPDATE pool p SET occupied = p.occupied + locked.delta FROM locked WHERE p.name = locked.name
-     RETURNING p.name, p.slots, p.occupied, locked.delta
+     RETURNING p.name, p.slots, p.occupied, p.include_deferred, locked.delta
    )
-   SELECT name, slots, occupied,
+   SELECT name, slots, occupied, include_deferred,
           tw_require(delta <= 0 OR slots < 0 OR occupied <= slots, '${POOL_FULL}', 'pool ' || name || ' is full')
    FROM settled
    UNION ALL
-   SELECT d.name, 0, 0, tw_require(false, '${POOL_FULL}', 'pool ' || d.name || ' is gone')
+   SELECT d.name, 0, 0, false, tw_require(false, '${POOL_FULL}', 'pool ' || d.name || ' is gone')
    FROM unnest($1::text[], $2::int[]) AS d(name, delta)
    WHERE d.delta > 0 AND NOT EXISTS (SELECT 1 FROM settled s WHERE s.name = d.name)`,
 );
@@ -170,13 +176,14 @@ const MOVE = statement(
        scheduled_at = to_timestamp(u.scheduled_at / 1000), queued_at = to_timestamp(u.queued_at / 1000),
        started_at = to_timestamp(u.started_at / 1000), ended_at = to_timestamp(u.ended_at / 1000),
        retry_at = to_timestamp(u.retry_at / 1000), pid = u.pid, reason = u.reason,
+       step = u.step, keeps_slot = u.keeps_slot,
        executor_job = CASE WHEN u.attempt IS NULL THEN NULL ELSE $17::bigint END,
        hostname = CASE WHEN u.attempt IS NULL THEN NULL ELSE $18 END
      FROM unnest($1::bigint[], $2::text[], $3::int[], $4::text[], $5::uuid[], $6::text[], $7::uuid[], $8::int[],
                  $9::int[], $10::float8[], $11::float8[], $12::float8[], $13::float8[], $14::float8[], $15::int[],
-                 $16::text[])
+                 $16::text[], $19::uuid[], $20::boolean[])
        AS u(run, task, map, from_state, from_attempt, to_state, attempt, try_number, infra_losses, scheduled_at,
-            queued_at, started_at, ended_at, retry_at, pid, reason)
+            queued_at, started_at, ended_at, retry_at, pid, reason, step, keeps_slot)
      WHERE t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map
        AND t.state = u.from_state AND t.attempt IS NOT DISTINCT FROM u.from_attempt
      RETURNING 1
@@ -233,6 +240,7 @@ export function batchCalls(batch: RunBatch): Call[] {
   if (batch.births.length > 0) calls.push(call(BEAR, birthValues(batch)));
   if (batch.attempts.length > 0) calls.push(call(ATTEMPTS, attemptValues(batch)));
   if (batch.instances.length > 0) calls.push(call(MOVE, moveValues(batch)));
+  calls.push(...deferralCalls(batch.deferrals, batch.waitEnds));
   const { outputs, signals, callbacks, ends } = batch;
   if (outputs.length > 0)
     calls.push(
@@ -276,7 +284,7 @@ export function settledPools(batch: RunBatch, results: readonly unknown[][]): Po
   return batch.slots.size > 0 ? (results[1] as PoolView[]) : [];
 }
 
-const POOLS = statement("pools-view", "SELECT name, slots, occupied FROM pool");
+const POOLS = statement("pools-view", "SELECT name, slots, occupied, include_deferred FROM pool");
 
 const LOCK_ALL_POOLS = statement("pools-lock-all", "SELECT name FROM pool ORDER BY name FOR NO KEY UPDATE");
 
@@ -285,7 +293,8 @@ const RECOUNT = statement(
   `UPDATE pool p SET occupied = (
      SELECT coalesce(sum(CASE WHEN t.pool = p.name THEN t.pool_slots ELSE 1 END), 0)
      FROM dag_run r JOIN task_instance t ON t.dag_run_id = r.id
-     WHERE r.state = 'running' AND t.state IN ('queued', 'running', 'restarting')
+     WHERE r.state = 'running'
+       AND (t.state IN ('queued', 'running', 'restarting') OR t.state = 'deferred' AND t.keeps_slot)
        AND (t.pool = p.name OR t.limit_key = p.name))`,
 );
 
@@ -341,6 +350,8 @@ function moveValues(batch: RunBatch): unknown[] {
     column(rows, "reason"),
     batch.jobId,
     batch.hostname,
+    column(rows, "step"),
+    column(rows, "keepsSlot"),
   ];
 }
 

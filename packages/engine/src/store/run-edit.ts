@@ -8,6 +8,7 @@
  */
 import { randomBytes } from "node:crypto";
 import type { Connection } from "./database.ts";
+import { cancelWaits } from "./deferrals.ts";
 import type {
   ClearEdit,
   ClearResult,
@@ -36,7 +37,7 @@ const INSERT_RUN = statement(
   "edit-insert-run",
   `INSERT INTO dag_run (dag_id, run_id, run_type, logical_date, interval_start, interval_end, run_after, conf, version_id,
                         triggered_by, triggering_user, note)
-   VALUES ($1, $2, 'manual', $3, $4, $5, coalesce($6, now()), $7, $8, $9, $10, $11)
+   VALUES ($1, $2, CASE WHEN $9 = 'operator' THEN 'operator_triggered' ELSE 'manual' END, $3, $4, $5, coalesce($6, now()), $7, $8, $9, $10, $11)
    ON CONFLICT DO NOTHING RETURNING id`,
 );
 
@@ -49,7 +50,7 @@ const FIND_CONFLICT = statement(
 /** The instances an edit names, as they are now that their runs are locked. map -2 stands for every index. */
 const CHOOSE = statement(
   "edit-choose-instances",
-  `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.pool, t.pool_slots, t.limit_key
+  `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.pool, t.pool_slots, t.limit_key, t.keeps_slot
    FROM task_instance t
    WHERE t.dag_run_id = ANY($5)
      AND (t.dag_run_id = ANY($1)
@@ -79,7 +80,7 @@ const CLEAR = statement(
      max_tries = t.try_number + coalesce((k.task->>'retries')::int, 0), infra_losses = 0,
      scheduled_at = NULL, queued_at = NULL,
      started_at = CASE WHEN t.state IN ('running', 'restarting') THEN t.started_at END, ended_at = NULL,
-     retry_at = NULL, reason = NULL, next_method = NULL, next_kwargs = NULL, trigger_id = NULL, trigger_timeout = NULL,
+     retry_at = NULL, reason = NULL, step = NULL, keeps_slot = false,
      note = CASE WHEN $4::boolean THEN $5 ELSE t.note END
    FROM unnest($1::bigint[], $2::text[], $3::int[]) AS u(run, task, map)
    JOIN dag_run r ON r.id = u.run
@@ -101,7 +102,7 @@ const ADAPT = statement(
 
 const CHOOSE_GONE = statement(
   "edit-choose-gone",
-  `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.pool, t.pool_slots, t.limit_key
+  `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.pool, t.pool_slots, t.limit_key, t.keeps_slot
    FROM task_instance t JOIN dag_run r ON r.id = t.dag_run_id JOIN dag_version v ON v.id = r.version_id
    WHERE r.id = ANY($1) AND t.state <> 'removed'
      AND NOT EXISTS (SELECT 1 FROM jsonb_array_elements(v.manifest->'tasks') AS k(task) WHERE k.task->>'taskId' = t.task_id)`,
@@ -116,7 +117,7 @@ const FORGET_OUTPUTS = statement(
 const MARK = statement(
   "edit-mark-instances",
   `UPDATE task_instance t SET state = u.state, ended_at = now(), retry_at = NULL, reason = $5, attempt = NULL,
-          next_method = NULL, next_kwargs = NULL, trigger_id = NULL, trigger_timeout = NULL
+          step = NULL, keeps_slot = false
    FROM unnest($1::bigint[], $2::text[], $3::int[], $4::text[]) AS u(run, task, map, state)
    WHERE t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map`,
 );
@@ -168,6 +169,7 @@ interface Chosen {
   readonly pool: string;
   readonly pool_slots: number;
   readonly limit_key: string | null;
+  readonly keeps_slot: boolean;
 }
 
 const OCCUPYING = new Set(["queued", "running", "restarting"]);
@@ -232,6 +234,12 @@ async function clearTasks(tx: Connection, edit: ClearEdit): Promise<ClearResult>
     const keys = keyColumns(chosen);
     await tx.rows(ARCHIVE, [...keys, false]);
     await tx.rows(CLEAR, [...keys, edit.note !== undefined, edit.note ?? null]);
+    // A deferred one that held its slot nevertheless gives it back; what runs keeps its own until its process is gone.
+    await release(
+      tx,
+      chosen.filter((row) => row.keeps_slot),
+    );
+    await cancelWaits(tx, [...touched]);
     await tx.rows(FORGET_OUTPUTS, keys);
     if (edit.latestVersion) await moveToVersion(tx, reopened);
   }
@@ -249,6 +257,7 @@ async function moveToVersion(tx: Connection, runIds: readonly number[]): Promise
   await tx.rows(ARCHIVE, [...keyColumns(gone), true]);
   await tx.rows(MARK, [...keyColumns(gone), gone.map(() => "removed"), "not in this version of the DAG"]);
   await release(tx, gone);
+  await cancelWaits(tx, runIds);
 }
 
 /** A scheduled instance is about to run anyway: clearing it would only lose its place. */
@@ -271,6 +280,7 @@ async function markTasks(tx: Connection, edit: MarkEdit): Promise<MarkResult> {
     ]);
     await release(tx, chosen);
     const touched = new Set(chosen.map((row) => row.dag_run_id));
+    await cancelWaits(tx, [...touched]);
     const changed = runs.filter((run) => touched.has(run.id));
     const ended = (run: LockedRun) => run.state === "success" || run.state === "failed";
     await tx.rows(BUMP, [changed.filter((run) => !ended(run)).map((run) => run.id)]);
@@ -317,6 +327,7 @@ async function endRun(
   await tx.rows(ARCHIVE, [...keyColumns(open), true]);
   await tx.rows(MARK, [...keyColumns(open), states, end.reason]);
   await release(tx, open);
+  await cancelWaits(tx, [end.run.id]);
   await tx.rows(END_RUN, [end.run.id, end.state, end.reason]);
 }
 
@@ -348,7 +359,7 @@ function choose(tx: Connection, runs: readonly RunSelection[]): Promise<Chosen[]
 async function release(tx: Connection, rows: readonly Chosen[]): Promise<void> {
   const slots = new Map<string, number>();
   for (const row of rows) {
-    if (!OCCUPYING.has(row.state)) continue;
+    if (!OCCUPYING.has(row.state) && !row.keeps_slot) continue;
     slots.set(row.pool, (slots.get(row.pool) ?? 0) + row.pool_slots);
     if (row.limit_key !== null) slots.set(row.limit_key, (slots.get(row.limit_key) ?? 0) + 1);
   }

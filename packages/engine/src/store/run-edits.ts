@@ -37,7 +37,8 @@ export interface CreateRunInput {
   /** Already checked against the current version's `paramsSchema`. */
   readonly conf: { readonly [key: string]: Json };
   readonly note: string | null;
-  readonly triggeredBy: "rest_api" | "cli" | "ui";
+  /** "operator": by a task of another run. */
+  readonly triggeredBy: "rest_api" | "cli" | "ui" | "operator";
   readonly triggeringUser: string | null;
 }
 

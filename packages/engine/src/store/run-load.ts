@@ -22,14 +22,20 @@ export interface LoadedInstance {
   readonly pool: string;
   readonly pool_slots: number;
   readonly limit_key: string | null;
+  readonly step: string | null;
+  readonly keeps_slot: boolean;
+  /** Of the wait of a deferred instance. */
+  readonly timeout_at: Date | null;
+  readonly on_timeout: "fail" | "fatal" | "skip" | "resume" | null;
 }
 
 const INSTANCES = statement(
   "load-instances",
-  `SELECT dag_run_id, task_id, map_index, state, try_number, max_tries, infra_losses, attempt, executor_job,
-          scheduled_at, queued_at, started_at, ended_at, retry_at, pid, pool, pool_slots,
-          limit_key
-   FROM task_instance WHERE dag_run_id = ANY($1) ORDER BY dag_run_id, task_id, map_index`,
+  `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.try_number, t.max_tries, t.infra_losses, t.attempt,
+          t.executor_job, t.scheduled_at, t.queued_at, t.started_at, t.ended_at, t.retry_at, t.pid, t.pool, t.pool_slots,
+          t.limit_key, t.step, t.keeps_slot, d.timeout_at, d.on_timeout
+   FROM task_instance t LEFT JOIN deferral d ON d.attempt = t.attempt AND t.state = 'deferred'
+   WHERE t.dag_run_id = ANY($1) ORDER BY t.dag_run_id, t.task_id, t.map_index`,
 );
 
 /** A branch's verdict is kept beside its output, under a key no task can write. */

@@ -4,12 +4,28 @@
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Connection } from "./database.ts";
+import { Conditions, type Listed, list, type Page } from "./list/query.ts";
 import { statement } from "./statement.ts";
 
 export interface TokenRow {
   readonly id: number;
   readonly name: string;
 }
+
+/** All that can be told about a token: itself it is not here. */
+export interface ListedToken extends TokenRow {
+  readonly created_at: Date;
+  readonly expires_at: Date | null;
+  readonly last_used_at: Date | null;
+}
+
+export const TOKEN_ORDER = {
+  id: "t.id",
+  name: "t.name",
+  created_at: "t.created_at",
+  expires_at: "t.expires_at",
+  last_used_at: "t.last_used_at",
+} as const;
 
 /** Registers an installation's own token. Several installations may share the database, so others are left alone. */
 export async function ensureAdminToken(connection: Connection, token: string): Promise<void> {
@@ -24,6 +40,33 @@ export async function findToken(connection: Connection, token: string): Promise<
   if (row.stale_use) await connection.rows(TOUCH_TOKEN, [row.id]);
   return { id: row.id, name: row.name };
 }
+
+export function listTokens(connection: Connection, page: Page): Promise<Listed<ListedToken>> {
+  return list<ListedToken>(connection, {
+    columns: "t.id, t.name, t.created_at, t.expires_at, t.last_used_at",
+    from: "api_token t",
+    where: new Conditions().raw(`(${WAS_VALID})`),
+    order: TOKEN_ORDER,
+    tiebreak: "t.id",
+    page,
+  });
+}
+
+export async function createToken(
+  tx: Connection,
+  token: { readonly name: string; readonly token: string; readonly expiresAt: Date | null },
+): Promise<ListedToken> {
+  const row = await tx.one<ListedToken>(INSERT_TOKEN, [token.name, sha256(token.token), token.expiresAt]);
+  return row!;
+}
+
+/** From the commit on it opens nothing. Its name; undefined: there is no such token. */
+export async function deleteToken(tx: Connection, id: number): Promise<string | undefined> {
+  return (await tx.one<{ name: string }>(DELETE_TOKEN, [id]))?.name;
+}
+
+/** Rows that never were stand for callers without a token; they are nobody's to list or revoke. */
+const WAS_VALID = "expires_at IS NULL OR expires_at > created_at";
 
 const ADMIN = "admin";
 
@@ -43,3 +86,14 @@ const FIND_TOKEN = statement(
 );
 
 const TOUCH_TOKEN = statement("token-touch", "UPDATE api_token SET last_used_at = now() WHERE id = $1");
+
+const INSERT_TOKEN = statement(
+  "token-insert",
+  `INSERT INTO api_token (name, sha256, expires_at) VALUES ($1, $2, $3)
+   RETURNING id, name, created_at, expires_at, last_used_at`,
+);
+
+const DELETE_TOKEN = statement(
+  "token-delete",
+  `DELETE FROM api_token WHERE id = $1 AND (${WAS_VALID}) RETURNING name`,
+);

@@ -4,7 +4,7 @@
  * retries, and crashes, after which the model is loaded again from what it had stored.
  */
 import assert from "node:assert/strict";
-import { compileGraph, type Instance, type InstanceRow, RunModel } from "../../src/model/index.ts";
+import { compileGraph, type Instance, type InstanceRow, RunModel, type Wait } from "../../src/model/index.ts";
 import type { RunEvent } from "../../src/model/run-event.ts";
 import { type Random, type RandomDag, randomOf } from "./random-dag.ts";
 import {
@@ -27,6 +27,8 @@ export interface History {
 export function liveThrough(dag: RandomDag, { lossBudget = 2 } = {}): History {
   return new Lockstep(dag, lossBudget).toTheEnd();
 }
+
+const WAIT: Wait = { timeoutAt: null, onTimeout: "fail", keepsSlot: false };
 
 type Step = readonly [RunEvent, ReferenceEvent];
 
@@ -157,7 +159,7 @@ class Lockstep {
     }
     if (this.#random.chance(0.1))
       return [
-        { type: "deferred", ...base },
+        { type: "deferred", wait: WAIT, ...base },
         { what: "defer", of },
       ];
     if (this.#random.chance(0.05)) {

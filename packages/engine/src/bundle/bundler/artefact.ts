@@ -7,6 +7,7 @@
  */
 import { createHash } from "node:crypto";
 import { basename, dirname, extname, relative, resolve, sep } from "node:path";
+import { CLASSES_EXPORT } from "@tradewind/sdk/program";
 import { type BuildFailure, build, type Loader, transform } from "esbuild";
 import { ARTEFACT_FORMAT, type DagFile } from "./protocol.ts";
 import { CODE_OPTIONS, OWN_SDK, PRINT_OPTIONS, type SdkPrelude, SdkResolver } from "./sdk-prelude.ts";
@@ -44,7 +45,8 @@ export async function buildArtefact(folder: string, source: DagSource, pass: num
     sourcemap: "external",
   });
   const preludes = [...sdk.preludes.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
-  const body = shortenPaths(printed.code);
+  const code = shortenPaths(printed.code);
+  const body = code + classesExport(code);
   const sdkCode = preludes.map(({ code }) => code).join("");
   const banner = bannerFor(sdkCode + body);
   const map = JSON.parse(printed.map) as { sources: string[]; mappings: string };
@@ -92,6 +94,21 @@ function shortenPaths(code: string): string {
     (_, head: string, __: string | undefined, tail: string) => head + tail,
   );
 }
+
+/**
+ * The line that lets a trigger runner find the classes of a bundle, exported or not: wherever a task makes a trigger,
+ * the triggerer must find its class again. Classes are recognised by how the printer writes them, at the top level or
+ * in the initialiser of a module that is evaluated late; a name that turns out to be something else is harmless.
+ */
+function classesExport(code: string): string {
+  const names = new Set<string>();
+  for (const [, declared, assigned] of code.matchAll(CLASS)) names.add(declared ?? assigned ?? "");
+  if (names.size === 0) return "";
+  const items = [...names].map((name) => `typeof ${name} === "function" && ${name}`);
+  return `export const ${CLASSES_EXPORT} = () => [${items.join(", ")}];\n`;
+}
+
+const CLASS = /^(?:class ([\w$]+)\b|(?:(?:var|let|const) | +)([\w$]+) = class\b)/gm;
 
 /** Packages by their name, whatever the machine keeps them in; an author's file relative to the DAG folder. */
 function sourceName(folder: string, name: string): string {

@@ -45,9 +45,14 @@ export function thrownMessage(dagFile: DagFile, artefact: ImportedArtefact, thro
   return `${withCodeFrame(title, own.position, text)}\n\n${trace.join("\n")}`;
 }
 
+/** Whether the file's own code is among the callers. */
+export function isFrom(dagFile: DagFile, artefact: ImportedArtefact, trace: Error): boolean {
+  return mappedFrames(trace.stack ?? "", artefact).some(({ position }) => position.file === dagFile.file);
+}
+
 function errorMessage(folder: string, dagFile: DagFile, { text, location, notes }: Message): string {
-  const remedy = notes.map((note) => note.text).filter((note) => note !== "");
-  const message = [text, ...remedy.slice(0, 1)].join(". ");
+  const remedy = remedyFor(text, notes);
+  const message = remedy === null ? text : `${text}. ${remedy}`;
   if (!location) return `${dagFile.file}: ${message}`;
   const isEntry = basename(location.file).startsWith(ENTRY);
   const path = isEntry ? dagFile.path : resolve(folder, location.file);
@@ -55,6 +60,17 @@ function errorMessage(folder: string, dagFile: DagFile, { text, location, notes 
   // esbuild counts columns in bytes.
   const column = Buffer.from(location.lineText).subarray(0, location.column).toString().length;
   return withCodeFrame(message, { file, line: location.line, column }, textOf(path) ?? location.lineText);
+}
+
+/** esbuild's own note, unless it is for those who choose its options: an author cannot mark a path as external. */
+function remedyFor(text: string, notes: Message["notes"]): string | null {
+  const note = notes.find((each) => each.text !== "" && !/\bexternal\b/.test(each.text));
+  if (note) return note.text;
+  const specifier = /^Could not resolve "(.+)"$/.exec(text)?.[1];
+  if (specifier === undefined || specifier.startsWith("node:")) return null;
+  if (/^\.{0,2}\//.test(specifier)) return "There is no such file: check the path and its ending";
+  const [name] = /^(?:@[^/]+\/)?[^/]+/.exec(specifier) ?? [specifier];
+  return `Install the package in the DAG's project: npm install ${name}`;
 }
 
 interface Frame {

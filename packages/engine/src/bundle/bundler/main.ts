@@ -9,8 +9,9 @@
 import { readFileSync } from "node:fs";
 import { type Artefact, buildArtefact, isBuildFailure } from "./artefact.ts";
 import { describeExports } from "./dag-exports.ts";
-import { buildFailureMessage, thrownMessage } from "./failure.ts";
+import { buildFailureMessage, isFrom, thrownMessage } from "./failure.ts";
 import { sha256, stampInput, stampInputs } from "./input-stamps.ts";
+import { takeMadeDags } from "./made-dags.ts";
 import { dieWithParent } from "./orphan-watch.ts";
 import { guardProcess } from "./process-guard.ts";
 import type {
@@ -74,14 +75,21 @@ async function bundle(dagFile: DagFile, pass: number): Promise<BundleResult> {
 async function importArtefact(dagFile: DagFile, artefact: Artefact, inputs: readonly InputStamp[]) {
   const { url, preludePaths, discard } = await rehearse(setup.outFolder, artefact);
   reply({ type: "importing", file: dagFile.file, inputs });
+  const imported = { folder: setup.folder, url, map: artefact.map };
   const attempt = guard.begin(url);
+  takeMadeDags();
   try {
     const exports = (await Promise.race([import(url), attempt.slipped])) as Record<string, unknown>;
     const manifests = describeExports(exports);
     await attempt.settled();
-    return { preludePaths, manifests };
+    const exported = new Set(manifests.map(({ dagId }) => dagId));
+    // Those of other DAG files, which this one imports, are exported there.
+    const unexported = takeMadeDags().filter(
+      ({ id, trace }) => !exported.has(id) && isFrom(dagFile, imported, trace),
+    );
+    return { preludePaths, manifests, unexported: unexported.map(({ id }) => id) };
   } catch (error) {
-    return thrownMessage(dagFile, { folder: setup.folder, url, map: artefact.map }, error);
+    return thrownMessage(dagFile, imported, error);
   } finally {
     guard.end();
     discard();

@@ -49,6 +49,8 @@ export interface Bundled {
   /** The text of the DAG file that was bundled. */
   readonly source: string;
   readonly manifests: readonly DagManifest[];
+  /** Ids of DAGs that the file makes and does not export. */
+  readonly unexported: readonly string[];
   readonly inputs: readonly InputStamp[];
   /** False: an input was written while it was being read; the file must be bundled again. */
   readonly settled: boolean;

@@ -6,6 +6,7 @@ import { unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type Artefact, lineBreaks } from "./artefact.ts";
+import { noting } from "./made-dags.ts";
 import type { SdkPrelude } from "./sdk-prelude.ts";
 
 /** An artefact on disk, ready to be imported. */
@@ -50,6 +51,6 @@ async function evaluate(outFolder: string, banner: string, { name, code }: SdkPr
   writeFileSync(module, `${banner}${code}export { ${name} };\n`);
   const exports = (await import(pathToFileURL(module).href)) as Record<string, unknown>;
   const registry = globalThis as { [REGISTRY]?: Record<string, unknown> };
-  registry[REGISTRY] = { ...registry[REGISTRY], [name]: exports[name] };
+  registry[REGISTRY] = { ...registry[REGISTRY], [name]: noting(exports[name]) };
   return text;
 }

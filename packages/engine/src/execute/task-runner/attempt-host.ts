@@ -3,9 +3,17 @@
  * IPC channel; after the attempt has ended, late answers and late questions lead nowhere.
  */
 
+import { AsyncLocalStorage } from "node:async_hooks";
 import { getEventListeners } from "node:events";
-import type { Json } from "@tradewind/sdk/manifest";
-import type { ConnectionFacts, LogLevel, TaskHost } from "@tradewind/sdk/program";
+import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
+import type {
+  ConnectionFacts,
+  JournalEntry,
+  LogLevel,
+  TaskHost,
+  TriggerRunRequest,
+} from "@tradewind/sdk/program";
+import { isEngineKind } from "../../trigger/engine-kinds.ts";
 import type { FromChild, Question } from "../protocol.ts";
 import type { OutputCapture } from "./output-capture.ts";
 
@@ -21,6 +29,9 @@ export function noteCombinedSignals(): void {
     return any(all);
   };
 }
+
+/** Which `ctx.once` the code that asks belongs to. */
+const steps = new AsyncLocalStorage<string>();
 
 interface Pending {
   readonly resolve: (value: Json | undefined) => void;
@@ -74,6 +85,39 @@ export class AttemptHost implements TaskHost {
 
   async connection(id: string): Promise<ConnectionFacts | undefined> {
     return (await this.#ask({ what: "connection", connectionId: id })) as ConnectionFacts | undefined;
+  }
+
+  async recall(): Promise<Readonly<Record<string, JournalEntry>>> {
+    return ((await this.#ask({ what: "recall" })) ?? {}) as unknown as Record<string, JournalEntry>;
+  }
+
+  async remember(name: string, value: Json): Promise<void> {
+    await this.#ask({ what: "remember", name, value });
+  }
+
+  async triggerRun(request: TriggerRunRequest): Promise<{ runId: string; created: boolean }> {
+    return (await this.#ask({ what: "triggerRun", request })) as { runId: string; created: boolean };
+  }
+
+  inStep<T>(name: string, work: () => Promise<T>): Promise<T> {
+    return steps.run(name, work);
+  }
+
+  currentStep(): string | null {
+    return steps.getStore() ?? null;
+  }
+
+  async check(trigger: TriggerCall): Promise<Json | undefined> {
+    if (isEngineKind(trigger.kind)) return await this.#ask({ what: "check", trigger });
+    const { checkBuiltin } = await import("../../trigger/builtin/index.ts");
+    return await checkBuiltin(trigger, {
+      abort: this.abort,
+      log: (level, message, fields) => this.log(level, message, fields),
+      variable: (key) => this.variable(key),
+      connection: (id) => this.connection(id),
+      polled: () => {},
+      limited: (_key, _limit, work) => work(),
+    });
   }
 
   /** The supervisor asks user code to stop. */

@@ -56,6 +56,7 @@ export class ExecutorUnderTest implements AsyncDisposable {
       bundleHash: "program",
       bundlePath: PROGRAM_PATH,
       step: null,
+      elapsedMs: 0,
       inputs: {},
       run: RUN,
       conf: {},
@@ -164,4 +165,8 @@ const SERVICES: TaskServices = {
     schema: null,
     extra: { key: SECRETS.key, sslmode: "prefer" },
   }),
+  recall: async () => ({}),
+  remember: async () => {},
+  check: async () => undefined,
+  triggerRun: async ({ runId }) => ({ runId, created: true }),
 };

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -123,9 +124,13 @@ export class EmbeddedPostgres {
 
   async #respawnWhenGone(signal: AbortSignal): Promise<void> {
     const { logger } = this.#options;
-    while (isRunning(this.#server.pid)) {
+    while (!hasEnded(this.#server)) {
+      const { child } = this.#server;
       // An adopted server is not our child, so nobody tells us of its end.
-      await sleep(WATCH_MS, undefined, { signal, ref: false }).catch(() => {});
+      const news = child
+        ? once(child, "exit", { signal })
+        : sleep(WATCH_MS, undefined, { signal, ref: false });
+      await news.catch(() => {});
       if (signal.aborted) return;
     }
     logger.warn("PostgreSQL ended unexpectedly: starting it again", { pid: this.#server.pid });
@@ -142,6 +147,10 @@ export class EmbeddedPostgres {
 
 const DATABASE = "tradewind";
 const WATCH_MS = 250;
+
+function hasEnded({ pid, child }: RunningServer): boolean {
+  return child ? child.exitCode !== null || child.signalCode !== null : !isRunning(pid);
+}
 
 async function createDatabase(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });

@@ -1,4 +1,5 @@
 /** The running components: schedulers, DAG processors, triggerers. */
+import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database.ts";
 import { adhoc } from "../statement.ts";
 import { Conditions, type Listed, list, type Page, type Range } from "./query.ts";
@@ -14,6 +15,8 @@ export interface JobRow {
   readonly heartbeat_at: Date;
   readonly ended_at: Date | null;
   readonly is_alive: boolean;
+  /** What it tells about itself. */
+  readonly facts: Json;
 }
 
 export interface JobFilter {
@@ -60,6 +63,28 @@ export function listJobs(connection: Connection, filter: JobFilter, page: Page):
   });
 }
 
+/** By id; jobs that are gone are missing. */
+export async function readJobs(
+  connection: Connection,
+  ids: readonly number[],
+): Promise<ReadonlyMap<number, JobRow>> {
+  const distinct = [...new Set(ids)];
+  if (distinct.length === 0) return new Map();
+  const rows = await connection.rows<JobRow>(
+    adhoc(`SELECT ${COLUMNS} FROM job j WHERE j.id = ANY($1::int8[])`),
+    [distinct],
+  );
+  return new Map(rows.map((row) => [row.id, row]));
+}
+
+/** The triggerers that hold their leases now. */
+export function liveTriggerers(connection: Connection): Promise<JobRow[]> {
+  return connection.rows(
+    adhoc(`SELECT ${COLUMNS} FROM job j WHERE j.kind = 'triggerer' AND ${ALIVE} ORDER BY j.id`),
+    [],
+  );
+}
+
 /** Per kind: the newest heartbeat ever seen, and whether a job of the kind holds its lease now. */
 export function componentHealth(
   connection: Connection,
@@ -73,4 +98,4 @@ export function componentHealth(
 }
 
 const ALIVE = "(j.state = 'running' AND j.lease_until > now())";
-const COLUMNS = `j.id, j.kind, j.state, j.hostname, j.pid, j.version, j.started_at, j.heartbeat_at, j.ended_at, ${ALIVE} AS is_alive`;
+const COLUMNS = `j.id, j.kind, j.state, j.hostname, j.pid, j.version, j.started_at, j.heartbeat_at, j.ended_at, ${ALIVE} AS is_alive, j.facts`;

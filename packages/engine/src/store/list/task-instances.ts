@@ -1,6 +1,7 @@
 /** Task instances and their earlier tries, as the API lists them. */
 import type { Connection } from "../database.ts";
 import { adhoc } from "../statement.ts";
+import { type CurrentWait, readCurrentWaits } from "./deferrals.ts";
 import {
   COUNTED_EXACTLY,
   Conditions,
@@ -39,7 +40,8 @@ export interface TaskInstanceRow {
   readonly pid: number | null;
   readonly reason: string | null;
   readonly note: string | null;
-  readonly trigger_timeout: Date | null;
+  /** What it waits for while it is deferred. */
+  readonly wait: CurrentWait | null;
   readonly version_id: number;
   readonly version_number: number;
   readonly version_created_at: Date;
@@ -123,12 +125,12 @@ export const TASK_INSTANCE_ORDER = {
   updated_at: UPDATED_AT,
 } as const;
 
-export function listTaskInstances(
+export async function listTaskInstances(
   connection: Connection,
   filter: TaskInstanceFilter,
   page: Page,
 ): Promise<ListedPage<TaskInstanceRow>> {
-  return listPage(connection, {
+  const listed = await listPage<BareRow>(connection, {
     columns: COLUMNS,
     from: FROM,
     where: conditions(filter),
@@ -138,30 +140,43 @@ export function listTaskInstances(
     // The instances of one run are counted by its index alone, and people like to know how far it is.
     countUpTo: filter.dagIds?.length === 1 && filter.runIds?.length === 1 ? undefined : COUNTED_EXACTLY,
   });
+  return { ...listed, rows: await withWaits(connection, listed.rows) };
 }
 
-export function findTaskInstance(
+export async function findTaskInstance(
   connection: Connection,
   address: InstanceAddress,
 ): Promise<TaskInstanceRow | undefined> {
-  return first(connection, { columns: COLUMNS, from: FROM, where: addressed(address) });
+  const row = await first<BareRow>(connection, { columns: COLUMNS, from: FROM, where: addressed(address) });
+  return row === undefined ? undefined : (await withWaits(connection, [row]))[0];
 }
 
 /** The instances an edit answered with, in its order of run, task and map index. */
-export function readInstances(
+export async function readInstances(
   connection: Connection,
   keys: readonly { dagRunId: number; taskId: string; mapIndex: number }[],
 ): Promise<TaskInstanceRow[]> {
-  return connection.rows(
+  const rows = await connection.rows<BareRow>(
     adhoc(`SELECT ${COLUMNS} FROM unnest($1::int8[], $2::text[], $3::int4[]) AS k (dag_run_id, task_id, map_index)
         JOIN task_instance t USING (dag_run_id, task_id, map_index) JOIN dag_run r ON r.id = t.dag_run_id
         JOIN dag_version v ON v.id = r.version_id ORDER BY t.dag_run_id, t.task_id, t.map_index`),
     [keys.map((key) => key.dagRunId), keys.map((key) => key.taskId), keys.map((key) => key.mapIndex)],
   );
+  return withWaits(connection, rows);
+}
+
+type BareRow = Omit<TaskInstanceRow, "wait">;
+
+/** A look-up of their own for the deferred ones: what few rows of a page need must not burden how it is chosen. */
+async function withWaits(connection: Connection, rows: readonly BareRow[]): Promise<TaskInstanceRow[]> {
+  const deferred = rows.filter((row) => row.state === "deferred");
+  const waits = await readCurrentWaits(connection, deferred);
+  const byRow = new Map(deferred.map((row, index) => [row, waits[index] ?? null]));
+  return rows.map((row) => ({ ...row, wait: byRow.get(row) ?? null }));
 }
 
 /** One try; the columns a try of its own does not have are the instance's. */
-export type TryRow = TaskInstanceRow;
+export type TryRow = BareRow;
 
 /**
  * All tries, the current one last. Attempts of one try number, of which all but one were lost, are one try: the
@@ -186,7 +201,7 @@ const OWN_COLUMNS = `t.state, t.try_number, t.max_tries, t.scheduled_at, t.queue
 const HISTORY_COLUMNS = `x.state, x.try_number, t.max_tries, x.scheduled_at, x.queued_at, x.started_at, x.ended_at, x.hostname, x.pid, x.reason`;
 const COLUMNS = `t.dag_run_id, r.dag_id, r.run_id, r.state AS run_state, r.logical_date, r.run_after, t.task_id, t.map_index,
   ${OWN_COLUMNS}, t.retry_at, t.pool, t.pool_slots, t.limit_key, t.queue, t.priority_weight, t.executor, t.operator,
-  t.note, t.trigger_timeout, r.version_id, v.number AS version_number, v.created_at AS version_created_at, v.bundle_hash`;
+  t.note, r.version_id, v.number AS version_number, v.created_at AS version_created_at, v.bundle_hash`;
 
 const FROM =
   "task_instance t JOIN dag_run r ON r.id = t.dag_run_id JOIN dag_version v ON v.id = r.version_id";

@@ -50,6 +50,11 @@ export abstract class JobLoop implements Service {
   protected abstract onLeaseLost(): void;
   protected abstract turn(): Promise<void>;
 
+  /** false: what this job answers for makes no progress. The lease is left to run out, so that others take over. */
+  protected mayRenew(): boolean {
+    return true;
+  }
+
   async start(): Promise<void> {
     await this.lease.acquire();
     try {
@@ -89,7 +94,8 @@ export abstract class JobLoop implements Service {
     while (this.state !== "stopped" || this.#bell.size > 0) {
       await this.#bell.wait();
       try {
-        if (performance.now() - renewedAt >= this.#renewMs * 0.9 || !this.lease.isTrusted()) {
+        const isDue = performance.now() - renewedAt >= this.#renewMs * 0.9 || !this.lease.isTrusted();
+        if (isDue && this.mayRenew()) {
           if (!(await this.lease.renew())) await this.#startOver();
           renewedAt = performance.now();
           await this.onHeartbeat();

@@ -1,0 +1,36 @@
+/**
+ * Waiting without a worker. A job is submitted once, its end is waited for, and the model is published after a quiet
+ * time; in between no process belongs to the run. See who waits, and on what, with:
+ *
+ *   tradewind dags trigger training && tradewind waiting
+ */
+import { dag, PollTrigger, TimeDeltaTrigger } from "tradewind";
+
+/** Stands for a training service: a job is done two seconds after it was submitted. */
+class JobDone extends PollTrigger<{ job: string; submittedAt: number }, { accuracy: number }> {
+  static id = "example.job_done";
+  static interval = "500ms";
+
+  async poll() {
+    return Date.now() - this.args.submittedAt > 2_000 ? { accuracy: 0.93 } : undefined;
+  }
+}
+
+export default dag("training", { tags: ["example"], owner: "ml" }, (d) => {
+  // On every resume the function begins at the top; what has a name is not done again.
+  const model = d.task("train", { retries: 1, timeout: "10m" }, async (_, ctx) => {
+    const { job, submittedAt } = await ctx.once("submit", () => {
+      ctx.log.info("submitted");
+      return { job: `job of ${ctx.run.id}`, submittedAt: Date.now() };
+    });
+    const { accuracy } = await ctx.until("done", new JobDone({ job, submittedAt }), { timeout: "5m" });
+    ctx.log.info("trained", { job, accuracy });
+    return { job, accuracy };
+  });
+
+  // A trigger in the graph needs no worker at all.
+  const quiet = d.trigger("quiet_time", new TimeDeltaTrigger({ delta: "2s" }), { after: model });
+  d.task("publish", { inputs: { model }, after: quiet }, ({ model }, ctx) => {
+    ctx.log.info("published", { accuracy: model.accuracy });
+  });
+});

@@ -1,0 +1,80 @@
+import { afterEach, expect, it, vi } from "vitest";
+import type { Session } from "../session.ts";
+import { type Running, serve } from "./service.ts";
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** A session whose signals the test sends. */
+function stage() {
+  const said: string[] = [];
+  const exits: number[] = [];
+  let listener: (signal: NodeJS.Signals) => void = () => {};
+  const note = (text: string) => said.push(text);
+  const session = {
+    note,
+    terminal: { note },
+    host: {
+      onSignal: (_: unknown, heard: typeof listener) => {
+        listener = heard;
+        return () => {};
+      },
+      exit: (code: number) => exits.push(code),
+    },
+  } as unknown as Session;
+  return { session, said, exits, send: (signal: NodeJS.Signals) => listener(signal) };
+}
+
+it("gives up a start that heeds the signal, without an error", async () => {
+  const { session, said, exits, send } = stage();
+  const served = serve(
+    session,
+    (signal) =>
+      new Promise<Running>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+    () => expect.unreachable(),
+  );
+  send("SIGINT");
+  await served;
+  expect({ said, exits }).toEqual({ said: [expect.stringContaining("SIGINT"), "Stopped."], exits: [] });
+});
+
+it("stops what a start that did not heed it has started", async () => {
+  const { session, send } = stage();
+  const { promise, resolve } = Promise.withResolvers<Running>();
+  const served = serve(
+    session,
+    () => promise,
+    () => expect.unreachable(),
+  );
+  send("SIGTERM");
+  const stop = vi.fn(async () => {});
+  resolve({ stop });
+  await served;
+  expect(stop).toHaveBeenCalledOnce();
+});
+
+it("ends the process when a start hangs: one signal is enough", async () => {
+  vi.useFakeTimers();
+  const { session, exits, send } = stage();
+  void serve(
+    session,
+    () => new Promise<Running>(() => {}),
+    () => {},
+  );
+  send("SIGTERM");
+  vi.advanceTimersByTime(14_000);
+  expect(exits).toEqual([]);
+  vi.advanceTimersByTime(2_000);
+  expect(exits).toEqual([143]);
+});
+
+it("lets an error of the start through", async () => {
+  const { session } = stage();
+  const failing = serve(
+    session,
+    () => Promise.reject(new Error("no database")),
+    () => {},
+  );
+  await expect(failing).rejects.toThrow("no database");
+});

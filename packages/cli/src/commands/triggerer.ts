@@ -1,0 +1,25 @@
+import { Command } from "@commander-js/extra-typings";
+import { wholeNumber } from "../input/values.ts";
+import type { Session } from "../session.ts";
+import { serve } from "./service.ts";
+
+export function command(session: Session) {
+  return new Command("triggerer")
+    .description("run the triggers that deferred tasks wait for; any number may share one database")
+    .option(
+      "--capacity <n>",
+      "how many triggers at once (TRADEWIND_TRIGGERER_CAPACITY, else 10000)",
+      wholeNumber(1, 1_000_000),
+    )
+    .option("--queues <names>", "whose triggers, with commas (TRADEWIND_TRIGGERER_QUEUES, else default)")
+    .action(async ({ capacity, queues }) => {
+      const { resolveConfig, startTriggerer } = await import("@tradewind/engine");
+      const flags = { triggererCapacity: capacity, triggererQueues: queues, home: session.options.home };
+      const config = resolveConfig(flags, session.host.env);
+      await serve(
+        session,
+        () => startTriggerer(config),
+        () => session.note("The triggerer is running."),
+      );
+    });
+}

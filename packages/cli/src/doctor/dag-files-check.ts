@@ -1,0 +1,21 @@
+import { join } from "node:path";
+import type { Check } from "./checks.ts";
+
+const SHOWN = 10;
+
+/** Files that load and give less than their author may think, as the DAG processor of this home found them. */
+export async function* checkDagFiles(home: string): AsyncGenerator<Check> {
+  const { forgetfulFiles } = await import("@tradewind/engine");
+  const files = await forgetfulFiles(join(home, "dag-files.json"));
+  for (const { file, unexported } of files.slice(0, SHOWN)) {
+    yield {
+      name: "DAG files",
+      result: "warn",
+      says:
+        unexported.length > 0
+          ? `${file} makes ${unexported.join(", ")} and does not export it`
+          : `${file} imports tradewind but exports no DAG, and no DAG file imports it`,
+      remedy: "export default dag(…), or name the file in .tradewindignore",
+    };
+  }
+}

@@ -1,0 +1,5 @@
+import { dag } from "tradewind";
+
+dag("forgotten", {}, (d) => {
+  d.task("never", () => "loaded");
+});

@@ -1,0 +1,66 @@
+/** What `tradewind standalone` does when it cannot start, or is told to stop before it has. */
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { type AddressInfo, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { runCli } from "./support/standalone-process.ts";
+
+let folder: string;
+let home: string;
+let dags: string;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "tradewind-start-"));
+  home = join(folder, "home");
+  dags = join(folder, "dags");
+  await mkdir(dags);
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const start = (...options: string[]) => runCli(["standalone", ...options], {});
+
+it.runIf(process.platform === "linux")("says at once that a home cannot be made", async () => {
+  const { code, stderr } = await start("--home", "/proc/tradewind", "--dags", dags, "--port", "0");
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^error: The home folder \/proc\/tradewind cannot be used: .* \[HOME_UNUSABLE\]\n$/);
+});
+
+it("says in one line that the DAG folder is missing, and makes nothing", async () => {
+  const { code, stderr } = await start("--home", home, "--dags", join(folder, "none"), "--port", "0");
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^error: The DAG folder .*none cannot be read .* \[DAG_FOLDER_UNREADABLE\]\n$/);
+  expect(existsSync(home)).toBe(false);
+});
+
+it("says in one line that the port is taken, before it makes a database", async () => {
+  const other = createServer().listen(0, "127.0.0.1");
+  await once(other, "listening");
+  const { port } = other.address() as AddressInfo;
+  try {
+    const { code, stderr } = await start("--home", home, "--dags", dags, "--port", String(port));
+    expect(code).toBe(5);
+    expect(stderr).toMatch(/^error: The API cannot listen on 127\.0\.0\.1:\d+: .* \[API_ADDRESS\]\n$/);
+    expect(existsSync(join(home, "postgres"))).toBe(false);
+  } finally {
+    other.close();
+  }
+});
+
+it("ends by one signal while it starts, and leaves no server behind", async () => {
+  const fresh = join(folder, "fresh");
+  const args = ["standalone", "--home", fresh, "--dags", dags, "--port", "0"];
+  const { code, stderr } = await runCli(args, {}, (child) => {
+    const watch = setInterval(() => {
+      if (!existsSync(join(fresh, "standalone.lock"))) return;
+      clearInterval(watch);
+      child.kill("SIGINT");
+    }, 5);
+  });
+  expect(stderr).toMatch(/Stopping \(SIGINT\)[\s\S]*Stopped\.\n$/);
+  expect(stderr).not.toContain("Tradewind is running");
+  expect(code).toBe(0);
+  expect(existsSync(join(fresh, "postgres", "data", "postmaster.pid"))).toBe(false);
+});

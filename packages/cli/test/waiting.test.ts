@@ -1,0 +1,165 @@
+/** Commands about what waits, against a real server with rows as a scheduler and triggerers leave them. */
+import { beforeAll, describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { Installation, manifestOf } from "../../engine/test/api/installation.ts";
+import { addTrigger, addTriggerer, addWait } from "../../engine/test/api/waits.ts";
+import { runCaptured } from "./support/captured-host.ts";
+
+let server: Installation;
+let url: string;
+let triggerer: number;
+let shared: number;
+let schedule: number;
+const tw = (...argv: string[]) =>
+  runCaptured(argv, { env: { TRADEWIND_URL: url, TRADEWIND_TOKEN: server.token } });
+
+beforeAll(async () => {
+  server = await Installation.open();
+  url = await server.app.listen({ host: "127.0.0.1", port: 0 });
+  await server.addDag(manifestOf("etl", [{ taskId: "wait" }, { taskId: "sleep" }]));
+  const run = await server.addRun("etl", { runId: "r1" });
+  triggerer = await addTriggerer(server, { host: "alpha" });
+  shared = await addTrigger(server, {
+    kind: "file",
+    args: { path: "/in/orders.csv", password: "hunter2" },
+    owner: triggerer,
+    polledAt: new Date(Date.now() - 5_000),
+  });
+  const since = new Date(Date.now() - 4_000_000);
+  const timeoutAt = new Date(Date.now() + 7_500_000);
+  for (let mapIndex = 0; mapIndex < 120; mapIndex++) {
+    await addWait(server, { dagRunId: run, taskId: "wait", mapIndex, triggerId: shared, since, timeoutAt });
+  }
+  const timed = await addTrigger(server, {
+    kind: "time",
+    timed: {},
+    wakeAt: new Date(Date.now() + 60_000),
+    queue: "slow",
+  });
+  await addWait(server, { dagRunId: run, taskId: "sleep", triggerId: timed, kind: "time" });
+  schedule = await addTrigger(server, { kind: "webhook", dagId: "etl", args: { name: "orders" } });
+});
+
+describe("triggers", () => {
+  it("lists them as table, JSON and YAML, and by filter", async () => {
+    const { code, stdout } = await tw("triggers", "list");
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^ *ID +KIND +STATE +WAITING +TRIGGERER +POLLED +QUEUE +ARGUMENTS$/m);
+    expect(stdout).toMatch(
+      new RegExp(
+        `^ *${shared} +file +hot +120 +${triggerer} on alpha +\\d+ s ago +default +path=/in/orders.csv password=\\*\\*\\*$`,
+        "m",
+      ),
+    );
+    expect(stdout).toMatch(new RegExp(`^ *${schedule} +webhook +unowned +DAG etl +- `, "m"));
+    const kinds = (text: string, read: (text: string) => unknown) =>
+      (read(text) as { kind: string }[]).map(({ kind }) => kind);
+    expect(kinds((await tw("triggers", "list", "--json")).stdout, JSON.parse)).toEqual([
+      "file",
+      "time",
+      "webhook",
+    ]);
+    const timed = await tw("triggers", "list", "--state", "timed", "--queue", "slow", "-o", "yaml");
+    expect(kinds(timed.stdout, parse)).toEqual(["time"]);
+    const none = await tw("triggers", "list", "--kind", "none-such");
+    expect(none).toMatchObject({ code: 0, stdout: "", stderr: expect.stringContaining("nothing waits") });
+  });
+
+  it("shows one with the first of those that wait", async () => {
+    const { code, stderr, stdout } = await tw("triggers", "show", String(shared));
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^arguments +\{"path":"\/in\/orders.csv","password":"\*\*\*"\}$/m);
+    expect(stdout).toMatch(new RegExp(`^triggerer +${triggerer} on alpha$`, "m"));
+    expect(stdout).toMatch(/^waiting +120 tasks$/m);
+    expect(stdout.match(/^wait\[\d+\] +etl +r1 +1 h ago +in 2 h$/gm)).toHaveLength(100);
+    expect(stderr).toContain(`100 of 120 shown: \`tradewind waiting --trigger ${shared}\``);
+    expect(JSON.parse((await tw("triggers", "show", String(shared), "--json")).stdout).waits).toHaveLength(
+      100,
+    );
+  });
+
+  it("says what is not there", async () => {
+    const missing = await tw("triggers", "show", "99999");
+    expect([missing.code, missing.stdout]).toEqual([3, ""]);
+    expect(missing.stderr).toContain("has fired");
+    expect((await tw("triggers", "show", "x")).code).toBe(2);
+    expect((await tw("triggers", "list", "--state", "warm")).code).toBe(2);
+  });
+});
+
+describe("waiting", () => {
+  it("shows the longest wait first, and how many there are", async () => {
+    const { stderr, stdout } = await tw("waiting");
+    const lines = stdout.trimEnd().split("\n");
+    expect(lines[0]).toMatch(/^TASK +DAG +RUN +SINCE +UNTIL +ON +TRIGGERER +POLLED +ARGUMENTS$/);
+    expect(lines[1]).toMatch(
+      new RegExp(`^wait\\[0\\] +etl +r1 +1 h ago +in 2 h +file +${triggerer} on alpha +`),
+    );
+    expect(lines).toHaveLength(51);
+    expect(stderr).toContain("50 of 121 shown");
+  });
+
+  it("shows all of them, page after page, in the same order", async () => {
+    const all = JSON.parse((await tw("waiting", "--limit", "0", "--json")).stdout) as {
+      task_id: string;
+      map_index: number;
+      since: string;
+    }[];
+    expect(all).toHaveLength(121);
+    expect(all.at(-1)).toMatchObject({ task_id: "sleep" });
+    expect(new Set(all.map(({ map_index }) => map_index)).size).toBe(121);
+  });
+
+  it("is filtered", async () => {
+    const { stdout } = await tw("waiting", "--dag", "etl", "--run", "r1", "--kind", "time");
+    expect(stdout).toMatch(/^sleep +etl +r1 .* +- +time +timed/m);
+    expect(stdout).not.toContain("wait[");
+    expect((await tw("waiting", "--task", "none")).stderr).toContain("Nothing waits.");
+  });
+
+  it("is what `tasks why` says of one of them", async () => {
+    const { stdout } = await tw("tasks", "why", "etl", "r1", "wait", "--map-index", "3");
+    expect(stdout).toContain('because it waits on file (path: "/in/orders.csv", password: "***") since');
+    expect(stdout).toContain(`on triggerer ${triggerer} (alpha), last polled at`);
+  });
+});
+
+describe("webhooks", () => {
+  it("prints a URL that works without a token", async () => {
+    const { code, stderr, stdout } = await tw("webhooks", "url", "orders");
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/api\/v2\/webhooks\/orders\?signature=[\w-]{43}\n$/);
+    expect(stderr).toContain("without a token");
+    expect((await fetch(stdout.trim(), { method: "POST", body: "paid" })).status).toBe(202);
+    expect(JSON.parse((await tw("webhooks", "url", "orders", "--json")).stdout)).toMatchObject({
+      url: stdout.trim(),
+    });
+  });
+
+  it("sends", async () => {
+    expect((await tw("webhooks", "send", "sent", "--data", '{"id":7}')).stderr).toMatch(
+      /Webhook sent sent: position \d+/,
+    );
+    expect((await tw("webhooks", "send", "sent")).code).toBe(0);
+    const rows = await server.sql<{ value: { body: unknown } }>(
+      "SELECT value FROM signal WHERE key = 'sent' ORDER BY id",
+    );
+    expect(rows.map(({ value }) => value.body)).toEqual([{ id: 7 }, null]);
+  });
+
+  it("refuses names and data that cannot be", async () => {
+    const bad = await tw("webhooks", "url", "no spaces");
+    expect([bad.code, bad.stderr]).toEqual([2, expect.stringContaining("A-Z a-z 0-9")]);
+    const data = await tw("webhooks", "send", "x", "--data", "{");
+    expect([data.code, data.stderr]).toEqual([2, expect.stringContaining("not valid JSON")]);
+  });
+});
+
+it("pools count deferred tasks when told to, and say so", async () => {
+  expect((await tw("pools", "set", "slow", "3", "--include-deferred")).code).toBe(0);
+  expect((await tw("pools", "get", "slow")).stdout).toMatch(/^counts deferred +yes$/m);
+  await tw("pools", "set", "slow", "4");
+  expect((await tw("pools", "get", "slow")).stdout).toMatch(/^counts deferred +yes$/m);
+  await tw("pools", "set", "slow", "4", "--no-include-deferred");
+  expect((await tw("pools", "get", "slow")).stdout).toMatch(/^counts deferred +no$/m);
+});

@@ -1,0 +1,29 @@
+/**
+ * Where bundler children write what they import: a folder among the system's temporary files that ends with its owner.
+ * A killed owner cannot remove it, so the next one does. It carries its owner's name, and that of the machine: in a
+ * temporary folder that several share, the processes of the others cannot be seen and must not be taken for dead.
+ */
+import { createHash } from "node:crypto";
+import { mkdtemp, readdir, realpath, rm } from "node:fs/promises";
+import { hostname, tmpdir } from "node:os";
+import { join } from "node:path";
+import { processName } from "../service/process-identity.ts";
+
+const PREFIX = `tradewind-bundler-${createHash("sha256").update(hostname()).digest("hex").slice(0, 8)}-`;
+
+/** A new one of this process; those that dead processes left are removed. */
+export async function makeScratchFolder(): Promise<string> {
+  const parent = await realpath(tmpdir());
+  await removeOrphans(parent);
+  return mkdtemp(join(parent, `${PREFIX}${processName(process.pid) ?? process.pid}-`));
+}
+
+async function removeOrphans(parent: string): Promise<void> {
+  for (const name of await readdir(parent).catch(() => [] as string[])) {
+    if (!name.startsWith(PREFIX)) continue;
+    const owner = /^(\d+)-[0-9a-f]{16}(?=-)/.exec(name.slice(PREFIX.length));
+    if (owner === null || processName(Number(owner[1])) === owner[0]) continue;
+    // Another account's cannot be removed, and need not be.
+    await rm(join(parent, name), { recursive: true, force: true }).catch(() => {});
+  }
+}

@@ -1,0 +1,92 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { pgProxy } from "../../test/support/pg-proxy.ts";
+import { testDatabase } from "../../test/support/test-database.ts";
+import { BundleCache } from "../execute/bundle-cache.ts";
+import { silentLogger } from "../service/logger.ts";
+import { type Topic, WakeUps } from "../signal/wake-up.ts";
+import { Database } from "../store/database.ts";
+import { SchedulerJob } from "./scheduler-job.ts";
+
+const RENEW_MS = 50;
+
+describe("a scheduler that hears nothing", () => {
+  const undo: (() => Promise<void>)[] = [];
+
+  afterEach(async () => {
+    for (const each of undo.splice(0).reverse()) await each();
+  });
+
+  it("looks for orphans at every heartbeat, and at everything at every third", async () => {
+    const { heartbeats, asked } = await scheduler();
+    await heartbeats(12);
+    expect(asked("job-bury")).toBeGreaterThanOrEqual(11);
+    expect(asked("claim-take-over")).toBeGreaterThanOrEqual(11);
+    expect(asked("job-peers")).toBeGreaterThanOrEqual(3);
+    expect(asked("job-peers")).toBeLessThanOrEqual(6);
+  });
+
+  it("looks at everything at every heartbeat when wake-ups are off", async () => {
+    const { heartbeats, asked } = await scheduler({ enabled: false });
+    await heartbeats(6);
+    expect(asked("job-peers")).toBeGreaterThanOrEqual(5);
+  });
+
+  it("looks at everything at every heartbeat while the connection that listens is down", async () => {
+    const { db, url } = await testDatabase();
+    const proxy = await pgProxy(url);
+    const remote = Database.connect(proxy.url);
+    undo.push(async () => {
+      await remote.close();
+      await proxy.close();
+    });
+    // Only the listener goes through the proxy.
+    const { heartbeats, asked } = await scheduler({ db, listener: remote });
+    proxy.set({ kind: "cut" });
+    await heartbeats(6);
+    expect(asked("job-peers")).toBeGreaterThanOrEqual(5);
+  });
+
+  it("looks at everything at the heartbeat after a wake-up", async () => {
+    const { heartbeats, asked, hear } = await scheduler();
+    await heartbeats(4, () => hear("run:1"));
+    expect(asked("job-peers")).toBeGreaterThanOrEqual(3);
+  });
+
+  async function scheduler(options: { enabled?: boolean; db?: Database; listener?: Database } = {}) {
+    const db = options.db ?? (await testDatabase()).db;
+    const wakeUps = new WakeUps(db, { enabled: options.enabled ?? true });
+    if (options.listener) {
+      const through = new WakeUps(options.listener);
+      wakeUps.listen = (onTopic) => through.listen(onTopic);
+    }
+    const rows = vi.spyOn(db, "rows");
+    const asked = (name: string) => rows.mock.calls.filter(([statement]) => statement.name === name).length;
+    const job = new SchedulerJob({
+      database: db,
+      executors: [],
+      bundles: new BundleCache("/nowhere", async () => ""),
+      logsDir: "/nowhere",
+      logger: silentLogger,
+      wakeUps,
+      version: "test",
+      lease: { ttlMs: 6_000, renewMs: RENEW_MS, marginMs: 1_000 },
+    });
+    await job.start();
+    undo.push(async () => {
+      await job.stop(0);
+      wakeUps.close();
+    });
+    /** From the first heartbeat on, so that what starting looks at is not counted. */
+    const heartbeats = async (count: number, between = () => {}) => {
+      while (asked("job-renew") === 0) await sleep(5);
+      rows.mockClear();
+      for (let seen = 0; seen < count; seen = asked("job-renew")) {
+        between();
+        await sleep(5);
+      }
+      await sleep(RENEW_MS / 2);
+    };
+    return { heartbeats, asked, hear: (topic: Topic) => wakeUps.send(topic) };
+  }
+});

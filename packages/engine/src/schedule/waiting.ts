@@ -1,0 +1,115 @@
+/** Waits, from the words of a task to the rows of a batch, and from a trigger's outcome back to an event of the run. */
+import { randomBytes } from "node:crypto";
+import type { Json, StartTrigger, TriggerCall } from "@tradewind/sdk/manifest";
+import type { Deferral, ErrorFacts } from "@tradewind/sdk/program";
+import type { Instance, Wait } from "../model/index.ts";
+import type { DeferralWrite, FiredDeferral, TriggerWrite } from "../store/deferrals.ts";
+import { triggerFingerprint } from "../store/trigger-fingerprint.ts";
+import type { TriggerOutcome } from "../trigger/contract.ts";
+
+/** What a wait needs to know of where it belongs. */
+export interface WaitPlace {
+  readonly runId: number;
+  readonly bundleHash: string;
+  readonly instance: Instance;
+  /** The attempt that waits. */
+  readonly attempt: string;
+  /** Milliseconds of the database's clock. */
+  readonly at: number;
+}
+
+export function deferralOf(start: StartTrigger): Deferral {
+  return { ...start, name: null, onFailure: "fail" };
+}
+
+export function waitOf(deferral: Deferral, at: number, keepsSlot: boolean): Wait {
+  const { timeoutMs, onTimeout } = deferral;
+  return { timeoutAt: timeoutMs === null ? null : at + timeoutMs, onTimeout, keepsSlot };
+}
+
+export function deferralWrite(place: WaitPlace, deferral: Deferral): DeferralWrite {
+  const { runId, bundleHash, instance, attempt, at } = place;
+  return {
+    attempt,
+    runId,
+    taskId: instance.node.id,
+    mapIndex: instance.mapIndex,
+    tryNumber: instance.tryNumber,
+    name: deferral.name,
+    method: deferral.method,
+    kwargs: deferral.kwargs,
+    onTimeout: deferral.onTimeout,
+    onFailure: deferral.onFailure,
+    timeoutAt: waitOf(deferral, at, false).timeoutAt,
+    trigger: triggerWrite(deferral.trigger, bundleHash),
+  };
+}
+
+function triggerWrite(trigger: TriggerCall, bundleHash: string): TriggerWrite {
+  const { kind, args, source, queue, replicas, wake, timed } = trigger;
+  const own = source === "builtin" ? null : bundleHash;
+  return {
+    fingerprint: (isShared(trigger) ? triggerFingerprint(trigger, own) : randomBytes(32)).toString("hex"),
+    kind,
+    args,
+    bundleHash: own,
+    queue,
+    replicas,
+    wakeAt: wake !== null && "at" in wake ? Date.parse(wake.at) : null,
+    wakeAfterMs: wake !== null && "afterMs" in wake ? wake.afterMs : null,
+    timed,
+  };
+}
+
+/** A time counted from when the wait began is nobody else's. */
+function isShared({ wake }: TriggerCall): boolean {
+  return wake === null || "at" in wake;
+}
+
+/** What a fired wait means for its task. */
+export type Sequel =
+  /** A worker goes on. */
+  | { readonly kind: "resume" }
+  | { readonly kind: "success"; readonly output: Json }
+  | { readonly kind: "failed"; readonly error: ErrorFacts; readonly retry: boolean }
+  | { readonly kind: "skipped"; readonly reason: string | null };
+
+export function sequelOf(fired: FiredDeferral): Sequel {
+  const outcome = fired.outcome as unknown as TriggerOutcome;
+  // Neither a method nor a name to go on at: the node is its trigger, and the event its output.
+  const isWhole = fired.method === null && fired.name === null;
+  switch (outcome.kind) {
+    case "event":
+      return isWhole ? { kind: "success", output: outcome.payload } : { kind: "resume" };
+    case "failed":
+      if (fired.on_failure === "resume") return { kind: "resume" };
+      return { kind: "failed", error: outcome.error, retry: true };
+    case "ending": {
+      const { ending } = outcome;
+      if (ending.kind !== "failed") return ending;
+      const error = {
+        name: "TriggerFailed",
+        message: ending.reason,
+        stack: null,
+        code: "TASK_FAILED_BY_TRIGGER",
+      };
+      return { kind: "failed", error, retry: ending.retry };
+    }
+  }
+}
+
+/** What the end of a wait's own time means. */
+export function sequelOfTimeout({ onTimeout, timeoutAt }: Wait): Sequel {
+  if (onTimeout === "resume") return { kind: "resume" };
+  if (onTimeout === "skip") return { kind: "skipped", reason: "the wait timed out" };
+  const until = timeoutAt === null ? "" : ` at ${new Date(timeoutAt).toISOString()}`;
+  const message = `the trigger had not fired when the wait timed out${until}`;
+  const error = { name: "TimeoutError", message, stack: null, code: "TASK_WAIT_TIMEOUT" };
+  return { kind: "failed", error, retry: onTimeout === "fail" };
+}
+
+/** The time of the whole try is up, waits included. */
+export function timeoutError(limitMs: number): ErrorFacts {
+  const message = `the task waited longer than its timeout of ${limitMs} ms allows`;
+  return { name: "TimeoutError", message, stack: null, code: "TASK_TIMEOUT" };
+}

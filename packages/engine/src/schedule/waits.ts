@@ -1,0 +1,90 @@
+/**
+ * The waits of a job's runs: those that begin without a worker, those whose trigger fired, those out of time. Which
+ * triggers fired is read from the database when there is a reason to look: a wake-up, a run that was just loaded, the
+ * heartbeat in case a wake-up got lost.
+ */
+import type { Database } from "../store/database.ts";
+import { type FiredDeferral, firedDeferrals } from "../store/deferrals.ts";
+import type { Admission } from "./admission.ts";
+import type { RunActor, Traces } from "./run-actor.ts";
+
+/** In one turn: enough to be quick, few enough that reports and the heartbeat do not have to wait. */
+const FIRED_LIMIT = 2_000;
+
+/** The batch at hand. */
+interface Gathering {
+  readonly touched: Set<RunActor>;
+  readonly traces: Traces;
+  readonly now: number;
+}
+
+export class Waits {
+  readonly #database: Database;
+  readonly #admission: Admission;
+  readonly #actors: ReadonlyMap<number, RunActor>;
+  #isDue = true;
+
+  constructor(database: Database, admission: Admission, actors: ReadonlyMap<number, RunActor>) {
+    this.#database = database;
+    this.#admission = admission;
+    this.#actors = actors;
+  }
+
+  /** A trigger of ours may have fired. */
+  ask(): void {
+    this.#isDue = true;
+  }
+
+  get isDue(): boolean {
+    return this.#isDue;
+  }
+
+  async readFired(jobId: number): Promise<FiredDeferral[]> {
+    if (!this.#isDue) return [];
+    this.#isDue = false;
+    try {
+      const fired = await firedDeferrals(this.#database, jobId, FIRED_LIMIT);
+      if (fired.length === FIRED_LIMIT) this.#isDue = true;
+      return fired;
+    } catch (error) {
+      this.#isDue = true;
+      throw error;
+    }
+  }
+
+  /** Runs that are not loaded yet are left: loading them asks again. */
+  applyFired(fired: readonly FiredDeferral[], { touched, traces, now }: Gathering): void {
+    for (const row of fired) {
+      const actor = this.#actors.get(row.dag_run_id);
+      if (!actor) continue;
+      const instance = actor.model.get(row.task_id, row.map_index);
+      const keptSlot = instance?.wait?.keepsSlot === true;
+      const moved = actor.fired(row, { at: now, traces });
+      if (moved && keptSlot) this.#admission.freed(actor, moved);
+      touched.add(actor);
+    }
+  }
+
+  /** true: something in this run was out of time. */
+  endOverdue(actor: RunActor, { traces, now }: Omit<Gathering, "touched">): boolean {
+    const overdue = actor.model.takeOverdue(now);
+    for (const instance of overdue) {
+      const keptSlot = instance.wait?.keepsSlot === true;
+      actor.overdue(instance, { at: now, traces });
+      if (keptSlot) this.#admission.freed(actor, instance);
+    }
+    return overdue.length > 0;
+  }
+
+  /** Instances that begin by waiting. true: some take a slot by it, which the database may refuse. */
+  begin({ touched, traces, now }: Gathering): boolean {
+    let takesSlots = false;
+    for (const { actor, instance } of this.#admission.takeStarters()) {
+      const keepsSlot = this.#admission.keepsDeferred(actor, instance);
+      if (!actor.startWaiting(instance, { at: now, traces, keepsSlot })) continue;
+      takesSlots ||= keepsSlot;
+      touched.add(actor);
+    }
+    return takesSlots;
+  }
+}

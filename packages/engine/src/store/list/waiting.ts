@@ -1,0 +1,100 @@
+/**
+ * What waits now: deferrals whose trigger has not fired. There may be a million: the page is chosen from `deferral`
+ * alone, in an order that needs no other table, and the rest is looked up for its rows.
+ */
+import type { Json } from "@tradewind/sdk/manifest";
+import type { Connection } from "../database.ts";
+import { statement } from "../statement.ts";
+import { COUNTED_EXACTLY, Conditions, type ListedPage, listPage, type Page } from "./query.ts";
+import { TRIGGER_STATE, type TriggerState, WAKE_AT } from "./triggers.ts";
+
+export interface WaitRow {
+  readonly dag_id: string;
+  readonly run_id: string;
+  readonly task_id: string;
+  readonly map_index: number;
+  readonly try_number: number;
+  readonly trigger_id: number;
+  readonly kind: string;
+  readonly args: Json;
+  readonly queue: string;
+  readonly trigger_state: TriggerState;
+  readonly wake_at: Date | null;
+  readonly name: string | null;
+  readonly method: string | null;
+  readonly deferred_at: Date;
+  readonly timeout_at: Date | null;
+  /** When the task's own timeout ends the try, waits included. */
+  readonly task_timeout_at: Date | null;
+  readonly owner_job: number | null;
+  readonly owner_host: string | null;
+  readonly polled_at: Date | null;
+}
+
+export interface WaitFilter {
+  readonly dagId?: string;
+  readonly runId?: string;
+  readonly taskId?: string;
+  readonly kind?: string;
+  readonly triggerId?: number;
+}
+
+export const WAIT_ORDER = { since: "d.deferred_at", trigger_id: "d.waits_on" } as const;
+
+export async function listWaiting(
+  connection: Connection,
+  filter: WaitFilter,
+  page: Page,
+): Promise<ListedPage<WaitRow>> {
+  const chosen = await listPage<{ attempt: string }>(connection, {
+    columns: "d.attempt",
+    // Left, so that the planner drops it where no condition asks for it.
+    from: "deferral d LEFT JOIN dag_run r ON r.id = d.dag_run_id",
+    where: conditions(filter),
+    order: WAIT_ORDER,
+    // Not the attempt, though that is the key: a cursor shows it, and its holder could speak for the task.
+    tiebreak:
+      page.orderBy?.[0]?.endsWith("trigger_id") === true
+        ? "d.waits_on, d.dag_run_id, d.task_id, d.map_index"
+        : "d.deferred_at, d.dag_run_id, d.task_id, d.map_index",
+    page,
+    countUpTo: COUNTED_EXACTLY,
+  });
+  const attempts = chosen.rows.map(({ attempt }) => attempt);
+  if (attempts.length === 0) return { ...chosen, rows: [] };
+  // A wait that ended between the two statements is missing, as it would be a moment later.
+  return { ...chosen, rows: await connection.rows<WaitRow>(DETAILS, [attempts]) };
+}
+
+function conditions(filter: WaitFilter): Conditions {
+  return new Conditions()
+    .raw("d.waits_on IS NOT NULL")
+    .equals("d.waits_on", filter.triggerId)
+    .equals("d.kind", filter.kind)
+    .equals("d.task_id", filter.taskId)
+    .equals("r.dag_id", filter.dagId)
+    .equals("r.run_id", filter.runId);
+}
+
+/** Timeouts are looked up once per version and task: a manifest may have megabytes, its rows be thousands. */
+const DETAILS = statement(
+  "list-waiting-details",
+  `WITH wait AS MATERIALIZED (
+     SELECT k.ordinality, d.*, r.dag_id, r.run_id, r.version_id, t.started_at
+     FROM unnest($1::uuid[]) WITH ORDINALITY AS k (attempt, ordinality)
+       JOIN deferral d USING (attempt) JOIN dag_run r ON r.id = d.dag_run_id
+       LEFT JOIN task_instance t ON t.dag_run_id = d.dag_run_id AND t.task_id = d.task_id AND t.map_index = d.map_index
+   ), own AS MATERIALIZED (
+     SELECT asked.version_id, asked.task_id, (task->>'timeoutMs')::float8 AS timeout_ms
+     FROM (SELECT DISTINCT version_id, task_id FROM wait) asked JOIN dag_version v ON v.id = asked.version_id,
+       jsonb_array_elements(v.manifest->'tasks') task
+     WHERE task->>'taskId' = asked.task_id
+   )
+   SELECT w.dag_id, w.run_id, w.task_id, w.map_index, w.try_number, g.id AS trigger_id, g.kind, g.args, g.queue,
+     ${TRIGGER_STATE} AS trigger_state, ${WAKE_AT}, w.name, w.method, w.deferred_at, w.timeout_at,
+     w.started_at + own.timeout_ms * interval '1 millisecond' AS task_timeout_at,
+     g.owner_job, j.hostname AS owner_host, g.polled_at
+   FROM wait w JOIN trigger g ON g.id = w.waits_on LEFT JOIN job j ON j.id = g.owner_job
+     LEFT JOIN own USING (version_id, task_id)
+   ORDER BY w.ordinality`,
+);

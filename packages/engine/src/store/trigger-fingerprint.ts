@@ -1,0 +1,25 @@
+/** What makes two waits the same: they then share one row of `trigger`, and one poll. */
+import { createHash } from "node:crypto";
+import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
+
+/** `bundleHash` null: built in. A schedule's trigger is its DAG's alone: one that waits deletes its row when it fires. */
+export function triggerFingerprint(
+  call: Pick<TriggerCall, "kind" | "args" | "queue" | "replicas">,
+  bundleHash: string | null,
+  dagId?: string,
+): Buffer {
+  const parts: Json[] = [call.kind, call.args, bundleHash, call.queue, call.replicas];
+  if (dagId !== undefined) parts.push(dagId);
+  return createHash("sha256").update(canonicalJson(parts)).digest();
+}
+
+/** The same text for equal values, whatever the order of their keys. */
+export function canonicalJson(value: Json): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const members = Object.entries(value)
+    .filter(([, item]) => item !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, item]) => `${JSON.stringify(key)}:${canonicalJson(item as Json)}`);
+  return `{${members.join(",")}}`;
+}

@@ -1,0 +1,59 @@
+/** What a built-in kind is made of, and how it becomes a program that a trigger runner can run. */
+import type { BuiltinTriggers } from "@tradewind/sdk/builtin-triggers";
+import type { Json } from "@tradewind/sdk/manifest";
+import type { RunningTrigger, TriggerHost, TriggerProgram } from "@tradewind/sdk/program";
+import { Misfit, type Reader } from "./argument-readers.ts";
+import { badArguments } from "./trigger-error.ts";
+
+export interface BuiltinKind {
+  readonly program: TriggerProgram;
+  /** One look, here and now. */
+  check(args: Json, host: TriggerHost): Promise<Json | undefined>;
+}
+
+export interface Fired {
+  readonly payload: Json;
+  readonly key: string | null;
+}
+
+type Kind = keyof BuiltinTriggers;
+type ArgsOf<K extends Kind> = BuiltinTriggers[K]["args"];
+
+export interface KindParts<K extends Kind> {
+  readonly args: Reader<ArgsOf<K>>;
+  /** Yields each event, is resumed when it is stored, and returns when there are no more or `host.abort` fires. */
+  run(args: ArgsOf<K>, host: TriggerHost): AsyncGenerator<Fired, void, void>;
+  check(args: ArgsOf<K>, host: TriggerHost): Promise<Json | undefined>;
+}
+
+export function builtinKind<K extends Kind>(id: K, parts: KindParts<K>): BuiltinKind {
+  const read = (args: Json): ArgsOf<K> => {
+    try {
+      return parts.args(args);
+    } catch (error) {
+      if (error instanceof Misfit) throw badArguments(id, error.message);
+      throw error;
+    }
+  };
+  return {
+    program: {
+      protocol: 1,
+      id,
+      start: async (args, host) => running(parts.run(read(args), host)),
+    },
+    check: async (args, host) => parts.check(read(args), host),
+  };
+}
+
+function running(events: AsyncGenerator<Fired, void, void>): RunningTrigger {
+  return {
+    next: async () => {
+      const { done, value } = await events.next();
+      return done ? { kind: "done" } : { kind: "event", ...value };
+    },
+    // Runs the generator's finally blocks; one that is inside an await has been told by the abort.
+    cleanup: async () => {
+      await events.return();
+    },
+  };
+}

@@ -1,0 +1,154 @@
+/** Objects that are to appear in a bucket: one by its key or a pattern, or a number of them under a prefix. */
+import {
+  HeadBucketCommand,
+  HeadObjectCommand,
+  ListObjectsV2Command,
+  type S3Client,
+} from "@aws-sdk/client-s3";
+import type { S3KeyArgs, S3KeyEvent, S3PrefixArgs } from "@tradewind/sdk/builtin-triggers";
+import { anyText, flag, members, orNull, text, whole } from "./argument-readers.ts";
+import { globMatcher, hasWildcard, literalPrefix } from "./glob.ts";
+import { polledKind, type Sight } from "./poll-loop.ts";
+import { holdS3, s3Failure, statusOf } from "./s3-client.ts";
+
+const LOOKS_PER_BUCKET = 8;
+/** As many keys go into the event of a prefix. */
+const MAX_KEYS = 1_000;
+
+export const s3KeyKind = polledKind("tradewind.s3key", {
+  args: members({
+    bucket: text,
+    key: text,
+    wildcard: flag,
+    connection: orNull(text),
+    intervalMs: whole(1),
+  }),
+  intervalMs: ({ intervalMs }) => intervalMs,
+  again: "changed",
+  open: async (args, host, hide) => {
+    const s3 = await holdS3(host, args.connection, hide);
+    const look = args.wildcard && hasWildcard(args.key) ? firstMatch : oneObject;
+    const bucket = new Bucket(s3.client, args.bucket);
+    return {
+      place: `s3 ${args.connection ?? ""} ${args.bucket}`,
+      limit: LOOKS_PER_BUCKET,
+      look: (signal) => look(bucket, args, signal),
+      close: s3.release,
+    };
+  },
+});
+
+export const s3PrefixKind = polledKind("tradewind.s3prefix", {
+  args: members({
+    bucket: text,
+    prefix: anyText,
+    minCount: whole(1),
+    connection: orNull(text),
+    intervalMs: whole(1),
+  }),
+  intervalMs: ({ intervalMs }) => intervalMs,
+  again: "changed",
+  open: async (args, host, hide) => {
+    const s3 = await holdS3(host, args.connection, hide);
+    const bucket = new Bucket(s3.client, args.bucket);
+    return {
+      place: `s3 ${args.connection ?? ""} ${args.bucket}`,
+      limit: LOOKS_PER_BUCKET,
+      look: (signal) => enoughObjects(bucket, args, signal),
+      close: s3.release,
+    };
+  },
+});
+
+async function oneObject(bucket: Bucket, { key }: S3KeyArgs, signal: AbortSignal): Promise<Sight> {
+  const event = await bucket.head(key, signal);
+  return event === undefined
+    ? { note: `s3://${bucket.name}/${key} is not there yet` }
+    : { event: { ...event } };
+}
+
+async function firstMatch(bucket: Bucket, { key }: S3KeyArgs, signal: AbortSignal): Promise<Sight> {
+  const matches = globMatcher(key);
+  for await (const event of bucket.list(literalPrefix(key), signal)) {
+    if (matches(event.key)) return { event: { ...event } };
+  }
+  return { note: `no key like s3://${bucket.name}/${key} yet` };
+}
+
+async function enoughObjects(
+  bucket: Bucket,
+  { prefix, minCount }: S3PrefixArgs,
+  signal: AbortSignal,
+): Promise<Sight> {
+  const keys: string[] = [];
+  let count = 0;
+  for await (const { key } of bucket.list(prefix, signal)) {
+    count++;
+    if (keys.length < MAX_KEYS) keys.push(key);
+    if (count >= minCount && keys.length === MAX_KEYS) break;
+  }
+  if (count >= minCount) return { event: { bucket: bucket.name, prefix, keys } };
+  return { note: `${count} of ${minCount} keys at s3://${bucket.name}/${prefix}` };
+}
+
+class Bucket {
+  readonly name: string;
+  readonly #client: S3Client;
+  #isKnown = false;
+
+  constructor(client: S3Client, name: string) {
+    this.#client = client;
+    this.name = name;
+  }
+
+  async head(key: string, abortSignal: AbortSignal): Promise<S3KeyEvent | undefined> {
+    const where = { Bucket: this.name, Key: key };
+    try {
+      const found = await this.#client.send(new HeadObjectCommand(where), { abortSignal });
+      return this.#event(key, found.ContentLength, found.LastModified);
+    } catch (error) {
+      if (statusOf(error) !== 404) throw s3Failure(error, `s3://${this.name}/${key}`);
+      // No answer to HEAD says why: a bucket that does not exist would be waited for in vain.
+      await this.#mustExist(abortSignal);
+      return undefined;
+    }
+  }
+
+  /** In order of key. */
+  async *list(prefix: string, abortSignal: AbortSignal): AsyncGenerator<S3KeyEvent> {
+    let next: string | undefined;
+    do {
+      const where = { Bucket: this.name, Prefix: prefix, ContinuationToken: next };
+      const page = await this.#client
+        .send(new ListObjectsV2Command(where), { abortSignal })
+        .catch((error: unknown) => {
+          throw s3Failure(error, `s3://${this.name}/${prefix}`);
+        });
+      for (const { Key, Size, LastModified } of page.Contents ?? []) {
+        if (Key !== undefined) yield this.#event(Key, Size, LastModified);
+      }
+      next = page.NextContinuationToken;
+    } while (next !== undefined);
+  }
+
+  async #mustExist(abortSignal: AbortSignal): Promise<void> {
+    if (this.#isKnown) return;
+    const where = { Bucket: this.name };
+    try {
+      await this.#client.send(new HeadBucketCommand(where), { abortSignal });
+    } catch (error) {
+      // Whoever may read one key only may not ask for the bucket.
+      if (statusOf(error) !== 403) throw s3Failure(error, `bucket ${this.name}`);
+    }
+    this.#isKnown = true;
+  }
+
+  #event(key: string, size: number | undefined, modified: Date | undefined): S3KeyEvent {
+    return {
+      bucket: this.name,
+      key,
+      size: size ?? 0,
+      lastModified: (modified ?? new Date(0)).toISOString(),
+    };
+  }
+}

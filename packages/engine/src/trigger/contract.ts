@@ -1,0 +1,52 @@
+/**
+ * The contract between the triggerer, which owns rows and may touch the database, and the runner of triggers, which
+ * runs user code in a child process and may not. The runner is told what to run and reports what happened.
+ */
+import type { Json } from "@tradewind/sdk/manifest";
+import type { ErrorFacts, LogLevel, TriggerEnding } from "@tradewind/sdk/program";
+
+/** One trigger to be run; `id` is that of its row. */
+export interface TriggerWork {
+  readonly id: number;
+  readonly kind: string;
+  readonly args: Json;
+  /** Where this machine keeps the bundle that defines it; null: it is built in. */
+  readonly bundlePath: string | null;
+}
+
+/** How a trigger came to fire: what every wait on it is told. */
+export type TriggerOutcome =
+  | { readonly kind: "event"; readonly payload: Json; readonly key: string | null }
+  | { readonly kind: "ending"; readonly ending: TriggerEnding }
+  /** It threw, returned without an event, could not be loaded, or blocked its neighbours. */
+  | { readonly kind: "failed"; readonly error: ErrorFacts };
+
+/** What a runner tells its triggerer. Calls for a trigger that was stopped meanwhile are never made. */
+export interface RunnerReports {
+  /** An `event` wants to be acknowledged by `ack(id)` once it is stored; the other outcomes are a trigger's last word. */
+  outcome(id: number, outcome: TriggerOutcome): void;
+  log(id: number, level: LogLevel, message: string, fields?: Readonly<Record<string, Json>>): void;
+  polled(id: number): void;
+  /** The loop stood still; `id` is null when no trigger could be named. */
+  blocked(stall: { readonly id: number | null; readonly ms: number; readonly stack: string }): void;
+}
+
+/** Runs any number of triggers in one child process. Restarts the child by itself, with everything that was running. */
+export interface Runner {
+  start(reports: RunnerReports): Promise<void>;
+  run(work: readonly TriggerWork[]): void;
+  /** The last event of this trigger is stored: it may go on to its next. */
+  ack(id: number): void;
+  /** Aborts it and runs its cleanup; nothing more is heard of it. Unknown ids are ignored. */
+  stop(ids: readonly number[]): void;
+  /** When the child's event loop last proved to be turning, by performance.now(): what a heartbeat has to be based on. */
+  progressAt(): number;
+  /** Stops everything, with `graceMs` for cleanups. */
+  close(graceMs: number): Promise<void>;
+}
+
+/** What triggers may read; answered by the process that has the database. */
+export interface TriggerServices {
+  variable(key: string): Promise<string | undefined>;
+  connection(id: string): Promise<import("@tradewind/sdk/program").ConnectionFacts | undefined>;
+}

@@ -1,0 +1,272 @@
+/**
+ * Triggers that wait for something in this database: another run, another task, the call of a webhook. They are not
+ * run but looked at, all of a kind with one statement, when something happened that may concern them. Level-triggered:
+ * what is true already fires at the first look.
+ *
+ * A joint wait may have such members beside others. Then the others are run as a joint wait of their own, and its event
+ * is put together with ours here; if the process dies, whoever takes the trigger over looks at everything again.
+ */
+import type {
+  AllArgs,
+  DagRunArgs,
+  ExternalTaskArgs,
+  ExternalTaskState,
+  WebhookArgs,
+} from "@tradewind/sdk/builtin-triggers";
+import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
+import type { Database } from "../store/database.ts";
+import {
+  findCalls,
+  findNewCalls,
+  findRuns,
+  findTasks,
+  type Wait,
+  webhookRunId,
+} from "../store/engine-conditions.ts";
+import type { ClaimedTrigger } from "../store/trigger-claim.ts";
+import type { TriggerOutcome } from "./contract.ts";
+import { isEngineKind, RUN_KIND, TASK_KIND, WEBHOOK_KIND } from "./engine-kinds.ts";
+
+const JOINT_KIND = "tradewind.all";
+/** Calls of one webhook that become runs in one look. */
+const CALLS_AT_ONCE = 100;
+
+/** What a look found out. */
+export type Finding =
+  | { readonly kind: "outcome"; readonly id: number; readonly outcome: TriggerOutcome }
+  /** For a schedule: an event of which the source needs no acknowledgement, and which is known by its run's id. */
+  | { readonly kind: "run"; readonly id: number; readonly runId: string; readonly payload: Json }
+  /** What it waits for does not exist; said once. */
+  | { readonly kind: "missing"; readonly id: number; readonly what: string }
+  /** Every call of its webhook so far has its run. */
+  | { readonly kind: "complete"; readonly id: number };
+
+/** One thing that is waited for: a trigger, or a member of one. */
+interface Condition {
+  readonly trigger: ClaimedTrigger;
+  readonly member: string | null;
+  readonly kind: string;
+  readonly args: Json;
+  wasMissing: boolean;
+}
+
+export class EngineTriggers {
+  readonly #database: Database;
+  readonly #conditions = new Map<number, Condition>();
+  /** Conditions by trigger. */
+  readonly #numbers = new Map<number, number[]>();
+  /** Joint waits with members of ours: the events so far, and the names of all. */
+  readonly #joint = new Map<
+    number,
+    { readonly names: readonly string[]; readonly events: Record<string, Json> }
+  >();
+  #lastNumber = 0;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  get size(): number {
+    return this.#numbers.size;
+  }
+
+  /** The end of a task alone wakes nobody: while one is waited for, somebody has to look now and then. */
+  get waitsForTasks(): boolean {
+    for (const { kind } of this.#conditions.values()) if (kind === TASK_KIND) return true;
+    return false;
+  }
+
+  /** Takes what is ours of a trigger. Answers the arguments with which the rest has to be run; null: there is no rest. */
+  add(trigger: ClaimedTrigger): Json | null {
+    if (isEngineKind(trigger.kind)) {
+      this.#add({ trigger, member: null, kind: trigger.kind, args: trigger.args, wasMissing: false });
+      return null;
+    }
+    if (trigger.kind !== JOINT_KIND) return trigger.args;
+    const members = Object.entries((trigger.args as unknown as Partial<AllArgs> | null)?.members ?? {});
+    const ours = members.filter(([, call]) => isEngineKind(call?.kind));
+    if (ours.length === 0) return trigger.args;
+    this.#joint.set(trigger.id, { names: members.map(([name]) => name), events: {} });
+    for (const [member, { kind, args }] of ours)
+      this.#add({ trigger, member, kind, args, wasMissing: false });
+    const rest = members.filter(([, call]) => !isEngineKind(call.kind));
+    if (rest.length === 0) return null;
+    return { members: Object.fromEntries(rest) as unknown as Record<string, TriggerCall> } as unknown as Json;
+  }
+
+  remove(id: number): void {
+    for (const number of this.#numbers.get(id) ?? []) this.#conditions.delete(number);
+    this.#numbers.delete(id);
+    this.#joint.delete(id);
+  }
+
+  /** An outcome of what was run, put together with ours; null: there is still something to wait for. */
+  merge(id: number, outcome: TriggerOutcome): TriggerOutcome | null {
+    const joint = this.#joint.get(id);
+    if (joint === undefined || outcome.kind !== "event") return outcome;
+    Object.assign(joint.events, outcome.payload);
+    return this.#jointOutcome(id);
+  }
+
+  async look(): Promise<Finding[]> {
+    const waits = [...this.#conditions].map(([id, condition]) => ({ id, condition }));
+    const of = (kind: string) => waits.filter(({ condition }) => condition.kind === kind);
+    const webhooks = of(WEBHOOK_KIND);
+    return [
+      ...(await this.#lookAtRuns(of(RUN_KIND))),
+      ...(await this.#lookAtTasks(of(TASK_KIND))),
+      ...(await this.#lookAtCalls(webhooks.filter(({ condition }) => condition.trigger.dag_id === null))),
+      ...(await this.#lookForCalls(webhooks.filter(({ condition }) => condition.trigger.dag_id !== null))),
+    ];
+  }
+
+  #add(condition: Condition): void {
+    const number = ++this.#lastNumber;
+    this.#conditions.set(number, condition);
+    const numbers = this.#numbers.get(condition.trigger.id);
+    if (numbers) numbers.push(number);
+    else this.#numbers.set(condition.trigger.id, [number]);
+  }
+
+  async #lookAtRuns(waits: readonly Waiting[]): Promise<Finding[]> {
+    const found = await findRuns(this.#database, waitsFor<DagRunArgs>(waits));
+    return waits.flatMap(({ id, condition }) => {
+      const run = found.get(id);
+      const args = condition.args as unknown as DagRunArgs;
+      if (run === undefined) return this.#missing(condition, `run ${runName(args)}`);
+      if (!args.states.includes(run.state)) return [];
+      const logicalDate = run.logical_date?.toISOString() ?? null;
+      const payload = { dagId: args.dagId, runId: run.run_id, logicalDate, state: run.state };
+      return this.#happened(id, condition, { kind: "event", payload, key: `${run.run_id} ${run.state}` });
+    });
+  }
+
+  async #lookAtTasks(waits: readonly Waiting[]): Promise<Finding[]> {
+    const found = await findTasks(this.#database, waitsFor<ExternalTaskArgs>(waits));
+    return waits.flatMap(({ id, condition }) => {
+      const args = condition.args as unknown as ExternalTaskArgs;
+      const instances = found.get(id);
+      if (instances === undefined)
+        return this.#missing(condition, `task "${args.taskId}" in run ${runName(args)}`);
+      const outcome = taskOutcome(args, instances);
+      return outcome === null ? [] : this.#happened(id, condition, outcome);
+    });
+  }
+
+  async #lookAtCalls(waits: readonly Waiting[]): Promise<Finding[]> {
+    const found = await findCalls(
+      this.#database,
+      waits.map(({ id, condition }) => {
+        const { name, after } = condition.args as unknown as WebhookArgs;
+        // Not given: since the wait began. A call that came just before is not what was waited for.
+        return { id, args: { name, after: after ?? condition.trigger.created_at.toISOString() } };
+      }),
+    );
+    return waits.flatMap(({ id, condition }) => {
+      const call = found.get(id);
+      if (call === undefined) return [];
+      return this.#happened(id, condition, {
+        kind: "event",
+        payload: call.value as unknown as Json,
+        key: `${call.signal_id}`,
+      });
+    });
+  }
+
+  /** As a schedule: every call is a run. */
+  async #lookForCalls(waits: readonly Waiting[]): Promise<Finding[]> {
+    const asked = waits.map(({ condition }) => ({
+      id: condition.trigger.id,
+      args: condition.args as unknown as WebhookArgs,
+    }));
+    const calls = await findNewCalls(this.#database, asked, CALLS_AT_ONCE);
+    const busy = new Set(calls.map(({ id }) => id));
+    return [
+      ...calls.map(({ id, signal_id, value }) => ({
+        kind: "run" as const,
+        id,
+        runId: webhookRunId(signal_id),
+        payload: value as unknown as Json,
+      })),
+      ...asked.filter(({ id }) => !busy.has(id)).map(({ id }) => ({ kind: "complete" as const, id })),
+    ];
+  }
+
+  #happened(number: number, condition: Condition, outcome: TriggerOutcome): Finding[] {
+    const { trigger, member } = condition;
+    // It is over for this job: what it said is kept until it is stored, and a look costs nothing more.
+    this.#conditions.delete(number);
+    if (member === null || outcome.kind !== "event") return [{ kind: "outcome", id: trigger.id, outcome }];
+    const joint = this.#joint.get(trigger.id);
+    if (joint === undefined) return [];
+    joint.events[member] = outcome.payload;
+    const whole = this.#jointOutcome(trigger.id);
+    return whole === null ? [] : [{ kind: "outcome", id: trigger.id, outcome: whole }];
+  }
+
+  #jointOutcome(id: number): TriggerOutcome | null {
+    const joint = this.#joint.get(id);
+    if (joint === undefined || !joint.names.every((name) => Object.hasOwn(joint.events, name))) return null;
+    const payload = Object.fromEntries(joint.names.map((name) => [name, joint.events[name] as Json]));
+    return { kind: "event", payload, key: null };
+  }
+
+  #missing(condition: Condition, what: string): Finding[] {
+    if (condition.wasMissing) return [];
+    condition.wasMissing = true;
+    return [{ kind: "missing", id: condition.trigger.id, what }];
+  }
+}
+
+interface Waiting {
+  readonly id: number;
+  readonly condition: Condition;
+}
+
+/** One look at a call of such a kind, for tasks that poll; `since` stands for the moment the wait began. */
+export async function checkEngineTrigger(
+  database: Database,
+  call: Pick<TriggerCall, "kind" | "args">,
+  since: Date,
+): Promise<Json | undefined> {
+  const triggers = new EngineTriggers(database);
+  const { kind, args } = call;
+  triggers.add({ id: 0, kind, args, bundle_hash: null, dag_id: null, replicas: 1, created_at: since });
+  for (const finding of await triggers.look()) {
+    if (finding.kind !== "outcome") continue;
+    const { outcome } = finding;
+    if (outcome.kind === "event") return outcome.payload;
+    if (outcome.kind === "failed")
+      throw Object.assign(new Error(outcome.error.message), { code: outcome.error.code });
+  }
+  return undefined;
+}
+
+function taskOutcome(
+  args: ExternalTaskArgs,
+  instances: readonly { readonly run_id: string; readonly map_index: number; readonly state: string }[],
+): TriggerOutcome | null {
+  const is = (states: readonly string[]) => (each: { readonly state: string }) => states.includes(each.state);
+  const failed = instances.find(is(args.failedStates));
+  if (failed !== undefined) {
+    const index = failed.map_index >= 0 ? `[${failed.map_index}]` : "";
+    const message = `Task "${args.taskId}"${index} of DAG "${args.dagId}" is ${failed.state} in run "${failed.run_id}".`;
+    const error = { name: "ExternalTaskFailed", message, stack: null, code: "EXTERNAL_TASK_FAILED" };
+    return { kind: "failed", error };
+  }
+  const first = instances[0];
+  if (first === undefined || !instances.every(is(args.states))) return null;
+  const state = first.state as ExternalTaskState;
+  const payload = { dagId: args.dagId, runId: first.run_id, taskId: args.taskId, state };
+  return { kind: "event", payload, key: `${first.run_id} ${state}` };
+}
+
+function waitsFor<Args>(waits: readonly Waiting[]): Wait<Args>[] {
+  return waits.map(({ id, condition }) => ({ id, args: condition.args as unknown as Args }));
+}
+
+function runName(args: Pick<DagRunArgs, "dagId" | "runId" | "logicalDate">): string {
+  return args.runId === null
+    ? `of ${args.logicalDate ?? "no date"} of DAG "${args.dagId}"`
+    : `"${args.runId}" of DAG "${args.dagId}"`;
+}

@@ -1,0 +1,157 @@
+import { beforeEach, expect, it } from "vitest";
+import { seedDag } from "../../test/support/catalogue-seed.ts";
+import { pgProxy } from "../../test/support/pg-proxy.ts";
+import { triggerRow } from "../../test/support/trigger-seed.ts";
+import { LONG_LEASE, TriggererRig } from "../../test/support/triggerer-rig.ts";
+import { adhoc } from "../store/database.ts";
+import { recordWebhook } from "../store/webhooks.ts";
+
+let rig: TriggererRig;
+beforeEach(async () => {
+  rig = await TriggererRig.open();
+  return () => rig.close();
+});
+
+/**
+ * A source that hands out its entries again until they are acknowledged: a folder of files, removed after the yield.
+ * Endless: it waits for more.
+ */
+const FOLDER = `
+  const fs = await import("node:fs");
+  while (!host.abort.aborted) {
+    for (const name of fs.readdirSync(args.folder).sort()) {
+      if (host.abort.aborted) return;
+      yield name;
+      fs.rmSync(args.folder + "/" + name);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }`;
+
+async function feed(body: string, args: object, replicas: 1 | 2 = 1): Promise<number> {
+  await seedDag(rig.db, "feed");
+  const bundle = await rig.bundle("demo.feed", body);
+  const id = await rig.trigger("demo.feed", bundle, { dagId: "feed", args: args as never, replicas });
+  await rig.tell("triggers");
+  return id;
+}
+
+async function folder(entries: readonly string[]): Promise<string> {
+  const { mkdir, writeFile } = await import("node:fs/promises");
+  const path = `${rig.root}/entries`;
+  await mkdir(path, { recursive: true });
+  for (const entry of entries) await writeFile(`${path}/${entry}`, "");
+  return path;
+}
+
+const events = async () =>
+  (
+    await rig.db.rows<{ conf: { event: unknown } }>(
+      adhoc("SELECT conf FROM dag_run WHERE dag_id = 'feed' ORDER BY id"),
+    )
+  ).map(({ conf }) => conf.event);
+
+it("makes one run of every event, equal ones too, in their order", async () => {
+  await rig.triggerer({ lease: LONG_LEASE });
+  await feed(`for (const each of args.list) yield each; await new Promise(() => {});`, {
+    list: ["a", "b", "b", "a"],
+  });
+  await rig.until(async () => (await events()).length === 4, "four runs");
+  expect(await events()).toEqual(["a", "b", "b", "a"]);
+});
+
+it("stores an event before it is acknowledged: nothing is lost and nothing doubled when commits are not answered", async () => {
+  const proxy = await pgProxy(rig.url);
+  await rig.triggerer({ url: proxy.url });
+  const names = Array.from({ length: 20 }, (_, n) => `e${String(n).padStart(2, "0")}`);
+  proxy.set({ kind: "drop-commit-answer", probability: 0.3 });
+  await feed(FOLDER, { folder: await folder(names) });
+  await rig.until(async () => (await events()).length >= 20, "all runs", 40_000);
+  proxy.set({ kind: "pass" });
+  expect(await events()).toEqual(names);
+  expect(proxy.faults.dropped).toBeGreaterThan(0);
+  await proxy.close();
+}, 60_000);
+
+it("gets an event again that its triggerer did not store before it was cut off", async () => {
+  const proxy = await pgProxy(rig.url);
+  const first = await rig.triggerer({ url: proxy.url });
+  const path = await folder([]);
+  const id = await feed(FOLDER, { folder: path });
+  await rig.until(() => first.job.size === 1, "the trigger to run");
+  proxy.set({ kind: "cut" });
+  await folder(["only"]);
+  // The first has the event in hand and cannot store it; for the others it is dead.
+  await rig.db.rows(adhoc("UPDATE job SET state = 'dead', lease_until = now() WHERE id = $1"), [
+    first.job.jobId,
+  ]);
+  const second = await rig.triggerer();
+  await rig.until(async () => (await events()).length === 1, "the event's run");
+  expect((await triggerRow(rig.db, id))?.owner_job).toBe(second.job.jobId);
+  const former = first.job.jobId;
+  proxy.set({ kind: "pass" });
+  await rig.until(() => first.job.jobId !== former, "the first to come back");
+  expect(await events()).toEqual(["only"]);
+  await first.stop();
+  await proxy.close();
+});
+
+it("makes one run of an event that two replicas see", async () => {
+  await Promise.all([rig.triggerer(), rig.triggerer()]);
+  const body = `
+    const fs = await import("node:fs");
+    while (!fs.existsSync(args.go)) await new Promise((r) => setTimeout(r, 20));
+    for (const each of args.list) yield each;
+    fs.writeFileSync(args.go + process.pid, "");
+    await new Promise(() => {});`;
+  const { readdir, writeFile } = await import("node:fs/promises");
+  const path = await folder([]);
+  const id = await feed(body, { list: ["a", "b", "c"], go: `${path}/go` }, 2);
+  await rig.until(async () => (await triggerRow(rig.db, id))?.standby_job != null, "a second to run it");
+  await writeFile(`${path}/go`, "");
+  await rig.until(async () => (await readdir(path)).length === 3, "both to have all events acknowledged");
+  expect((await events()).sort()).toEqual(["a", "b", "c"]);
+});
+
+it("sleeps while its DAG is paused, and begins anew after a failure", async () => {
+  const { job } = await rig.triggerer({ lease: LONG_LEASE });
+  const id = await feed(`await new Promise((resolve) => host.abort.addEventListener("abort", resolve));`, {});
+  await rig.until(() => job.size === 1, "the trigger to run");
+  await rig.db.rows(adhoc("UPDATE dag SET is_paused = true WHERE dag_id = 'feed'"));
+  await rig.tell("dags");
+  await rig.until(() => job.size === 0, "it to sleep");
+  expect((await triggerRow(rig.db, id))?.owner_job).toBeNull();
+  await rig.db.rows(adhoc("UPDATE dag SET is_paused = false WHERE dag_id = 'feed'"));
+  await rig.tell("dags");
+  await rig.until(() => job.size === 1, "it to run again");
+
+  await seedDag(rig.db, "broken");
+  const bundle = await rig.bundle("demo.broken", `throw new Error("no connection");`);
+  const broken = await rig.trigger("demo.broken", bundle, { dagId: "broken" });
+  await rig.tell("triggers");
+  await rig.until(async () => {
+    const row = await triggerRow(rig.db, broken);
+    return row?.owner_job === null && row.wake_at.getTime() > Date.now() + 20_000;
+  }, "it to be put off");
+});
+
+it("makes one run of every call of a webhook since it was published", async () => {
+  await seedDag(rig.db, "feed");
+  const ring = (body: string) =>
+    rig.db.transaction((tx) =>
+      recordWebhook(tx, { name: "orders", sender: "test", value: { body, headers: {} } }),
+    );
+  await ring("too early");
+  await rig.trigger("tradewind.webhook", null, { dagId: "feed", args: { name: "orders", after: null } });
+  await ring("first");
+  const first = await rig.triggerer({ lease: LONG_LEASE });
+  await rig.until(async () => (await events()).length === 1, "the first call's run");
+  await Promise.all(["second", "second"].map(ring));
+  await rig.tell("fired");
+  await rig.until(async () => (await events()).length === 3, "three runs");
+  await first.stop();
+  await rig.triggerer();
+  await ring("third");
+  await rig.until(async () => (await events()).length === 4, "four runs");
+  const bodies = (await events()).map((event) => (event as { body: string }).body);
+  expect(bodies).toEqual(["first", "second", "second", "third"]);
+});

@@ -1,0 +1,190 @@
+/**
+ * One trigger under way:
+ *
+ *   load → start → next → event ──ack──→ next → … → done, ending, failed
+ *
+ * Whatever happens, it ends once (`#end`), and its cleanup is run once, when it has stopped moving or has had its time
+ * to do so. All of its code runs in its scope.
+ */
+import type { Json } from "@tradewind/sdk/manifest";
+import type {
+  ConnectionFacts,
+  LogLevel,
+  RunningTrigger,
+  TriggerHost,
+  TriggerProgram,
+  TriggerYield,
+} from "@tradewind/sdk/program";
+import { factsOf } from "../../execute/task-runner/error-facts.ts";
+import type { TriggerOutcome } from "../contract.ts";
+import { type Assignment, isEnding, MAX_EVENT_BYTES, type TriggerQuestion } from "../runner-protocol.ts";
+import { withoutEvent } from "./joint-wait.ts";
+import { print } from "./output.ts";
+import type { Places } from "./places.ts";
+import type { ReportLine } from "./report-line.ts";
+import { inScope, type Scope } from "./scope.ts";
+
+/** What the process does for its triggers. */
+export interface Surroundings {
+  readonly line: ReportLine;
+  readonly places: Places;
+  find(kind: string, bundlePath: string | null, asker: Scope): Promise<TriggerProgram>;
+  ask(serial: number, question: TriggerQuestion): Promise<Json | undefined>;
+  /** It has ended and cleaned up. */
+  over(life: Life): void;
+}
+
+/** How long code that was told to stop may take before cleanup is called regardless. */
+const STOP_MS = 1_000;
+
+export class Life implements Scope {
+  readonly who: number;
+  readonly bundlePath: string | null;
+  readonly #assignment: Assignment;
+  readonly #around: Surroundings;
+  readonly #abort = new AbortController();
+  #running: RunningTrigger | null = null;
+  #acknowledge: (() => void) | null = null;
+  #hasFired: boolean;
+  #ended = false;
+  #left = false;
+  #late: NodeJS.Timeout | null = null;
+
+  constructor(assignment: Assignment, around: Surroundings) {
+    this.who = assignment.serial;
+    this.bundlePath = assignment.bundlePath;
+    this.#hasFired = assignment.hasFired;
+    this.#assignment = assignment;
+    this.#around = around;
+  }
+
+  begin(): void {
+    this.#around.line.started(this.who);
+    void inScope(this, () => this.#live());
+  }
+
+  /** Its last event is stored. */
+  ack(): void {
+    this.#acknowledge?.();
+    this.#acknowledge = null;
+  }
+
+  /** Not wanted any more. */
+  stop(reason: string): void {
+    this.#end(null, new DOMException(reason, "AbortError"));
+  }
+
+  /** Something it set going threw where nobody could catch it. */
+  fail(thrown: unknown): void {
+    this.#end({ kind: "failed", error: factsOf(thrown) }, thrown);
+  }
+
+  log(level: LogLevel, message: string, fields?: Readonly<Record<string, Json>>): void {
+    if (!this.#ended) this.#around.line.log(this.who, level, message, fields);
+    // Nobody waits for it any more: what went wrong at its end is for the operator.
+    else if (level === "error") print(2, `trigger "${this.#assignment.kind}", at its end: ${message}\n`);
+  }
+
+  async #live(): Promise<void> {
+    try {
+      const { kind, bundlePath, args } = this.#assignment;
+      const program = await this.#around.find(kind, bundlePath, this);
+      if (!this.#ended) this.#running = await program.start(args, this.#host());
+      while (!this.#ended && this.#running !== null) await this.#step(await this.#running.next());
+    } catch (error) {
+      this.fail(error);
+    }
+    await this.#leave();
+  }
+
+  async #step(yielded: TriggerYield): Promise<void> {
+    if (this.#ended) return;
+    if (yielded.kind === "event") {
+      const { payload, key } = yielded;
+      checkSize(payload);
+      this.#hasFired = true;
+      const stored = new Promise<void>((resolve) => {
+        this.#acknowledge = resolve;
+      });
+      this.#report({ kind: "event", payload, key: typeof key === "string" ? key : null });
+      await stored;
+    } else if (yielded.kind === "ending" && isEnding(yielded.ending)) {
+      if (yielded.ending.kind === "success") checkSize(yielded.ending.output);
+      this.#end({ kind: "ending", ending: yielded.ending });
+    } else if (yielded.kind === "done") {
+      if (!this.#hasFired) throw withoutEvent();
+      this.#end(null);
+      this.#around.line.send({ k: "done", serial: this.who });
+    } else {
+      const message = "The trigger yielded something that this engine does not know; upgrade the engine.";
+      throw Object.assign(new Error(message), { code: "BUNDLE_PROTOCOL" });
+    }
+  }
+
+  /** The first end stands. `reason` is what code that is still running is told. */
+  #end(outcome: TriggerOutcome | null, reason?: unknown): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    if (outcome !== null) this.#report(outcome);
+    this.#late = setTimeout(() => void this.#leave(), STOP_MS);
+    inScope(this, () => this.#abort.abort(reason ?? new DOMException("the trigger is over", "AbortError")));
+    this.ack();
+  }
+
+  async #leave(): Promise<void> {
+    if (this.#left) return;
+    this.#left = true;
+    if (this.#late !== null) clearTimeout(this.#late);
+    try {
+      await inScope(this, () => this.#running?.cleanup());
+    } catch (error) {
+      const { stack, message } = factsOf(error);
+      this.log("error", stack ?? message);
+    }
+    this.#around.over(this);
+  }
+
+  #report(outcome: TriggerOutcome): void {
+    this.#around.line.send({ k: "outcome", serial: this.who, outcome });
+  }
+
+  #host(): TriggerHost {
+    const signal = this.#abort.signal;
+    const { line, places } = this.#around;
+    return {
+      abort: signal,
+      log: (level, message, fields) => this.log(level, String(message), fields),
+      variable: async (key) => (await this.#ask({ what: "variable", key })) as string | undefined,
+      connection: async (id) =>
+        (await this.#ask({ what: "connection", connectionId: id })) as ConnectionFacts | undefined,
+      polled: () => {
+        if (!this.#ended) line.polled(this.who);
+      },
+      limited: (key, limit, work) => places.within(key, limit, signal, work),
+    };
+  }
+
+  #ask(question: TriggerQuestion): Promise<Json | undefined> {
+    if (this.#ended) return Promise.reject(new Error("the trigger is over"));
+    return this.#around.ask(this.who, question);
+  }
+}
+
+/** An event that cannot be sent, or that would choke those who read it in one piece. */
+function checkSize(payload: Json): void {
+  let text: string | undefined;
+  let reason = "it is undefined, a function or a symbol";
+  try {
+    text = JSON.stringify(payload);
+  } catch (error) {
+    reason = factsOf(error).message;
+  }
+  if (text === undefined) {
+    const message = `The trigger's event is not JSON: ${reason}. Yield plain data.`;
+    throw Object.assign(new Error(message), { code: "TW_EVENT_NOT_JSON" });
+  }
+  const bytes = Buffer.byteLength(text);
+  if (bytes <= MAX_EVENT_BYTES) return;
+  const message = `The trigger's event is ${bytes} bytes of JSON; ${MAX_EVENT_BYTES} is the limit. Store it elsewhere and yield where it is.`;
+  throw Object.assign(new Error(message), { code: "TW_EVENT_TOO_LARGE" });
+}

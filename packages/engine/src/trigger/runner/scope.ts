@@ -1,0 +1,28 @@
+/**
+ * Whose code is running: carried along by Node through every callback and every await, so that thousands of triggers
+ * can share one event loop and each print, throw, block and exit in its own name.
+ */
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { Json } from "@tradewind/sdk/manifest";
+import type { LogLevel } from "@tradewind/sdk/program";
+
+export interface Scope {
+  /** The serial of a trigger, or the path of a bundle whose top level runs. */
+  readonly who: number | string;
+  log(level: LogLevel, message: string, fields?: Readonly<Record<string, Json>>): void;
+}
+
+/** Where the watchdog, which can evaluate an expression in the paused main thread, finds `currentScope().who`. */
+export const CULPRIT = "tradewind.culprit";
+
+const storage = new AsyncLocalStorage<Scope>();
+
+Object.assign(globalThis, { [Symbol.for(CULPRIT)]: () => storage.getStore()?.who ?? null });
+
+export function inScope<T>(scope: Scope, work: () => T): T {
+  return storage.run(scope, work);
+}
+
+export function currentScope(): Scope | null {
+  return storage.getStore() ?? null;
+}

@@ -1,0 +1,89 @@
+/**
+ * Looks into the main thread while it is busy: Node's own debugger interrupts it, shows its stack, evaluates whose
+ * scope it is in, and lets it go on. Interrupts reach JavaScript wherever it is, in a loop without calls and in a
+ * regular expression too; not in native code, so a look that was begun there is answered when that code returns.
+ */
+import { type Debugger, Session } from "node:inspector";
+import type { Culprit } from "../runner-protocol.ts";
+import { CULPRIT } from "./scope.ts";
+
+export interface Sight {
+  readonly who: Culprit;
+  readonly stack: string;
+}
+
+const MAX_FRAMES = 20;
+
+export class StallProbe {
+  readonly #beat: () => bigint;
+  readonly #seen: (sight: Sight) => void;
+  #session: Session | null = null;
+
+  /** @param beat Changes when the event loop has turned: what is seen then is not what was looked for. */
+  constructor(beat: () => bigint, seen: (sight: Sight) => void) {
+    this.#beat = beat;
+    this.#seen = seen;
+  }
+
+  /** False when the last look has not been answered yet. */
+  begin(beat: bigint): boolean {
+    if (this.#session !== null) return false;
+    const session = new Session();
+    this.#session = session;
+    const scripts = new Map<string, string>();
+    session.on("Debugger.scriptParsed", ({ params }) => scripts.set(params.scriptId, params.url));
+    session.once("Debugger.paused", ({ params }) => {
+      void this.#paused(session, params.callFrames, scripts, beat);
+    });
+    session.connectToMainThread();
+    session.post("Debugger.enable");
+    session.post("Debugger.pause");
+    return true;
+  }
+
+  /** The main thread stands still for us now: whatever goes wrong here, it must be let go. */
+  async #paused(
+    session: Session,
+    frames: readonly Debugger.CallFrame[],
+    scripts: ReadonlyMap<string, string>,
+    beat: bigint,
+  ): Promise<void> {
+    try {
+      const top = frames[0];
+      if (top !== undefined && this.#beat() === beat) {
+        const who = await culprit(session, top.callFrameId);
+        if (this.#beat() === beat) this.#seen({ who, stack: stackOf(frames, scripts) });
+      }
+    } finally {
+      session.post("Debugger.resume");
+      session.post("Debugger.disable");
+      session.disconnect();
+      this.#session = null;
+    }
+  }
+}
+
+function culprit(session: Session, callFrameId: string): Promise<Culprit> {
+  const expression = `globalThis[Symbol.for("${CULPRIT}")]()`;
+  return new Promise((resolve) => {
+    session.post(
+      "Debugger.evaluateOnCallFrame",
+      { callFrameId, expression, returnByValue: true, silent: true },
+      (error, answer) => {
+        const value: unknown = error === null ? answer.result.value : null;
+        resolve(typeof value === "number" || typeof value === "string" ? value : null);
+      },
+    );
+  });
+}
+
+function stackOf(frames: readonly Debugger.CallFrame[], scripts: ReadonlyMap<string, string>): string {
+  return frames
+    .slice(0, MAX_FRAMES)
+    .map(({ functionName, location }) => {
+      const { scriptId, lineNumber, columnNumber } = location;
+      const place = `${scripts.get(scriptId) ?? "unknown"}:${lineNumber + 1}:${(columnNumber ?? 0) + 1}`;
+      return functionName === "" ? `    at ${place}` : `    at ${functionName} (${place})`;
+    })
+    .join("\n");
+}

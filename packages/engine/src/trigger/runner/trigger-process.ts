@@ -1,0 +1,140 @@
+/**
+ * The process in which triggers run, thousands in one event loop. It has no credentials and knows nobody but its
+ * supervisor; when that is gone, it ends itself. Nothing is kept here: after its end every trigger is started again
+ * elsewhere, from its arguments.
+ *
+ * What a trigger does to the process as a whole (an exit, an error that nobody catches) ends that trigger alone.
+ */
+import { Socket } from "node:net";
+import type { Json } from "@tradewind/sdk/manifest";
+import { JsonLines } from "../../execute/json-lines.ts";
+import { factsOf } from "../../execute/task-runner/error-facts.ts";
+import { type Assignment, CHANNEL_FD, type FromRunner, type ToRunner } from "../runner-protocol.ts";
+import { guardExits } from "./exits.ts";
+import { Life, type Surroundings } from "./life.ts";
+import { captureOutput, print } from "./output.ts";
+import { Places } from "./places.ts";
+import { startWatchdog } from "./pulse.ts";
+import { ReportLine } from "./report-line.ts";
+import { currentScope, type Scope } from "./scope.ts";
+import { findProgram } from "./trigger-programs.ts";
+
+/** How long starting triggers may keep the loop before everything else gets its turn. */
+const SLICE_MS = 10;
+
+const lives = new Map<number, Life>();
+const pending = new Map<number, PromiseWithResolvers<Json | undefined>>();
+let asked = 0;
+let waiting: Assignment[] = [];
+let closing = false;
+
+captureOutput();
+const exit = guardExits(blame);
+const socket = new Socket({ fd: CHANNEL_FD });
+const lines = new JsonLines<FromRunner>(socket, {
+  message: (raw) => receive(raw as ToRunner),
+  broken: endAll,
+});
+const line = new ReportLine(socket, lines);
+const surroundings: Surroundings = {
+  line,
+  places: new Places(),
+  find: findProgram,
+  ask(serial, ask) {
+    const n = ++asked;
+    const answer = Promise.withResolvers<Json | undefined>();
+    pending.set(n, answer);
+    line.send({ k: "request", serial, n, ask });
+    return answer.promise;
+  },
+  over(life) {
+    lives.delete(life.who);
+    line.over(life.who);
+    if (closing && lives.size === 0) leave();
+  },
+};
+
+process.setSourceMapsEnabled(true);
+socket.on("close", endAll);
+process.on("uncaughtException", (error) => uncaught(error));
+process.on("unhandledRejection", (error) => uncaught(error));
+startWatchdog();
+line.send({ k: "ready" });
+
+function receive(message: ToRunner): void {
+  switch (message.k) {
+    case "run":
+      if (waiting.length === 0) setImmediate(startSome);
+      waiting.push(...message.work);
+      return;
+    case "ack":
+      lives.get(message.serial)?.ack();
+      return;
+    case "stop":
+      stop(new Set(message.serials), "the trigger is not needed any more");
+      return;
+    case "reply": {
+      const answer = pending.get(message.n);
+      pending.delete(message.n);
+      if (message.error === undefined) answer?.resolve(message.value);
+      else answer?.reject(Object.assign(new Error(message.error), { code: "TRIGGER_SERVICE_FAILED" }));
+      return;
+    }
+    case "ping":
+      line.send({ k: "pong" });
+      return;
+    case "close":
+      closing = true;
+      waiting = [];
+      if (lives.size === 0) leave();
+      else stop(new Set(lives.keys()), "the triggerer stops");
+  }
+}
+
+function startSome(): void {
+  const until = performance.now() + SLICE_MS;
+  let started = 0;
+  while (started < waiting.length && performance.now() < until) {
+    const life = new Life(waiting[started++] as Assignment, surroundings);
+    lives.set(life.who, life);
+    life.begin();
+  }
+  waiting = waiting.slice(started);
+  if (waiting.length > 0) setImmediate(startSome);
+}
+
+function stop(serials: ReadonlySet<number>, reason: string): void {
+  waiting = waiting.filter(({ serial }) => !serials.has(serial));
+  for (const serial of serials) lives.get(serial)?.stop(reason);
+}
+
+function uncaught(thrown: unknown): void {
+  const scope = currentScope();
+  if (scope !== null) blame(scope, thrown);
+  else {
+    const { stack, message } = factsOf(thrown);
+    print(2, `uncaught in a trigger process, outside of any trigger: ${stack ?? message}\n`);
+    exit(1);
+  }
+}
+
+/** Fails a trigger, or all triggers of a bundle whose top level it was. One that has ended meanwhile stays as it is. */
+function blame(scope: Scope, thrown: unknown): void {
+  if (typeof scope.who === "number") {
+    const life = lives.get(scope.who);
+    if (life !== undefined) life.fail(thrown);
+    else print(2, `uncaught, left behind by a trigger that is over: ${factsOf(thrown).stack}\n`);
+    return;
+  }
+  for (const life of lives.values()) if (life.bundlePath === scope.who) life.fail(thrown);
+}
+
+function leave(): void {
+  line.flush();
+  socket.end(() => exit(0));
+}
+
+/** The supervisor is gone, or we left: this process and everything it started go too. */
+function endAll(): void {
+  process.kill(-process.pid, "SIGKILL");
+}

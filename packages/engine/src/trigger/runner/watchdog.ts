@@ -1,0 +1,75 @@
+/**
+ * The thread that notices when the event loop stands still, and says whose code it stands in. It looks at the beat of
+ * the main thread; when that fails to come it looks again and again into the main thread, until it is over. What it
+ * finds goes out at once, over a descriptor of its own: the supervisor hears of it while the loop still stands.
+ */
+import { writeSync } from "node:fs";
+import { workerData } from "node:worker_threads";
+import { STALL_FD, type StallReport } from "../runner-protocol.ts";
+import { BEAT_MS, type Pulse } from "./pulse.ts";
+import { type Sight, StallProbe } from "./stall-probe.ts";
+
+const STALL_MS = 200;
+const LOOK_AGAIN_MS = 250;
+/** Enough to see that it is always the same code, few enough not to slow it down. */
+const MAX_LOOKS = 12;
+
+const pulse = workerData as Pulse;
+const probe = new StallProbe(lastBeat, seen);
+let beat = lastBeat();
+let lookedAt = process.hrtime.bigint();
+/** How long this thread itself stood still since that beat: then so did the machine, or it had no time for us. */
+let lateMs = 0;
+/** Null while the loop turns. */
+let stall: { looks: number; nextAt: number } | null = null;
+
+setInterval(look, BEAT_MS);
+look();
+
+function look(): void {
+  const now = process.hrtime.bigint();
+  lateMs += Math.max(0, millis(now - lookedAt) - 2 * BEAT_MS);
+  lookedAt = now;
+  const current = lastBeat();
+  if (current !== beat) {
+    if (stall !== null) report({ k: "over", ms: Math.round(millis(current - beat)) });
+    stall = null;
+    beat = current;
+    lateMs = 0;
+  } else if (stillMs() >= (stall?.nextAt ?? STALL_MS)) {
+    stall ??= { looks: 0, nextAt: 0 };
+    stall.nextAt = stillMs() + LOOK_AGAIN_MS;
+    if (++stall.looks <= MAX_LOOKS && !probe.begin(current)) lookOutside();
+  }
+}
+
+function lastBeat(): bigint {
+  return Atomics.load(pulse.beatAt, 0);
+}
+
+/** For how long there was no beat, as far as the main thread is to blame. */
+function stillMs(): number {
+  return millis(process.hrtime.bigint() - beat) - lateMs;
+}
+
+function millis(nanos: bigint): number {
+  return Number(nanos) / 1e6;
+}
+
+/** The last look was not answered: the main thread is not in JavaScript. */
+function lookOutside(): void {
+  const who = Atomics.load(pulse.waiter, 0);
+  if (who !== 0) seen({ who, stack: "    at a synchronous call of node:child_process" });
+}
+
+function seen({ who, stack }: Sight): void {
+  if (stall !== null) report({ k: "seen", who, ms: Math.round(stillMs()), stack });
+}
+
+function report(stallReport: StallReport): void {
+  try {
+    writeSync(STALL_FD, `${JSON.stringify(stallReport)}\n`);
+  } catch {
+    // The supervisor is gone, or does not read: there is nobody else to tell.
+  }
+}

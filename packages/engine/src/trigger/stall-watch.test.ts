@@ -1,0 +1,38 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { StallWatch } from "./stall-watch.ts";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+function watched(whos: readonly (number | null)[]) {
+  const tooLong = vi.fn();
+  const watch = new StallWatch(1_000, tooLong);
+  for (const [n, who] of whos.entries()) watch.note({ k: "seen", who, ms: 200 + n, stack: `stack ${n}` });
+  return { watch, tooLong };
+}
+
+it("names the one that was found again and again, though a look has failed", () => {
+  expect(watched([7, 7, 7]).watch.current).toMatchObject({ who: 7, looks: 3, streak: 3, stack: "stack 2" });
+  expect(watched([null, 7, 7]).watch.current).toMatchObject({ who: 7, streak: 2 });
+});
+
+it("names nobody when every look finds another", () => {
+  expect(watched([1, 2, 3, 4, 4]).watch.current).toMatchObject({ who: null });
+});
+
+it("tells the stall that is over, with its whole length, and starts anew", () => {
+  const { watch, tooLong } = watched([7]);
+  expect(watch.note({ k: "over", ms: 640 })).toMatchObject({ who: 7, ms: 640 });
+  expect(watch.current).toBeNull();
+  expect(watch.note({ k: "over", ms: 210 })).toMatchObject({ who: null, ms: 210, stack: "" });
+  vi.advanceTimersByTime(10_000);
+  expect(tooLong).not.toHaveBeenCalled();
+});
+
+it("says once when a stall has lasted for too long, counted from its beginning", () => {
+  const { tooLong } = watched([7, 7]);
+  vi.advanceTimersByTime(799);
+  expect(tooLong).not.toHaveBeenCalled();
+  vi.advanceTimersByTime(10_000);
+  expect(tooLong).toHaveBeenCalledOnce();
+});

@@ -1,0 +1,58 @@
+/**
+ * One stall of the child's loop at a time, from the first sight to its end: who was seen, and whether it was always the
+ * same. Many triggers that are due in the same turn can hold the loop for a while without any of them being guilty:
+ * then each look finds another.
+ */
+import type { Culprit, StallReport } from "./runner-protocol.ts";
+
+export interface Stall {
+  /** The one that most looks have found, up to the last; null: none, or different ones. */
+  readonly who: Culprit;
+  readonly ms: number;
+  readonly stack: string;
+  readonly looks: number;
+  /** How many of the last looks found the same. */
+  readonly streak: number;
+}
+
+export class StallWatch {
+  readonly #limitMs: number;
+  readonly #tooLong: () => void;
+  #stall: Stall | null = null;
+  #lastWho: Culprit = null;
+  #limit: NodeJS.Timeout | null = null;
+
+  /** @param tooLong Called once per stall, when it has lasted for the limit. */
+  constructor(limitMs: number, tooLong: () => void) {
+    this.#limitMs = limitMs;
+    this.#tooLong = tooLong;
+  }
+
+  /** The stall that is under way. */
+  get current(): Stall | null {
+    return this.#stall;
+  }
+
+  /** Answers the stall that is over with this report. */
+  note(report: StallReport): Stall | null {
+    if (report.k === "over") {
+      const stall = this.#stall ?? { who: null, stack: "", looks: 0, streak: 0, ms: 0 };
+      this.end();
+      return { ...stall, ms: report.ms };
+    }
+    const { who, ms, stack } = report;
+    if (this.#stall === null) this.#limit = setTimeout(this.#tooLong, Math.max(0, this.#limitMs - ms));
+    const looks = (this.#stall?.looks ?? 0) + 1;
+    const streak = who === this.#lastWho ? (this.#stall?.streak ?? 0) + 1 : 1;
+    this.#lastWho = who;
+    this.#stall = { who: streak * 2 > looks ? who : null, ms, stack, looks, streak };
+    return null;
+  }
+
+  end(): void {
+    if (this.#limit !== null) clearTimeout(this.#limit);
+    this.#limit = null;
+    this.#stall = null;
+    this.#lastWho = null;
+  }
+}

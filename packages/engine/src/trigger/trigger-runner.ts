@@ -1,0 +1,374 @@
+/**
+ * Runs triggers in a child process and keeps them running: when the child dies, hangs, or is held up by one of them,
+ * it is replaced, and everything except the guilty one is started again from its arguments.
+ *
+ * It owns which triggers are to run and which events await their acknowledgement, nothing else. If this process dies,
+ * the guardian ends the child; another triggerer starts the triggers anew. An event that was reported and not yet
+ * acknowledged may come once more after a restart, so whoever stores events tells them apart.
+ */
+import { childEntries } from "../execute/child-entry.ts";
+import { taskEnvironment } from "../execute/environment.ts";
+import { Guardian } from "../execute/guardian.ts";
+import { messageOf } from "../service/errors.ts";
+import type { Logger } from "../service/logger.ts";
+import type { Runner, RunnerReports, TriggerOutcome, TriggerServices, TriggerWork } from "./contract.ts";
+import { RunnerAnswers } from "./runner-answers.ts";
+import type { Culprit, FromRunner, LogRecord, StallReport } from "./runner-protocol.ts";
+import { RunnerRestart } from "./runner-restart.ts";
+import { type Stall, StallWatch } from "./stall-watch.ts";
+import { TriggerChild } from "./trigger-child.ts";
+
+export interface TriggerRunnerOptions {
+  readonly services: TriggerServices;
+  readonly logger: Logger;
+  /** Names of environment variables the child may have besides the usual ones; see `taskEnvironment`. */
+  readonly envAllow?: readonly string[];
+  readonly cwd?: string;
+  /** How long one trigger may hold up all others. 2 s unless told. */
+  readonly blockLimitMs?: number;
+  /** How long the child's loop may be silent for whatever reason. 5 s unless told. */
+  readonly silenceMs?: number;
+  /** The child's JavaScript heap. 1024 unless told. */
+  readonly heapMb?: number;
+}
+
+/** One trigger that is to run. */
+interface Entry {
+  readonly work: TriggerWork;
+  /** Of its start in the present child; null while it awaits one. */
+  serial: number | null;
+  isProven: boolean;
+  hasFired: boolean;
+  /** The serial whose event was reported and awaits its acknowledgement. */
+  unacknowledged: number | null;
+  /** What a new child said while an event of the last one was still unacknowledged. */
+  held: TriggerOutcome | null;
+}
+
+/** Triggers per message: what is made in one piece must not keep this process from its heartbeat. */
+const CHUNK = 500;
+
+export class TriggerRunner implements Runner {
+  readonly #options: TriggerRunnerOptions;
+  readonly #guardian: Guardian;
+  readonly #restart = new RunnerRestart();
+  readonly #answers: RunnerAnswers;
+  readonly #stalls: StallWatch;
+  /** By the trigger's id; and those in the present child by serial. */
+  readonly #entries = new Map<number, Entry>();
+  readonly #serials = new Map<number, Entry>();
+  #reports: RunnerReports | null = null;
+  #child: TriggerChild | null = null;
+  #entry = "";
+  #isReady = false;
+  #firstReady = Promise.withResolvers<void>();
+  #nextSerial = 1;
+  #outbox: Entry[] = [];
+  #waves: (readonly number[])[] = [];
+  /** Those of the wave that was sent last and are not proven yet. */
+  #wave = new Set<Entry>();
+  #again: NodeJS.Timeout | null = null;
+  /** The child is being ended because of a trigger that has paid for it. */
+  #isBlamed = false;
+  #progressAt = performance.now();
+  #isClosing = false;
+  #closed = Promise.withResolvers<void>();
+
+  constructor(options: TriggerRunnerOptions) {
+    this.#options = options;
+    this.#guardian = new Guardian(options.logger);
+    this.#answers = new RunnerAnswers(options.services, options.logger);
+    this.#stalls = new StallWatch(options.blockLimitMs ?? 2_000, () => this.#blockedTooLong());
+  }
+
+  /** Of the child that is alive now. */
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  async start(reports: RunnerReports): Promise<void> {
+    this.#reports = reports;
+    const { guardian, triggerRunner } = await childEntries();
+    this.#entry = triggerRunner;
+    this.#guardian.start(guardian);
+    this.#spawn();
+    await this.#firstReady.promise;
+  }
+
+  run(work: readonly TriggerWork[]): void {
+    for (const each of work) {
+      this.stop([each.id]);
+      const entry: Entry = {
+        work: each,
+        serial: null,
+        isProven: false,
+        hasFired: false,
+        unacknowledged: null,
+        held: null,
+      };
+      this.#entries.set(each.id, entry);
+      this.#post(entry);
+    }
+  }
+
+  ack(id: number): void {
+    const entry = this.#entries.get(id);
+    if (entry === undefined || entry.unacknowledged === null) return;
+    const { unacknowledged, serial, held } = entry;
+    entry.unacknowledged = null;
+    // An event of a child that is gone has nobody to go on; its successor's word has waited for this.
+    if (unacknowledged === serial) this.#child?.send({ k: "ack", serial });
+    else if (held !== null) {
+      entry.held = null;
+      this.#outcome(entry, held);
+    }
+  }
+
+  stop(ids: readonly number[]): void {
+    const serials: number[] = [];
+    for (const id of ids) {
+      const serial = this.#forget(this.#entries.get(id));
+      if (serial !== null) serials.push(serial);
+    }
+    if (serials.length > 0) this.#child?.send({ k: "stop", serials });
+  }
+
+  progressAt(): number {
+    return this.#child?.answeredAt ?? this.#progressAt;
+  }
+
+  async close(graceMs: number): Promise<void> {
+    this.#isClosing = true;
+    this.#entries.clear();
+    this.#serials.clear();
+    this.#stalls.end();
+    if (this.#again !== null) clearTimeout(this.#again);
+    this.#firstReady.resolve();
+    const child = this.#child;
+    if (child !== null) {
+      child.send({ k: "close" });
+      const late = setTimeout(() => child.kill("it did not end in time"), graceMs);
+      await this.#closed.promise;
+      clearTimeout(late);
+    }
+    this.#guardian.stop();
+  }
+
+  #spawn(): void {
+    this.#again = null;
+    const { cwd, envAllow, heapMb, silenceMs, logger } = this.#options;
+    try {
+      const child: TriggerChild = new TriggerChild(
+        {
+          entry: this.#entry,
+          environment: taskEnvironment(process.env, envAllow),
+          cwd: cwd ?? process.cwd(),
+          heapMb: heapMb ?? 1024,
+          silenceMs: silenceMs ?? 5_000,
+          logger,
+        },
+        {
+          message: (message) => this.#message(child, message),
+          stall: (report) => this.#stalled(report),
+          gone: (reason) => this.#gone(child, reason),
+        },
+      );
+      this.#child = child;
+      if (child.pid > 0) this.#guardian.watch(child.pid);
+    } catch (error) {
+      this.#startAgain(messageOf(error), null);
+    }
+  }
+
+  #message(child: TriggerChild, message: Exclude<FromRunner, { k: "pong" }>): void {
+    if (message.k === "ready") this.#ready();
+    else if (message.k === "logs") for (const record of message.records) this.#log(record);
+    else if (message.k === "signs") this.#signs(message);
+    else {
+      const entry = this.#serials.get(message.serial);
+      if (entry === undefined) return;
+      if (message.k === "request") {
+        const { n, ask } = message;
+        void this.#answers.answer(ask).then((answer) => child.send({ k: "reply", n, ...answer }));
+      } else if (message.k === "done") this.#forget(entry);
+      else if (entry.unacknowledged === null) this.#outcome(entry, message.outcome);
+      else entry.held = message.outcome;
+    }
+  }
+
+  #ready(): void {
+    this.#isReady = true;
+    this.#waves = [...this.#restart.waves([...this.#entries.keys()])];
+    this.#outbox = [];
+    this.#nextWave();
+    this.#firstReady.resolve();
+  }
+
+  #nextWave(): void {
+    const wave = this.#waves.shift();
+    if (wave === undefined) return;
+    for (const id of wave) {
+      const entry = this.#entries.get(id);
+      // One that was asked for meanwhile runs already.
+      if (entry === undefined || entry.serial !== null) continue;
+      if (this.#waves.length > 0) this.#wave.add(entry);
+      this.#post(entry);
+    }
+    if (this.#wave.size === 0) this.#nextWave();
+  }
+
+  /** Before there is a child nothing is sent: it begins with everything that is to run by then. */
+  #post(entry: Entry): void {
+    if (!this.#isReady) return;
+    if (this.#outbox.length === 0) setImmediate(() => this.#sendSome());
+    this.#outbox.push(entry);
+  }
+
+  #sendSome(): void {
+    // Lost with the child: its successor begins with everything anyway.
+    if (!this.#isReady) this.#outbox = [];
+    const entries = this.#outbox.splice(0, CHUNK).filter((entry) => this.#isWaiting(entry));
+    const work = entries.map((entry) => {
+      const { kind, args, bundlePath } = entry.work;
+      const serial = this.#nextSerial++;
+      entry.serial = serial;
+      this.#serials.set(serial, entry);
+      return { serial, kind, args, bundlePath, hasFired: entry.hasFired };
+    });
+    if (work.length > 0) this.#child?.send({ k: "run", work });
+    if (this.#outbox.length > 0) setImmediate(() => this.#sendSome());
+  }
+
+  #isWaiting(entry: Entry): boolean {
+    return this.#entries.get(entry.work.id) === entry && entry.serial === null;
+  }
+
+  #outcome(entry: Entry, outcome: TriggerOutcome): void {
+    if (outcome.kind === "event") {
+      entry.hasFired = true;
+      entry.unacknowledged = entry.serial;
+      this.#reports?.outcome(entry.work.id, outcome);
+      return;
+    }
+    this.#forget(entry);
+    const words =
+      outcome.kind === "failed" ? { ...outcome, error: this.#answers.error(outcome.error) } : outcome;
+    this.#reports?.outcome(entry.work.id, words);
+  }
+
+  #log(raw: LogRecord): void {
+    const entry = this.#serials.get(raw.serial);
+    if (entry === undefined) return;
+    const { level, message, fields } = this.#answers.record(raw);
+    this.#reports?.log(entry.work.id, level, message, fields);
+  }
+
+  #signs({ polled, steady }: Extract<FromRunner, { k: "signs" }>): void {
+    for (const serial of polled) {
+      const entry = this.#serials.get(serial);
+      if (entry !== undefined) this.#reports?.polled(entry.work.id);
+    }
+    for (const serial of steady) {
+      const entry = this.#serials.get(serial);
+      if (entry === undefined) continue;
+      entry.isProven = true;
+      this.#proved(entry);
+    }
+  }
+
+  #proved(entry: Entry): void {
+    if (this.#wave.delete(entry) && this.#wave.size === 0) this.#nextWave();
+  }
+
+  #stalled(report: StallReport): void {
+    const stall = this.#stalls.note(report);
+    if (stall !== null) this.#tellBlocked(stall);
+  }
+
+  #tellBlocked({ who, ms, stack }: Stall): void {
+    const entry = typeof who === "number" ? this.#serials.get(who) : undefined;
+    this.#reports?.blocked({ id: entry?.work.id ?? null, ms, stack });
+  }
+
+  /** Nobody is failed who was not found again and again. */
+  #blockedTooLong(): void {
+    const stall = this.#stalls.current;
+    if (stall === null || stall.who === null || stall.streak < 2) return;
+    const guilty = this.#culprits(stall.who);
+    if (guilty.length === 0) return;
+    const ms = this.#options.blockLimitMs ?? 2_000;
+    this.#tellBlocked({ ...stall, ms: Math.max(stall.ms, ms) });
+    const message = `The trigger held up all triggers of its process for more than ${ms} ms and was stopped:\n${stall.stack}`;
+    const error = { name: "Error", message, stack: stall.stack, code: "TRIGGER_BLOCKED" };
+    for (const entry of guilty) this.#outcome(entry, { kind: "failed", error });
+    this.#child?.kill(`trigger "${guilty[0]?.work.kind}" held up all others`);
+    this.#isBlamed = true;
+  }
+
+  /** A trigger, or all triggers of a bundle whose top level it was. */
+  #culprits(who: NonNullable<Culprit>): Entry[] {
+    if (typeof who === "string") {
+      return [...this.#serials.values()].filter(({ work }) => work.bundlePath === who);
+    }
+    const entry = this.#serials.get(who);
+    return entry === undefined ? [] : [entry];
+  }
+
+  #gone(child: TriggerChild, reason: string): void {
+    if (this.#child !== child) return;
+    this.#guardian.release(child.pid);
+    this.#progressAt = child.answeredAt;
+    this.#child = null;
+    if (this.#isClosing) {
+      this.#closed.resolve();
+      return;
+    }
+    this.#startAgain(reason, this.#stalls.current);
+  }
+
+  #startAgain(reason: string, stall: Stall | null): void {
+    const isBlamed = this.#isBlamed;
+    const casualties = { proven: new Set<number>(), unproven: new Set<number>() };
+    for (const { isProven, work } of this.#serials.values()) {
+      casualties[isProven ? "proven" : "unproven"].add(work.id);
+    }
+    const seen = typeof stall?.who === "number" ? this.#serials.get(stall.who) : undefined;
+    this.#isBlamed = false;
+    this.#isReady = false;
+    this.#stalls.end();
+    this.#wave.clear();
+    this.#serials.clear();
+    for (const entry of this.#entries.values()) {
+      entry.serial = null;
+      entry.isProven = false;
+      entry.held = null;
+    }
+    let delayMs = 0;
+    if (!isBlamed) {
+      const verdict = this.#restart.died(performance.now(), casualties, seen?.work.id ?? null);
+      delayMs = verdict.delayMs;
+      const guilty = verdict.guilty === null ? undefined : this.#entries.get(verdict.guilty);
+      if (guilty !== undefined) this.#outcome(guilty, { kind: "failed", error: crashed(reason) });
+    }
+    this.#options.logger.warn("the trigger process has ended; starting another", {
+      reason,
+      delayMs,
+      triggers: this.#entries.size,
+    });
+    this.#again = setTimeout(() => this.#spawn(), delayMs);
+  }
+
+  /** Answers the serial it had in the present child. */
+  #forget(entry: Entry | undefined): number | null {
+    if (entry === undefined) return null;
+    if (this.#entries.get(entry.work.id) === entry) this.#entries.delete(entry.work.id);
+    if (entry.serial !== null) this.#serials.delete(entry.serial);
+    this.#proved(entry);
+    return entry.serial;
+  }
+}
+
+function crashed(reason: string) {
+  const message = `The process of all triggers died again and again while this one ran, or started: ${reason}`;
+  return { name: "Error", message, stack: null, code: "TRIGGER_CRASHED" };
+}

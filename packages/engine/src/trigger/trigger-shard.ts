@@ -1,0 +1,130 @@
+/**
+ * The triggers that this triggerer runs: claimed in the database, held here, at work in the runner or looked at by the
+ * engine. The database's word counts: what it says is ours and is not here is taken in, what is here and not ours is
+ * stopped.
+ */
+import type { ErrorFacts } from "@tradewind/sdk/program";
+import type { BundleCache } from "../execute/bundle-cache.ts";
+import { messageOf } from "../service/errors.ts";
+import { type Database, isTransient } from "../store/database.ts";
+import {
+  type ClaimedTrigger,
+  type ClaimRequest,
+  claimTriggers,
+  ownedTriggers,
+  releaseTriggers,
+} from "../store/trigger-claim.ts";
+import { deleteUnwaited, unwaitedTriggers } from "../store/triggers.ts";
+import type { Runner, TriggerWork } from "./contract.ts";
+import type { EngineTriggers } from "./engine-triggers.ts";
+import type { TriggerLog } from "./trigger-log.ts";
+
+export interface ShardParts {
+  readonly database: Database;
+  readonly runner: Runner;
+  readonly bundles: BundleCache;
+  readonly engine: EngineTriggers;
+  readonly log: TriggerLog;
+  /** A trigger that cannot be run. */
+  readonly onFailed: (id: number, error: ErrorFacts) => void;
+}
+
+export class TriggerShard {
+  readonly #parts: ShardParts;
+  readonly #held = new Map<number, ClaimedTrigger>();
+
+  constructor(parts: ShardParts) {
+    this.#parts = parts;
+  }
+
+  get size(): number {
+    return this.#held.size;
+  }
+
+  get(id: number): ClaimedTrigger | undefined {
+    return this.#held.get(id);
+  }
+
+  /** Answers how many were claimed; `limit` of them means that there may be more. */
+  async claim(request: ClaimRequest): Promise<number> {
+    const claimed = await claimTriggers(this.#parts.database, request);
+    await this.#takeIn(claimed);
+    return claimed.length;
+  }
+
+  /**
+   * Compares with the database: after a pause, a lost answer, a take-over, and now and then. What sleeps with its DAG
+   * is let go of.
+   */
+  async compare(jobId: number): Promise<void> {
+    const owned = await ownedTriggers(this.#parts.database, jobId);
+    const asleep = owned.filter((trigger) => !trigger.is_awake).map(({ id }) => id);
+    const ours = new Set(owned.filter((trigger) => trigger.is_awake).map(({ id }) => id));
+    this.drop([...this.#held.keys()].filter((id) => !ours.has(id)));
+    if (asleep.length > 0) await releaseTriggers(this.#parts.database, jobId, asleep);
+    await this.#takeIn(owned.filter(({ id }) => ours.has(id) && !this.#held.has(id)));
+  }
+
+  /** Deletes what nobody waits for any more. */
+  async sweep(jobId: number): Promise<void> {
+    const { database } = this.#parts;
+    const unwaited = await unwaitedTriggers(database, jobId);
+    this.drop(await deleteUnwaited(database, jobId, unwaited));
+  }
+
+  /** Gives so many to whoever wants them; answers how many it gave. The newest go: they have the least to lose. */
+  async release(jobId: number, count: number): Promise<number> {
+    const ids = [...this.#held.keys()].slice(-count);
+    this.drop(ids);
+    await releaseTriggers(this.#parts.database, jobId, ids);
+    return ids.length;
+  }
+
+  /** They are not ours, or over: stopped here, whatever the database says. */
+  drop(ids: readonly number[]): void {
+    this.#parts.runner.stop(ids);
+    for (const id of ids) this.forget(id);
+  }
+
+  /** As `drop`, but what runs goes on: it has an acknowledgement to come. */
+  forget(id: number): void {
+    this.#held.delete(id);
+    this.#parts.engine.remove(id);
+    this.#parts.log.forget(id);
+  }
+
+  dropAll(): void {
+    this.drop([...this.#held.keys()]);
+  }
+
+  /** A bundle that cannot be had fails the triggers that need it, and no others; a database that is away fails none. */
+  async #takeIn(triggers: readonly ClaimedTrigger[]): Promise<void> {
+    const { runner, engine, log, onFailed } = this.#parts;
+    for (const [hash, group] of Map.groupBy(triggers, (trigger) => trigger.bundle_hash)) {
+      const path = await this.#bundlePath(hash);
+      const work: TriggerWork[] = [];
+      for (const trigger of group) {
+        this.#held.set(trigger.id, trigger);
+        if (trigger.dag_id === null) log.watch(trigger);
+        if (path instanceof Error) {
+          const error = { name: path.name, message: path.message, stack: null, code: "TRIGGER_NOT_LOADED" };
+          onFailed(trigger.id, error);
+          continue;
+        }
+        const args = engine.add(trigger);
+        if (args !== null) work.push({ id: trigger.id, kind: trigger.kind, args, bundlePath: path });
+      }
+      if (work.length > 0) runner.run(work);
+    }
+  }
+
+  async #bundlePath(hash: string | null): Promise<string | null | Error> {
+    if (hash === null) return null;
+    try {
+      return await this.#parts.bundles.path(hash);
+    } catch (error) {
+      if (isTransient(error)) throw error;
+      return new Error(`The trigger's bundle cannot be had: ${messageOf(error)}`, { cause: error });
+    }
+  }
+}

@@ -1,0 +1,373 @@
+/**
+ * The triggerer: fires timed triggers when they are due, and runs the others in its trigger runner. Any number of them
+ * may work on one database; who runs what is decided by claims (store/trigger-claim.ts) and leases.
+ *
+ * A heartbeat proves that the triggers' own loop turns: while it stands still the lease is not renewed, and others take
+ * over. Whatever a triggerer stores is fenced by the rows it owns, so that one that was thought dead and comes back does
+ * no harm: it finds that they are not its own, and lets go.
+ */
+import { hostname } from "node:os";
+import { JobLoop } from "../job/job-loop.ts";
+import type { LeaseTimes } from "../job/lease.ts";
+import { Mailbox } from "../schedule/mailbox.ts";
+import type { Topic, WakeUps } from "../signal/wake-up.ts";
+import { type Database, type Listening, sqlState } from "../store/database.ts";
+import { buryDeadJobs } from "../store/job-lease.ts";
+import { nextTimedRunIn, storeTimedRuns } from "../store/timed-schedules.ts";
+import { deadOwners, postponeTriggers, releaseAllTriggers } from "../store/trigger-claim.ts";
+import { fireDueTimed } from "../store/trigger-fire.ts";
+import { nextColdIn, nextTimedIn, noteFacts, notePolls } from "../store/triggers.ts";
+import type { RunnerReports, TriggerOutcome } from "./contract.ts";
+import { EngineTriggers } from "./engine-triggers.ts";
+import { Looks } from "./looks.ts";
+import { lastWord, OutcomeDesk } from "./outcome-desk.ts";
+import { Peers } from "./peers.ts";
+import { TriggerLog } from "./trigger-log.ts";
+import { TriggerShard } from "./trigger-shard.ts";
+import type { TriggererOptions } from "./triggerer-options.ts";
+
+/** A stall, then the lease, then the others' next look: all of it in less than 15 s. */
+const LEASE: LeaseTimes = { ttlMs: 7_000, renewMs: 2_000, marginMs: 1_500 };
+const STALL_MS = 5_000;
+
+/** In one step: a turn must leave time for what was reported meanwhile, and for the heartbeat. */
+const TIMED_LIMIT = 1_000;
+const CLAIM_LIMIT = 1_000;
+/** Cold triggers are claimed this long before they wake. */
+const HORIZON_MS = 250;
+/** What is due and locked by another triggerer is looked at again after this long. */
+const BUSY_MS = 100;
+const SWEEP_MS = 10_000;
+/** However often it is asked for. */
+const SWEEP_AT_MOST_MS = 1_000;
+const POLLS_MS = 10_000;
+const TASK_LOOK_MS = 1_000;
+/** An event is stored: so long a trigger may take to acknowledge it to where it came from. */
+const FAREWELL_MS = 1_000;
+/** A schedule's trigger that failed begins anew after this long. */
+const POSTPONED_MS = 30_000;
+/** Lock not available, deadlock: others were quicker, and the next turn finds what they left. */
+const BUSY_STATES = new Set(["55P03", "40P01"]);
+
+const EVERYTHING = ["timed", "claim", "engine", "sweep", "compare"] as const;
+
+interface Report {
+  readonly id: number;
+  readonly outcome: TriggerOutcome;
+}
+
+export class TriggererJob extends JobLoop {
+  readonly #options: TriggererOptions;
+  readonly #database: Database;
+  readonly #wakeUps: WakeUps;
+  readonly #mailbox: Mailbox<Report>;
+  readonly #desk: OutcomeDesk;
+  readonly #engine: EngineTriggers;
+  readonly #shard: TriggerShard;
+  readonly #log: TriggerLog;
+  readonly #peers: Peers;
+  readonly #looks: Looks<(typeof EVERYTHING)[number]>;
+  /** Triggers that have looked at the outside world since this was last put on record. */
+  readonly #polled = new Set<number>();
+  #pollsNotedAt = performance.now();
+  #sweptAt = 0;
+  #blocked = 0;
+  #unclaimed = 0;
+  #listening: Listening | null = null;
+  #offLocal: () => void = () => {};
+  #isRunning = false;
+  #isStalled = false;
+
+  constructor(options: TriggererOptions) {
+    const mailbox = new Mailbox<Report>(0);
+    const who = {
+      kind: "triggerer",
+      hostname: hostname(),
+      pid: process.pid,
+      version: options.version,
+    } as const;
+    super(options.database, who, { logger: options.logger, times: options.lease ?? LEASE, bell: mailbox });
+    this.#options = options;
+    this.#database = options.database;
+    this.#wakeUps = options.wakeUps;
+    this.#mailbox = mailbox;
+    this.#looks = new Looks(EVERYTHING, () => this.wake());
+    this.#desk = new OutcomeDesk(options.database);
+    this.#engine = new EngineTriggers(options.database);
+    this.#log = new TriggerLog({ ...options, logger: this.logger });
+    this.#shard = new TriggerShard({
+      ...options,
+      engine: this.#engine,
+      log: this.#log,
+      onFailed: (id, error) => this.#report(id, { kind: "failed", error }),
+    });
+    this.#peers = new Peers(options.database, { ...options, horizonMs: HORIZON_MS });
+  }
+
+  get jobId(): number {
+    return this.lease.jobId;
+  }
+
+  /** How many triggers it runs now. */
+  get size(): number {
+    return this.#shard.size;
+  }
+
+  override async start(): Promise<void> {
+    this.#offLocal = this.#wakeUps.onLocal((topic) => this.#wakeUp(topic));
+    this.#listening = await this.#wakeUps.listen((topic) => this.#wakeUp(topic));
+    await super.start();
+    this.#wakeUps.tellOthers("jobs");
+  }
+
+  override async stop(graceMs?: number): Promise<void> {
+    this.#offLocal();
+    await this.#listening?.close();
+    const wasRunning = this.state === "running";
+    await super.stop(graceMs);
+    this.#looks.close();
+    if (!wasRunning) return;
+    await this.#log.close();
+    // Those who wait for this hear it at once; should it fail, the end of the job says the same a little later.
+    await releaseAllTriggers(this.#database, this.lease.jobId).catch((error) =>
+      this.logger.warn("could not hand over", { error: String(error) }),
+    );
+  }
+
+  protected override async onStart(): Promise<void> {
+    const reports: RunnerReports = {
+      outcome: (id, outcome) => this.#report(id, outcome),
+      log: (id, level, message, fields) => this.#say(id, { level, message, fields }),
+      polled: (id) => this.#polled.add(id),
+      blocked: (stall) => this.#onBlocked(stall),
+    };
+    await this.#options.runner.start(reports);
+    this.#isRunning = true;
+    await this.#noteFacts();
+  }
+
+  /** What was reported is stored and acknowledged first: an event that is stored must not come again elsewhere. */
+  protected override async onStopping(graceMs: number): Promise<void> {
+    const deadline = performance.now() + graceMs;
+    while (this.#mailbox.size + this.#desk.size > 0 && performance.now() < deadline) {
+      this.wake();
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    this.#isRunning = false;
+    await this.#options.runner.close(Math.max(0, deadline - performance.now()));
+  }
+
+  protected override mayRenew(): boolean {
+    if (!this.#isRunning) return true;
+    const silentMs = performance.now() - this.#options.runner.progressAt();
+    const wasStalled = this.#isStalled;
+    this.#isStalled = silentMs >= (this.#options.stallMs ?? STALL_MS);
+    if (this.#isStalled && !wasStalled)
+      this.logger.error("the triggers make no progress: the lease is left to run out", { silentMs });
+    return !this.#isStalled;
+  }
+
+  protected override async onHeartbeat(): Promise<void> {
+    // After a time without a lease others may have taken what was ours.
+    if (!this.lease.mayJudge()) this.#looks.add("compare");
+    else
+      for (const job of await buryDeadJobs(this.#database)) this.logger.warn("a component died", { ...job });
+    if (this.state !== "running") return;
+    this.#looks.add("timed", "claim", "engine");
+    if (performance.now() - this.#sweptAt >= SWEEP_MS) this.#looks.add("sweep", "compare");
+    await this.#notePolls();
+    const found = await this.#peers.look(this.lease.jobId, this.#shard.size);
+    this.#unclaimed = found.unclaimed;
+    await this.#noteFacts();
+    if (found.surplus > 0) await this.#giveAway(found.surplus);
+  }
+
+  protected override onLeaseLost(): void {
+    this.#mailbox.take();
+    this.#desk.clear();
+    this.#shard.dropAll();
+    this.#peers.forget();
+    this.#looks.addAll();
+  }
+
+  protected override async turn(): Promise<void> {
+    for (const { id, outcome } of this.#mailbox.take()) this.#receive(id, outcome);
+    try {
+      await this.#store();
+      if (this.state !== "running") return;
+      await this.#looks.take("timed", () => this.#fireTimed());
+      await this.#looks.take("compare", () => this.#shard.compare(this.lease.jobId));
+      await this.#looks.take("claim", () => this.#claim());
+      await this.#looks.take("engine", () => this.#lookAround());
+      await this.#looks.take("sweep", () => this.#sweep());
+    } catch (error) {
+      if (!BUSY_STATES.has(sqlState(error) ?? "")) throw error;
+      this.#looks.later("timed", BUSY_MS);
+    }
+  }
+
+  #report(id: number, outcome: TriggerOutcome): void {
+    this.#mailbox.post({ id, outcome }, "");
+  }
+
+  /** What is not held any more was stopped after it had spoken. */
+  #receive(id: number, outcome: TriggerOutcome): void {
+    const trigger = this.#shard.get(id);
+    if (trigger === undefined) return;
+    const whole = this.#engine.merge(id, outcome);
+    if (whole === null) return;
+    if (trigger.dag_id === null) this.#desk.fire(id, whole);
+    else if (whole.kind === "event") this.#desk.event(trigger, whole);
+    else void this.#postpone(id, trigger.dag_id, whole);
+  }
+
+  async #store(): Promise<void> {
+    if (this.#desk.size === 0) return;
+    const stored = await this.#desk.store(this.lease.jobId);
+    for (const { id, waits, outcome } of stored.fired) this.#log.ended(id, waits, lastWord(outcome));
+    const { runner } = this.#options;
+    for (const id of stored.acknowledged) runner.ack(id);
+    const fired = stored.fired.map(({ id }) => id);
+    for (const id of fired) this.#shard.forget(id);
+    if (fired.length > 0) setTimeout(() => this.#isRunning && runner.stop(fired), FAREWELL_MS).unref();
+    this.#shard.drop(stored.lost);
+    if (stored.fired.some(({ waits }) => waits.length > 0)) this.#wakeUps.send("fired");
+    if (stored.runs > 0) this.#wakeUps.send("runs");
+    if (fired.length > 0) this.#looks.add("claim");
+    if (this.#desk.size > 0) this.wake();
+  }
+
+  async #fireTimed(): Promise<void> {
+    let timed = await nextTimedIn(this.#database);
+    if (isDue(timed)) {
+      const { triggers, waits } = await fireDueTimed(this.#database, TIMED_LIMIT);
+      if (waits > 0) this.#wakeUps.send("fired");
+      if (triggers === TIMED_LIMIT) this.#looks.now("timed");
+      timed = await nextTimedIn(this.#database);
+    }
+    let scheduled = await nextTimedRunIn(this.#database);
+    if (isDue(scheduled)) {
+      if ((await storeTimedRuns(this.#database)) > 0) this.#wakeUps.send("runs");
+      scheduled = await nextTimedRunIn(this.#database);
+    }
+    const next = Math.min(timed ?? Number.POSITIVE_INFINITY, scheduled ?? Number.POSITIVE_INFINITY);
+    // Still due: another triggerer has it locked, and is about to fire it.
+    if (next !== Number.POSITIVE_INFINITY) this.#looks.later("timed", next > 0 ? next + 1 : BUSY_MS);
+  }
+
+  async #claim(): Promise<void> {
+    // In the name of a lease that may be over it would only be taken away again.
+    if (!this.lease.isTrusted()) return;
+    const { queues } = this.#options;
+    const jobId = this.lease.jobId;
+    const limit = Math.min(CLAIM_LIMIT, await this.#peers.room(jobId, this.#shard.size));
+    if (limit > 0) {
+      const dead = this.lease.mayJudge() ? await deadOwners(this.#database, jobId) : [];
+      const request = { jobId, queues, limit, horizonMs: HORIZON_MS, dead };
+      const engineSize = this.#engine.size;
+      const claimed = await this.#shard.claim(request).catch((error) => {
+        // What was claimed, if anything, is not here: comparing finds it.
+        this.#looks.add("compare");
+        throw error;
+      });
+      if (this.#engine.size > engineSize) this.#looks.add("engine");
+      if (claimed === limit) return this.#looks.now("claim");
+    }
+    const wait = await nextColdIn(this.#database, queues, HORIZON_MS);
+    if (wait !== null) this.#looks.later("claim", Math.max(wait, 0) + 1);
+  }
+
+  async #lookAround(): Promise<void> {
+    const complete: number[] = [];
+    for (const finding of await this.#engine.look()) {
+      const { id } = finding;
+      if (finding.kind === "outcome") this.#report(id, finding.outcome);
+      else if (finding.kind === "run") this.#desk.run(id, finding.runId, finding.payload);
+      else if (finding.kind === "complete") complete.push(id);
+      else this.#log.engine(id, "info", `There is no ${finding.what} yet; waiting for it, too.`);
+    }
+    for (const id of complete) this.#polled.add(id);
+    if (this.#desk.size > 0) this.#looks.now("engine");
+    if (this.#engine.waitsForTasks) this.#looks.later("engine", TASK_LOOK_MS);
+  }
+
+  async #sweep(): Promise<void> {
+    const wait = this.#sweptAt + SWEEP_AT_MOST_MS - performance.now();
+    if (wait > 0) return this.#looks.later("sweep", wait);
+    this.#sweptAt = performance.now();
+    await this.#shard.sweep(this.lease.jobId);
+  }
+
+  async #giveAway(surplus: number): Promise<void> {
+    const given = await this.#shard.release(this.lease.jobId, surplus);
+    this.logger.info("gave triggers to another triggerer", { triggers: given });
+    await this.#noteFacts();
+    this.#wakeUps.tellOthers("triggers");
+  }
+
+  /** A schedule has no task that could be told: it is said here, and begins anew after a while. */
+  async #postpone(id: number, dagId: string, outcome: TriggerOutcome): Promise<void> {
+    const reason =
+      outcome.kind === "failed"
+        ? lastWord(outcome).message
+        : "it ended, but as a schedule it can only yield events";
+    this.logger.error("the trigger of a DAG's schedule failed", { dagId, reason, againInMs: POSTPONED_MS });
+    this.#shard.drop([id]);
+    await postponeTriggers(this.#database, this.lease.jobId, { ids: [id], delayMs: POSTPONED_MS }).catch(
+      () => {
+        // Still ours in the database, and not here: comparing takes it in again.
+      },
+    );
+  }
+
+  #say(id: number, line: { level: ErrorLevel; message: string; fields: Fields }): void {
+    const dagId = this.#shard.get(id)?.dag_id;
+    if (dagId) this.logger[line.level](line.message, { dagId, ...line.fields });
+    else this.#log.line(id, line.level, line.message, line.fields);
+  }
+
+  #onBlocked(stall: { readonly id: number | null; readonly ms: number; readonly stack: string }): void {
+    this.#blocked++;
+    const { id, ms, stack } = stall;
+    const trigger = id === null ? undefined : this.#shard.get(id);
+    this.logger.warn("a trigger blocked all others", { trigger: id, kind: trigger?.kind, ms, stack });
+    if (id !== null)
+      this.#log.engine(id, "warn", `The trigger blocked all others for ${Math.round(ms)} ms:\n${stack}`);
+  }
+
+  async #notePolls(): Promise<void> {
+    if (performance.now() - this.#pollsNotedAt < POLLS_MS || this.#polled.size === 0) return;
+    this.#pollsNotedAt = performance.now();
+    const ids = [...this.#polled];
+    this.#polled.clear();
+    await notePolls(this.#database, this.lease.jobId, ids);
+  }
+
+  async #noteFacts(): Promise<void> {
+    await noteFacts(this.#database, this.lease.jobId, {
+      triggers: this.#shard.size,
+      capacity: this.#options.capacity,
+      queues: this.#options.queues,
+      unclaimed: this.#unclaimed,
+      blocked: this.#blocked,
+      lagMs: Math.max(0, Math.round(performance.now() - this.#options.runner.progressAt())),
+    });
+  }
+
+  #wakeUp(topic: Topic | ""): void {
+    if (topic === "triggers") this.#looks.add("timed", "claim", "sweep");
+    else if (topic === "jobs") this.#looks.add("claim");
+    else if (topic === "dags") this.#looks.add("timed", "claim", "compare");
+    else if (topic === "ended" || topic === "fired") this.#looks.add("engine");
+    else if (topic === "") this.#looks.addAll();
+    else return;
+    this.wake();
+  }
+}
+
+type ErrorLevel = Parameters<RunnerReports["log"]>[1];
+type Fields = Parameters<RunnerReports["log"]>[3];
+
+function isDue(wait: number | null): boolean {
+  return wait !== null && wait <= 0;
+}

@@ -1,0 +1,89 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { Redis } from "ioredis";
+import { afterAll } from "vitest";
+import { type RedisBinary, redisBinary } from "./redis-binary.ts";
+
+/** A real Redis of its own, in a temporary folder. */
+export interface TestRedis {
+  readonly port: number;
+  /** For what the test itself does; connects again by itself. */
+  readonly client: Redis;
+  /** Killed, as by the out-of-memory killer; its data stay. */
+  down(): Promise<void>;
+  /** Again on the same port, with the same data. */
+  up(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function redisServer(options: { readonly password?: string } = {}): Promise<TestRedis> {
+  const binary = await redisBinary();
+  const folder = await mkdtemp(join(tmpdir(), "tw-redis-"));
+  const port = await freePort();
+  const secret = options.password === undefined ? [] : ["--requirepass", options.password];
+  const settings = [
+    ...["--port", `${port}`, "--bind", "127.0.0.1", "--dir", folder, "--daemonize", "no"],
+    ...["--save", "", "--appendonly", "yes", "--appendfsync", "no", ...secret],
+  ];
+  let child = await start(binary, settings);
+  const client = new Redis({ host: "127.0.0.1", port, password: options.password, retryStrategy: () => 20 });
+  client.on("error", () => {});
+  const kill = () => void child.kill("SIGKILL");
+  process.once("exit", kill);
+  const down = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    kill();
+    await once(child, "exit");
+  };
+  const close = async () => {
+    client.disconnect();
+    await down();
+    process.off("exit", kill);
+    await rm(folder, { recursive: true, force: true });
+  };
+  opened.push(close);
+  return {
+    port,
+    client,
+    down,
+    up: async () => {
+      child = await start(binary, settings);
+    },
+    close,
+  };
+}
+
+async function start({ path, env }: RedisBinary, settings: readonly string[]): Promise<ChildProcess> {
+  const child = spawn(path, settings, {
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const said: string[] = [];
+  for await (const line of createInterface({ input: child.stdout })) {
+    said.push(line);
+    if (!line.includes("Ready to accept connections")) continue;
+    child.stdout.resume();
+    return child;
+  }
+  throw new Error(`redis-server did not start:\n${said.join("\n")}`);
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, "127.0.0.1");
+  await once(probe, "listening");
+  const { port } = probe.address() as { port: number };
+  probe.close();
+  await once(probe, "close");
+  return port;
+}
+
+const opened: (() => Promise<void>)[] = [];
+
+afterAll(async () => {
+  await Promise.all(opened.splice(0).map((close) => close()));
+});

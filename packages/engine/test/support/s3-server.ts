@@ -1,0 +1,82 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
+import type { ConnectionFacts } from "@tradewind/sdk/program";
+import { afterAll } from "vitest";
+
+/** A server that speaks S3 over HTTP and knows its accounts (of signatures, the access key only); it can go down and come back with its objects. */
+export interface TestS3Server {
+  /** What a stored connection to it says. */
+  readonly connection: Partial<ConnectionFacts>;
+  put(bucket: string, key: string, body: string): Promise<void>;
+  down(): Promise<void>;
+  up(): Promise<void>;
+}
+
+/** The one account that it knows. */
+const KEY = "S3RVER";
+
+export async function s3Server(buckets: readonly string[]): Promise<TestS3Server> {
+  const directory = await mkdtemp(join(tmpdir(), "tw-s3-"));
+  const first = await start(directory, buckets, 0);
+  let { child } = first;
+  const kill = () => void child.kill("SIGKILL");
+  process.once("exit", kill);
+  const endpoint = `http://127.0.0.1:${first.port}`;
+  const client = new S3Client({
+    endpoint,
+    region: "us-east-1",
+    forcePathStyle: true,
+    credentials: { accessKeyId: KEY, secretAccessKey: KEY },
+  });
+  const down = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    kill();
+    await once(child, "exit");
+  };
+  opened.push(async () => {
+    client.destroy();
+    await down();
+    process.off("exit", kill);
+    await rm(directory, { recursive: true, force: true });
+  });
+  return {
+    connection: {
+      type: "aws",
+      login: KEY,
+      password: KEY,
+      extra: { endpoint_url: endpoint, region_name: "us-east-1" },
+    },
+    put: async (bucket, key, body) => {
+      await client.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: Buffer.from(body) }));
+    },
+    down,
+    up: async () => {
+      child = (await start(directory, buckets, first.port)).child;
+    },
+  };
+}
+
+/** In a process of its own, which has DES: what continues a list is encrypted with it, and Node has it no more. */
+async function start(directory: string, buckets: readonly string[], port: number) {
+  const program = join(import.meta.dirname, "s3-program.ts");
+  const flags = ["--openssl-legacy-provider", "--conditions=source", "--disable-warning=DEP0040"];
+  const child = spawn(process.execPath, [...flags, program, directory, `${port}`, ...buckets], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  for await (const line of createInterface({ input: child.stdout })) {
+    child.stdout.resume();
+    return { child, port: Number(line) };
+  }
+  throw new Error("the S3 server did not start");
+}
+
+const opened: (() => Promise<void>)[] = [];
+
+afterAll(async () => {
+  await Promise.all(opened.splice(0).map((close) => close()));
+});

@@ -1,0 +1,14 @@
+/** The part of s3rver that the tests use; it comes without types. */
+declare module "s3rver" {
+  export default class S3rver {
+    constructor(options: {
+      readonly address?: string;
+      readonly port?: number;
+      readonly directory: string;
+      readonly silent?: boolean;
+      readonly configureBuckets?: readonly { readonly name: string }[];
+    });
+    run(): Promise<{ readonly port: number }>;
+    close(): Promise<void>;
+  }
+}

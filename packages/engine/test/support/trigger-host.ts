@@ -1,0 +1,154 @@
+/** A process that runs triggers, as far as a trigger can see of it. */
+import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
+import type {
+  ConnectionFacts,
+  LogLevel,
+  RunningTrigger,
+  TriggerHost,
+  TriggerYield,
+} from "@tradewind/sdk/program";
+import { afterEach } from "vitest";
+import { builtinTrigger } from "../../src/trigger/builtin/index.ts";
+
+export interface LogLine {
+  readonly level: LogLevel;
+  readonly message: string;
+  readonly fields: Readonly<Record<string, Json>>;
+}
+
+export class TestHost implements TriggerHost {
+  readonly #controller = new AbortController();
+  readonly #connections: ReadonlyMap<string, Partial<ConnectionFacts>>;
+  readonly #waiters = new Set<() => void>();
+  readonly lines: LogLine[] = [];
+  readonly limits: { key: string; limit: number }[] = [];
+  polls = 0;
+
+  constructor(connections: Readonly<Record<string, Partial<ConnectionFacts>>> = {}) {
+    this.#connections = new Map(Object.entries(connections));
+  }
+
+  get abort(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  stop(): void {
+    this.#controller.abort();
+  }
+
+  log(level: LogLevel, message: string, fields: Readonly<Record<string, Json>> = {}): void {
+    this.lines.push({ level, message, fields });
+    this.#changed();
+  }
+
+  polled(): void {
+    this.polls++;
+    this.#changed();
+  }
+
+  async variable(): Promise<string | undefined> {
+    return undefined;
+  }
+
+  async connection(id: string): Promise<ConnectionFacts | undefined> {
+    const facts = this.#connections.get(id);
+    return facts === undefined ? undefined : { ...BLANK, id, ...facts };
+  }
+
+  limited<T>(key: string, limit: number, work: () => Promise<T>): Promise<T> {
+    this.limits.push({ key, limit });
+    return work();
+  }
+
+  /** Until so many more looks are over. */
+  async morePolls(count: number): Promise<void> {
+    const enough = this.polls + count;
+    await this.#until(() => this.polls >= enough);
+  }
+
+  /** Until something like this has been logged. */
+  async logged(pattern: RegExp): Promise<void> {
+    await this.#until(() => this.lines.some(({ message }) => pattern.test(message)));
+  }
+
+  /** All that was ever logged, as a reader would see it. */
+  get text(): string {
+    return this.lines.map((line) => JSON.stringify(line)).join("\n");
+  }
+
+  #changed(): void {
+    for (const waiter of [...this.#waiters]) waiter();
+  }
+
+  #until(isSo: () => boolean): Promise<void> {
+    return new Promise((resolve) => {
+      const look = () => {
+        if (!isSo()) return;
+        this.#waiters.delete(look);
+        resolve();
+      };
+      this.#waiters.add(look);
+      look();
+    });
+  }
+}
+
+const BLANK: ConnectionFacts = {
+  id: "",
+  type: "",
+  host: null,
+  port: null,
+  login: null,
+  password: null,
+  schema: null,
+  extra: null,
+};
+
+/** A trigger under way; stopped after the test. */
+export interface StartedTrigger {
+  /** What it yields next; asked for only when it is awaited, or `begin` was called. */
+  next(): Promise<TriggerYield>;
+  /** Asks for the next one without waiting; `hasFired` tells whether it came. */
+  begin(): { readonly hasFired: boolean; readonly outcome: Promise<TriggerYield> };
+  stop(): Promise<void>;
+}
+
+export async function startTrigger(kind: string, args: Json, host: TestHost): Promise<StartedTrigger> {
+  const program = await builtinTrigger(kind);
+  if (program === undefined) throw new Error(`there is no ${kind}`);
+  const trigger: RunningTrigger = await program.start(args, host);
+  let stopping: Promise<void> | undefined;
+  const stop = () => {
+    host.stop();
+    stopping ??= trigger.cleanup();
+    return stopping;
+  };
+  started.push(stop);
+  return {
+    next: () => trigger.next(),
+    begin: () => {
+      const pending = { hasFired: false, outcome: trigger.next() };
+      pending.outcome.then(
+        () => {
+          pending.hasFired = true;
+        },
+        () => {
+          pending.hasFired = true;
+        },
+      );
+      return pending;
+    },
+    stop,
+  };
+}
+
+const started: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((stop) => stop()));
+});
+
+/** A call as the SDK would make it. */
+export function callOf(kind: string, args: Json): TriggerCall {
+  return { kind, args, source: "builtin", queue: "default", replicas: 1, wake: null, timed: null };
+}

@@ -1,0 +1,53 @@
+/** The manifest of a DAG: all that the engine sees of it. */
+import { methodOf, startTrigger } from "./deferral.ts";
+import { DagDefinitionError, show } from "./errors.ts";
+import type { DagManifest, StartTrigger, TaskManifest } from "./manifest.ts";
+import { jsonSchemaOf } from "./params.ts";
+import type { DagPlan, TaskPlan } from "./plan.ts";
+
+export function describe(plan: DagPlan): DagManifest {
+  return {
+    dagId: plan.dagId,
+    ...plan.settings,
+    paramsSchema: jsonSchemaOf(plan.params),
+    tasks: [...plan.tasks.values()].map((task) => describeTask(plan.dagId, task)),
+    groups: [...plan.groups.values()],
+  };
+}
+
+function describeTask(dagId: string, task: TaskPlan): TaskManifest {
+  const { taskId, group, settings, inputs, upstream } = task;
+  const start = startOf(task, dagId);
+  return {
+    taskId,
+    operator: operatorName(task),
+    upstream: [...upstream],
+    inputs,
+    ...settings,
+    group,
+    role: "work",
+    map: null,
+    // Left out otherwise: the manifest of a DAG that waits for nothing is the same as ever, and so is its version.
+    ...(start && { startTrigger: start }),
+  };
+}
+
+function operatorName({ body }: TaskPlan): string {
+  if (body.kind === "operator") return body.operator.constructor.name || "Operator";
+  return body.kind === "trigger" ? body.call.kind : body.kind;
+}
+
+function startOf({ taskId, body }: TaskPlan, dagId: string): StartTrigger | null {
+  if (body.kind === "trigger") {
+    return { trigger: body.call, method: null, kwargs: {}, timeoutMs: null, onTimeout: "fail" };
+  }
+  if (body.kind !== "operator") return null;
+  const given = body.operator.startFrom?.() ?? null;
+  if (given === null) return null;
+  const start = startTrigger(given);
+  if (start.method === null || methodOf(body.operator, start.method) !== null) return start;
+  throw new DagDefinitionError(
+    "TW_BAD_OPTION",
+    `dag ${show(dagId)}, task ${show(taskId)}: startFrom names the method ${show(start.method)}, which its operator does not have`,
+  );
+}

@@ -1,0 +1,187 @@
+/**
+ * `ctx.once` and `ctx.until`: what a function task has done so far, by name. After a wait the function runs again from
+ * the top, in a new process, and the steps behind it answer from the journal.
+ *
+ * A wait is a promise that never settles, so that no `catch` and no `finally` of the author's takes part in it; the
+ * attempt ends beside it. It ends only when every `once` under way is over, because a result that is not remembered
+ * would be made again.
+ */
+import type { StepContext, UntilOptions } from "./context.ts";
+import { controlOf } from "./control.ts";
+import { limitMs } from "./deferral.ts";
+import { show, TaskError, type TaskErrorCode } from "./errors.ts";
+import { all, type Members } from "./joint-trigger.ts";
+import type { Json } from "./manifest.ts";
+import { jsonCopy } from "./output-check.ts";
+import type { Deferral, JournalEntry, TaskCall } from "./program.ts";
+import { DeferralTimeoutError, TriggerFailedError } from "./wait-errors.ts";
+import { isWaitable, serialise, type Waitable } from "./waitable.ts";
+
+/** The steps of one attempt. */
+export class Steps {
+  readonly #call: TaskCall;
+  readonly #names = new Set<string>();
+  readonly #underWay = new Set<Promise<unknown>>();
+  readonly #undecided = new Set<Promise<unknown>>();
+  readonly #deferral = Promise.withResolvers<Deferral>();
+  #journal: Promise<Readonly<Record<string, JournalEntry>>> | undefined;
+  #isWaiting = false;
+  #isClosed = false;
+  /** Steps written wrongly: another try cannot help, and no `catch` of the author's can make it undone. */
+  refusal: TaskError | undefined;
+
+  constructor(call: TaskCall) {
+    this.#call = call;
+  }
+
+  /** The part of the context that authors see. */
+  context(): StepContext {
+    return {
+      once: (name: string, work: () => unknown) => this.#once(name, work) as Promise<never>,
+      until: (name: string, what: Waitable<unknown> | Members, options?: UntilOptions) =>
+        this.#until(name, what, options) as Promise<never>,
+    };
+  }
+
+  /** Resolves when the attempt has to end with a wait; never, when it has none. */
+  get deferral(): Promise<Deferral> {
+    return this.#deferral.promise;
+  }
+
+  /** Whether the attempt ends with a wait, asked when its function has returned: maybe without awaiting its `until`. */
+  async isWaiting(): Promise<boolean> {
+    await Promise.allSettled(this.#undecided);
+    return this.#isWaiting;
+  }
+
+  /** The attempt is over: code that goes on all the same gets no further. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  async #once(name: string, work: () => unknown): Promise<unknown> {
+    const entry = await this.#recall(name, "ctx.once");
+    if (entry?.kind === "once") return entry.value;
+    if (entry !== undefined) throw this.#refuse("TW_STEP_KIND", mismatch(name, "ctx.until", "ctx.once"));
+    const result = this.#perform(name, work);
+    this.#underWay.add(result);
+    const over = () => void this.#underWay.delete(result);
+    result.then(over, over);
+    return await result;
+  }
+
+  async #perform(name: string, work: () => unknown): Promise<Json> {
+    const { host } = this.#call;
+    const value = await host.inStep(name, async () => work());
+    // Ends the task, as it would outside of the step.
+    if (controlOf(value) !== null) throw value;
+    const result = jsonCopy(value, {
+      root: `result of ctx.once(${show(name)})`,
+      notJson: (message) => this.#refuse("TW_STEP_NOT_JSON", message),
+      tooLarge: (message) =>
+        this.#refuse("TW_STEP_TOO_LARGE", `${message}; store the data elsewhere and return its address`),
+    });
+    await host.remember(name, result);
+    return result;
+  }
+
+  async #until(
+    name: string,
+    what: Waitable<unknown> | Members,
+    options: UntilOptions = {},
+  ): Promise<unknown> {
+    const decided = this.#decide(name, what, options);
+    this.#undecided.add(decided);
+    const over = () => void this.#undecided.delete(decided);
+    decided.then(over, over);
+    const event = await decided;
+    return event === WAITING ? await NEVER : event;
+  }
+
+  /** The event, or that the attempt has to end and wait for it. */
+  async #decide(
+    name: string,
+    what: Waitable<unknown> | Members,
+    options: UntilOptions,
+  ): Promise<Json | typeof WAITING> {
+    const entry = await this.#recall(name, "ctx.until");
+    if (entry?.kind === "event") return entry.value;
+    if (entry?.kind === "timeout") throw new DeferralTimeoutError(name, entry.afterMs);
+    if (entry?.kind === "failed") throw new TriggerFailedError(name, entry.error);
+    if (entry !== undefined) throw this.#refuse("TW_STEP_KIND", mismatch(name, "ctx.once", "ctx.until"));
+    const deferral: Deferral = {
+      trigger: serialise(isWaitable(what) ? what : all(what)),
+      method: null,
+      name,
+      kwargs: {},
+      timeoutMs: limitMs(options.timeout, `ctx.until(${show(name)}): timeout`),
+      onTimeout: "resume",
+      onFailure: "resume",
+    };
+    // Of several waits begun at once the first counts; the others come up again when it is over.
+    if (!this.#isWaiting) {
+      this.#isWaiting = true;
+      this.#whenIdle().then(() => this.#deferral.resolve(deferral));
+    }
+    return WAITING;
+  }
+
+  /** No `once` is under way, and none is about to begin. */
+  async #whenIdle(): Promise<void> {
+    do {
+      await Promise.allSettled(this.#underWay);
+      await new Promise((resolve) => setImmediate(resolve));
+    } while (this.#underWay.size > 0);
+  }
+
+  /** What the journal has under that name, which is then taken for the rest of the attempt. */
+  async #recall(name: string, asked: "ctx.once" | "ctx.until"): Promise<JournalEntry | undefined> {
+    this.#claim(name, asked);
+    this.#journal ??= this.#call.host.recall();
+    const journal = await this.#journal;
+    if (this.#isClosed) await NEVER;
+    return Object.hasOwn(journal, name) ? journal[name] : undefined;
+  }
+
+  #claim(name: string, asked: "ctx.once" | "ctx.until"): void {
+    if (typeof name !== "string" || name === "" || name.length > 250) {
+      throw this.#refuse(
+        "TW_STEP_NAME",
+        `${asked}: a step's name is a text of 1 to 250 characters, got ${show(name)}`,
+      );
+    }
+    const around = this.#call.host.currentStep();
+    if (around !== null) {
+      throw this.#refuse(
+        "TW_STEP_NESTED",
+        `${asked}(${show(name)}) inside ctx.once(${show(around)}); put the steps one after the other`,
+      );
+    }
+    const method = this.#call.step?.method;
+    if (asked === "ctx.until" && method !== undefined) {
+      throw this.#refuse(
+        "TW_STEP_NESTED",
+        `ctx.until(${show(name)}) in ${method}(), where a deferral goes on; return this.defer() instead`,
+      );
+    }
+    if (this.#names.has(name)) {
+      throw this.#refuse(
+        "TW_STEP_NAME",
+        `${asked}(${show(name)}): the name was used before in this attempt; give every step a name of its own, e.g. with an index in a loop`,
+      );
+    }
+    this.#names.add(name);
+  }
+
+  #refuse(code: TaskErrorCode, message: string): TaskError {
+    this.refusal ??= new TaskError(code, message);
+    return this.refusal;
+  }
+}
+
+const WAITING = Symbol("waiting");
+const NEVER = new Promise<never>(() => {});
+
+function mismatch(name: string, then: string, now: string): string {
+  return `step ${show(name)} was ${then} when this try did it, and is ${now} now; use a new name, or clear the task`;
+}

@@ -1,0 +1,66 @@
+/** What a wait that is over means for its task: the rules of the scheduler (schedule/waiting.ts of the engine). */
+import type { Wait } from "@tradewind/engine/model";
+import type { Json, StartTrigger } from "@tradewind/sdk/manifest";
+import type { Deferral, ErrorFacts, TaskOutcome, TriggerEnding } from "@tradewind/sdk/program";
+
+/** How a trigger came to fire. */
+export type TriggerOutcome =
+  | { readonly kind: "event"; readonly payload: Json }
+  | { readonly kind: "ending"; readonly ending: TriggerEnding }
+  | { readonly kind: "failed"; readonly error: ErrorFacts };
+
+/** What ends a try. */
+export type TryEnd = Extract<TaskOutcome, { kind: "success" | "failed" | "skipped" }>;
+
+/** "resume": the task's code goes on. */
+export type Sequel = { readonly kind: "resume" } | TryEnd;
+
+/** The wait of a task that begins with one. */
+export function deferralOf(start: StartTrigger): Deferral {
+  return { ...start, name: null, onFailure: "fail" };
+}
+
+export function waitOf({ timeoutMs, onTimeout }: Deferral, at: number): Wait {
+  return { timeoutAt: timeoutMs === null ? null : at + timeoutMs, onTimeout, keepsSlot: false };
+}
+
+export function sequelOf({ method, name, onFailure }: Deferral, outcome: TriggerOutcome): Sequel {
+  switch (outcome.kind) {
+    case "event":
+      // Neither a method nor a name to go on at: the task is its trigger, and the event its output.
+      return method === null && name === null
+        ? { kind: "success", output: outcome.payload, skip: [] }
+        : { kind: "resume" };
+    case "failed":
+      return onFailure === "resume"
+        ? { kind: "resume" }
+        : { kind: "failed", error: outcome.error, retry: true };
+    case "ending": {
+      const { ending } = outcome;
+      if (ending.kind === "skipped") return ending;
+      if (ending.kind === "success") return { ...ending, skip: [] };
+      const error = failure("TriggerFailed", "TASK_FAILED_BY_TRIGGER", ending.reason);
+      return { kind: "failed", error, retry: ending.retry };
+    }
+  }
+}
+
+/** The wait's own time is over. */
+export function sequelOfTimeout({ onTimeout, timeoutAt }: Wait): Sequel {
+  if (onTimeout === "resume") return { kind: "resume" };
+  if (onTimeout === "skip") return { kind: "skipped", reason: "the wait timed out" };
+  const until = timeoutAt === null ? "" : ` at ${new Date(timeoutAt).toISOString()}`;
+  const message = `the trigger had not fired when the wait timed out${until}`;
+  const error = failure("TimeoutError", "TASK_WAIT_TIMEOUT", message);
+  return { kind: "failed", error, retry: onTimeout === "fail" };
+}
+
+/** The time of the whole try is over, waits included. */
+export function sequelOfTaskTimeout(limitMs: number): Sequel {
+  const message = `the task waited longer than its timeout of ${limitMs} ms allows`;
+  return { kind: "failed", error: failure("TimeoutError", "TASK_TIMEOUT", message), retry: true };
+}
+
+function failure(name: string, code: string, message: string): ErrorFacts {
+  return { name, message, stack: null, code };
+}

@@ -1,0 +1,197 @@
+/**
+ * Where a run asks what becomes of a trigger. The test's own words come first; time passes by the run's clock; nothing
+ * else looks at the outside world, except a class of the author's own that the test asked to be run.
+ */
+import type { Instance } from "@tradewind/engine/model";
+import type { Json } from "@tradewind/sdk";
+import type { TriggerCall } from "@tradewind/sdk/manifest";
+import type { TriggerHost, TriggerProgram } from "@tradewind/sdk/program";
+import type { Clock } from "./clock.ts";
+import { DagTestError } from "./errors.ts";
+import { LiveTriggers } from "./live-trigger.ts";
+import type { TriggerOutcome } from "./sequel.ts";
+import { failedWith, programIn, type Said, said, type Triggers } from "./trigger-script.ts";
+
+/** Who asks. */
+export interface Asker {
+  readonly instance: Instance;
+  /** The name or method of the wait; in a joint wait followed by that of the member. */
+  readonly step: string | null;
+  /** When the wait began; for a look of a sensor, when its try did. */
+  readonly since: number;
+  /** For a trigger that is run; its abort is the end of the wait. */
+  readonly host: TriggerHost;
+}
+
+/** What a trigger does, and when. */
+export interface Firing {
+  readonly at: number;
+  readonly outcome: TriggerOutcome;
+}
+
+interface Entry {
+  readonly key: string;
+  readonly script: unknown;
+}
+
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+export class TriggerDesk {
+  readonly #triggers: Triggers;
+  readonly #clock: Clock;
+  readonly #live = new LiveTriggers();
+
+  constructor(triggers: Triggers, clock: Clock) {
+    this.#triggers = triggers;
+    this.#clock = clock;
+  }
+
+  /** null: it does not fire. Rejects when the test does not say. */
+  async ask(call: TriggerCall, asker: Asker): Promise<Firing | null> {
+    const entry = this.#find(call, asker);
+    if (entry !== null) {
+      const program = programIn(entry.script);
+      if (program !== null) return this.#run(program, call, asker);
+      const answer = await this.#said(entry, call, asker);
+      if (answer === null) return null;
+      // What says when a moment comes overrules the moment.
+      const from = call.timed === null ? earliest(call, asker) : asker.since;
+      return { at: Math.max(from, asker.since + answer.delayMs), outcome: answer.outcome };
+    }
+    if (call.timed !== null) {
+      const at = earliest(call, asker);
+      // Nothing given: the moment itself is the event.
+      const payload = call.timed.payload ?? new Date(at).toISOString();
+      return { at, outcome: { kind: "event", payload } };
+    }
+    if (call.kind === "tradewind.all") return this.#askAll(call, asker);
+    throw noEvent(call, asker);
+  }
+
+  /** One look of a sensor, here and now: the event, or undefined for "not yet". */
+  async check(call: TriggerCall, asker: Asker): Promise<Json | undefined> {
+    if (call.source === "bundle") {
+      const message = `"${call.kind}" cannot be looked at here: only a triggerer can wait for it. Use the deferred mode.`;
+      throw Object.assign(new Error(message), { code: "TRIGGER_KIND_UNKNOWN" });
+    }
+    const now = this.#clock.now();
+    const entry = this.#find(call, asker);
+    if (entry === null && call.timed !== null) return this.#checkMoment(call, now);
+    if (entry === null) throw noEvent(call, asker);
+    const answer = await this.#said(entry, call, asker);
+    if (answer === null || asker.since + answer.delayMs > now) return undefined;
+    const { outcome } = answer;
+    if (outcome.kind === "event") return outcome.payload;
+    if (outcome.kind === "failed") throw Object.assign(new Error(outcome.error.message), outcome.error);
+    throw new DagTestError(
+      "TW_TEST_BAD_OPTION",
+      `triggers: "${entry.key}" ends a task that waits, but task "${asker.instance.node.id}" looks by itself`,
+    );
+  }
+
+  /** All that were run have cleaned up. */
+  close(): Promise<void> {
+    return this.#live.close();
+  }
+
+  #find({ kind }: TriggerCall, { instance, step }: Asker): Entry | null {
+    const taskId = instance.node.id;
+    const keys = [...(step === null ? [] : [`${taskId}/${step}`]), taskId, kind];
+    const key = keys.find((each) => Object.hasOwn(this.#triggers, each));
+    return key === undefined ? null : { key, script: this.#triggers[key] };
+  }
+
+  async #said({ key, script }: Entry, { args }: TriggerCall, asker: Asker): Promise<Said> {
+    if (typeof script !== "function") return said(key, script);
+    const { instance, step } = asker;
+    const { node, tryNumber } = instance;
+    const wait = { taskId: node.id, tryNumber, step, now: new Date(this.#clock.now()) };
+    let value: unknown;
+    try {
+      value = await (script as (args: Json, wait: unknown) => unknown)(structuredClone(args), wait);
+    } catch (error) {
+      return { delayMs: 0, outcome: failedWith(error) };
+    }
+    return said(key, value);
+  }
+
+  async #run(program: TriggerProgram, call: TriggerCall, asker: Asker): Promise<Firing | null> {
+    const { host } = asker;
+    const at = earliest(call, asker);
+    // On a virtual clock it is run at once: the outside world knows nothing of that time.
+    if (!this.#clock.isVirtual) await until(at, this.#clock, host.abort);
+    const outcome = await this.#live.run(program, call, host);
+    return outcome && { at: Math.max(at, this.#clock.now()), outcome };
+  }
+
+  /** Fires when the last member does; what ends or fails one of them ends the whole. */
+  async #askAll(call: TriggerCall, asker: Asker): Promise<Firing | null> {
+    const { members } = call.args as unknown as { readonly members: Readonly<Record<string, TriggerCall>> };
+    const over = new AbortController();
+    const host = { ...asker.host, abort: AbortSignal.any([asker.host.abort, over.signal]) };
+    const ended = Promise.withResolvers<Firing>();
+    const all = Object.entries(members).map(async ([name, member]) => {
+      const step = asker.step === null ? name : `${asker.step}/${name}`;
+      const firing = await this.ask(member, { ...asker, step, host });
+      if (firing !== null && firing.outcome.kind !== "event") ended.resolve(inMember(name, firing));
+      return [name, firing] as const;
+    });
+    const events = Promise.all(all).then((fired) => {
+      if (fired.some(([, firing]) => firing === null)) return null;
+      const payload = Object.fromEntries(fired.map(([name, firing]) => [name, payloadOf(firing!)]));
+      const at = Math.max(...fired.map(([, firing]) => firing!.at));
+      return { at, outcome: { kind: "event", payload } } satisfies Firing;
+    });
+    try {
+      return await Promise.race([ended.promise, events]);
+    } finally {
+      over.abort(new DOMException("the joint wait is over", "AbortError"));
+    }
+  }
+
+  #checkMoment(call: TriggerCall, now: number): Json | undefined {
+    // A single look does not know when a length of time began: see the trigger's own check in the engine.
+    const at = earliest(call, { since: now });
+    return at > now ? undefined : (call.timed?.payload ?? new Date(now).toISOString());
+  }
+}
+
+/** No trigger fires before its `wake`. */
+function earliest({ wake }: TriggerCall, { since }: Pick<Asker, "since">): number {
+  if (wake === null) return since;
+  return "at" in wake ? Math.max(since, Date.parse(wake.at)) : since + wake.afterMs;
+}
+
+function payloadOf({ outcome }: Firing): Json {
+  return outcome.kind === "event" ? outcome.payload : null;
+}
+
+function inMember(name: string, { at, outcome }: Firing): Firing {
+  if (outcome.kind !== "failed") return { at, outcome };
+  const error = { ...outcome.error, message: `"${name}": ${outcome.error.message}` };
+  return { at, outcome: { kind: "failed", error } };
+}
+
+function noEvent({ kind, source }: TriggerCall, { instance, step }: Asker): DagTestError {
+  const taskId = instance.node.id;
+  const where = step === null ? `task "${taskId}"` : `task "${taskId}" (${step})`;
+  const run = source === "bundle" ? ", or its class, which is then run" : "";
+  return new DagTestError(
+    "TW_TEST_NO_EVENT",
+    `${where} waits for "${kind}", and nothing says what that does`,
+    `give its event${run}: runDag(dag, { triggers: { "${kind}": … } })`,
+  );
+}
+
+async function until(moment: number, clock: Clock, abort: AbortSignal): Promise<void> {
+  while (!abort.aborted && clock.now() < moment) {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, Math.min(moment - clock.now(), LONGEST_TIMER_MS));
+      const wakeUp = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      abort.addEventListener("abort", wakeUp, { once: true });
+    });
+  }
+}

@@ -1,0 +1,156 @@
+/**
+ * The waits of a run: what the tables `deferral` and `trigger` hold otherwise. A wait begins with the question what its
+ * trigger does; the answer is news for the run, and fires at a moment of the run's clock.
+ */
+import type { Instance } from "@tradewind/engine/model";
+import type { Json } from "@tradewind/sdk";
+import type { TriggerCall } from "@tradewind/sdk/manifest";
+import type { Deferral, JournalEntry, TaskCall, TriggerHost } from "@tradewind/sdk/program";
+import type { Clock } from "./clock.ts";
+import type { DagTestError } from "./errors.ts";
+import type { Journal } from "./journal.ts";
+import type { TriggerOutcome } from "./sequel.ts";
+import type { StepMemory } from "./step-memory.ts";
+import type { Firing, TriggerDesk } from "./trigger-desk.ts";
+
+const NEVER = Number.POSITIVE_INFINITY;
+
+/** One wait of one attempt. */
+export interface KeptWait {
+  readonly instance: Instance;
+  readonly attempt: string;
+  readonly deferral: Deferral;
+  readonly since: number;
+  /** Aborted when it is over, however. */
+  readonly over: AbortController;
+  /** Set when its trigger has fired. */
+  outcome: TriggerOutcome | null;
+  isOver: boolean;
+}
+
+export interface WaitsParts {
+  readonly clock: Clock;
+  readonly desk: TriggerDesk;
+  readonly journal: Journal;
+  readonly memory: StepMemory;
+  /** When the run is out of time. */
+  readonly deadline: number;
+  /** Tells the run, when it listens next. */
+  readonly post: (news: () => void) => void;
+  /** The test cannot be carried out. */
+  readonly refuse: (error: DagTestError) => void;
+}
+
+export class Waits {
+  readonly #parts: WaitsParts;
+  readonly #byAttempt = new Map<string, KeptWait>();
+  #due: (Firing & { readonly wait: KeptWait })[] = [];
+  #asking = 0;
+
+  constructor(parts: WaitsParts) {
+    this.#parts = parts;
+  }
+
+  /** It is not known yet what some trigger does. */
+  get isAsking(): boolean {
+    return this.#asking > 0;
+  }
+
+  begin(instance: Instance, attempt: string, deferral: Deferral): void {
+    const { clock, desk, post, refuse, journal } = this.#parts;
+    const since = clock.now();
+    const over = new AbortController();
+    const wait: KeptWait = { instance, attempt, deferral, since, over, outcome: null, isOver: false };
+    this.#byAttempt.set(attempt, wait);
+    this.#asking++;
+    const late = this.#limit(wait);
+    const step = deferral.name ?? deferral.method;
+    const asker = { instance, step, since, host: this.#host(instance, over.signal) };
+    void desk
+      .ask(deferral.trigger, asker)
+      .finally(() => clearTimeout(late))
+      .then(
+        (firing) =>
+          post(() => {
+            this.#asking--;
+            if (firing !== null && !wait.isOver) this.#due.push({ ...firing, wait });
+          }),
+        (error: DagTestError) => post(() => refuse(error)),
+      );
+    journal.waits(instance, deferral, since);
+  }
+
+  /** What a sensor finds that looks by itself. */
+  check(instance: Instance, trigger: TriggerCall, abort: AbortSignal): Promise<Json | undefined> {
+    const { clock, desk } = this.#parts;
+    const since = instance.startedAt ?? clock.now();
+    return desk.check(trigger, { instance, step: null, since, host: this.#host(instance, abort) });
+  }
+
+  of(attempt: string | null): KeptWait | undefined {
+    return attempt === null ? undefined : this.#byAttempt.get(attempt);
+  }
+
+  /** When the next trigger fires; Infinity: none will. */
+  nextAt(): number {
+    return this.#due.reduce((least, { at }) => Math.min(least, at), NEVER);
+  }
+
+  /** Those whose trigger has fired by now, in order of time. */
+  takeFired(now: number): KeptWait[] {
+    const fired = this.#due.filter(({ at }) => at <= now).sort((a, b) => a.at - b.at);
+    if (fired.length > 0) this.#due = this.#due.filter(({ at }) => at > now);
+    return fired.flatMap(({ wait, outcome }) => {
+      if (wait.isOver) return [];
+      wait.outcome = outcome;
+      return [wait];
+    });
+  }
+
+  /** What a function task will find when it asks again is remembered here. */
+  end(wait: KeptWait, how: "resumed" | "finished" | "timeout"): void {
+    const { instance, deferral, outcome } = wait;
+    wait.isOver = true;
+    wait.over.abort(new DOMException("the wait is over", "AbortError"));
+    const entry: JournalEntry | null =
+      how === "timeout" ? { kind: "timeout", afterMs: deferral.timeoutMs ?? 0 } : entryOf(outcome);
+    if (deferral.name !== null && how !== "finished" && entry !== null)
+      this.#parts.memory.keep(instance, deferral.name, entry);
+  }
+
+  /** Where an operator goes on; a function begins at the top. */
+  stepOf({ step }: Instance): TaskCall["step"] {
+    const wait = this.of(step);
+    if (!wait || wait.deferral.method === null) return null;
+    const { method, kwargs } = wait.deferral;
+    const event = wait.outcome?.kind === "event" ? wait.outcome.payload : null;
+    return structuredClone({ method, kwargs, event });
+  }
+
+  /** Nobody waits any more; resolves when the triggers that were run have cleaned up. */
+  async close(): Promise<void> {
+    for (const { over } of this.#byAttempt.values())
+      over.abort(new DOMException("the run is over", "AbortError"));
+    await this.#parts.desk.close();
+  }
+
+  /** On a virtual clock time stands still while a trigger is run: its limits are then those of real time. */
+  #limit({ instance, over, since }: KeptWait): NodeJS.Timeout | undefined {
+    const { clock, deadline } = this.#parts;
+    const { startedAt, node, wait } = instance;
+    const tryEnds = (startedAt ?? since) + (node.manifest.timeoutMs ?? NEVER);
+    const leftMs = Math.min(wait?.timeoutAt ?? NEVER, tryEnds, deadline) - since;
+    if (!clock.isVirtual || leftMs >= 2 ** 31) return undefined;
+    return setTimeout(() => over.abort(new DOMException("the wait timed out", "TimeoutError")), leftMs);
+  }
+
+  #host({ node, mapIndex }: Instance, abort: AbortSignal): TriggerHost {
+    const { log, variable, connection } = this.#parts.journal.host(node.id, mapIndex);
+    return { abort, log, variable, connection, polled: () => {}, limited: (_key, _limit, work) => work() };
+  }
+}
+
+function entryOf(outcome: TriggerOutcome | null): JournalEntry | null {
+  if (outcome?.kind === "event") return { kind: "event", value: outcome.payload };
+  return outcome?.kind === "failed" ? outcome : null;
+}
