@@ -56,7 +56,7 @@ export class Callbacks {
     }
   }
 
-  /** At every heartbeat: takes what jobs that are over left behind, and what this one dropped. */
+  /** At every sweep: takes what jobs that are over left behind, and what this one dropped. */
   async adopt(jobId: number): Promise<void> {
     if (this.#ran.size > 0) await this.#delete([...this.#ran]);
     const now = performance.now();

@@ -157,6 +157,7 @@ export class SchedulerJob extends DagRunJob {
   }
 
   protected override onStored(batch: RunBatch): void {
+    this.wakeUps.tellHere("tasks");
     if (!this.hasPeers) return;
     for (const delta of batch.slots.values()) {
       if (delta < 0) {
@@ -241,6 +242,7 @@ export class SchedulerJob extends DagRunJob {
         this.askFired();
         return;
       case "triggers":
+      case "tasks":
         return;
       case "":
         this.#look = EVERYTHING;

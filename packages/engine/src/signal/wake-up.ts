@@ -9,8 +9,17 @@ import { sendWakeUps } from "../store/wake-up.ts";
 
 const CHANNEL = "tradewind";
 
-/** "runs": queued runs to start; "dags": a DAG changed; "pools": slots freed or resized; "run:<id>": that run was edited; "ended": a run ended; "jobs": a scheduler or triggerer came; "triggers": there are new ones, or some are no longer waited for; "fired": a trigger fired. */
-export type Topic = "runs" | "dags" | "pools" | "ended" | "jobs" | "triggers" | "fired" | `run:${number}`;
+/** "runs": queued runs to start; "dags": a DAG changed; "pools": slots freed or resized; "run:<id>": that run was edited; "ended": a run ended; "tasks": tasks ended (told only here); "jobs": a scheduler or triggerer came; "triggers": there are new ones, or some are no longer waited for; "fired": a trigger fired. */
+export type Topic =
+  | "runs"
+  | "dags"
+  | "pools"
+  | "ended"
+  | "tasks"
+  | "jobs"
+  | "triggers"
+  | "fired"
+  | `run:${number}`;
 
 export class WakeUps {
   readonly #database: Database;
@@ -37,8 +46,13 @@ export class WakeUps {
   }
 
   send(topic: Topic): void {
-    for (const listener of this.#local) listener(topic);
+    this.tellHere(topic);
     this.tellOthers(topic);
+  }
+
+  /** For news that come too often to be sent around; others look for themselves, a little later. */
+  tellHere(topic: Topic): void {
+    for (const listener of this.#local) listener(topic);
   }
 
   /** For news that this process has no use for itself. */

@@ -186,11 +186,15 @@ export function loadSteps(db: Connection, attempts: readonly string[]): Promise<
 /** After an edit: waits of instances that wait no more. Their triggers go when nobody is left: see trigger-claim.ts. */
 const CANCEL = statement(
   "deferral-cancel",
-  `UPDATE deferral d SET ended_at = now(), end_kind = 'cancelled', waits_on = NULL
-   FROM task_instance t
-   WHERE d.dag_run_id = ANY($1) AND d.ended_at IS NULL
-     AND t.dag_run_id = d.dag_run_id AND t.task_id = d.task_id AND t.map_index = d.map_index
-     AND (t.state <> 'deferred' OR t.attempt IS DISTINCT FROM d.attempt)`,
+  `WITH locked AS (
+     SELECT d.attempt FROM deferral d JOIN task_instance t
+       ON t.dag_run_id = d.dag_run_id AND t.task_id = d.task_id AND t.map_index = d.map_index
+     WHERE d.dag_run_id = ANY($1) AND d.ended_at IS NULL
+       AND (t.state <> 'deferred' OR t.attempt IS DISTINCT FROM d.attempt)
+     ORDER BY d.attempt FOR NO KEY UPDATE OF d
+   )
+   UPDATE deferral d SET ended_at = now(), end_kind = 'cancelled', waits_on = NULL
+   FROM locked WHERE d.attempt = locked.attempt`,
 );
 
 export async function cancelWaits(tx: Connection, runIds: readonly number[]): Promise<void> {

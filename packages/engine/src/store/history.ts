@@ -43,7 +43,8 @@ const KINDS: readonly Kind[] = [
     `state <> 'running' AND ended_at < now() - $1 * interval '1 millisecond'
      AND NOT EXISTS (SELECT 1 FROM dag_run r WHERE r.owner_job = job.id)
      AND NOT EXISTS (SELECT 1 FROM callback c WHERE c.owner_job = job.id)
-     AND NOT EXISTS (SELECT 1 FROM trigger t WHERE t.owner_job = job.id)`,
+     AND NOT EXISTS (SELECT 1 FROM trigger t WHERE t.owner_job = job.id)
+     AND NOT EXISTS (SELECT 1 FROM trigger t WHERE t.standby_job = job.id)`,
   ),
   kind(
     "idempotency_keys",

@@ -359,7 +359,10 @@ export class TriggererJob extends JobLoop {
     else if (topic === "jobs") this.#looks.add("claim");
     else if (topic === "dags") this.#looks.add("timed", "claim", "compare");
     else if (topic === "ended" || topic === "fired") this.#looks.add("engine");
-    else if (topic === "") this.#looks.addAll();
+    else if (topic === "tasks") {
+      if (!this.#engine.waitsForTasks) return;
+      this.#looks.add("engine");
+    } else if (topic === "") this.#looks.addAll();
     else return;
     this.wake();
   }
