@@ -59,6 +59,33 @@ export function cpuSum(times: CpuTimes): number {
   return times.main + times.children + times.postgres;
 }
 
+export interface Resident {
+  readonly pid: number;
+  readonly command: string;
+  /** Memory in main memory, what it shares with others included. */
+  readonly megabytes: number;
+}
+
+/** A process and all it started, itself first. */
+export function descendants(pid: number): Resident[] {
+  const all = readStats();
+  const own = all.get(pid);
+  return [...(own ? [own] : []), ...below(all, pid, 0)].flatMap((stat) => {
+    try {
+      const command = readFileSync(`/proc/${stat.pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
+      const status = readFileSync(`/proc/${stat.pid}/status`, "latin1");
+      return [{ pid: stat.pid, command, megabytes: Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024 }];
+    } catch {
+      return []; // Gone meanwhile.
+    }
+  });
+}
+
+/** CPU milliseconds of this process alone, so far. */
+export function cpuOf(pid: number): number {
+  return readStat(String(pid))?.own ?? 0;
+}
+
 interface Stat {
   readonly pid: number;
   readonly parent: number;

@@ -11,7 +11,7 @@ for (const name of ["sdk", "engine", "testing", "cli"]) {
   execFileSync("tsc", ["-p", join(folder, "tsconfig.build.json")], { stdio: "inherit", cwd: root });
   process.stdout.write(`built packages/${name}\n`);
 }
-// Migrations are read from disk, beside the code that applies them.
-const migrations = join("store", "migrations");
+// Read from disk, beside the code that uses them: migrations, and the description of the signal service.
 const engine = join(root, "packages", "engine");
-cpSync(join(engine, "src", migrations), join(engine, "dist", migrations), { recursive: true });
+for (const path of [join("store", "migrations"), join("signal", "grpc", "signals.proto")])
+  cpSync(join(engine, "src", path), join(engine, "dist", path), { recursive: true });

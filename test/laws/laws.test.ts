@@ -35,6 +35,7 @@ const BREACHES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
       "packages/engine/src/schedule/a.ts": "const dag = await import(path);",
       "packages/cli/src/b.ts": "const dag = require(path);",
       "packages/engine/src/trigger/c.ts": "const trigger = await import(path);",
+      "packages/engine/src/signal/d.ts": "const service = await import(path);",
     },
   "outside those children nothing is run from text: no eval, no new Function, no vm, no worker thread": {
     "packages/engine/src/api/a.ts": 'import { runInThisContext } from "node:vm";',
@@ -120,6 +121,8 @@ describe("a breach is seen", () => {
       "packages/engine/src/api/a.test.ts": 'db.rows("SELECT 1 FROM dag");',
       "packages/engine/src/trigger/builtin/sql-pool.ts": 'import pg from "pg";',
       "packages/engine/src/bundle/bundler/main.ts": "await import(url);",
+      "packages/engine/src/signal/configured-service.ts": "await import(url);",
+      "packages/engine/src/processes/e.ts": 'import { f } from "../signal/configured-service.ts";',
       "packages/engine/src/bundle/child.ts": 'import type { Reply } from "./bundler/protocol.ts";',
       "packages/cli/src/program.ts": 'const { a } = await import("./commands/a.ts");',
     });

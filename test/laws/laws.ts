@@ -36,6 +36,7 @@ export const LAWS: readonly Law[] = [
     violations: (tree) =>
       importsIn(tree, "packages/")
         .filter(({ file, to, isDynamic }) => isDynamic && to === null && !LOADERS.test(file.path))
+        .filter(({ file }) => !CONFIGURED.test(file.path))
         .map(sentence),
   },
   {
@@ -165,6 +166,8 @@ const IMPURE =
   /^(?:Date\.now|new Date\(\)|Math\.random|performance\.|process\.|crypto\.|setTimeout|setInterval|setImmediate|queueMicrotask|await|async)/;
 const LOADERS =
   /^packages\/(?:engine\/src\/(?:bundle\/bundler|execute\/task-runner|trigger\/runner)\/|cli\/src\/dag-test\/child\.ts$|cli\/bin\/)/;
+/** Loads a module that whoever runs the installation has named in its configuration: not the code of a DAG. */
+const CONFIGURED = /^packages\/engine\/src\/signal\/configured-service\.ts$/;
 /** What runs beside the database: the engine's own processes, and everything they are made of. */
 const SERVICES =
   /^packages\/engine\/src\/(?:index\.ts$|(?:schedule|api|store|processes|signal|service)\/|trigger\/(?!runner\/|builtin\/))/;
@@ -255,6 +258,7 @@ function pathsTo(tree: SourceTree, start: SourceFile, isForbidden: (file: Source
 }
 
 function loadsUserCode(file: SourceFile): boolean {
+  if (CONFIGURED.test(file.path)) return false;
   return file.imports.some(({ specifier, isDynamic }) => isDynamic && specifier === null);
 }
 

@@ -48,6 +48,11 @@ const GROUPS: readonly Group[] = [
     summary: "let others report what tasks and schedules wait for",
     load: () => import("./commands/webhooks.ts"),
   },
+  {
+    name: "signals",
+    summary: "send signals, listen to them, and see who does",
+    load: () => import("./commands/signals.ts"),
+  },
   { name: "pools", summary: "limits on how much runs at once", load: () => import("./commands/pools.ts") },
   {
     name: "variables",

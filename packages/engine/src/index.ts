@@ -7,6 +7,7 @@ export { startApi } from "./processes/api.ts";
 export { startDagProcessor } from "./processes/dag-processor.ts";
 export { type OpenedDatabase, openDatabase } from "./processes/open-database.ts";
 export { startScheduler } from "./processes/scheduler.ts";
+export { startSignalServer } from "./processes/signal-server.ts";
 export { type Standalone, startStandalone } from "./processes/standalone.ts";
 export { startTriggerer } from "./processes/triggerer.ts";
 export { type Config, resolveConfig } from "./service/config.ts";

@@ -14,7 +14,8 @@ import { TaskError, type TaskErrorCode, type TriggerErrorCode } from "./errors.t
 import { checkOutput } from "./output-check.ts";
 import { validateParams } from "./params.ts";
 import type { DagPlan, TaskPlan } from "./plan.ts";
-import type { Deferral, TaskCall, TaskOutcome } from "./program.ts";
+import type { Deferral, SignalToSend, TaskCall, TaskOutcome } from "./program.ts";
+import { Outbox } from "./sending.ts";
 import { Steps } from "./steps.ts";
 import { tradewindCallsUserCode } from "./user-code.ts";
 
@@ -30,14 +31,21 @@ async function attempt(plan: DagPlan, call: TaskCall): Promise<TaskOutcome> {
     const task = plannedTask(plan, call);
     const inputs = inputValues(task, call);
     const steps = new Steps(call);
-    const ctx = taskContext(plan, call, await validateParams(plan.params, call.conf), steps.context());
+    const outbox = new Outbox(call);
+    const params = await validateParams(plan.params, call.conf);
+    const ctx = taskContext(plan, call, params, { ...steps.context(), ...outbox.context() });
     const end = await ended(enter(task, call, { ctx, inputs }), steps);
     steps.close();
+    const signals = await outbox.close();
     if (steps.refusal !== undefined) throw steps.refusal;
+    // Its function runs again from the top, and sends again what belongs to its success.
     if (end.kind === "deferred") return { kind: "deferred", ...end.deferral };
     const control = controlled(task, end.value);
-    if (control !== null) return control;
-    if (end.kind === "returned") return finished(plan, task, end.value, call);
+    if (control !== null) return withoutLoss(task, control, signals);
+    if (end.kind === "returned") {
+      const outcome = finished(plan, task, end.value, call);
+      return signals.length > 0 && outcome.kind === "success" ? { ...outcome, signals } : outcome;
+    }
     const error = errorFacts(end.value);
     return { kind: "failed", error, retry: error.code === null || !HOPELESS.has(error.code) };
   } catch (error) {
@@ -48,7 +56,9 @@ async function attempt(plan: DagPlan, call: TaskCall): Promise<TaskOutcome> {
 
 /** Mistakes in how a task waits: thrown through the author's code, and the same at every try. */
 const HOPELESS: ReadonlySet<string> = new Set<TaskErrorCode | TriggerErrorCode>([
+  "TW_BAD_SIGNAL",
   "TW_BAD_TRIGGER",
+  "TW_CONF_MISSING",
   "TW_SENSOR_TIMEOUT",
   "TW_STEP_NOT_JSON",
   "TW_STEP_TOO_LARGE",
@@ -148,6 +158,19 @@ function controlled({ taskId, body }: TaskPlan, value: unknown): TaskOutcome | n
     default:
       return null;
   }
+}
+
+/** An operator that defers goes on in another method: the attempt that succeeds would know nothing of these signals. */
+function withoutLoss(
+  { taskId }: TaskPlan,
+  control: TaskOutcome,
+  signals: readonly SignalToSend[],
+): TaskOutcome {
+  if (control.kind !== "deferred" || signals.length === 0) return control;
+  throw new TaskError(
+    "TW_SIGNAL_LOST",
+    `task "${taskId}" defers after ctx.send("${signals[0]!.key}") with onSuccess, which would be lost; send it in the method that ends the task`,
+  );
 }
 
 function finished(plan: DagPlan, task: TaskPlan, result: unknown, call: TaskCall): TaskOutcome {

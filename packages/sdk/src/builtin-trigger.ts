@@ -4,6 +4,7 @@ import { type Duration, durationMs } from "./duration.ts";
 import { show, TriggerError } from "./errors.ts";
 import { isoInstant, MOMENT_FORMS } from "./instant.ts";
 import type { Json, TriggerCall } from "./manifest.ts";
+import { isName, NAME_FORM } from "./name.ts";
 import { jsonCopy } from "./output-check.ts";
 import { CALL, type EVENT, type Waitable } from "./waitable.ts";
 
@@ -154,7 +155,8 @@ export class OptionReader<O extends object> {
         `${this.#name}: unknown option "${name}"; known options: ${[...this.#asked].sort().join(", ")}`,
       );
     }
-    return { queue: this.optionalText("queue" as keyof O & string) ?? "default" };
+    const queue = this.#value("queue") ?? "default";
+    return { queue: isName(queue) ? queue : this.#refuse("queue", `must be ${NAME_FORM}`) };
   }
 
   refuse(option: keyof O & string, problem: string): never {

@@ -236,6 +236,9 @@ test.each<[says: RegExp, make: () => unknown]>([
     () => new RedisStreamTrigger({ connection: "c", stream: "s", from: "now" }),
   ],
   [/DateTimeTrigger: moment must be a Date/, () => new DateTimeTrigger({ moment: "2027-01-04T08:00:00" })],
+  [/of the years 1 to 9999/, () => new DateTimeTrigger({ moment: new Date(8.64e15) })],
+  [/of the years 1 to 9999/, () => new DateTimeTrigger({ moment: new Date(-8.64e15) })],
+  [/FileTrigger: queue must be a text of 1 to 250/, () => new FileTrigger({ path: "/a", queue: "\u0000" })],
 ])("%s", (says, make) => {
   expect(make).toThrow(
     expect.objectContaining({ code: "TW_TRIGGER_ARGS", message: expect.stringMatching(says) }),

@@ -22,6 +22,7 @@ export interface BuiltinTriggers {
   "tradewind.webhook": { readonly args: WebhookArgs; readonly event: WebhookEvent };
   "tradewind.rediskey": { readonly args: RedisKeyArgs; readonly event: RedisKeyEvent };
   "tradewind.redisstream": { readonly args: RedisStreamArgs; readonly event: RedisStreamEvent };
+  "tradewind.signal": { readonly args: SignalArgs; readonly event: SignalEvent };
   "tradewind.all": { readonly args: AllArgs; readonly event: AllEvent };
 }
 
@@ -219,6 +220,31 @@ export interface RedisStreamArgs {
 export interface RedisStreamEvent {
   readonly id: string;
   readonly fields: Readonly<Record<string, string>>;
+}
+
+/**
+ * Fires with the first signal of that key that matches `where`, has the value `equals` and comes from a task of `inRun`,
+ * as far as these are given (see `SignalCondition`). It counts when it was sent at `since` or later (null: after the
+ * wait began) and, in the order of the log, after the one of version `after`.
+ */
+export interface SignalArgs {
+  /** In both, "*" stands for any text, also none. */
+  readonly namespace: string;
+  readonly key: string;
+  /** Without references into a conf: they are resolved. null: any value. */
+  readonly where: Json | null;
+  readonly equals: { readonly value: Json } | null;
+  readonly inRun: { readonly dagId: string; readonly runId: string } | null;
+  readonly since: string | null;
+  readonly after: number | null;
+}
+
+/** A signal, as it was heard. */
+export interface SignalEvent<Value = Json> {
+  readonly key: string;
+  readonly value: Value;
+  /** Of later signals of the same key it is higher. */
+  readonly version: number;
 }
 
 /**

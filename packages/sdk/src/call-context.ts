@@ -1,5 +1,5 @@
 /** Builds what handlers and callbacks receive, on top of the host that supervises the attempt. */
-import type { BaseContext, RunContext, StepContext, TaskContext } from "./context.ts";
+import type { BaseContext, RunContext, SendContext, StepContext, TaskContext } from "./context.ts";
 import { startingAt } from "./control.ts";
 import { TaskError } from "./errors.ts";
 import { type AnyOutput, ownerOf } from "./handle.ts";
@@ -21,7 +21,12 @@ export function attemptFacts(ctx: TaskContext): AttemptFacts {
   return (ctx as unknown as { [ATTEMPT]: AttemptFacts })[ATTEMPT];
 }
 
-export function taskContext(plan: DagPlan, call: TaskCall, params: unknown, steps: StepContext): TaskContext {
+export function taskContext(
+  plan: DagPlan,
+  call: TaskCall,
+  params: unknown,
+  parts: StepContext & SendContext,
+): TaskContext {
   const begin = performance.now();
   const facts: AttemptFacts = {
     host: call.host,
@@ -29,7 +34,7 @@ export function taskContext(plan: DagPlan, call: TaskCall, params: unknown, step
   };
   const ctx: TaskContext = {
     ...baseContext(plan, call),
-    ...steps,
+    ...parts,
     params: params as TaskContext["params"],
     taskId: call.taskId,
     mapIndex: call.mapIndex,

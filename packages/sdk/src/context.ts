@@ -1,10 +1,12 @@
+import type { SignalEvent } from "./builtin-triggers.ts";
 import type { Duration } from "./duration.ts";
 import type { AnyOutput, Output } from "./handle.ts";
-import type { EventsAreJson, EventsOf, Members } from "./joint-trigger.ts";
+import type { EventsAreJson, Members, ReceivedOf } from "./joint-trigger.ts";
 import type { Produced, ReturnsJson } from "./json.ts";
 import type { Json } from "./manifest.ts";
 import type { ConnectionFacts, ErrorFacts } from "./program.ts";
 import type { Services } from "./services.ts";
+import type { Signal, SignalLeaf } from "./signal.ts";
 import type { WaitableJson } from "./waitable.ts";
 
 /** The params of a DAG that declares no schema: the run's conf, as given. */
@@ -75,6 +77,22 @@ export interface StepContext {
    */
   once<R>(name: string, work: (() => R) & ReturnsJson<R>): Promise<Remembered<Produced<R>>>;
   /**
+   * Waits for a signal, without a process. One that was sent since the run started counts, so none is missed; each wait
+   * takes the first one after the last that the same task has taken. The value is checked by the signal's schema.
+   *
+   * @example
+   * ```ts
+   * const approved = signal("order.approved", z.object({ order: z.string(), by: z.string() }));
+   * const { value } = await ctx.until("approval", approved.where({ order: "A-7" }), { timeout: "2d" });
+   * ctx.log.info(`approved by ${value.by}`);
+   * ```
+   */
+  until<Value, Sent>(
+    name: string,
+    signal: SignalLeaf<Value, Sent>,
+    options?: UntilOptions,
+  ): Promise<SignalEvent<Value>>;
+  /**
    * Waits for a trigger, or for several at once, without a process: the attempt ends, and when the trigger has fired
    * the function runs again from the top, up to here. What must not be done twice belongs into `ctx.once`. Rejects with
    * a {@link DeferralTimeoutError} or a {@link TriggerFailedError}. No `finally` runs when the attempt ends.
@@ -92,8 +110,42 @@ export interface StepContext {
     name: string,
     triggers: M & EventsAreJson<M>,
     options?: UntilOptions,
-  ): Promise<EventsOf<M>>;
+  ): Promise<ReceivedOf<M>>;
   until<Event>(name: string, trigger: WaitableJson<Event>, options?: UntilOptions): Promise<Event>;
+}
+
+export interface SendOptions {
+  /** true: the signal is sent with the task's success, in the same transaction, or not at all (false: at once). */
+  readonly onSuccess?: boolean;
+}
+
+/** What is sent: may be left out where it may be null. */
+export type Payload<Sent> = [null] extends [Sent] ? [value?: NoInfer<Sent>] : [value: NoInfer<Sent>];
+
+/** The way of signals out of a task: see {@link TaskContext}. */
+export interface SendContext {
+  /**
+   * Sends a signal: at once, and durable when it resolves; or with `onSuccess` together with the task's success. A
+   * function that waits runs again from the top: what must not be sent twice belongs into `ctx.once`, or `onSuccess`.
+   *
+   * @example
+   * ```ts
+   * const trained = signal("model.trained", z.object({ name: z.string(), score: z.number() }));
+   * d.task("train", async (_, ctx) => {
+   *   await ctx.once("tell", () => ctx.send(signal("training.began")));
+   *   await ctx.send(trained, { name: "prices", score: 0.93 }, { onSuccess: true });
+   * });
+   * ```
+   */
+  send<Value, Sent>(
+    signal: Signal<Value, Sent>,
+    value: NoInfer<Sent>,
+    options: { readonly onSuccess: true },
+  ): Promise<void>;
+  send<Value, Sent>(
+    signal: Signal<Value, Sent>,
+    ...value: Payload<Sent>
+  ): Promise<{ readonly version: number }>;
 }
 
 /**
@@ -108,7 +160,7 @@ export interface StepContext {
  * });
  * ```
  */
-export interface TaskContext<Params = AnyParams> extends BaseContext, StepContext {
+export interface TaskContext<Params = AnyParams> extends BaseContext, StepContext, SendContext {
   /** The run's conf, validated by the DAG's `params`. */
   readonly params: Params;
   readonly taskId: string;

@@ -1,11 +1,20 @@
 /** The options of a DAG: their types, their defaults and the checks that make a bad one fail at definition. */
+import { type ConditionPart, conditionManifest, noTasks } from "./condition.ts";
 import type { AnyParams, Callback } from "./context.ts";
 import { type Duration, durationMs } from "./duration.ts";
 import { DagDefinitionError, show } from "./errors.ts";
 import { isoInstant, MOMENT_FORMS, type Moment } from "./instant.ts";
 import type { DagManifest } from "./manifest.ts";
-import { atLeast, flag, func, knownOptions, text } from "./option-check.ts";
-import { type EventParams, type EventSchedule, type ScheduleOption, scheduleManifest } from "./schedule.ts";
+import { atLeast, choice, flag, func, knownOptions, text } from "./option-check.ts";
+import {
+  type EventParams,
+  type EventSchedule,
+  paramsOf,
+  type ScheduleOption,
+  type SignalParams,
+  type SignalSchedule,
+  scheduleManifest,
+} from "./schedule.ts";
 import { isStandardSchema, type SchemaOutput, type StandardSchemaV1 } from "./standard-schema.ts";
 import { checkDefaults, type RawOptions, type TaskDefaults } from "./task-options.ts";
 
@@ -28,6 +37,13 @@ export interface DagOptions<S extends StandardSchemaV1 = NoSchema> {
   readonly maxActiveTasks?: number;
   /** The longest time a run may take. */
   readonly runTimeout?: Duration;
+  /** Closes the run when signals make it true: streaming tasks are stopped, rules are heard no more. */
+  readonly stop?: ConditionPart;
+  /**
+   * What closes a run with streaming tasks or rules, besides `stop` and people: "batchDone", that all batch tasks have
+   * finished; or nothing ("stopped").
+   */
+  readonly endWhen?: "stopped" | "batchDone";
   /** Options for all tasks that do not say otherwise. */
   readonly defaults?: TaskDefaults<SchemaOutput<S>>;
   /** Validates the run's conf into `ctx.params`: zod, valibot, arktype, or any other Standard Schema. */
@@ -45,6 +61,13 @@ export interface DagOptions<S extends StandardSchemaV1 = NoSchema> {
 export interface EventDagOptions<Event>
   extends Omit<DagOptions<StandardSchemaV1<EventParams<Event>>>, "schedule" | "params"> {
   readonly schedule: EventSchedule<Event>;
+  readonly params?: undefined;
+}
+
+/** Options of a DAG that runs on signals and has no schema of its own for its params: they are the signal. */
+export interface SignalDagOptions<Value>
+  extends Omit<DagOptions<StandardSchemaV1<SignalParams<Value>>>, "schedule" | "params"> {
+  readonly schedule: SignalSchedule<Value>;
   readonly params?: undefined;
 }
 
@@ -67,6 +90,8 @@ const NAMES = [
   "maxActiveRuns",
   "maxActiveTasks",
   "runTimeout",
+  "stop",
+  "endWhen",
   "defaults",
   "params",
   "tags",
@@ -104,13 +129,24 @@ export function checkDagOptions(options: unknown, where: string): CheckedDagOpti
     runTimeoutMs: o["runTimeout"] === undefined ? null : durationMs(o["runTimeout"], `${where}: runTimeout`),
     hasParams: params !== null,
     callbacks: { success: onSuccess !== undefined, failure: onFailure !== undefined },
+    ...closing(o, where),
   };
   checkTogether(settings, where);
   return {
     settings,
     defaults: checkDefaults(o["defaults"], where),
-    params,
+    params: params ?? paramsOf(o["schedule"]),
     callbacks: { onSuccess, onFailure },
+  };
+}
+
+/** Left out when not used: the manifest of a DAG without it is the same as ever. */
+function closing(o: RawOptions, where: string): Pick<DagSettings, "stop" | "endWhen"> {
+  const at = `${where}: stop`;
+  const endWhen = choice(o, "endWhen", ["stopped", "batchDone"], where);
+  return {
+    ...(o["stop"] !== undefined && { stop: conditionManifest(o["stop"], at, noTasks(at)) }),
+    ...(endWhen !== "stopped" && { endWhen }),
   };
 }
 

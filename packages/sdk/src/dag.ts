@@ -1,14 +1,21 @@
 import { runAttempt } from "./attempt.ts";
 import type { DagBuilder } from "./builder.ts";
 import { runCallback } from "./callback.ts";
-import { checkDagOptions, type DagOptions, type EventDagOptions, type NoSchema } from "./dag-options.ts";
+import {
+  checkDagOptions,
+  type DagOptions,
+  type EventDagOptions,
+  type NoSchema,
+  type SignalDagOptions,
+} from "./dag-options.ts";
 import { describe } from "./describe.ts";
 import { Draft, DraftBuilder } from "./draft.ts";
 import { DagDefinitionError, show } from "./errors.ts";
 import type { DagManifest } from "./manifest.ts";
 import type { DagPlan } from "./plan.ts";
 import { PROGRAM, type Program } from "./program.ts";
-import type { EventParams } from "./schedule.ts";
+import { runReaction } from "./reaction.ts";
+import type { EventParams, SignalParams } from "./schedule.ts";
 import type { SchemaInput, SchemaOutput, StandardSchemaV1 } from "./standard-schema.ts";
 
 declare const CONF: unique symbol;
@@ -38,6 +45,11 @@ export function dag<Event>(
   options: EventDagOptions<Event>,
   build: (d: DagBuilder<EventParams<Event>>) => void,
 ): Dag<EventParams<Event>>;
+export function dag<Value>(
+  id: string,
+  options: SignalDagOptions<Value>,
+  build: (d: DagBuilder<SignalParams<Value>>) => void,
+): Dag<SignalParams<Value>>;
 export function dag<S extends StandardSchemaV1 = NoSchema>(
   id: string,
   options: DagOptions<S>,
@@ -96,6 +108,7 @@ function programOf(plan: DagPlan): Program {
     describe: () => (manifest ??= deepFreeze(describe(plan))),
     run: (call) => runAttempt(plan, call),
     callback: (call) => runCallback(plan, call),
+    react: (call) => runReaction(plan, call),
   } satisfies Program);
 }
 

@@ -88,9 +88,10 @@ export function startTrigger(given: StartFrom | Deferred): StartTrigger {
 /** The method of an operator that a deferral may go on with; null when there is none of that name. */
 export function methodOf(operator: object, name: string): UserMethod | null {
   const method = (operator as Record<string, unknown>)[name];
-  const isOurs = name === "defer" || name === "startFrom" || name === "constructor";
-  return typeof method === "function" && !isOurs ? (method.bind(operator) as UserMethod) : null;
+  return typeof method === "function" && !OURS.has(name) ? (method.bind(operator) as UserMethod) : null;
 }
+
+const OURS: ReadonlySet<string> = new Set(["constructor", "defer", "onSignal", "setSignal", "startFrom"]);
 
 type UserMethod = (ctx: TaskContext, event: Json, kwargs: Json, inputs: unknown) => unknown;
 

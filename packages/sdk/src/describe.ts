@@ -4,6 +4,7 @@ import { DagDefinitionError, show } from "./errors.ts";
 import type { DagManifest, StartTrigger, TaskManifest } from "./manifest.ts";
 import { jsonSchemaOf } from "./params.ts";
 import type { DagPlan, TaskPlan } from "./plan.ts";
+import { reactsOf } from "./reaction.ts";
 
 export function describe(plan: DagPlan): DagManifest {
   return {
@@ -16,8 +17,9 @@ export function describe(plan: DagPlan): DagManifest {
 }
 
 function describeTask(dagId: string, task: TaskPlan): TaskManifest {
-  const { taskId, group, settings, inputs, upstream } = task;
+  const { taskId, group, settings, drive, inputs, upstream } = task;
   const start = startOf(task, dagId);
+  const reacts = reactsOf(task);
   return {
     taskId,
     operator: operatorName(task),
@@ -29,6 +31,8 @@ function describeTask(dagId: string, task: TaskPlan): TaskManifest {
     map: null,
     // Left out otherwise: the manifest of a DAG that waits for nothing is the same as ever, and so is its version.
     ...(start && { startTrigger: start }),
+    ...drive,
+    ...(reacts && { reacts }),
   };
 }
 

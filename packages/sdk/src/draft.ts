@@ -9,6 +9,7 @@ import type { GroupManifest } from "./manifest.ts";
 import type { Operator } from "./operator.ts";
 import { flag, knownOptions, text } from "./option-check.ts";
 import type { TaskBody, TaskPlan, UserFunction } from "./plan.ts";
+import { taskDrive } from "./task-drive.ts";
 import {
   checkDefaults,
   checkTaskOptions,
@@ -146,11 +147,17 @@ export class DraftBuilder {
     const taskId = this.#claim(id, where);
     const inputs = this.#inputs(options["inputs"], where);
     const layers = [...this.#scope.defaults, options];
+    const drive = taskDrive(layers, {
+      where,
+      hasCode: body.kind !== "trigger",
+      taskOf: (handle) => this.#ownTask(handle, where),
+    });
     this.#draft.put({
       taskId,
       group: this.#scope.group,
       body,
       settings: taskSettings(layers, where),
+      drive,
       callbacks: taskCallbacks(layers),
       inputs,
       upstream: new Set([
@@ -215,6 +222,12 @@ export class DraftBuilder {
       const followed = new Set(members.flatMap((task) => [...task.upstream]));
       return members.map((task) => task.taskId).filter((id) => !followed.has(id));
     });
+  }
+
+  /** Of a handle in a condition. */
+  #ownTask(handle: unknown, where: string): string {
+    // What looks like a handle of a task and is ours is one.
+    return (this.#own(handle, `${where}: on`) as Output<unknown>).taskId;
   }
 
   #own(handle: unknown, where: string): Upstream {

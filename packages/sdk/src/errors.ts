@@ -12,6 +12,7 @@ export type DefinitionErrorCode =
   | "TW_BAD_ID"
   | "TW_BAD_OPTION"
   | "TW_BAD_SCHEDULE"
+  | "TW_BAD_SIGNAL"
   | "TW_BUILD_CLOSED"
   | "TW_DUPLICATE_ID"
   | "TW_EMPTY_DAG"
@@ -21,7 +22,9 @@ export type DefinitionErrorCode =
 
 /** Codes of {@link TaskError}. */
 export type TaskErrorCode =
+  | "TW_BAD_SIGNAL"
   | "TW_BRANCH_TARGET"
+  | "TW_CONF_MISSING"
   | "TW_CONNECTION_MISSING"
   | "TW_DAG_RUN_FAILED"
   | "TW_FOREIGN_HANDLE"
@@ -30,6 +33,9 @@ export type TaskErrorCode =
   | "TW_OUTPUT_TOO_LARGE"
   | "TW_PARAMS_INVALID"
   | "TW_SENSOR_TIMEOUT"
+  | "TW_SIGNAL_ACTION"
+  | "TW_SIGNAL_INVALID"
+  | "TW_SIGNAL_LOST"
   | "TW_STEP_KIND"
   | "TW_STEP_NAME"
   | "TW_STEP_NESTED"

@@ -41,17 +41,23 @@ export type {
   RedisStreamEvent,
   S3KeyEvent,
   S3PrefixEvent,
+  SignalEvent,
   SqlEvent,
   WebhookEvent,
 } from "./builtin-triggers.ts";
+export { all, any, type Condition, type ConditionPart, type ValueOf } from "./condition.ts";
+export { type ConfReference, conf, type JsonMatch } from "./conf-reference.ts";
 export type {
   AnyParams,
   BaseContext,
   Callback,
   CallbackContext,
   Connection,
+  Payload,
   Remembered,
   RunContext,
+  SendContext,
+  SendOptions,
   StepContext,
   TaskContext,
   TaskLog,
@@ -59,7 +65,7 @@ export type {
 } from "./context.ts";
 export { type Control, fail, skip, TaskFailed, TaskSkipped } from "./control.ts";
 export { type Dag, dag, isDag } from "./dag.ts";
-export type { DagOptions, EventDagOptions, NoSchema } from "./dag-options.ts";
+export type { DagOptions, EventDagOptions, NoSchema, SignalDagOptions } from "./dag-options.ts";
 export type { DeferOptions, Deferred, DefersWell, StartFrom, WrongDeferral } from "./deferral.ts";
 export type { Duration, DurationUnit } from "./duration.ts";
 export { type Ending, endWith } from "./ending.ts";
@@ -82,7 +88,7 @@ export type {
   Upstream,
 } from "./handle.ts";
 export type { Moment } from "./instant.ts";
-export { type AllTrigger, all, type EventsAreJson, type EventsOf, type Members } from "./joint-trigger.ts";
+export type { AllTrigger, EventsAreJson, EventsOf, Members, ReceivedOf } from "./joint-trigger.ts";
 export type { EventIsJson, IsJson, NotJson, Produced, ReturnsJson } from "./json.ts";
 export type { Json, TriggerCall, TriggerRule, WeightRule } from "./manifest.ts";
 export {
@@ -94,6 +100,8 @@ export {
 export { type AnyInputs, Operator } from "./operator.ts";
 export { type Polled, PollTrigger } from "./poll-trigger.ts";
 export type { ErrorFacts, LogLevel } from "./program.ts";
+export { type HeardSignal, SignalAction, type SignalContext } from "./reaction.ts";
+export { type Rule, type RuleOptions, restart, start, stop } from "./rule.ts";
 export {
   type DagRunOfOptions,
   type DagRunOptions,
@@ -106,17 +114,22 @@ export {
   type WhichRun,
 } from "./run-triggers.ts";
 export {
+  type CronSchedule,
   continuous,
   cron,
   type EventParams,
   type EventSchedule,
   every,
+  type IntervalSchedule,
   on,
   once,
+  type RouteOptions,
   type Schedule,
   type ScheduleOption,
   type SchedulePreset,
   type ScheduleStyle,
+  type SignalParams,
+  type SignalSchedule,
 } from "./schedule.ts";
 export { type Found, Sensor, type SensorArgs, type SensorOptions } from "./sensor.ts";
 export {
@@ -138,6 +151,14 @@ export {
   SqlTrigger,
 } from "./service-triggers.ts";
 export type { Services } from "./services.ts";
+export {
+  type AnySignal,
+  type Match,
+  type Signal,
+  type SignalLeaf,
+  type SignalNaming,
+  signal,
+} from "./signal.ts";
 export type { SchemaInput, SchemaOutput, StandardSchemaV1 } from "./standard-schema.ts";
 export type { MemorySize, TaskDefaults, TaskOptions } from "./task-options.ts";
 export { Trigger, type TriggerContext } from "./trigger.ts";

@@ -1,15 +1,17 @@
 /** A moment as authors may give it: a Date, a date alone (midnight UTC), or an ISO text with "Z" or an offset. */
 export type Moment = Date | string;
 
-/** The moment as an ISO text in UTC; null when it is none. */
+/** The moment as an ISO text in UTC; null when it is none, or in a year that PostgreSQL writes differently. */
 export function isoInstant(value: unknown): string | null {
   const date =
     value instanceof Date ? value : typeof value === "string" && hasZone(value) ? new Date(value) : null;
-  return date && !Number.isNaN(date.getTime()) ? date.toISOString() : null;
+  const year = date?.getUTCFullYear() ?? Number.NaN;
+  return date && year >= 1 && year <= 9999 ? date.toISOString() : null;
 }
 
 /** What {@link isoInstant} takes, for messages. */
-export const MOMENT_FORMS = 'a Date, "2026-01-31", or an ISO text with "Z" or an offset';
+export const MOMENT_FORMS =
+  'a Date, "2026-01-31", or an ISO text with "Z" or an offset, of the years 1 to 9999';
 
 /** A text without a zone would mean another moment on every machine. A date alone is midnight UTC. */
 function hasZone(text: string): boolean {

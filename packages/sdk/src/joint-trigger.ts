@@ -1,8 +1,17 @@
-import type { AllArgs } from "./builtin-triggers.ts";
+import type { AllArgs, SignalEvent } from "./builtin-triggers.ts";
+import type { Condition } from "./condition.ts";
 import { show, TriggerError } from "./errors.ts";
 import type { EventIsJson } from "./json.ts";
 import type { Json, TriggerCall } from "./manifest.ts";
-import { CALL, type EVENT, type EventOf, isWaitable, type Waitable } from "./waitable.ts";
+import {
+  CALL,
+  type EVENT,
+  type EventOf,
+  isWaitable,
+  type Listener,
+  RECEIVE,
+  type Waitable,
+} from "./waitable.ts";
 
 /** The triggers of a joint wait, by name. */
 export type Members = Readonly<Record<string, Waitable<unknown>>>;
@@ -10,10 +19,15 @@ export type Members = Readonly<Record<string, Waitable<unknown>>>;
 /** The events of a joint wait, by the names of its triggers. */
 export type EventsOf<M> = { readonly [K in keyof M]: EventOf<M[K]> };
 
+/** As {@link EventsOf}, where a task receives them: the values of signals are what their schemas make of them. */
+export type ReceivedOf<M> = {
+  readonly [K in keyof M]: M[K] extends Condition<infer Value> ? SignalEvent<Value> : EventOf<M[K]>;
+};
+
 /** Refused by the compiler when what one of them fires with is not JSON. */
 export type EventsAreJson<M> = { readonly [K in keyof M]: EventIsJson<EventOf<M[K]>> };
 
-/** What {@link all} makes. */
+/** What {@link all} makes of a record of triggers. */
 export class AllTrigger<Events> implements Waitable<Events> {
   declare readonly [EVENT]?: Events;
   readonly #members: Members;
@@ -28,9 +42,12 @@ export class AllTrigger<Events> implements Waitable<Events> {
     this.#members = { ...members };
   }
 
-  [CALL](now: Date | null): TriggerCall {
+  [CALL](now: Date | null, listener: Listener | null = null): TriggerCall {
     const members = Object.fromEntries(
-      Object.entries(this.#members).map(([name, trigger]) => [name, memberCall(name, trigger, now)]),
+      Object.entries(this.#members).map(([name, trigger]) => [
+        name,
+        memberCall(name, trigger, now, listener),
+      ]),
     );
     const calls = Object.values(members);
     const queues = new Set(calls.map((call) => call.queue));
@@ -51,27 +68,28 @@ export class AllTrigger<Events> implements Waitable<Events> {
       timed: null,
     };
   }
-}
 
-/**
- * Fires when all of these triggers have fired, with their events by name; fails when one of them fails.
- *
- * @example
- * ```ts
- * const both = all({ file: new FileTrigger({ path: "/data/a.csv" }), hour: new DateTimeTrigger({ moment: "2027-01-04" }) });
- * const { file } = await ctx.until("both", both); // or: ctx.until("both", { file: ..., hour: ... })
- * ```
- */
-export function all<const M extends Members>(members: M & EventsAreJson<M>): AllTrigger<EventsOf<M>> {
-  return new AllTrigger(members);
+  async [RECEIVE](event: Json, listener: Listener): Promise<unknown> {
+    const events = event as Readonly<Record<string, Json>>;
+    const received = Object.entries(this.#members).map(async ([name, trigger]) => {
+      const own = events[name] ?? null;
+      return [name, trigger[RECEIVE] ? await trigger[RECEIVE](own, listener) : own];
+    });
+    return Object.fromEntries(await Promise.all(received));
+  }
 }
 
 /**
  * A length of time counts from the beginning of the wait. Only the joint wait knows when that was, and it may be
  * started again elsewhere: so the moment is fixed here.
  */
-function memberCall(name: string, trigger: Waitable<unknown>, now: Date | null): TriggerCall {
-  const call = trigger[CALL](now);
+function memberCall(
+  name: string,
+  trigger: Waitable<unknown>,
+  now: Date | null,
+  listener: Listener | null,
+): TriggerCall {
+  const call = trigger[CALL](now, listener);
   if (call.wake === null || "at" in call.wake) return call;
   if (now === null) {
     throw new TriggerError(

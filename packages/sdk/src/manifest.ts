@@ -39,7 +39,43 @@ export type ScheduleManifest =
     }
   | { readonly kind: "interval"; readonly everyMs: number; readonly style: "trigger" | "interval" }
   /** One run per event, with the event in the run's conf. */
-  | { readonly kind: "trigger"; readonly trigger: TriggerCall };
+  | { readonly kind: "trigger"; readonly trigger: TriggerCall }
+  /**
+   * One run each time the condition comes true. `route`: a path into the signal's value, e.g. "order.id"; what is there
+   * names the run. Its leaves are signals, without `inRun` and without references into a conf.
+   */
+  | { readonly kind: "signal"; readonly when: SignalCondition; readonly route: string | null };
+
+/**
+ * What has to be heard. A leaf hears the signals of its key that match `where` and, with `inRun`, come from a task of
+ * the same run. Without `equals` it becomes true with the first one and stays so; with `equals` it is true as long as
+ * the latest one has exactly that value.
+ */
+export type SignalCondition =
+  | {
+      readonly kind: "signal";
+      /** In both, "*" stands for any text, also none. */
+      readonly namespace: string;
+      readonly key: string;
+      /**
+       * A part of the value: an object matches one that has its members and more, everything else only its equal. An
+       * object with the only member "$conf" stands for what is at that path of the run's conf.
+       */
+      readonly where: Json | null;
+      readonly equals: { readonly value: Json } | null;
+      readonly inRun: boolean;
+    }
+  /** That task has succeeded in this run. */
+  | { readonly kind: "task"; readonly taskId: string }
+  | { readonly kind: "all"; readonly of: readonly SignalCondition[] }
+  | { readonly kind: "any"; readonly of: readonly SignalCondition[] };
+
+/** What a task does each time a condition comes true; with `once`, the first time only. */
+export interface SignalRule {
+  readonly action: "start" | "restart" | "stop";
+  readonly when: SignalCondition;
+  readonly once: boolean;
+}
 
 /** A trigger by its id and arguments: all that is stored of it. */
 export interface TriggerCall {
@@ -89,6 +125,10 @@ export interface DagManifest {
   readonly callbacks: { readonly success: boolean; readonly failure: boolean };
   readonly tasks: readonly TaskManifest[];
   readonly groups: readonly GroupManifest[];
+  /** Closes the run. */
+  readonly stop?: SignalCondition | null;
+  /** When a run with streaming tasks or rules is closed by itself: "batchDone", or never ("stopped"), when left out. */
+  readonly endWhen?: "stopped" | "batchDone";
 }
 
 /** A task group: an id prefix and a box in the graph. */
@@ -135,4 +175,17 @@ export interface TaskManifest {
   readonly docs: string | null;
   /** Left out in manifests older than deferral. */
   readonly startTrigger?: StartTrigger | null;
+  /** In the order in which they act. Left out, as all below, when there is nothing to say. */
+  readonly rules?: readonly SignalRule[];
+  /**
+   * "streaming": it does not end by itself. Unless its author says otherwise, its `retries` are a thousand
+   * millions, which no task reaches, with a delay of 1 s that doubles up to a minute.
+   */
+  readonly lifetime?: "batch" | "streaming";
+  /** How long it may take to end when it is stopped: 10 s when left out. */
+  readonly graceMs?: number;
+  /** Started at these times while the run is running. */
+  readonly every?: Extract<ScheduleManifest, { kind: "cron" | "interval" }>;
+  /** What its `onSignal` wants to be asked about. */
+  readonly reacts?: readonly { readonly namespace: string; readonly key: string }[];
 }

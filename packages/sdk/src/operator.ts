@@ -1,6 +1,9 @@
 import type { TaskContext } from "./context.ts";
 import type { Control } from "./control.ts";
 import { type DeferOptions, type Deferred, deferred, type StartFrom } from "./deferral.ts";
+import { DagDefinitionError, show } from "./errors.ts";
+import type { HeardSignal, SignalAction, SignalContext } from "./reaction.ts";
+import { type AnySignal, isSignal } from "./signal.ts";
 
 declare const RESULT: unique symbol;
 declare const INPUTS: unique symbol;
@@ -30,10 +33,48 @@ export abstract class Operator<Args = void, Result = void, Inputs = AnyInputs> {
   declare readonly [INPUTS]?: (inputs: Inputs) => void;
 
   readonly args: Args;
+  readonly #signals = new Set<AnySignal>();
 
   constructor(args: Args) {
     this.args = args;
   }
+
+  /** The signals that `onSignal` is asked about. */
+  get signals(): ReadonlySet<AnySignal> {
+    return this.#signals;
+  }
+
+  /** Adds a signal to those that `onSignal` is asked about; to be called while the DAG is defined. */
+  setSignal(signal: AnySignal): void {
+    if (isSignal(signal)) this.#signals.add(signal);
+    else
+      throw new DagDefinitionError(
+        "TW_BAD_SIGNAL",
+        `${this.constructor.name}.setSignal takes what signal() returned, got ${show(signal)}`,
+      );
+  }
+
+  /**
+   * Says what a signal means to the task, for what no rule in `on` can say. Runs in a process of its own, with what the
+   * constructor was given: an attempt that is under way knows nothing of it.
+   *
+   * @example
+   * ```ts
+   * const scored = signal("model.scored", z.object({ score: z.number() }));
+   * class Serve extends Operator<{ least: number }> {
+   *   constructor(args: { least: number }) {
+   *     super(args);
+   *     this.setSignal(scored);
+   *   }
+   *   execute() {}
+   *   onSignal(heard: HeardSignal): SignalAction {
+   *     return scored.is(heard) && heard.value.score >= this.args.least ? SignalAction.RESTART : SignalAction.NONE;
+   *   }
+   * }
+   * d.add("serve", new Serve({ least: 0.9 }), { lifetime: "streaming" });
+   * ```
+   */
+  onSignal?(heard: HeardSignal, ctx: SignalContext): SignalAction | Promise<SignalAction>;
 
   /** Does the work of one attempt and returns the output, {@link skip}, {@link fail}, or a deferral. */
   abstract execute(

@@ -1,7 +1,7 @@
 /** A defined DAG, from the inside: what the builder collects and what describing and running it read. */
 import type { Callback, TaskContext } from "./context.ts";
 import type { DagSettings } from "./dag-options.ts";
-import type { GroupManifest, TriggerCall } from "./manifest.ts";
+import type { GroupManifest, TaskManifest, TriggerCall } from "./manifest.ts";
 import type { Operator } from "./operator.ts";
 import type { StandardSchemaV1 } from "./standard-schema.ts";
 import type { TaskCallbacks, TaskSettings } from "./task-options.ts";
@@ -18,11 +18,16 @@ export type TaskBody =
   /** Has no code: it waits, and its event is its output. */
   | { readonly kind: "trigger"; readonly call: TriggerCall };
 
+/** The part of a task's manifest that says what signals and time do to it. */
+export type TaskDrive = Pick<TaskManifest, "rules" | "lifetime" | "graceMs" | "every">;
+
 export interface TaskPlan {
   readonly taskId: string;
   readonly group: string | null;
   readonly body: TaskBody;
   readonly settings: TaskSettings;
+  /** What drives it besides its upstream; only what its author has said. */
+  readonly drive: TaskDrive;
   readonly callbacks: TaskCallbacks;
   readonly inputs: Readonly<Record<string, { readonly taskId: string }>>;
   /** Grows until the DAG is complete: a group hands its own `after` to its first tasks when it closes. */

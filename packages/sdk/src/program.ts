@@ -18,6 +18,8 @@ export interface Program {
   run(call: TaskCall): Promise<TaskOutcome>;
   /** Runs a callback of the DAG or of a task, e.g. after an attempt whose process was killed. */
   callback(call: CallbackCall): Promise<CallbackOutcome>;
+  /** Asks the `onSignal` of a task what a signal means to it. Never rejects. Left out by SDKs that know no signals. */
+  react?(call: ReactCall): Promise<ReactOutcome>;
 }
 
 /** One attempt of one task instance. */
@@ -86,6 +88,15 @@ export interface TaskHost {
    * answers `created: false`. Rejects when there is no such DAG.
    */
   triggerRun(request: TriggerRunRequest): Promise<{ readonly runId: string; readonly created: boolean }>;
+  /** Sends a signal, in the name of this task; durable when this resolves. */
+  send(signal: SignalToSend): Promise<{ readonly version: number }>;
+}
+
+/** A signal that a task sends; its value is checked. */
+export interface SignalToSend {
+  readonly namespace: string;
+  readonly key: string;
+  readonly value: Json;
 }
 
 /** A run that a task wants to be made. */
@@ -120,8 +131,14 @@ export interface ConnectionFacts {
 
 /** How an attempt ended. Control flow is a value here, never an exception. */
 export type TaskOutcome =
-  /** `skip`: downstream task ids that a branch or short-circuit rules out, transitive closure already applied. */
-  | { readonly kind: "success"; readonly output: Json | undefined; readonly skip: readonly string[] }
+  | {
+      readonly kind: "success";
+      readonly output: Json | undefined;
+      /** Downstream task ids that a branch or short-circuit rules out, transitive closure already applied. */
+      readonly skip: readonly string[];
+      /** To be sent with the success, in this order, in the same transaction. Left out when there is none. */
+      readonly signals?: readonly SignalToSend[];
+    }
   | { readonly kind: "skipped"; readonly reason: string | null }
   /** `retry` false: the author asked to fail without another try, or another try cannot help. */
   | { readonly kind: "failed"; readonly error: ErrorFacts; readonly retry: boolean }
@@ -168,6 +185,20 @@ export interface CallbackCall {
 }
 
 export type CallbackOutcome = { readonly ok: true } | { readonly ok: false; readonly error: ErrorFacts };
+
+/** One signal, for the `onSignal` of one task. */
+export interface ReactCall {
+  readonly taskId: string;
+  readonly run: RunFacts;
+  readonly tryNumber: number;
+  readonly conf: Json;
+  readonly signal: SignalToSend & { readonly version: number };
+  readonly host: TaskHost;
+}
+
+export type ReactOutcome =
+  | { readonly ok: true; readonly action: "NONE" | "START" | "RESTART" | "STOP" }
+  | { readonly ok: false; readonly error: ErrorFacts };
 
 /** Where a trigger class keeps its program; registered, so that two copies of the SDK agree on it. */
 export const TRIGGER = Symbol.for("tradewind.trigger");

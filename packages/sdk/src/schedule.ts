@@ -2,13 +2,25 @@
  * When runs of a DAG are made. Values only: the scheduler does the arithmetic. The checks here are the cheap ones
  * (number of fields, known time zone); the engine's cron parser has the last word when the bundle is loaded.
  */
+import type { SignalEvent } from "./builtin-triggers.ts";
+import { type Condition, conditionManifest, isCondition, leavesOf, noTasks } from "./condition.ts";
+import { checkedPath, hasReference } from "./conf-reference.ts";
 import { type Duration, durationMs } from "./duration.ts";
 import { DagDefinitionError, show } from "./errors.ts";
-import type { ScheduleManifest } from "./manifest.ts";
+import type { ScheduleManifest, SignalCondition } from "./manifest.ts";
+import { knownOptions } from "./option-check.ts";
+import { signalParams } from "./signal-params.ts";
+import type { StandardSchemaV1 } from "./standard-schema.ts";
 import { callAtDefinition, type WaitableJson } from "./waitable.ts";
 
 /** What {@link cron}, {@link every}, {@link once}, {@link continuous} and {@link on} return. */
 export type Schedule = ScheduleManifest;
+
+/** What {@link cron} returns. */
+export type CronSchedule = Extract<Schedule, { kind: "cron" }>;
+
+/** What {@link every} returns. */
+export type IntervalSchedule = Extract<Schedule, { kind: "interval" }>;
 
 declare const EVENT: unique symbol;
 
@@ -18,6 +30,27 @@ export type EventSchedule<Event> = Extract<Schedule, { kind: "trigger" }> & { re
 /** The params of a DAG that runs on events; a run that somebody starts by hand may have none. */
 export interface EventParams<Event> {
   readonly event?: Event;
+}
+
+declare const SIGNALS: unique symbol;
+
+/** What {@link on} returns for a condition on signals. */
+export type SignalSchedule<Value> = Extract<Schedule, { kind: "signal" }> & { readonly [SIGNALS]?: Value };
+
+/** The params of a DAG that runs on signals; a run that somebody starts by hand may have none. */
+export interface SignalParams<Value> {
+  /** The signal that made the condition true. */
+  readonly signal?: SignalEvent<Value>;
+  /** Of a condition with all(): the signals that made it true, by key. */
+  readonly signals?: Readonly<Record<string, SignalEvent<Value>>>;
+}
+
+export interface RouteOptions {
+  /**
+   * A path into the signal's value, like "order.id": what is there names the run, and while there is a run of that name
+   * no second one is made.
+   */
+  readonly route?: string;
 }
 
 /** Short names for the common schedules, all in UTC. */
@@ -53,8 +86,9 @@ export interface ScheduleStyle {
  * dag("sales_daily", { schedule: cron("0 2 * * *", "Europe/Berlin") }, build);
  * ```
  */
-export function cron(expression: string, timezone = "UTC", options: ScheduleStyle = {}): Schedule {
-  return checked({ kind: "cron", expression, timezone, style: options.style ?? "trigger" });
+export function cron(expression: string, timezone = "UTC", options: ScheduleStyle = {}): CronSchedule {
+  const style = options.style ?? "trigger";
+  return checked({ kind: "cron", expression, timezone, style }) as CronSchedule;
 }
 
 /**
@@ -65,9 +99,9 @@ export function cron(expression: string, timezone = "UTC", options: ScheduleStyl
  * dag("poll_orders", { schedule: every("10m") }, build);
  * ```
  */
-export function every(duration: Duration, options: ScheduleStyle = {}): Schedule {
+export function every(duration: Duration, options: ScheduleStyle = {}): IntervalSchedule {
   const everyMs = durationMs(duration, "every()");
-  return checked({ kind: "interval", everyMs, style: options.style ?? "trigger" });
+  return checked({ kind: "interval", everyMs, style: options.style ?? "trigger" }) as IntervalSchedule;
 }
 
 /**
@@ -95,18 +129,59 @@ export function continuous(): Schedule {
 }
 
 /**
- * Runs once for every event of a trigger (one of time has a single event), with the conf `{ event }`; the event is
- * acknowledged when its run is stored. Without a `params` schema, `ctx.params.event` has the event's type.
+ * Runs once each time a condition on signals comes true, with the conf `{ signal }`; or once for every event of a
+ * trigger (one of time has a single event), with the conf `{ event }`, which is acknowledged when its run is stored.
+ * Without a `params` schema, `ctx.params.signal` and `ctx.params.event` are typed.
  *
  * @example
  * ```ts
  * dag("orders", { schedule: on(new RedisStreamTrigger({ connection: "bus", stream: "orders" })) }, (d) => {
  *   d.task("book", (_, ctx) => ctx.params.event?.fields["order"] ?? skip("started by hand"));
  * });
+ *
+ * const paid = signal("order.paid", z.object({ order: z.string() }));
+ * dag("shipping", { schedule: on(paid, { route: "order" }) }, (d) => {
+ *   d.task("ship", (_, ctx) => ctx.params.signal?.value.order ?? skip("started by hand"));
+ * });
  * ```
  */
-export function on<Event>(trigger: WaitableJson<Event>): EventSchedule<Event> {
-  return checked({ kind: "trigger", trigger: callAtDefinition(trigger) }, "on()") as EventSchedule<Event>;
+export function on<Value>(condition: Condition<Value>, options?: RouteOptions): SignalSchedule<Value>;
+export function on<Event>(trigger: WaitableJson<Event>): EventSchedule<Event>;
+export function on(given: unknown, options?: RouteOptions): Schedule {
+  if (isCondition(given)) return onSignals(given, options);
+  return checked({ kind: "trigger", trigger: callAtDefinition(given) }, "on()");
+}
+
+/** How a schedule on signals checks what they bring; kept beside it, for a manifest is nothing but JSON. */
+const SIGNAL_PARAMS = Symbol.for("tradewind.signalParams");
+
+/** The schema of a DAG's params that its schedule brings, if any. */
+export function paramsOf(schedule: unknown): StandardSchemaV1 | null {
+  if (typeof schedule !== "object" || schedule === null) return null;
+  return (schedule as { readonly [SIGNAL_PARAMS]?: StandardSchemaV1 })[SIGNAL_PARAMS] ?? null;
+}
+
+function onSignals(condition: Condition, options?: RouteOptions): Schedule {
+  const where = "on()";
+  const given = knownOptions(options, ["route"], where)["route"] ?? null;
+  const route = given === null ? null : checkedPath(given, `${where}: route`);
+  const when = conditionManifest(condition, where, noTasks(where));
+  const leaves = leavesOf(condition);
+  if (leaves.some(({ leaf }) => leaf.inRun || (leaf.where !== null && hasReference(leaf.where)))) {
+    throw bad(where, "there is no run yet, so inRun() and conf() have no meaning here");
+  }
+  if (route !== null && hasAll(when)) {
+    throw bad(where, "route takes a signal or any(): the signals of all() may belong to different runs");
+  }
+  const schedule: Schedule = { kind: "signal", when, route };
+  const params = signalParams(leaves);
+  if (params !== null) Object.defineProperty(schedule, SIGNAL_PARAMS, { value: params });
+  return Object.freeze(schedule);
+}
+
+function hasAll(condition: SignalCondition): boolean {
+  if (condition.kind === "all") return true;
+  return condition.kind === "any" && condition.of.some(hasAll);
 }
 
 /** The manifest form of a DAG's `schedule` option. */
@@ -121,7 +196,15 @@ export function scheduleManifest(option: unknown, where: string): ScheduleManife
   );
 }
 
-const KINDS: ReadonlySet<string> = new Set(["none", "once", "continuous", "cron", "interval", "trigger"]);
+const KINDS: ReadonlySet<string> = new Set<Schedule["kind"]>([
+  "none",
+  "once",
+  "continuous",
+  "cron",
+  "interval",
+  "trigger",
+  "signal",
+]);
 
 const PRESET_CRON: Readonly<Record<string, string>> = {
   "@hourly": "0 * * * *",

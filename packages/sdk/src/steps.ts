@@ -10,16 +10,18 @@ import type { StepContext, UntilOptions } from "./context.ts";
 import { controlOf } from "./control.ts";
 import { limitMs } from "./deferral.ts";
 import { show, TaskError, type TaskErrorCode } from "./errors.ts";
-import { all, type Members } from "./joint-trigger.ts";
+import { AllTrigger, type Members } from "./joint-trigger.ts";
 import type { Json } from "./manifest.ts";
+import { isName, NAME_FORM } from "./name.ts";
 import { jsonCopy } from "./output-check.ts";
 import type { Deferral, JournalEntry, TaskCall } from "./program.ts";
 import { DeferralTimeoutError, TriggerFailedError } from "./wait-errors.ts";
-import { isWaitable, serialise, type Waitable } from "./waitable.ts";
+import { callFor, isWaitable, type Listener, RECEIVE, type Waitable } from "./waitable.ts";
 
 /** The steps of one attempt. */
 export class Steps {
   readonly #call: TaskCall;
+  readonly #listener: Listener;
   readonly #names = new Set<string>();
   readonly #underWay = new Set<Promise<unknown>>();
   readonly #undecided = new Set<Promise<unknown>>();
@@ -32,6 +34,7 @@ export class Steps {
 
   constructor(call: TaskCall) {
     this.#call = call;
+    this.#listener = { run: call.run, conf: call.conf, taken: new Map() };
   }
 
   /** The part of the context that authors see. */
@@ -99,18 +102,17 @@ export class Steps {
   }
 
   /** The event, or that the attempt has to end and wait for it. */
-  async #decide(
-    name: string,
-    what: Waitable<unknown> | Members,
-    options: UntilOptions,
-  ): Promise<Json | typeof WAITING> {
+  async #decide(name: string, what: Waitable<unknown> | Members, options: UntilOptions): Promise<unknown> {
     const entry = await this.#recall(name, "ctx.until");
-    if (entry?.kind === "event") return entry.value;
+    const trigger = isWaitable(what) ? what : new AllTrigger(what);
+    if (entry?.kind === "event") {
+      return trigger[RECEIVE] ? await trigger[RECEIVE](entry.value, this.#listener) : entry.value;
+    }
     if (entry?.kind === "timeout") throw new DeferralTimeoutError(name, entry.afterMs);
     if (entry?.kind === "failed") throw new TriggerFailedError(name, entry.error);
     if (entry !== undefined) throw this.#refuse("TW_STEP_KIND", mismatch(name, "ctx.once", "ctx.until"));
     const deferral: Deferral = {
-      trigger: serialise(isWaitable(what) ? what : all(what)),
+      trigger: callFor(this.#listener, trigger),
       method: null,
       name,
       kwargs: {},
@@ -144,11 +146,8 @@ export class Steps {
   }
 
   #claim(name: string, asked: "ctx.once" | "ctx.until"): void {
-    if (typeof name !== "string" || name === "" || name.length > 250) {
-      throw this.#refuse(
-        "TW_STEP_NAME",
-        `${asked}: a step's name is a text of 1 to 250 characters, got ${show(name)}`,
-      );
+    if (!isName(name)) {
+      throw this.#refuse("TW_STEP_NAME", `${asked}: a step's name is ${NAME_FORM}, got ${show(name)}`);
     }
     const around = this.#call.host.currentStep();
     if (around !== null) {

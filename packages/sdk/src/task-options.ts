@@ -5,6 +5,9 @@ import { DagDefinitionError, show } from "./errors.ts";
 import type { Upstream } from "./handle.ts";
 import type { TaskManifest, TriggerRule, WeightRule } from "./manifest.ts";
 import { atLeast, choice, definedOnly, flag, func, knownOptions, text, wholeOrNull } from "./option-check.ts";
+import type { TaskDrive } from "./plan.ts";
+import type { Rule } from "./rule.ts";
+import type { CronSchedule, IntervalSchedule } from "./schedule.ts";
 
 /** Memory in MB, or with a unit. */
 export type MemorySize = number | `${number}${"mb" | "gb"}`;
@@ -45,6 +48,8 @@ export interface TaskDefaults<Params = AnyParams> {
   readonly maxActivePerDag?: number;
   /** Instances of this task running at once within one run. */
   readonly maxActivePerRun?: number;
+  /** How long it may take to end when it is stopped, before its process is killed ("10s"). */
+  readonly grace?: Duration;
   readonly onSuccess?: Callback<Params>;
   /** Called when no retry is left. */
   readonly onFailure?: Callback<Params>;
@@ -55,6 +60,15 @@ export interface TaskDefaults<Params = AnyParams> {
 export interface TaskOptions<Params = AnyParams> extends TaskDefaults<Params> {
   /** Tasks and groups to come after, without taking their outputs. */
   readonly after?: Upstream | readonly Upstream[];
+  /** What it does on signals: `start()`, `restart()`, `stop()`, in the order in which they act. */
+  readonly on?: Rule | readonly Rule[];
+  /**
+   * "streaming": it runs until it is stopped; when it fails it is started again, after 1 s, then 2 s, up to a minute,
+   * as often as it takes unless `retries` says otherwise ("batch").
+   */
+  readonly lifetime?: "batch" | "streaming";
+  /** Starts it again and again while the run is running: a distance, `every()` or `cron()`. */
+  readonly every?: Duration | CronSchedule | IntervalSchedule;
   /** Markdown, shown in the UI. */
   readonly docs?: string;
 }
@@ -62,7 +76,16 @@ export interface TaskOptions<Params = AnyParams> extends TaskDefaults<Params> {
 /** A task's settings with all defaults filled in: the part of its manifest that options decide. */
 export type TaskSettings = Omit<
   TaskManifest,
-  "taskId" | "operator" | "upstream" | "inputs" | "group" | "role" | "map" | "startTrigger"
+  | "taskId"
+  | "operator"
+  | "upstream"
+  | "inputs"
+  | "group"
+  | "role"
+  | "map"
+  | "startTrigger"
+  | "reacts"
+  | keyof TaskDrive
 >;
 
 export interface TaskCallbacks {
@@ -70,6 +93,9 @@ export interface TaskCallbacks {
   readonly onFailure?: Callback<never>;
   readonly onRetry?: Callback<never>;
 }
+
+/** More than any task reaches, and still a whole number of 32 bits when some tries are added. */
+const UNLIMITED_RETRIES = 1_000_000_000;
 
 /** Options as they arrive at run time: any may be missing or wrong. */
 export type RawOptions = Readonly<Record<string, unknown>>;
@@ -92,12 +118,13 @@ const DEFAULT_NAMES = [
   "waitForDownstream",
   "maxActivePerDag",
   "maxActivePerRun",
+  "grace",
   "onSuccess",
   "onFailure",
   "onRetry",
 ] as const satisfies readonly (keyof TaskDefaults)[];
 
-const TASK_NAMES = [...DEFAULT_NAMES, "after", "docs", "inputs", "rule"];
+const TASK_NAMES = [...DEFAULT_NAMES, "after", "docs", "every", "inputs", "lifetime", "on", "rule"];
 
 const RULES: readonly TriggerRule[] = [
   "allSuccess",
@@ -117,6 +144,14 @@ const RULES: readonly TriggerRule[] = [
 
 const INT32_MAX = 2_147_483_647;
 
+/** A streaming task is started again at once, but not in a circle. */
+const STREAMING: RawOptions = {
+  retries: UNLIMITED_RETRIES,
+  retryDelay: "1s",
+  retryBackoff: true,
+  maxRetryDelay: "1m",
+};
+
 /** Checks the `defaults` of a DAG or group; their values are checked with each task that uses them. */
 export function checkDefaults(defaults: unknown, where: string): RawOptions {
   return knownOptions(defaults, DEFAULT_NAMES, `${where}: defaults`);
@@ -129,7 +164,8 @@ export function checkTaskOptions(options: unknown, extra: readonly string[], whe
 
 /** The settings of a task from its options and the defaults around it, outermost first. */
 export function taskSettings(layers: readonly RawOptions[], where: string): TaskSettings {
-  const o: RawOptions = Object.assign({}, ...layers.map(definedOnly));
+  const given: RawOptions = Object.assign({}, ...layers.map(definedOnly));
+  const o = given["lifetime"] === "streaming" ? { ...STREAMING, ...given } : given;
   const duration = (name: string, fallback: number | null) =>
     o[name] === undefined ? fallback : durationMs(o[name], `${where}: ${name}`);
   const timeoutMs = duration("timeout", null);

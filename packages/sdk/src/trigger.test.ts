@@ -87,7 +87,9 @@ test("a class has a program only under an id of its own", () => {
 test.each([
   ["id", { id: "two words" }, /static id must be .*got "two words"/],
   ["id of ours", { id: "tradewind.file" }, /not begin with "tradewind\."/],
-  ["queue", { queue: "" }, /static queue must be a non-empty text, got ""/],
+  ["queue", { queue: "" }, /static queue must be a text of 1 to 250 characters, .*got ""/],
+  ["name of a queue", { queue: "a\u0000b" }, /static queue must be .* without U\+0000/],
+  ["long queue", { queue: "q".repeat(251) }, /static queue must be a text of 1 to 250 characters/],
   ["replicas", { replicas: 3 }, /static replicas must be 1 or 2, got 3/],
   ["schema", { schema: {} }, /static schema must be a Standard Schema/],
 ])("a class with a wrong %s is refused where it is used and where it runs", async (_, statics, says) => {

@@ -6,6 +6,7 @@ import type { Ending } from "./ending.ts";
 import { show, TriggerError } from "./errors.ts";
 import { isoInstant } from "./instant.ts";
 import type { TriggerCall } from "./manifest.ts";
+import { isName, NAME_FORM } from "./name.ts";
 import { jsonCopy } from "./output-check.ts";
 import { TRIGGER, type TriggerProgram } from "./program.ts";
 import type { Services } from "./services.ts";
@@ -132,8 +133,7 @@ function checkedClass(kind: TriggerClass): TriggerKind {
     );
   }
   const { queue = "default", replicas = 1, schema = null } = kind;
-  if (typeof queue !== "string" || queue === "")
-    throw bad(`${where}: static queue must be a non-empty text, got ${show(queue)}`);
+  if (!isName(queue)) throw bad(`${where}: static queue must be ${NAME_FORM}, got ${show(queue)}`);
   if (replicas !== 1 && replicas !== 2)
     throw bad(`${where}: static replicas must be 1 or 2, got ${show(replicas)}`);
   if (schema !== null && !isStandardSchema(schema)) {

@@ -2,6 +2,10 @@ import { expectTypeOf, test } from "vitest";
 import { z } from "zod";
 import {
   type AnyParams,
+  all,
+  any,
+  type Condition,
+  conf,
   type Dag,
   type DagBuilder,
   DateTimeTrigger,
@@ -11,13 +15,20 @@ import {
   FileSensor,
   FileTrigger,
   type Group,
+  type HeardSignal,
   type Json,
   Operator,
   type Output,
   on,
   Sensor,
   type Settled,
+  type Signal,
+  SignalAction,
+  type SignalEvent,
+  type SignalParams,
+  signal,
   skip,
+  start,
   type TaskContext,
 } from "./index.ts";
 
@@ -225,5 +236,72 @@ test("the params of a DAG that runs on events are the event, unless it says othe
   expectTypeOf(plain).toEqualTypeOf<Dag<EventParams<FileEvent>>>();
   dag("own_params", { schedule, params: z.object({ event: z.object({ path: z.string() }) }) }, (d) => {
     d.task("t", (_, ctx) => expectTypeOf(ctx.params).toEqualTypeOf<{ event: { path: string } }>() && 1);
+  });
+});
+
+test("a signal is typed for who sends it, who waits for it and who runs on it", () => {
+  const sold = signal(
+    "sold",
+    z.object({ id: z.string(), day: z.coerce.date(), tags: z.array(z.string()).default([]) }),
+  );
+  const tick = signal("tick");
+  const load = signal<{ percent: number }>("load", undefined, { namespace: "machines" });
+  type Sold = { id: string; day: Date; tags: string[] };
+  type SoldSent = { id: string; day: unknown; tags?: string[] | undefined };
+  expectTypeOf(sold).toEqualTypeOf<Signal<Sold, SoldSent>>();
+  expectTypeOf(tick).toEqualTypeOf<Signal<Json>>();
+  expectTypeOf(load).toEqualTypeOf<Signal<{ percent: number }>>();
+  dag("signals", (d) => {
+    const rows = d.task("rows", () => 1);
+    d.task(
+      "t",
+      { on: [start(all(sold.where({ id: conf("id"), tags: ["x"] }), rows, any(tick)))] },
+      async (_, ctx) => {
+        expectTypeOf(ctx.send(sold, { id: "", day: "2027-01-01" })).resolves.toEqualTypeOf<{
+          readonly version: number;
+        }>();
+        expectTypeOf(ctx.send(load, { percent: 1 }, { onSuccess: true })).resolves.toEqualTypeOf<void>();
+        await ctx.send(tick);
+        await ctx.send(tick, { any: ["json"] });
+        expectTypeOf(ctx.until("a", sold)).resolves.toEqualTypeOf<SignalEvent<Sold>>();
+        expectTypeOf(ctx.until("b", load.equals({ percent: 1 }).inRun())).resolves.toEqualTypeOf<
+          SignalEvent<{ percent: number }>
+        >();
+        const both = ctx.until("c", { load, file: new FileTrigger({ path: "/a" }) });
+        expectTypeOf(both).resolves.toEqualTypeOf<{
+          readonly load: SignalEvent<{ percent: number }>;
+          readonly file: FileEvent;
+        }>();
+      },
+    );
+    expectTypeOf(d.trigger("node", load)).toEqualTypeOf<Output<SignalEvent<{ percent: number }>>>();
+  });
+  expectTypeOf(any(load, tick, sold.equals({ id: "", day: 1 }))).toEqualTypeOf<
+    Condition<{ percent: number } | Json | Sold>
+  >();
+  const plain = dag("on_signal", { schedule: on(sold.where({ id: "x" })), maxActiveRuns: 1 }, (d) => {
+    d.task("t", (_, ctx) => expectTypeOf(ctx.params).toEqualTypeOf<SignalParams<Sold>>() && 1);
+  });
+  expectTypeOf(plain).toEqualTypeOf<Dag<SignalParams<Sold>>>();
+  dag("own_params", { schedule: on(any(load, tick)), params: z.object({ region: z.string() }) }, (d) => {
+    d.task("t", (_, ctx) => expectTypeOf(ctx.params).toEqualTypeOf<{ region: string }>() && 1);
+  });
+});
+
+class Reacting extends Operator<{ least: number }, number> {
+  static readonly scored = signal("scored", z.object({ score: z.number() }));
+  override execute() {
+    return 1;
+  }
+  override onSignal(heard: HeardSignal): SignalAction {
+    if (!Reacting.scored.is(heard)) return "NONE";
+    expectTypeOf(heard.value).toEqualTypeOf<{ score: number }>();
+    return heard.value.score > this.args.least ? SignalAction.START : SignalAction.STOP;
+  }
+}
+
+test("an operator that reacts to signals has the type of its result", () => {
+  dag("reacting", (d) => {
+    expectTypeOf(d.add("x", new Reacting({ least: 1 }))).toEqualTypeOf<Output<number>>();
   });
 });

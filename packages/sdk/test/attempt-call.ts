@@ -8,6 +8,7 @@ import {
   type LogLevel,
   PROGRAM,
   type SettledInput,
+  type SignalToSend,
   type TaskCall,
   type TaskHost,
   type TaskOutcome,
@@ -33,6 +34,7 @@ export class RecordingHost implements TaskHost {
   readonly checks: TriggerCall[] = [];
   readonly checkAnswers: (Json | undefined)[] = [];
   readonly runs: TriggerRunRequest[] = [];
+  readonly sent: SignalToSend[] = [];
   readonly #step = new AsyncLocalStorage<string>();
 
   log(level: LogLevel, message: string, fields?: Readonly<Record<string, Json>>): void {
@@ -68,6 +70,9 @@ export class RecordingHost implements TaskHost {
     const created = !this.runs.some(({ runId }) => runId === request.runId);
     this.runs.push(request);
     return { runId: request.runId, created };
+  }
+  async send(signal: SignalToSend): Promise<{ version: number }> {
+    return { version: this.sent.push(signal) };
   }
 }
 

@@ -6,7 +6,7 @@ import { compile } from "./compile.ts";
 const PROLOGUE = `
 import * as tw from "tradewind";
 import {
-  all, cron, dag, every, once, on, continuous, skip, fail, endWith, isDag, serialise,
+  all, any, conf, restart, signal, SignalAction, start, stop, cron, dag, every, once, on, continuous, skip, fail, endWith, isDag, serialise,
   Operator, Sensor, Trigger, PollTrigger, TriggerDagRunOperator,
   DateTimeTrigger, TimeDeltaTrigger, FileTrigger, HttpTrigger, SqlTrigger, DagRunTrigger, ExternalTaskTrigger,
   S3KeyTrigger, S3PrefixTrigger, ProcessTrigger, WebhookTrigger, RedisKeyTrigger, RedisStreamTrigger,
@@ -14,7 +14,8 @@ import {
   S3KeySensor, S3PrefixSensor, ProcessSensor, WebhookSensor, RedisKeySensor, RedisStreamSensor,
   DagDefinitionError, TaskError, TriggerError, DeferralTimeoutError, TriggerFailedError,
 } from "tradewind";
-import type { DagBuilder, Duration, Output, TaskContext, TriggerContext } from "tradewind";
+import type { DagBuilder, Duration, HeardSignal, Output, TaskContext, TriggerContext } from "tradewind";
+import { z } from "zod";
 declare const build: (d: DagBuilder) => void;
 declare const d: DagBuilder<{ region: string }>;
 declare const ctx: TaskContext;

@@ -213,7 +213,7 @@ const refusals: Record<string, { code: string; says: RegExp }> = {
   },
   jointEventName: {
     code: 'd.task("x", async (_, ctx) => (await ctx.until("a", { job: new JobDone({ job: "" }) })).jbo);',
-    says: /Property 'jbo' does not exist on type 'EventsOf</,
+    says: /Property 'jbo' does not exist on type 'ReceivedOf</,
   },
   onceNotJson: {
     code: 'd.task("x", async (_, ctx) => { await ctx.once("a", () => ({ at: new Date() })); });',
@@ -226,6 +226,74 @@ const refusals: Record<string, { code: string; says: RegExp }> = {
   sensorFindsOther: {
     code: 'class X extends Sensor<void, number> { override async poke() { return "a"; } } void X;',
     says: /Type 'string' is not assignable to type 'Found<number>'/,
+  },
+  signalPayload: {
+    code: 'd.task("x", async (_, ctx) => { await ctx.send(sold, { id: 7, units: 1 }); });',
+    says: /Type 'number' is not assignable to type 'string'/,
+  },
+  signalPayloadOnSuccess: {
+    code: 'd.task("x", async (_, ctx) => { await ctx.send(sold, { id: "7" }, { onSuccess: true }); });',
+    says: /Property 'units' is missing in type '{ id: string; }'/,
+  },
+  signalWithoutPayload: {
+    code: 'd.task("x", async (_, ctx) => { await ctx.send(sold); });',
+    says: /Expected 2-3 arguments, but got 1|Expected 2 arguments, but got 1/,
+  },
+  signalLeafSent: {
+    code: 'd.task("x", async (_, ctx) => { await ctx.send(sold.where({ id: "7" }), { id: "7", units: 1 }); });',
+    says: /'SignalLeaf<{ id: string; units: number; }, { id: string; units: number; }>' is missing the following properties from type 'Signal</,
+  },
+  signalValueNotJson: {
+    code: 'void signal("x", z.object({ at: z.date() }));',
+    says: /NotJson<"value\.at is a Date;/,
+  },
+  signalEqualsOther: {
+    code: "void sold.equals({ id: 7, units: 1 });",
+    says: /Type 'number' is not assignable to type 'string'/,
+  },
+  signalEqualsWord: {
+    code: 'void signal("mode", z.enum(["on", "off"])).equals("of");',
+    says: /Argument of type '"of"' is not assignable to parameter of type '"(?:on|off)" \| "o/,
+  },
+  signalWhereKey: {
+    code: 'void sold.where({ idd: "7" });',
+    says: /'idd' does not exist in type/,
+  },
+  signalWhereType: {
+    code: "void sold.where({ units: true });",
+    says: /Type 'true' is not assignable to type 'number \| ConfReference \| undefined'/,
+  },
+  signalWhereDeepKey: {
+    code: 'void signal("x", z.object({ a: z.object({ b: z.number() }) })).where({ a: { c: 1 } });',
+    says: /'c' does not exist in type/,
+  },
+  untilSignalType: {
+    code: 'd.task("x", async (_, ctx) => (await ctx.until("a", sold)).value.price);',
+    says: /Property 'price' does not exist on type '{ id: string; units: number; }'/,
+  },
+  ruleOfATrigger: {
+    code: 'd.task("x", { on: [start(new JobDone({ job: "" }))] }, () => 1);',
+    says: /Argument of type 'JobDone' is not assignable to parameter of type 'ConditionPart'/,
+  },
+  conditionOfAGroup: {
+    code: 'const g = d.group("g", (g) => { g.task("y", () => 1); }); void any(sold, g);',
+    says: /Argument of type 'Group<void>' is not assignable to parameter of type 'ConditionPart'/,
+  },
+  ruleNotARule: {
+    code: 'd.task("x", { on: [sold] }, () => 1);',
+    says: /Property '\[RULE\]' is missing in type 'Signal<.*' but required in type 'Rule'/,
+  },
+  everyOfSignals: {
+    code: 'd.task("x", { every: on(sold) }, () => 1);',
+    says: /Type 'SignalSchedule<.*>' is not assignable to type .*Duration/,
+  },
+  signalParamsType: {
+    code: 'dag("y", { schedule: on(sold) }, (e) => { e.task("x", (_, ctx) => ctx.params.signal?.value.price ?? 1); });',
+    says: /Property 'price' does not exist on type '{ id: string; units: number; }'/,
+  },
+  actionUnknown: {
+    code: 'class X extends Operator { override execute() {} override onSignal() { return "GO"; } } void X;',
+    says: /Type '"GO"' is not assignable to type|Type 'string' is not assignable to type/,
   },
   assignToContext: {
     code: 'd.task("x", (_, ctx) => { ctx.tryNumber = 1; });',
@@ -240,7 +308,8 @@ function operator(execute: string, methods: string): string {
 
 const PROLOGUE = `
 import {
-  all, dag, DagRunTrigger, FileSensor, FileTrigger, Operator, PollTrigger, Sensor, type TaskContext, Trigger,
+  all, any, dag, DagRunTrigger, FileSensor, FileTrigger, on, Operator, PollTrigger, Sensor, signal, start,
+  type TaskContext, Trigger,
 } from "tradewind";
 import { z } from "zod";
 class Count extends Operator<{ table: string }, number> { override execute() { return 1; } }
@@ -249,7 +318,8 @@ class Join extends Operator<void, string, { left: string }> {
 }
 class JobDone extends PollTrigger<{ job: string }, { rows: number }> { static id = "x"; poll() { return { rows: 1 }; } }
 class Dated extends Trigger<void, { at: Date }> { static id = "y"; async *run() { yield { at: new Date() }; } }
-void [all, Count, Join, JobDone, Dated, DagRunTrigger, FileSensor, FileTrigger, Sensor];
+const sold = signal("sold", z.object({ id: z.string(), units: z.number() }));
+void [all, any, on, sold, start, Count, Join, JobDone, Dated, DagRunTrigger, FileSensor, FileTrigger, Sensor];
 `;
 
 function snippet(code: string): string {

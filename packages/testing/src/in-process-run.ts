@@ -78,12 +78,15 @@ export class InProcessRun {
   constructor(program: Program, options: RunOptions) {
     this.#program = program;
     this.#manifest = program.describe();
-    const mapped = this.#manifest.tasks.find((task) => task.map !== null);
-    if (mapped) {
-      throw new DagTestError(
-        "TW_TEST_UNSUPPORTED",
-        `task "${mapped.taskId}" is mapped, which runDag cannot run`,
-      );
+    for (const { taskId, map, rules, lifetime, every } of this.#manifest.tasks) {
+      const problem =
+        map !== null
+          ? "is mapped"
+          : rules || every || lifetime === "streaming"
+            ? "is driven by signals or times of its own"
+            : null;
+      if (problem === null) continue;
+      throw new DagTestError("TW_TEST_UNSUPPORTED", `task "${taskId}" ${problem}, which runDag cannot run`);
     }
     this.#concurrency = options.concurrency ?? this.#manifest.maxActiveTasks;
     if (!(this.#concurrency >= 1)) {
@@ -93,17 +96,17 @@ export class InProcessRun {
       );
     }
     this.#model = RunModel.load(compileGraph(this.#manifest), []);
-    this.#journal = new Journal(options);
     this.#startedAt = startOf(options);
     this.#deadline = this.#startedAt + (this.#manifest.runTimeoutMs ?? NEVER);
     this.#clock =
       options.clock === "real" ? new RealClock(this.#startedAt) : new VirtualClock(this.#startedAt);
     this.#facts = runFacts(this.#manifest.dagId, this.#startedAt, options);
+    this.#journal = new Journal(options, this.#facts);
     this.#conf = confOf(options);
     this.#callbacks = new Callbacks(program, this.#journal, { run: this.#facts, conf: this.#conf });
     this.#waits = new Waits({
       clock: this.#clock,
-      desk: new TriggerDesk(options.triggers ?? {}, this.#clock),
+      desk: new TriggerDesk(options.triggers ?? {}, this.#clock, this.#journal.signals),
       journal: this.#journal,
       memory: this.#memory,
       deadline: this.#deadline,
@@ -112,6 +115,7 @@ export class InProcessRun {
         this.#refusal ??= error;
       },
     });
+    this.#journal.signals.onSend(() => this.#post(() => this.#waits.hear()));
   }
 
   async finish(): Promise<RunResult> {
@@ -119,10 +123,11 @@ export class InProcessRun {
       const reason = await this.#play();
       const state = reason === null ? "success" : "failed";
       await this.#callbacks.run(null, state === "success" ? "success" : "failure");
-      const { timeline, logs, triggeredRuns } = this.#journal;
+      const { timeline, logs, triggeredRuns, signals } = this.#journal;
       const tasks = [...this.#model.instances()].map((instance) => this.#journal.result(instance));
       const { runId } = this.#facts;
-      return new RunResult({ state, reason, runId, tasks, timeline, logs, triggeredRuns });
+      const noted = { timeline, logs, triggeredRuns, signals: signals.sent };
+      return new RunResult({ state, reason, runId, tasks, ...noted });
     } finally {
       this.#over.abort(new DOMException("the run is over", "AbortError"));
       await this.#waits.close();
@@ -358,7 +363,7 @@ export class InProcessRun {
       return new DagTestError(
         "TW_TEST_NEVER_FIRES",
         `task "${instance.node.id}" waits for "${deferral.trigger.kind}", which does not fire, without a timeout`,
-        "give an event in `triggers`, or the wait a timeout",
+        "give an event in `triggers` (or `signals`), or the wait a timeout",
       );
     }
     const { dagId } = this.#manifest;

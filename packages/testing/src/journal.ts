@@ -1,14 +1,25 @@
 /** What a run leaves behind: outputs, errors, logs, timeline. It stands where the store and the log files do otherwise. */
 import { type Change, type Instance, isFinished } from "@tradewind/engine/model";
 import type { Json } from "@tradewind/sdk";
-import type { Deferral, ErrorFacts, SettledInput, TaskHost, TriggerRunRequest } from "@tradewind/sdk/program";
+import type {
+  Deferral,
+  ErrorFacts,
+  RunFacts,
+  SettledInput,
+  TaskHost,
+  TriggerRunRequest,
+} from "@tradewind/sdk/program";
 import type { LogLine, RunOptions, RunProgress } from "./options.ts";
 import type { TaskResult, TimelineEntry } from "./result.ts";
 import { connectionOf } from "./run-facts.ts";
 import type { TryEnd } from "./sequel.ts";
+import { SignalLog } from "./signal-log.ts";
 
 /** What any code of the run may ask of what was written down. */
-export type JournalHost = Pick<TaskHost, "log" | "output" | "variable" | "connection" | "triggerRun">;
+export type JournalHost = Pick<
+  TaskHost,
+  "log" | "output" | "variable" | "connection" | "triggerRun" | "send"
+>;
 
 const UNDER_WAY: ReadonlySet<string> = new Set(["running", "deferred", "up_for_reschedule"]);
 
@@ -16,12 +27,16 @@ export class Journal {
   readonly timeline: TimelineEntry[] = [];
   readonly logs: Record<string, LogLine[]> = {};
   readonly triggeredRuns: TriggerRunRequest[] = [];
+  readonly signals: SignalLog;
   readonly #options: RunOptions;
+  readonly #run: RunFacts;
   readonly #outputs = new Map<string, Json | undefined>();
   readonly #errors = new Map<string, ErrorFacts>();
 
-  constructor(options: RunOptions) {
+  constructor(options: RunOptions, run: RunFacts) {
     this.#options = options;
+    this.#run = run;
+    this.signals = new SignalLog(options.signals ?? []);
   }
 
   report(progress: RunProgress): void {
@@ -31,7 +46,9 @@ export class Journal {
   keep(taskId: string, outcome: TryEnd): void {
     if (outcome.kind === "failed") this.#errors.set(taskId, outcome.error);
     else this.#errors.delete(taskId);
-    if (outcome.kind === "success") this.#outputs.set(taskId, outcome.output);
+    if (outcome.kind !== "success") return;
+    this.#outputs.set(taskId, outcome.output);
+    for (const signal of outcome.signals ?? []) this.signals.send(signal, this.#run);
   }
 
   /** Writes down what the model decided: only what an author would call a step. `durationMs` is that of the attempt. */
@@ -95,6 +112,7 @@ export class Journal {
         if (created) this.triggeredRuns.push(structuredClone(request));
         return { runId, created };
       },
+      send: async (signal) => this.signals.send(signal, this.#run),
     };
   }
 

@@ -16,6 +16,8 @@ export interface RunOptions<Conf = unknown> {
   readonly clock?: "virtual" | "real";
   /** What the triggers that tasks wait for do. Those of time need no entry: they fire on the clock of the run. */
   readonly triggers?: Triggers;
+  /** Signals that were sent before the first task runs. What tasks send is heard too. */
+  readonly signals?: readonly GivenSignal[];
   readonly variables?: Readonly<Record<string, string>>;
   /** By id; whatever is left out is empty. */
   readonly connections?: Readonly<Record<string, Partial<Omit<ConnectionFacts, "id">>>>;
@@ -23,6 +25,13 @@ export interface RunOptions<Conf = unknown> {
   readonly concurrency?: number;
   /** Called for every step of the run, as it happens. Must not throw. */
   readonly onEvent?: (event: RunProgress) => void;
+}
+
+/** A signal from outside; without a namespace it is in "default", without a value it brings null. */
+export interface GivenSignal {
+  readonly namespace?: string;
+  readonly key: string;
+  readonly value?: unknown;
 }
 
 interface OfTask {

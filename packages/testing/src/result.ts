@@ -1,5 +1,5 @@
 import type { Json } from "@tradewind/sdk";
-import type { ErrorFacts, TriggerRunRequest } from "@tradewind/sdk/program";
+import type { ErrorFacts, SignalToSend, TriggerRunRequest } from "@tradewind/sdk/program";
 import { DagTestError } from "./errors.ts";
 import type { LogLine } from "./options.ts";
 
@@ -27,9 +27,14 @@ export interface TimelineEntry {
   readonly state: string;
 }
 
+/** A signal that a task has sent. */
+export interface SentSignal extends SignalToSend {
+  readonly version: number;
+}
+
 type RunResultFacts = Pick<
   RunResult,
-  "state" | "reason" | "runId" | "tasks" | "timeline" | "logs" | "triggeredRuns"
+  "state" | "reason" | "runId" | "tasks" | "timeline" | "logs" | "triggeredRuns" | "signals"
 >;
 
 /** A finished run. */
@@ -44,6 +49,8 @@ export class RunResult {
   readonly logs: Readonly<Record<string, readonly LogLine[]>>;
   /** Runs of other DAGs that tasks wanted to be made. They were only noted. */
   readonly triggeredRuns: readonly TriggerRunRequest[];
+  /** What tasks have sent, in order; with `onSuccess`, when they had succeeded. */
+  readonly signals: readonly SentSignal[];
 
   constructor(facts: RunResultFacts) {
     this.state = facts.state;
@@ -53,6 +60,7 @@ export class RunResult {
     this.timeline = facts.timeline;
     this.logs = facts.logs;
     this.triggeredRuns = facts.triggeredRuns;
+    this.signals = facts.signals;
   }
 
   /** End states by task id. */

@@ -10,6 +10,7 @@ import type { Clock } from "./clock.ts";
 import { DagTestError } from "./errors.ts";
 import { LiveTriggers } from "./live-trigger.ts";
 import type { TriggerOutcome } from "./sequel.ts";
+import type { SignalLog } from "./signal-log.ts";
 import { failedWith, programIn, type Said, said, type Triggers } from "./trigger-script.ts";
 
 /** Who asks. */
@@ -34,16 +35,27 @@ interface Entry {
   readonly script: unknown;
 }
 
+const SIGNAL_KIND = "tradewind.signal";
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export class TriggerDesk {
   readonly #triggers: Triggers;
   readonly #clock: Clock;
+  readonly #signals: SignalLog;
   readonly #live = new LiveTriggers();
 
-  constructor(triggers: Triggers, clock: Clock) {
+  constructor(triggers: Triggers, clock: Clock, signals: SignalLog) {
     this.#triggers = triggers;
     this.#clock = clock;
+    this.#signals = signals;
+  }
+
+  /** What a wait for a signal is over with, unless the test has its own words for it; null: nothing yet. */
+  heard(call: TriggerCall, asker: Pick<Asker, "instance" | "step">): Firing | null {
+    if (call.kind !== SIGNAL_KIND || this.#find(call, asker) !== null) return null;
+    const event = this.#signals.first(call.args);
+    if (event === null) return null;
+    return { at: this.#clock.now(), outcome: { kind: "event", payload: event as unknown as Json } };
   }
 
   /** null: it does not fire. Rejects when the test does not say. */
@@ -64,6 +76,7 @@ export class TriggerDesk {
       const payload = call.timed.payload ?? new Date(at).toISOString();
       return { at, outcome: { kind: "event", payload } };
     }
+    if (call.kind === SIGNAL_KIND) return this.heard(call, asker);
     if (call.kind === "tradewind.all") return this.#askAll(call, asker);
     throw noEvent(call, asker);
   }
@@ -94,7 +107,7 @@ export class TriggerDesk {
     return this.#live.close();
   }
 
-  #find({ kind }: TriggerCall, { instance, step }: Asker): Entry | null {
+  #find({ kind }: TriggerCall, { instance, step }: Pick<Asker, "instance" | "step">): Entry | null {
     const taskId = instance.node.id;
     const keys = [...(step === null ? [] : [`${taskId}/${step}`]), taskId, kind];
     const key = keys.find((each) => Object.hasOwn(this.#triggers, each));

@@ -25,6 +25,8 @@ export interface KeptWait {
   readonly over: AbortController;
   /** Set when its trigger has fired. */
   outcome: TriggerOutcome | null;
+  /** It is known when its trigger fires. */
+  isDue: boolean;
   isOver: boolean;
 }
 
@@ -60,7 +62,16 @@ export class Waits {
     const { clock, desk, post, refuse, journal } = this.#parts;
     const since = clock.now();
     const over = new AbortController();
-    const wait: KeptWait = { instance, attempt, deferral, since, over, outcome: null, isOver: false };
+    const wait: KeptWait = {
+      instance,
+      attempt,
+      deferral,
+      since,
+      over,
+      outcome: null,
+      isDue: false,
+      isOver: false,
+    };
     this.#byAttempt.set(attempt, wait);
     this.#asking++;
     const late = this.#limit(wait);
@@ -73,11 +84,29 @@ export class Waits {
         (firing) =>
           post(() => {
             this.#asking--;
-            if (firing !== null && !wait.isOver) this.#due.push({ ...firing, wait });
+            this.#noteDue(wait, firing);
           }),
         (error: DagTestError) => post(() => refuse(error)),
       );
     journal.waits(instance, deferral, since);
+  }
+
+  /** A signal was sent: whoever waits for one asks again. */
+  hear(): void {
+    const { clock, desk } = this.#parts;
+    for (const wait of this.#byAttempt.values()) {
+      const { deferral, instance, since, isDue, isOver } = wait;
+      if (isDue || isOver) continue;
+      const asked = { instance, step: deferral.name ?? deferral.method };
+      const firing = desk.heard(deferral.trigger, asked);
+      this.#noteDue(wait, firing && { ...firing, at: Math.max(since, clock.now()) });
+    }
+  }
+
+  #noteDue(wait: KeptWait, firing: Firing | null): void {
+    if (firing === null || wait.isDue || wait.isOver) return;
+    wait.isDue = true;
+    this.#due.push({ ...firing, wait });
   }
 
   /** What a sensor finds that looks by itself. */

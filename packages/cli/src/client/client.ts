@@ -16,8 +16,8 @@ export interface Call {
   readonly body?: unknown;
   readonly accept?: string;
   readonly signal?: AbortSignal | undefined;
-  /** Send an Idempotency-Key, so that a broken connection may be tried again. */
-  readonly idempotent?: boolean;
+  /** Send an Idempotency-Key, this one or any, so that a broken connection may be tried again. */
+  readonly idempotent?: boolean | string;
   /** 0 waits for ever: for streams. */
   readonly timeoutMs?: number;
 }
@@ -110,11 +110,12 @@ export class Client {
     const headers: Record<string, string> = { accept: call.accept ?? "application/json" };
     if (this.target.token) headers.authorization = `Bearer ${this.target.token}`;
     if (call.body !== undefined) headers["content-type"] = "application/json";
-    if (call.idempotent) headers["idempotency-key"] = randomUUID();
+    if (call.idempotent)
+      headers["idempotency-key"] = call.idempotent === true ? randomUUID() : call.idempotent;
     const request: RequestInit = { method, headers, redirect: "error" };
     if (call.body !== undefined) request.body = JSON.stringify(call.body);
 
-    const repeatable = method === "GET" || call.idempotent === true;
+    const repeatable = method === "GET" || Boolean(call.idempotent);
     const url = `${this.target.url}/api/v2${path}${encodeQuery(call.query)}`;
     for (let attempt = 1; ; attempt++) {
       try {

@@ -46,14 +46,25 @@ export function command(session: Session) {
       "delete ended runs with their tasks and outputs, old signals, stopped jobs, unused DAG versions and bundles",
     )
     .requiredOption("--older-than <duration>", "what ended before that, e.g. 30d", parseDuration)
+    .option(
+      "--stale-listeners <duration>",
+      "signals are not kept for listeners that nobody has run for so long; 7d when not given",
+      parseDuration,
+    )
     .option("--dry-run", "only count")
-    .action(async ({ olderThan, dryRun }) => {
+    .action(async ({ olderThan, dryRun, staleListeners }) => {
       await withDatabase(session, async ({ engine, database }) => {
+        const tellStale = ({ name, seenAt }: { name: string; seenAt: Date }) =>
+          session.note(
+            `No signals are kept for the listener ${name}: it was last run ${moment(seenAt.toISOString())}.`,
+          );
         const clean = (dry: boolean) =>
           engine.cleanHistory(database, {
             olderThanMs: olderThan,
             dryRun: dry,
             batch: 1_000,
+            ...(staleListeners === undefined ? {} : { staleListenerMs: staleListeners }),
+            ...(dry ? { onStaleListener: tellStale } : {}),
             onProgress: (deleted: Readonly<Record<string, number>>) =>
               session.terminal.status(`deleted: ${summary(deleted)}`),
           });

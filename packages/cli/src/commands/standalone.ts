@@ -22,6 +22,11 @@ export function command(session: Session) {
       "how many tasks at once; 0 = a fresh process per task, no limit",
       wholeNumber(0),
     )
+    .option(
+      "--signals-port <port>",
+      "serve signals over gRPC there, too (TRADEWIND_SIGNALS_PORT, else not)",
+      wholeNumber(0, 65535),
+    )
     .action(async (options) => {
       const { resolveConfig, startStandalone } = await import("@tradewind/engine");
       const config = resolveConfig({ ...options, home: session.options.home }, session.host.env);

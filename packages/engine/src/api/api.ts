@@ -37,6 +37,8 @@ import {
   validatorCompiler,
 } from "./problem.ts";
 import { runWait } from "./run-wait.ts";
+import { signals } from "./signals.ts";
+import { signalListeners } from "./signals-listeners.ts";
 import { announceClosing } from "./streaming.ts";
 import { taskInstanceEdits } from "./task-instance-edits.ts";
 import { taskInstances } from "./task-instances.ts";
@@ -66,6 +68,8 @@ const RESOURCES: readonly Resource[] = [
   openApi,
   pools,
   runWait,
+  signalListeners,
+  signals,
   taskInstanceEdits,
   taskInstances,
   taskLogs,

@@ -5,6 +5,7 @@ import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from "fasti
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import type { Logger } from "../service/logger.ts";
 import type { SecretBox } from "../service/secret-box.ts";
+import type { SignalService } from "../signal/signal-service.ts";
 import type { WakeUps } from "../signal/wake-up.ts";
 import type { Database } from "../store/database.ts";
 import type { RunEdits } from "../store/run-edits.ts";
@@ -26,6 +27,8 @@ export interface ApiOptions {
   readonly runEdits: RunEdits;
   /** For those who wait for a run to end. */
   readonly wakeUps: Pick<WakeUps, "listen" | "onLocal">;
+  /** The one of the configuration; on `database` unless given. Whoever gives it closes it. */
+  readonly signals?: SignalService | undefined;
   /** Called after the commit of a change a scheduler may want to know of; it must not throw. */
   readonly notify: (change: Change) => void;
 }
@@ -34,7 +37,8 @@ export type Change =
   | { readonly kind: "run_created" | "run_edited" | "run_deleted"; readonly dagRunIds: readonly number[] }
   | { readonly kind: "dag_changed"; readonly dagIds: readonly string[] }
   | { readonly kind: "pool_changed"; readonly pool: string }
-  | { readonly kind: "signal_sent"; readonly key: string };
+  | { readonly kind: "signal_sent"; readonly key: string }
+  | { readonly kind: "signals_sent" };
 
 export type ApiApp = FastifyInstance<
   RawServerDefault,

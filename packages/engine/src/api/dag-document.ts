@@ -173,6 +173,8 @@ function summary(schedule: ScheduleManifest): {
         timetable_summary: schedule.trigger.kind,
         timetable_description: `At each event of ${schedule.trigger.kind}`,
       };
+    case "signal":
+      return { timetable_summary: "signal", timetable_description: "When its signals have arrived" };
   }
 }
 

@@ -96,15 +96,23 @@ describe("a broken file", () => {
       ),
       "unknown.js": program(`{ dagId: "u", tasks: [{ taskId: "a", upstream: ["z"] }] }`),
       "date.js": program(`{ dagId: "d", start: new Date(), tasks: [] }`),
+      "start.js": program(
+        `{ dagId: "s", tasks: [{ taskId: "a", upstream: [], startTrigger: { trigger: { kind: "x", args: {}, source: "bundle", queue: "q".repeat(3000), replicas: 1, wake: null, timed: null }, method: null, kwargs: {}, timeoutMs: null, onTimeout: "fail" } }] }`,
+      ),
+      "moment.js": program(
+        `{ dagId: "m", tasks: [], schedule: { kind: "trigger", trigger: { kind: "x", args: {}, source: "builtin", queue: "q", replicas: 1, wake: { at: "+012345-01-01T00:00:00Z" }, timed: { payload: null } } } }`,
+      ),
       "twice.ts": `${dagText("t")}export const again = dag("t", {}, (d) => { d.task("x", {}, () => 1); });`,
       "future.js": `import "tradewind"; export default { [Symbol.for("tradewind.program")]: { protocol: 2 } };`,
       "none.ts": `import { dag } from "tradewind"; export const helper = () => dag;`,
     });
-    expect(await processorOn(test.db, folder).runOnce()).toMatchObject({ failed: 5, unchanged: 1 });
+    expect(await processorOn(test.db, folder).runOnce()).toMatchObject({ failed: 7, unchanged: 1 });
     const errors = await importErrors(test.db);
     expect(errors["cycle.js"]).toContain("cycle among its tasks (a, b)");
     expect(errors["unknown.js"]).toContain('comes after "z"');
     expect(errors["date.js"]).toContain("start is an instance of Date");
+    expect(errors["start.js"]).toContain("begins with a wait that cannot be stored");
+    expect(errors["moment.js"]).toContain("is a trigger that cannot be stored");
     expect(errors["twice.ts"]).toContain('"t" is exported twice');
     expect(errors["future.js"]).toContain("protocol 2");
   });

@@ -12,6 +12,8 @@ import type {
   JournalEntry,
   RunFacts,
   SettledInput,
+  SignalToSend,
+  TaskOutcome,
   TriggerRunRequest,
 } from "@tradewind/sdk/program";
 
@@ -57,7 +59,7 @@ export interface CallbackWorkload {
 
 /** Why an attempt ended, as seen from outside the child. */
 export type AttemptOutcome =
-  | { readonly kind: "success"; readonly output: Json | undefined; readonly skip: readonly string[] }
+  | Extract<TaskOutcome, { kind: "success" }>
   | { readonly kind: "skipped"; readonly reason: string | null }
   | {
       readonly kind: "failed";
@@ -94,8 +96,17 @@ export interface TaskServices {
   /** Rejects when the attempt is no longer the current one. */
   remember(of: AttemptPlace, step: { readonly name: string; readonly value: Json }): Promise<void>;
   triggerRun(request: TriggerRunRequest): Promise<{ readonly runId: string; readonly created: boolean }>;
-  /** Whether a trigger that waits for something in our own database would fire now, for a wait begun at `since`. */
-  check(trigger: TriggerCall, since: Date): Promise<Json | undefined>;
+  /** Stores a signal in the name of this task. */
+  send(signal: SignalToSend, from: SenderPlace): Promise<{ readonly version: number }>;
+  /** Whether a trigger that waits for something in our own database would fire now, for a wait begun `agoMs` ago. */
+  check(trigger: TriggerCall, agoMs: number): Promise<Json | undefined>;
+}
+
+/** Which task of which run a signal comes from. */
+export interface SenderPlace {
+  readonly dagId: string;
+  readonly runId: string;
+  readonly taskId: string;
 }
 
 /** Which attempt, and of what. */

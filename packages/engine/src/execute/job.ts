@@ -8,7 +8,7 @@ import type { Deferral, ErrorFacts } from "@tradewind/sdk/program";
 import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import { AttemptLog } from "./attempt-log.ts";
-import type { CallbackWorkload, ExecutorEvent, TaskServices, Workload } from "./contract.ts";
+import type { CallbackWorkload, ExecutorEvent, SenderPlace, TaskServices, Workload } from "./contract.ts";
 import { attemptOutcome, callbackError, type Ending, errorFacts } from "./ending.ts";
 import { SecretMask } from "./mask.ts";
 import { clean, maskFailure } from "./masked-outcome.ts";
@@ -34,11 +34,12 @@ abstract class BaseJob {
   readonly log: AttemptLog;
   readonly bundleHash: string;
   readonly dagRunId: number;
+  readonly sender: SenderPlace;
   readonly settings: JobSettings;
   /** "waiting" in the executor's line, "placed" with a process, "over" when its end was reported. */
   state: "waiting" | "placed" | "over" = "waiting";
   placedAt = 0;
-  /** When the try began, as far as this process knows. */
+  /** When the try began, by performance.now(): what this machine calls a moment may be another one to the database. */
   readonly begunAt: number;
   #processSecrets: Set<string> | null = null;
   /** Set by the process that runs it: the disk is slower than the task's output. */
@@ -47,7 +48,9 @@ abstract class BaseJob {
   constructor(workload: Workload | CallbackWorkload, settings: JobSettings, opening: () => string) {
     this.bundleHash = workload.bundleHash;
     this.dagRunId = workload.dagRunId;
-    this.begunAt = Date.now() - ("elapsedMs" in workload ? workload.elapsedMs : 0);
+    const { dagId, runId } = workload.run;
+    this.sender = { dagId, runId, taskId: workload.taskId ?? "" };
+    this.begunAt = performance.now() - ("elapsedMs" in workload ? workload.elapsedMs : 0);
     this.settings = settings;
     this.log = new AttemptLog({
       path: workload.logPath,
@@ -76,7 +79,8 @@ abstract class BaseJob {
   async answer(ask: Question): Promise<Json | undefined> {
     const { services } = this.settings;
     if (ask.what === "recall" || ask.what === "remember") return await this.journal(ask);
-    if (ask.what === "check") return await services.check(ask.trigger, new Date(this.begunAt));
+    if (ask.what === "check") return await services.check(ask.trigger, performance.now() - this.begunAt);
+    if (ask.what === "send") return { ...(await services.send(ask.signal, this.sender)) };
     if (ask.what === "triggerRun") return { ...(await services.triggerRun(ask.request)) };
     if (ask.what === "output") return await services.output(this.dagRunId, ask.taskId, ask.mapIndex);
     if (ask.what === "variable") {

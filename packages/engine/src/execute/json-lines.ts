@@ -14,6 +14,35 @@ export interface JsonLinesListener {
 /** Longer than the longest honest message: an output of MAX_OUTPUT_LENGTH with every character escaped. */
 const MAX_LINE_LENGTH = 128 * 1024 * 1024;
 
+/** Deeper than the SDK lets anything be. What JSON.parse takes at any depth JSON.stringify does not give back. */
+const MAX_DEPTH = 1_000;
+
+export function isTooDeep(text: string): boolean {
+  if (text.length < 2 * MAX_DEPTH) return false;
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    const char = text[at];
+    if (char === '"') at = endOfString(text, at);
+    else if (char === "[" || char === "{") depth++;
+    else if (char === "]" || char === "}") depth--;
+    if (depth > MAX_DEPTH) return true;
+  }
+  return false;
+}
+
+/** By leaps: most of a large message is text. */
+function endOfString(text: string, start: number): number {
+  let at = text.indexOf('"', start + 1);
+  while (at >= 0 && isEscaped(text, at)) at = text.indexOf('"', at + 1);
+  return at < 0 ? text.length : at;
+}
+
+function isEscaped(text: string, at: number): boolean {
+  let backslashes = 0;
+  while (text[at - 1 - backslashes] === "\\") backslashes++;
+  return backslashes % 2 === 1;
+}
+
 export class JsonLines<Sent> {
   readonly #socket: Socket;
   readonly #listener: JsonLinesListener;
@@ -56,6 +85,10 @@ export class JsonLines<Sent> {
   }
 
   #line(line: string): void {
+    if (isTooDeep(line)) {
+      this.#break("something that is nested too deeply");
+      return;
+    }
     let raw: unknown;
     try {
       raw = JSON.parse(line);

@@ -56,6 +56,7 @@ async function open(parallelism: number) {
     recall: async () => ({}),
     remember: async () => {},
     check: async () => undefined,
+    send: async () => ({ version: 1 }),
     triggerRun: async () => ({ runId: "", created: false }),
   };
   const executor = new LocalExecutor({ parallelism, services, logger: silentLogger });

@@ -7,10 +7,12 @@ import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
 import type {
   CallbackCall,
   CallbackOutcome,
+  SignalToSend,
   TaskCall,
   TaskOutcome,
   TriggerRunRequest,
 } from "@tradewind/sdk/program";
+import { isDelay, isKey, isTriggerCall } from "../trigger/trigger-call.ts";
 
 /** The child's file descriptors of its channel and of its log pipe, after the standard streams. */
 export const CHANNEL_FD = 3;
@@ -47,6 +49,7 @@ export type Question =
   | { readonly what: "recall" }
   | { readonly what: "remember"; readonly name: string; readonly value: Json }
   | { readonly what: "triggerRun"; readonly request: TriggerRunRequest }
+  | { readonly what: "send"; readonly signal: SignalToSend }
   /** Of a trigger that waits for something in our own database. */
   | { readonly what: "check"; readonly trigger: TriggerCall };
 
@@ -61,6 +64,7 @@ const TASKS: { readonly [W in Question["what"]]: (ask: Extract<Question, { what:
   connection: (ask) => `read connection "${ask.connectionId}"`,
   recall: () => "read the steps of this try",
   remember: (ask) => `keep the result of step "${ask.name}"`,
+  send: (ask) => `send the signal "${ask.signal.key}"`,
   check: (ask) => `ask the trigger ${ask.trigger.kind}`,
   triggerRun: (ask) => `make a run of DAG "${ask.request.dagId}"`,
 };
@@ -86,6 +90,13 @@ export type FromChild =
   | { readonly k: "request"; readonly id: string; readonly n: number; readonly ask: Question }
   | EndedMessage;
 
+/** Of a message that cannot be understood: what its sender waits for, or that it has nothing more to say about the job. */
+export function misunderstood(raw: unknown, id: string | undefined): { question: number } | "end" | null {
+  if (!isRecord(raw) || raw.id !== id) return null;
+  if (raw.k === "ended") return "end";
+  return raw.k === "request" && typeof raw.n === "number" ? { question: raw.n } : null;
+}
+
 /** A message as it comes from a process that runs user code: trusted only after this. */
 export function readFromChild(raw: unknown): FromChild | null {
   if (!isRecord(raw)) return null;
@@ -103,13 +114,27 @@ function isQuestion(raw: unknown): boolean {
   if (raw.what === "recall") return true;
   if (raw.what === "remember") return typeof raw.name === "string" && raw.value !== undefined;
   if (raw.what === "triggerRun") return isRunRequest(raw.request);
-  if (raw.what === "check") return isRecord(raw.trigger) && isTriggerCall(raw.trigger);
+  if (raw.what === "send") return isSignal(raw.signal);
+  if (raw.what === "check") return isTriggerCall(raw.trigger);
   return raw.what === "output" && typeof raw.taskId === "string" && isMapIndex(raw.mapIndex);
 }
 
 function isRunRequest(raw: unknown): boolean {
   if (!isRecord(raw) || typeof raw.dagId !== "string" || typeof raw.runId !== "string") return false;
   return isText(raw.logicalDate) && isRecord(raw.conf);
+}
+
+function isSignal(raw: unknown): boolean {
+  if (!isRecord(raw) || raw.value === undefined) return false;
+  return isName(raw.namespace) && isName(raw.key) && !OWN_NAMESPACES.has(raw.namespace as string);
+}
+
+/** What these say is the engine's word. */
+const OWN_NAMESPACES: ReadonlySet<string> = new Set(["task", "run", "action", "webhook"]);
+
+/** PostgreSQL takes no NUL in text. */
+function isName(raw: unknown): boolean {
+  return typeof raw === "string" && raw.length > 0 && raw.length <= 1_000 && !raw.includes("\0");
 }
 
 function isMapIndex(raw: unknown): boolean {
@@ -120,38 +145,28 @@ function isOutcome(raw: unknown): boolean {
   if (!isRecord(raw)) return false;
   if (typeof raw.ok === "boolean") return raw.ok || isErrorFacts(raw.error);
   if (raw.kind === "success")
-    return Array.isArray(raw.skip) && raw.skip.every((id) => typeof id === "string");
+    return isTexts(raw.skip) && (raw.signals === undefined || isSignals(raw.signals));
   if (raw.kind === "skipped") return raw.reason === null || typeof raw.reason === "string";
   if (raw.kind === "deferred") return isDeferral(raw);
   if (raw.kind === "rescheduled") return isDelay(raw.afterMs);
   return raw.kind === "failed" && typeof raw.retry === "boolean" && isErrorFacts(raw.error);
 }
 
-function isTriggerCall(trigger: Record<string, unknown>): boolean {
-  if (typeof trigger.kind !== "string" || typeof trigger.queue !== "string") return false;
-  const hasWake = trigger.wake === null || (isRecord(trigger.wake) && isWake(trigger.wake));
-  const hasTimed = trigger.timed === null || (isRecord(trigger.timed) && trigger.wake !== null);
-  if (!hasWake || !hasTimed || trigger.args === undefined) return false;
-  if (trigger.source !== "builtin" && trigger.source !== "bundle") return false;
-  return trigger.replicas === 1 || trigger.replicas === 2;
-}
-
 function isDeferral(raw: Record<string, unknown>): boolean {
-  if (!isRecord(raw.trigger) || !isTriggerCall(raw.trigger) || raw.kwargs === undefined) return false;
+  if (!isTriggerCall(raw.trigger) || raw.kwargs === undefined) return false;
   if (raw.timeoutMs !== null && !isDelay(raw.timeoutMs)) return false;
   const isKnown = ON_TIMEOUT.has(raw.onTimeout) && (raw.onFailure === "fail" || raw.onFailure === "resume");
-  return isKnown && isText(raw.method) && isText(raw.name);
+  return isKnown && (raw.method === null || isKey(raw.method)) && (raw.name === null || isKey(raw.name));
 }
 
 const ON_TIMEOUT: ReadonlySet<unknown> = new Set(["fail", "fatal", "skip", "resume"]);
 
-function isWake(wake: Record<string, unknown>): boolean {
-  return typeof wake.at === "string" ? !Number.isNaN(Date.parse(wake.at)) : isDelay(wake.afterMs);
+function isTexts(raw: unknown): boolean {
+  return Array.isArray(raw) && raw.every((text) => typeof text === "string");
 }
 
-/** Milliseconds that can be added to a date: at most 10,000 years. */
-function isDelay(raw: unknown): boolean {
-  return typeof raw === "number" && raw >= 0 && raw <= 3.2e14;
+function isSignals(raw: unknown): boolean {
+  return Array.isArray(raw) && raw.every(isSignal);
 }
 
 function isErrorFacts(raw: unknown): boolean {

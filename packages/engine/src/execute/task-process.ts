@@ -23,6 +23,7 @@ import {
   type EndedMessage,
   failureText,
   LOG_FD,
+  misunderstood,
   readFromChild,
   type ToChild,
 } from "./protocol.ts";
@@ -185,8 +186,13 @@ export class TaskProcess {
 
   #message(raw: unknown): void {
     const message = readFromChild(raw);
-    if (message === null) this.#distrust("sent a message that makes no sense");
-    else if (message.k === "ready") {
+    if (message === null) {
+      const lost = misunderstood(raw, this.#job?.id);
+      this.#distrust("sent a message that makes no sense", lost === "end");
+      // Perhaps of a newer SDK. Whoever asked would wait for ever.
+      if (lost !== null && lost !== "end")
+        this.#send({ k: "reply", n: lost.question, error: "This engine does not understand the question." });
+    } else if (message.k === "ready") {
       if (this.jobs === 0) this.#listener.ready(this);
     } else if (message.id !== this.#job?.id || this.#report !== null) {
       this.#distrust(`spoke for attempt ${message.id}`);

@@ -52,6 +52,7 @@ function nextUnbounded(
     case "none":
     // Its events make the runs.
     case "trigger":
+    case "signal":
       return null;
     case "once":
       return last ? null : at(window.start ?? now);

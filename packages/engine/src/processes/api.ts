@@ -5,6 +5,7 @@ import { ensureToken, openHome } from "../service/home.ts";
 import { createLogger } from "../service/logger.ts";
 import { SecretBox } from "../service/secret-box.ts";
 import { startAll, stopAll } from "../service/service.ts";
+import { openSignals } from "../signal/configured-service.ts";
 import { WakeUps } from "../signal/wake-up.ts";
 import { Database } from "../store/database.ts";
 import { migrate } from "../store/migrate.ts";
@@ -25,6 +26,7 @@ export async function startApi(config: Config): Promise<{ url: string; stop(): P
   await migrate(database);
   await ensureAdminToken(database, await ensureToken(home));
   const wakeUps = new WakeUps(database);
+  const signals = await openSignals({ config, database, logger, wakeUps });
   const api = new ApiServer({
     database,
     logger: logger.child({ component: "api" }),
@@ -32,6 +34,7 @@ export async function startApi(config: Config): Promise<{ url: string; stop(): P
     secretBox,
     logsDir: home.logs,
     runEdits,
+    signals,
     wakeUps,
     notify: (change) => passOn(change, wakeUps),
   });
@@ -41,6 +44,7 @@ export async function startApi(config: Config): Promise<{ url: string; stop(): P
     url: api.url,
     stop: async () => {
       await stopAll([api, heartbeat], logger);
+      await signals.close();
       wakeUps.close();
       await database.close();
     },
@@ -65,5 +69,9 @@ export function passOn(change: Change, wakeUps: WakeUps): void {
       return;
     case "signal_sent":
       wakeUps.send("fired");
+      wakeUps.send("signals");
+      return;
+    case "signals_sent":
+      wakeUps.send("signals");
   }
 }

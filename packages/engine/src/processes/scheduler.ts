@@ -27,7 +27,7 @@ export function createScheduler(parts: SchedulerParts): SchedulerJob {
   const { config, database, home, logger, secretBox, wakeUps } = parts;
   const executor = new LocalExecutor({
     parallelism: config.parallelism,
-    services: taskServices(database, secretBox, () => wakeUps.send("runs")),
+    services: taskServices(database, secretBox, (news) => wakeUps.send(news)),
     logger: logger.child({ component: "executor" }),
   });
   return new SchedulerJob({

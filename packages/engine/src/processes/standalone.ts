@@ -16,6 +16,7 @@ import { ensureToken, lockHome, openHome } from "../service/home.ts";
 import { createLogger } from "../service/logger.ts";
 import { SecretBox } from "../service/secret-box.ts";
 import { startAll, stopAll } from "../service/service.ts";
+import { openSignals } from "../signal/configured-service.ts";
 import { WakeUps } from "../signal/wake-up.ts";
 import { migrate } from "../store/migrate.ts";
 import { runEdits } from "../store/run-edit.ts";
@@ -25,6 +26,7 @@ import { passOn } from "./api.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
 import { openDatabase } from "./open-database.ts";
 import { createScheduler } from "./scheduler.ts";
+import { createSignalServer } from "./signal-server.ts";
 import { createTriggerer } from "./triggerer.ts";
 
 export interface Standalone {
@@ -72,6 +74,8 @@ export async function startStandalone(config: Config, signal?: AbortSignal): Pro
     });
     const apiDatabase = connect("tradewind api");
     undo.push(() => apiDatabase.close());
+    const signals = await openSignals({ config, database: apiDatabase, logger, wakeUps });
+    undo.push(() => signals.close());
     const api = new ApiServer({
       database: apiDatabase,
       logger: logger.child({ component: "api" }),
@@ -79,6 +83,7 @@ export async function startStandalone(config: Config, signal?: AbortSignal): Pro
       secretBox,
       logsDir: home.logs,
       runEdits,
+      signals,
       wakeUps,
       notify: (change) => passOn(change, wakeUps),
     });
@@ -93,6 +98,7 @@ export async function startStandalone(config: Config, signal?: AbortSignal): Pro
     });
     const services = [
       api,
+      ...(await createSignalServer({ config, database: apiDatabase, logger, signals })),
       scheduler,
       triggerer,
       processor,

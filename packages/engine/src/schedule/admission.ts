@@ -29,6 +29,8 @@ export interface Admitted {
 export interface Starter {
   readonly actor: RunActor;
   readonly instance: Instance;
+  /** It was given room, because its pool counted it when it became ready. */
+  readonly hasSlot: boolean;
 }
 
 export interface AdmissionOptions {
@@ -83,14 +85,18 @@ export class Admission {
       instance.scheduledAt = now;
       instance.queuedAt = null;
       instance.pid = null;
-      if (this.#mayWait(actor, instance)) this.#starters.push({ actor, instance });
+      if (this.#mayWait(actor, instance)) this.#starters.push({ actor, instance, hasSlot: false });
       else this.#add(actor, instance);
     }
   }
 
   /** Instances that begin by waiting since the last call: they need no room, unless their pool counts them. */
-  takeStarters(): Starter[] {
-    return this.#starters.splice(0);
+  takeStarters(limit: number): Starter[] {
+    return this.#starters.splice(0, limit);
+  }
+
+  get hasStarters(): boolean {
+    return this.#starters.length > 0;
   }
 
   /** Whether the pool of this instance counts it while it is deferred. */
@@ -113,7 +119,7 @@ export class Admission {
         const { actor, instance, executor } = own;
         if (beginsByWaiting(instance)) {
           this.#count(actor, instance, 1);
-          this.#starters.push({ actor, instance });
+          this.#starters.push({ actor, instance, hasSlot: true });
           continue;
         }
         const attempt = crypto.randomUUID();
@@ -186,7 +192,7 @@ export class Admission {
       if (isPaused) this.#queue.remove(ready);
       else if (this.#mayWait(actor, instance)) {
         waiting?.ready.delete(instance);
-        this.#starters.push({ actor, instance });
+        this.#starters.push({ actor, instance, hasSlot: false });
       } else this.#queue.add(ready);
     }
   }

@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import { type Change, isOccupying, type TaskState } from "../model/index.ts";
-import type { WaitEnd } from "../store/deferrals.ts";
+import type { DeferralWrite, WaitEnd } from "../store/deferrals.ts";
 import type { InstanceBirth, InstanceWrite, RunBatch, RunEnd, SignalWrite } from "../store/run-batch.ts";
 import type { RunActor, Traces } from "./run-actor.ts";
 
@@ -94,7 +94,8 @@ export function buildBatch(
     outputs: extra.traces.outputs,
     signals,
     callbacks,
-    deferrals: extra.traces.deferrals,
+    sends: extra.traces.signals,
+    deferrals: waitsBegun(parts, extra.traces.deferrals, waitEnds),
     waitEnds,
     ends: extra.ends,
   };
@@ -141,8 +142,23 @@ function instanceWrite(runId: number, change: Change): InstanceWrite {
     // PostgreSQL takes no NUL in text, and one bad message must not void a batch.
     reason: instance.reason?.replaceAll("\u0000", "") ?? null,
     step: instance.step,
+    attemptStartedAt: instance.attemptStartedAt,
     keepsSlot: instance.state === "deferred" && instance.wait?.keepsSlot === true,
   };
+}
+
+/** Without those that were over before they were stored, because their run was halted: nobody would ever end them. */
+function waitsBegun(
+  parts: readonly ActorChanges[],
+  begun: readonly DeferralWrite[],
+  ends: readonly WaitEnd[],
+): DeferralWrite[] {
+  const ended = new Set(ends.map(({ attempt }) => attempt));
+  const models = new Map(parts.map(({ actor }) => [actor.id, actor.model]));
+  return begun.filter(({ attempt, runId, taskId, mapIndex }) => {
+    const instance = models.get(runId)?.get(taskId, mapIndex);
+    return ended.has(attempt) || (instance?.state === "deferred" && instance.attempt === attempt);
+  });
 }
 
 /** A wait that ended without anybody saying how: its run was halted. */

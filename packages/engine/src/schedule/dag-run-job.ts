@@ -208,8 +208,8 @@ export abstract class DagRunJob extends JobLoop {
     const runs = this.state === "running" ? await this.collect() : [];
     for (const actor of await this.#take(runs, traces)) touched.add(actor);
     const reports = this.#mailbox.take();
-    const fired = await this.#waits.readFired(this.lease.jobId);
-    await this.#store({ touched, reports, traces }, () => {
+    await this.#store({ touched, reports, traces }, async () => {
+      const fired = await this.#waits.readFired(this.lease.jobId);
       this.#applyReports(reports, touched, traces);
       this.#waits.applyFired(fired, { touched, traces, now: this.lease.now() });
       for (const row of fired) this.#dispatcher.rememberStep(row);
@@ -246,10 +246,10 @@ export abstract class DagRunJob extends JobLoop {
   }
 
   /** What happened is applied, gates and admission follow, then the transaction, then what follows from it. */
-  async #store(batch: Gathered, apply: () => void): Promise<void> {
+  async #store(batch: Gathered, apply: () => Promise<void>): Promise<void> {
     const { touched } = batch;
     try {
-      apply();
+      await apply();
       await this.#openGates(touched);
       for (const actor of touched) this.#admission.note(actor, this.lease.now());
       await this.#commit(batch);
@@ -318,6 +318,7 @@ export abstract class DagRunJob extends JobLoop {
     if (batch.callbacks.length > 0)
       void this.#callbacks.submit(batch.callbacks.map((callback) => callback.id));
     if (batch.instances.length > 0) this.askGates();
+    if (batch.sends.length > 0) this.wakeUps.send("signals");
     if (batch.deferrals.length > 0 || batch.waitEnds.some(({ kind }) => kind !== "resumed"))
       this.wakeUps.send("triggers");
     this.onStored(batch);
@@ -365,7 +366,7 @@ export abstract class DagRunJob extends JobLoop {
       this.#stale.delete(id);
       if (!kept.has(id)) this.#inHand.cancelRun(id, "the run is over or owned by another");
     }
-    await this.#store({ touched: new Set(actors), reports: [], traces }, () => {});
+    await this.#store({ touched: new Set(actors), reports: [], traces }, async () => {});
   }
 
   /** Makes actors of claimed runs, and decides all that their journal allows. */

@@ -46,7 +46,8 @@ export class Dispatcher {
   readonly #outputs = new OutputCache(16 * 1024 * 1024);
   readonly #bundlePaths = new Map<string, string>();
   readonly #waiting = new Map<Executor, number>();
-  readonly #steps = new Map<string, StoredStep>();
+  /** By attempt. Bounded, too: not every wait that ends is followed by an attempt, and not every attempt is dispatched. */
+  readonly #steps = new OutputCache(4 * 1024 * 1024);
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
@@ -59,8 +60,9 @@ export class Dispatcher {
   }
 
   /** Where a task goes on whose trigger just fired, for its next attempt. */
-  rememberStep(step: StoredStep): void {
-    this.#steps.set(step.attempt, step);
+  rememberStep({ attempt, method, kwargs, outcome }: StoredStep): void {
+    const step = { method, kwargs, outcome };
+    this.#steps.set(attempt, step, JSON.stringify(step).length);
   }
 
   forget(runId: number, taskId: string, mapIndex: number): void {
@@ -74,7 +76,7 @@ export class Dispatcher {
     for (const each of admitted) {
       const path = this.#bundlePaths.get(each.actor.version.bundleHash);
       const inputs = path === undefined ? null : this.#inputs(each, null);
-      const step = this.#stepOf(each);
+      const step = this.#stepOf(each, null);
       if (path === undefined || inputs === null || step === undefined) later.push(each);
       else push(now, each.executor, this.#workload(each, { path, inputs, step }));
     }
@@ -128,22 +130,25 @@ export class Dispatcher {
     const stored = new Map<string, Json>();
     for (const row of await loadOutputs(database, needed))
       stored.set(outputKey(row.dag_run_id, row.task_id, row.map_index), row.value);
-    const steps = wanted.flatMap(({ instance }) => instance.step ?? []);
-    for (const step of await loadSteps(database, steps)) this.#steps.set(step.attempt, step);
+    const waits = wanted.flatMap(({ instance }) => instance.step ?? []);
+    const steps = new Map((await loadSteps(database, waits)).map((step) => [step.attempt, step]));
     for (const each of wanted) {
       if (!this.#isWanted(each)) continue;
       const path = this.#bundlePaths.get(each.actor.version.bundleHash) ?? "";
       const inputs = this.#inputs(each, stored) ?? {};
-      each.executor.submit([this.#workload(each, { path, inputs, step: this.#stepOf(each) ?? null })]);
+      each.executor.submit([this.#workload(each, { path, inputs, step: this.#stepOf(each, steps) ?? null })]);
     }
   }
 
-  /** undefined: it goes on from a wait that is not in memory. Taken once: a lost attempt reads it again. */
-  #stepOf({ instance }: Admitted): Workload["step"] | undefined {
+  /** undefined: it goes on from a wait that is neither in memory nor in `stored`. Taken once: a lost attempt reads it again. */
+  #stepOf(
+    { instance }: Admitted,
+    stored: ReadonlyMap<string, StoredStep> | null,
+  ): Workload["step"] | undefined {
     if (instance.step === null) return null;
-    const step = this.#steps.get(instance.step);
+    const step = this.#steps.get(instance.step) ?? stored?.get(instance.step);
     if (!step) return undefined;
-    const { method, kwargs, outcome } = step;
+    const { method, kwargs, outcome } = step as unknown as StoredStep;
     const payload = (outcome as { readonly payload?: Json } | null)?.payload ?? null;
     return method === null ? null : { method, kwargs, event: payload };
   }

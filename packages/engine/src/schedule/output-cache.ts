@@ -1,5 +1,6 @@
 /**
- * Outputs that were just stored, kept for the tasks that are about to read them: a chained step then needs no query.
+ * What was just stored (outputs, events of waits), kept for the tasks that are about to read it: a chained step then
+ * needs no query.
  * Only a cache: whatever is not here is read from the database. Bounded by bytes, oldest out first.
  */
 import type { Json } from "@tradewind/sdk/manifest";

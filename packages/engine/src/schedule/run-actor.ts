@@ -17,11 +17,13 @@ import {
   retryDelayMs,
   type Wait,
 } from "../model/index.ts";
+import { senderName } from "../signal/sender-name.ts";
 import type { DeferralWrite, FiredDeferral, WaitEnd } from "../store/deferrals.ts";
 import { limitKey } from "../store/limit-key.ts";
 import type { AttemptWrite, CallbackWrite, OutputWrite } from "../store/run-batch.ts";
 import type { ClaimedRun } from "../store/run-claim.ts";
 import type { LoadedInstance } from "../store/run-load.ts";
+import type { SignalDraft } from "../store/signals.ts";
 import { runFacts } from "./run-facts.ts";
 import type { DagVersion } from "./version-cache.ts";
 import {
@@ -40,12 +42,13 @@ export interface Traces {
   readonly attempts: AttemptWrite[];
   readonly outputs: OutputWrite[];
   readonly callbacks: Omit<CallbackWrite, "id">[];
+  readonly signals: SignalDraft[];
   readonly deferrals: DeferralWrite[];
   readonly waitEnds: WaitEnd[];
 }
 
 export function noTraces(): Traces {
-  return { attempts: [], outputs: [], callbacks: [], deferrals: [], waitEnds: [] };
+  return { attempts: [], outputs: [], callbacks: [], signals: [], deferrals: [], waitEnds: [] };
 }
 
 /** With what an event of an actor is applied: when, and where it leaves its traces. */
@@ -233,13 +236,15 @@ export class RunActor {
 
   #succeeded(
     instance: Instance,
-    outcome: { readonly output: Json | undefined; readonly skip: readonly string[] },
+    outcome: Omit<Extract<AttemptOutcome, { kind: "success" }>, "kind">,
     { at, traces }: Circumstances,
   ): boolean {
     const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt: instance.attempt ?? "" };
     if (!this.model.apply({ type: "succeeded", ...key, at, skip: outcome.skip }, at)) return false;
     if (outcome.output !== undefined) traces.outputs.push(this.#output(key, "return_value", outcome.output));
     if (outcome.skip.length > 0) traces.outputs.push(this.#output(key, "tradewind.skip", outcome.skip));
+    const sender = senderName({ ...this.facts, taskId: instance.node.id });
+    for (const signal of outcome.signals ?? []) traces.signals.push({ ...signal, sender });
     return true;
   }
 

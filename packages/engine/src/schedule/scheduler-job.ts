@@ -130,7 +130,11 @@ export class SchedulerJob extends DagRunJob {
 
   protected override async onHeartbeat(): Promise<void> {
     const dead = this.lease.mayJudge() ? await buryDeadJobs(this.database) : [];
-    for (const job of dead) this.logger.warn("a component died", { ...job });
+    for (const job of dead) {
+      this.logger.warn("a component died", { ...job });
+      // What it had is free: triggerers and other schedulers need not wait for their own look.
+      this.wakeUps.send("jobs");
+    }
     const isSweep = dead.length > 0 || !this.#listening?.isUp || --this.#untilSweep <= 0;
     if (isSweep) this.#untilSweep = SWEEP_EVERY;
     if (isSweep) this.askFired();
@@ -233,7 +237,7 @@ export class SchedulerJob extends DagRunJob {
         this.#look = { ...this.#look, pools: true };
         break;
       case "jobs":
-        this.#look = { ...this.#look, peers: true };
+        this.#look = { ...this.#look, peers: true, orphans: true };
         break;
       case "ended":
         this.askGates();
@@ -242,6 +246,7 @@ export class SchedulerJob extends DagRunJob {
         this.askFired();
         return;
       case "triggers":
+      case "signals":
       case "tasks":
         return;
       case "":

@@ -1,22 +1,28 @@
 /** What a running task may read, answered from the database by the process that supervises it. */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Json } from "@tradewind/sdk/manifest";
 import type { TriggerRunRequest } from "@tradewind/sdk/program";
 import type { TaskServices } from "../execute/contract.ts";
 import { EngineError, messageOf } from "../service/errors.ts";
 import type { SecretBox } from "../service/secret-box.ts";
+import { senderName } from "../signal/sender-name.ts";
 import { openConnection } from "../store/connections.ts";
-import type { Database, Transaction } from "../store/database.ts";
+import { type Database, isTransient, type Transaction } from "../store/database.ts";
+import { momentAgo } from "../store/engine-conditions.ts";
 import { recallSteps, rememberStep } from "../store/journal.ts";
 import { runEdits } from "../store/run-edit.ts";
 import { loadOutputs } from "../store/run-load.ts";
+import { sendSignals } from "../store/signals.ts";
 import { findVariable } from "../store/variables.ts";
 import { checkEngineTrigger } from "../trigger/engine-triggers.ts";
 
-/** @param runCreated Told when a task has made a run of another DAG. */
+const PATIENCE_MS = 30_000;
+
+/** @param told Hears what a task has done to others: made a run of another DAG, sent a signal. */
 export function taskServices(
   database: Database,
   secretBox: SecretBox,
-  runCreated: () => void = () => {},
+  told: (news: "runs" | "signals") => void = () => {},
 ): TaskServices {
   return {
     async output(dagRunId, taskId, mapIndex): Promise<Json | undefined> {
@@ -30,9 +36,9 @@ export function taskServices(
       return (await findVariable(database, secretBox, key))?.value;
     },
     connection: (id) => openConnection(database, secretBox, id),
-    async check(trigger, since) {
+    async check(trigger, agoMs) {
       try {
-        return await checkEngineTrigger(database, trigger, since);
+        return await checkEngineTrigger(database, trigger, await momentAgo(database, agoMs));
       } catch (error) {
         const code = (error as { code?: unknown }).code;
         // What was found out is for the task to know; what went wrong on the way is not.
@@ -40,17 +46,35 @@ export function taskServices(
         throw new EngineError(code, messageOf(error));
       }
     },
-    recall: (of) => recallSteps(database, of),
+    async send({ namespace, key, value }, from) {
+      const [sent] = await sendSignals(database, [{ namespace, key, value, sender: senderName(from) }]);
+      told("signals");
+      return { version: sent?.id ?? 0 };
+    },
+    recall: (of) => patiently(() => recallSteps(database, of)),
     async remember(of, step) {
-      if (await rememberStep(database, of, step)) return;
+      if (await patiently(() => rememberStep(database, of, step))) return;
       throw new EngineError("TASK_ATTEMPT_SUPERSEDED", "This attempt is no longer the current one.");
     },
     async triggerRun(request) {
       const result = await database.transaction((tx) => createRun(tx, request));
-      if (result.created) runCreated();
+      if (result.created) told("runs");
       return result;
     },
   };
+}
+
+/** What a step has done must not be done again because the database was away for a moment. Only for what may be repeated. */
+async function patiently<T>(ask: () => Promise<T>): Promise<T> {
+  const deadline = performance.now() + PATIENCE_MS;
+  for (let waitMs = 50; ; waitMs = Math.min(2 * waitMs, 1_000)) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!isTransient(error) || performance.now() > deadline) throw error;
+      await sleep(waitMs);
+    }
+  }
 }
 
 /** The run id was made by the task, the same in every attempt of a try: found again, it is that run, not another one. */

@@ -33,6 +33,8 @@ export class Timers {
 
   fire(now: number, touched: Set<RunActor>, traces: Traces): void {
     const { actors, admission, waits } = this.#options;
+    // To end a wait whose event is there would void the batch, and the next one would read the same events again.
+    if (waits.isBehind) return;
     for (let next = this.#moments.peek(); next && next.at <= now; next = this.#moments.peek()) {
       this.#moments.pop();
       const actor = actors.get(next.runId);

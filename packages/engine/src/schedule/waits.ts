@@ -10,6 +10,7 @@ import type { RunActor, Traces } from "./run-actor.ts";
 
 /** In one turn: enough to be quick, few enough that reports and the heartbeat do not have to wait. */
 const FIRED_LIMIT = 2_000;
+const BEGIN_LIMIT = 1_000;
 
 /** The batch at hand. */
 interface Gathering {
@@ -23,6 +24,8 @@ export class Waits {
   readonly #admission: Admission;
   readonly #actors: ReadonlyMap<number, RunActor>;
   #isDue = true;
+  /** More has fired than was read: a wait that looks overdue may be among the rest. */
+  isBehind = false;
 
   constructor(database: Database, admission: Admission, actors: ReadonlyMap<number, RunActor>) {
     this.#database = database;
@@ -35,8 +38,9 @@ export class Waits {
     this.#isDue = true;
   }
 
+  /** There is more to do than one turn may. */
   get isDue(): boolean {
-    return this.#isDue;
+    return this.#isDue || this.#admission.hasStarters;
   }
 
   async readFired(jobId: number): Promise<FiredDeferral[]> {
@@ -44,7 +48,8 @@ export class Waits {
     this.#isDue = false;
     try {
       const fired = await firedDeferrals(this.#database, jobId, FIRED_LIMIT);
-      if (fired.length === FIRED_LIMIT) this.#isDue = true;
+      this.isBehind = fired.length === FIRED_LIMIT;
+      if (this.isBehind) this.#isDue = true;
       return fired;
     } catch (error) {
       this.#isDue = true;
@@ -79,11 +84,14 @@ export class Waits {
   /** Instances that begin by waiting. true: some take a slot by it, which the database may refuse. */
   begin({ touched, traces, now }: Gathering): boolean {
     let takesSlots = false;
-    for (const { actor, instance } of this.#admission.takeStarters()) {
-      const keepsSlot = this.#admission.keepsDeferred(actor, instance);
-      if (!actor.startWaiting(instance, { at: now, traces, keepsSlot })) continue;
-      takesSlots ||= keepsSlot;
+    for (const { actor, instance, hasSlot } of this.#admission.takeStarters(BEGIN_LIMIT)) {
       touched.add(actor);
+      const keepsSlot = this.#admission.keepsDeferred(actor, instance);
+      const hasBegun = actor.startWaiting(instance, { at: now, traces, keepsSlot });
+      // The pool does not count it any more, or a branch ruled it out.
+      if (hasSlot && !(hasBegun && keepsSlot)) this.#admission.freed(actor, instance);
+      if (!hasBegun) continue;
+      takesSlots ||= keepsSlot;
     }
     return takesSlots;
   }

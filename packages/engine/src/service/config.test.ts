@@ -14,6 +14,9 @@ describe("readConfig", () => {
       parallelism: expect.any(Number),
       triggererCapacity: 10_000,
       triggererQueues: ["default"],
+      signals: "postgres",
+      signalsToken: undefined,
+      signalsPort: undefined,
       logLevel: "info",
       logFormat: "pretty",
     });

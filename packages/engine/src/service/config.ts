@@ -18,6 +18,12 @@ export interface Config {
   readonly triggererCapacity: number;
   /** Whose triggers a triggerer runs. */
   readonly triggererQueues: readonly string[];
+  /** The signal service: "postgres", the address of a remote one (grpc://host:port), or a module that makes one. */
+  readonly signals: string;
+  /** For a remote signal service. */
+  readonly signalsToken: string | undefined;
+  /** Where signals are served over gRPC. Undefined: nowhere. */
+  readonly signalsPort: number | undefined;
   readonly logLevel: LogLevel;
   readonly logFormat: "pretty" | "json";
 }
@@ -76,6 +82,19 @@ const SETTINGS: Settings = {
     fallback: "default",
     read: names,
   },
+  signals: { flag: "--signals", variable: "TRADEWIND_SIGNALS", fallback: "postgres", read: signalService },
+  signalsToken: {
+    flag: "--signals-token",
+    variable: "TRADEWIND_SIGNALS_TOKEN",
+    fallback: undefined,
+    read: (text) => text,
+  },
+  signalsPort: {
+    flag: "--signals-port",
+    variable: "TRADEWIND_SIGNALS_PORT",
+    fallback: undefined,
+    read: (text) => whole(text, 0, 65_535),
+  },
   logLevel: {
     flag: "--log-level",
     variable: "TRADEWIND_LOG_LEVEL",
@@ -115,6 +134,9 @@ export function readConfig(sources: ConfigSources = {}): Config {
     parallelism: value("parallelism"),
     triggererCapacity: value("triggererCapacity"),
     triggererQueues: value("triggererQueues"),
+    signals: value("signals"),
+    signalsToken: value("signalsToken"),
+    signalsPort: value("signalsPort"),
     logLevel: value("logLevel"),
     logFormat: value("logFormat"),
   };
@@ -153,6 +175,14 @@ function host(text: string): string {
     );
   }
   return text;
+}
+
+/** A module is named by its path; anything else must be an address. */
+function signalService(text: string, cwd: string): string {
+  if (text === "postgres" || /^grpcs?:\/\/[^/?#\s]+\/?$/.test(text)) return text;
+  if (/^\w+:\/\//.test(text) || text.includes("\0"))
+    throw new Unfit(`must be postgres, grpc://host:port, or the path of a module.`);
+  return resolve(cwd, text);
 }
 
 function whole(text: string, least: number, most: number): number {

@@ -9,7 +9,7 @@ import { sendWakeUps } from "../store/wake-up.ts";
 
 const CHANNEL = "tradewind";
 
-/** "runs": queued runs to start; "dags": a DAG changed; "pools": slots freed or resized; "run:<id>": that run was edited; "ended": a run ended; "tasks": tasks ended (told only here); "jobs": a scheduler or triggerer came; "triggers": there are new ones, or some are no longer waited for; "fired": a trigger fired. */
+/** "runs": queued runs to start; "dags": a DAG changed; "pools": slots freed or resized; "run:<id>": that run was edited; "ended": a run ended; "tasks": tasks ended (told only here); "jobs": a scheduler or triggerer came; "triggers": there are new ones, or some are no longer waited for; "fired": a trigger fired; "signals": there are new ones. */
 export type Topic =
   | "runs"
   | "dags"
@@ -19,6 +19,7 @@ export type Topic =
   | "jobs"
   | "triggers"
   | "fired"
+  | "signals"
   | `run:${number}`;
 
 export class WakeUps {

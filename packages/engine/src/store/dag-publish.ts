@@ -12,6 +12,7 @@ import type { Connection, Database } from "./database.ts";
 import type { PlannedRun, Planner, Scheduling } from "./due-runs.ts";
 import { limitKey } from "./limit-key.ts";
 import { setScheduleTriggers } from "./schedule-triggers.ts";
+import { setSignalSchedules } from "./signal-schedules-publish.ts";
 import { statement } from "./statement.ts";
 
 /** A DAG file that was bundled and gave these DAGs. */
@@ -234,6 +235,10 @@ async function writeDags(tx: Connection, dags: readonly DagChange[], options: Pu
   await setScheduleTriggers(
     tx,
     dags.map(({ manifest, publication }) => ({ manifest, bundleHash: publication.bundle.hash })),
+  );
+  await setSignalSchedules(
+    tx,
+    dags.map(({ manifest }) => manifest),
   );
 }
 

@@ -49,7 +49,10 @@ export interface WaitEnd {
   readonly mustBeUnfired: boolean;
 }
 
-/** In the order of their fingerprints, as everybody locks them. A conflict locks the row that is there. */
+/**
+ * In the order of their fingerprints, as everybody locks them. A conflict locks the row that is there. When it can fire
+ * at the earliest is said anew by each who waits, and the first one counts: the others only learn of it sooner.
+ */
 const SUBSCRIBE = statement(
   "deferral-subscribe",
   `INSERT INTO trigger (fingerprint, kind, args, bundle_hash, queue, replicas, wake_at, timed)
@@ -58,7 +61,7 @@ const SUBSCRIBE = statement(
    FROM unnest($1::text[], $2::text[], $3::json[], $4::text[], $5::text[], $6::smallint[], $7::float8[], $8::float8[],
                $9::json[]) AS u(fingerprint, kind, args, bundle, queue, replicas, wake_at, after_ms, timed)
    ORDER BY u.fingerprint
-   ON CONFLICT (fingerprint) DO UPDATE SET fingerprint = EXCLUDED.fingerprint`,
+   ON CONFLICT (fingerprint) DO UPDATE SET wake_at = least(trigger.wake_at, EXCLUDED.wake_at)`,
 );
 
 const INSERT = statement(
@@ -110,7 +113,14 @@ export function deferralCalls(begun: readonly DeferralWrite[], ended: readonly W
 }
 
 function triggerValues(begun: readonly DeferralWrite[]): unknown[] {
-  const triggers = [...new Map(begun.map(({ trigger }) => [trigger.fingerprint, trigger])).values()];
+  const first = new Map<string, TriggerWrite>();
+  for (const { trigger } of begun) {
+    const other = first.get(trigger.fingerprint);
+    // Without a moment: at once. (One that is counted from now on has a fingerprint of its own.)
+    if (other === undefined || (trigger.wakeAt ?? 0) < (other.wakeAt ?? 0))
+      first.set(trigger.fingerprint, trigger);
+  }
+  const triggers = [...first.values()];
   return [
     triggers.map((t) => t.fingerprint),
     triggers.map((t) => t.kind),

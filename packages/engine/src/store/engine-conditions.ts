@@ -4,7 +4,7 @@
  */
 import type { DagRunArgs, DagRunState, ExternalTaskArgs } from "@tradewind/sdk/builtin-triggers";
 import type { Json } from "@tradewind/sdk/manifest";
-import { type Call, call, type Database } from "./database.ts";
+import { type Call, type Connection, call, type Database } from "./database.ts";
 import { statement } from "./statement.ts";
 
 /** A wait, by any number that tells it from the others. */
@@ -81,6 +81,15 @@ const NEW_CALLS = statement(
        AND NOT EXISTS (SELECT 1 FROM dag_run r WHERE r.dag_id = t.dag_id AND r.run_id = 'event__webhook_' || s.id)
      ORDER BY s.created_at, s.id LIMIT $3) AS s`,
 );
+
+const MOMENT_AGO = statement("engine-moment-ago", "SELECT now() - $1 * interval '1 millisecond' AS at");
+
+/** By the database's clock, which dates everything that is looked for here. */
+export async function momentAgo(db: Connection, ms: number): Promise<Date> {
+  const row = await db.one<{ at: Date }>(MOMENT_AGO, [ms]);
+  if (row === undefined) throw new Error("the database did not tell the time");
+  return row.at;
+}
 
 /** The run that a call of a webhook starts; by it the call is known to be dealt with. */
 export function webhookRunId(signalId: number): string {

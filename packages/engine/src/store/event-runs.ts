@@ -33,10 +33,10 @@ const LOCK_DAGS = statement(
    ORDER BY dag_id FOR KEY SHARE`,
 );
 
-/** Whoever would take the trigger over waits; the other replica does not. */
+/** Whoever would take the trigger over waits; the other replica does not. In the order in which all lock them. */
 const LOCK_TRIGGERS = statement(
   "event-lock-triggers",
-  "SELECT id FROM trigger WHERE id = ANY($1::bigint[]) ORDER BY id FOR SHARE",
+  "SELECT id FROM trigger WHERE id = ANY($1::bigint[]) ORDER BY fingerprint FOR SHARE",
 );
 
 const STORE = statement(

@@ -5,13 +5,23 @@
  * someone changed while the DELETE waited for it, so that a run that was just cleared stays.
  */
 import { CATALOGUE_LOCK } from "./dag-catalogue.ts";
-import type { Database } from "./database.ts";
-import { type Statement, statement } from "./statement.ts";
+import type { Connection, Database } from "./database.ts";
+import {
+  countDeletableSignals,
+  deleteSignals,
+  STALE_LISTENER_MS,
+  staleListeners,
+} from "./signals-retention.ts";
+import { statement } from "./statement.ts";
 
 interface CleanOptions {
   readonly olderThanMs: number;
   readonly dryRun: boolean;
   readonly batch: number;
+  /** Listeners of signals that nobody has held for so long do not hold signals back; a week unless told. */
+  readonly staleListenerMs?: number;
+  /** Called for each such listener. */
+  readonly onStaleListener?: (listener: { readonly name: string; readonly seenAt: Date }) => void;
   readonly onProgress?: (deleted: Readonly<Record<string, number>>) => void;
 }
 
@@ -19,8 +29,9 @@ type CleanCounts = Record<"runs" | "signals" | "jobs" | "idempotency_keys" | "ve
 
 interface Kind {
   readonly name: keyof CleanCounts;
-  readonly count: Statement;
-  readonly remove: Statement;
+  readonly count: (db: Connection, options: CleanOptions) => Promise<number>;
+  /** One batch; answers how many it were. */
+  readonly remove: (tx: Connection, options: CleanOptions) => Promise<number>;
   /** Publishers may be about to refer to it. */
   readonly isCatalogue: boolean;
 }
@@ -32,11 +43,12 @@ const KINDS: readonly Kind[] = [
     { table: "dag_run", key: "id", order: "ended_at" },
     "state IN ('success', 'failed') AND ended_at < now() - $1 * interval '1 millisecond'",
   ),
-  kind(
-    "signals",
-    { table: "signal", key: "id", order: "id" },
-    "created_at < now() - $1 * interval '1 millisecond'",
-  ),
+  {
+    name: "signals",
+    isCatalogue: false,
+    count: (db, options) => countDeletableSignals(db, signalRetention(options)),
+    remove: (tx, options) => deleteSignals(tx, { ...signalRetention(options), batch: options.batch }),
+  },
   kind(
     "jobs",
     { table: "job", key: "id", order: "id" },
@@ -72,15 +84,19 @@ const KINDS: readonly Kind[] = [
 /** Deletes, or with `dryRun` counts, what ended longer ago than `olderThanMs`. */
 export async function cleanHistory(db: Database, options: CleanOptions): Promise<CleanCounts> {
   const counts: CleanCounts = { runs: 0, signals: 0, jobs: 0, idempotency_keys: 0, versions: 0, bundles: 0 };
+  if (options.onStaleListener !== undefined) {
+    const stale = await staleListeners(db, signalRetention(options).staleMs);
+    for (const listener of stale) options.onStaleListener(listener);
+  }
   for (const { name, count, remove, isCatalogue } of KINDS) {
     if (options.dryRun) {
-      counts[name] = (await db.one<{ n: number }>(count, [options.olderThanMs]))?.n ?? 0;
+      counts[name] = await count(db, options);
       continue;
     }
     for (;;) {
       const removed = await db.transaction(async (tx) => {
         if (isCatalogue) await tx.rows(CATALOGUE_LOCK);
-        return (await tx.rows(remove, [options.olderThanMs, options.batch])).length;
+        return remove(tx, options);
       });
       counts[name] += removed;
       if (removed === 0) break;
@@ -96,15 +112,21 @@ function kind(
   { table, key, order }: { table: string; key: string; order: string },
   old: string,
 ): Kind {
+  const count = statement(`clean-count-${name}`, `SELECT count(*) AS n FROM ${table} WHERE ${old}`);
+  const remove = statement(
+    `clean-remove-${name}`,
+    `DELETE FROM ${table}
+     WHERE ${key} = ANY(ARRAY(SELECT ${key} FROM ${table} WHERE ${old} ORDER BY ${order} LIMIT $2)) AND ${old}
+     RETURNING 1`,
+  );
   return {
     name,
     isCatalogue: name === "versions" || name === "bundles",
-    count: statement(`clean-count-${name}`, `SELECT count(*) AS n FROM ${table} WHERE ${old}`),
-    remove: statement(
-      `clean-remove-${name}`,
-      `DELETE FROM ${table}
-       WHERE ${key} = ANY(ARRAY(SELECT ${key} FROM ${table} WHERE ${old} ORDER BY ${order} LIMIT $2)) AND ${old}
-       RETURNING 1`,
-    ),
+    count: async (db, { olderThanMs }) => (await db.one<{ n: number }>(count, [olderThanMs]))?.n ?? 0,
+    remove: async (tx, { batch, olderThanMs }) => (await tx.rows(remove, [olderThanMs, batch])).length,
   };
+}
+
+function signalRetention({ olderThanMs, staleListenerMs = STALE_LISTENER_MS }: CleanOptions) {
+  return { olderThanMs, staleMs: staleListenerMs };
 }

@@ -15,12 +15,16 @@ export interface AttemptKey {
   readonly attempt: string;
 }
 
-/** FOR SHARE: an edit or a take-over that ends this attempt comes before or after, never in between. */
+/**
+ * FOR SHARE: an edit or a take-over that ends this attempt comes before or after, never in between. The run first, which
+ * the new row refers to: an edit locks it before its instances.
+ */
 const REMEMBER = statement(
   "journal-remember",
-  `WITH mine AS (
+  `WITH run AS MATERIALIZED (SELECT id FROM dag_run WHERE id = $1 FOR KEY SHARE),
+   mine AS (
      SELECT 1 FROM task_instance
-     WHERE dag_run_id = $1 AND task_id = $2 AND map_index = $3 AND attempt = $5 AND state IN ('queued', 'running')
+     WHERE dag_run_id = (SELECT id FROM run) AND task_id = $2 AND map_index = $3 AND attempt = $5 AND state IN ('queued', 'running')
      FOR SHARE
    ), kept AS (
      INSERT INTO journal (dag_run_id, task_id, map_index, try_number, name, value)

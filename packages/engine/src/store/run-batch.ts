@@ -14,6 +14,7 @@ import type { TaskState } from "../model/index.ts";
 import type { Call, Connection, Database } from "./database.ts";
 import { type DeferralWrite, deferralCalls, type WaitEnd } from "./deferrals.ts";
 import type { OUTPUT_KEY, SKIP_KEY } from "./run-load.ts";
+import { type SignalDraft, sendCalls } from "./signals.ts";
 import { type Statement, statement } from "./statement.ts";
 
 /** SQLSTATEs raised by tw_require. */
@@ -40,6 +41,7 @@ export interface InstanceWrite {
   readonly pid: number | null;
   readonly reason: string | null;
   readonly step: string | null;
+  readonly attemptStartedAt: number | null;
   readonly keepsSlot: boolean;
 }
 
@@ -116,7 +118,10 @@ export interface RunBatch {
   readonly instances: readonly InstanceWrite[];
   readonly attempts: readonly AttemptWrite[];
   readonly outputs: readonly OutputWrite[];
+  /** What the engine itself has to say. */
   readonly signals: readonly SignalWrite[];
+  /** What tasks send with their success. */
+  readonly sends: readonly SignalDraft[];
   readonly callbacks: readonly CallbackWrite[];
   readonly deferrals: readonly DeferralWrite[];
   readonly waitEnds: readonly WaitEnd[];
@@ -176,14 +181,15 @@ const MOVE = statement(
        scheduled_at = to_timestamp(u.scheduled_at / 1000), queued_at = to_timestamp(u.queued_at / 1000),
        started_at = to_timestamp(u.started_at / 1000), ended_at = to_timestamp(u.ended_at / 1000),
        retry_at = to_timestamp(u.retry_at / 1000), pid = u.pid, reason = u.reason,
-       step = u.step, keeps_slot = u.keeps_slot,
+       step = u.step, keeps_slot = u.keeps_slot, attempt_started_at = to_timestamp(u.attempt_started_at / 1000),
        executor_job = CASE WHEN u.attempt IS NULL THEN NULL ELSE $17::bigint END,
        hostname = CASE WHEN u.attempt IS NULL THEN NULL ELSE $18 END
      FROM unnest($1::bigint[], $2::text[], $3::int[], $4::text[], $5::uuid[], $6::text[], $7::uuid[], $8::int[],
                  $9::int[], $10::float8[], $11::float8[], $12::float8[], $13::float8[], $14::float8[], $15::int[],
-                 $16::text[], $19::uuid[], $20::boolean[])
+                 $16::text[], $19::uuid[], $20::boolean[], $21::float8[])
        AS u(run, task, map, from_state, from_attempt, to_state, attempt, try_number, infra_losses, scheduled_at,
-            queued_at, started_at, ended_at, retry_at, pid, reason, step, keeps_slot)
+            queued_at, started_at, ended_at, retry_at, pid, reason, step, keeps_slot,
+            attempt_started_at)
      WHERE t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map
        AND t.state = u.from_state AND t.attempt IS NOT DISTINCT FROM u.from_attempt
      RETURNING 1
@@ -261,6 +267,8 @@ export function batchCalls(batch: RunBatch): Call[] {
         batch.sender,
       ]),
     );
+  // Last of all locks: those of signal keys, which others wait for.
+  if (batch.sends.length > 0) calls.push(...sendCalls(batch.sends));
   if (callbacks.length > 0)
     calls.push(
       call(CALLBACKS, [
@@ -352,6 +360,7 @@ function moveValues(batch: RunBatch): unknown[] {
     batch.hostname,
     column(rows, "step"),
     column(rows, "keepsSlot"),
+    column(rows, "attemptStartedAt"),
   ];
 }
 

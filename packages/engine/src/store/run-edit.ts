@@ -50,7 +50,8 @@ const FIND_CONFLICT = statement(
 /** The instances an edit names, as they are now that their runs are locked. map -2 stands for every index. */
 const CHOOSE = statement(
   "edit-choose-instances",
-  `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.pool, t.pool_slots, t.limit_key, t.keeps_slot
+  `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.pool, t.pool_slots, t.limit_key, t.keeps_slot,
+          t.step IS NOT NULL AS is_halfway
    FROM task_instance t
    WHERE t.dag_run_id = ANY($5)
      AND (t.dag_run_id = ANY($1)
@@ -97,12 +98,13 @@ const ADAPT = statement(
    FROM dag_run r JOIN dag_version v ON v.id = r.version_id,
         LATERAL jsonb_array_elements(v.manifest->'tasks') AS k(task)
    WHERE r.id = ANY($1) AND t.dag_run_id = r.id AND t.task_id = k.task->>'taskId'
-     AND t.state NOT IN ('queued', 'running', 'restarting')`,
+     AND t.state NOT IN ('queued', 'running', 'restarting') AND NOT t.keeps_slot`,
 );
 
 const CHOOSE_GONE = statement(
   "edit-choose-gone",
-  `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.pool, t.pool_slots, t.limit_key, t.keeps_slot
+  `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.pool, t.pool_slots, t.limit_key, t.keeps_slot,
+          t.step IS NOT NULL AS is_halfway
    FROM task_instance t JOIN dag_run r ON r.id = t.dag_run_id JOIN dag_version v ON v.id = r.version_id
    WHERE r.id = ANY($1) AND t.state <> 'removed'
      AND NOT EXISTS (SELECT 1 FROM jsonb_array_elements(v.manifest->'tasks') AS k(task) WHERE k.task->>'taskId' = t.task_id)`,
@@ -170,6 +172,8 @@ interface Chosen {
   readonly pool_slots: number;
   readonly limit_key: string | null;
   readonly keeps_slot: boolean;
+  /** It has waited in this try, and would go on from there. */
+  readonly is_halfway: boolean;
 }
 
 const OCCUPYING = new Set(["queued", "running", "restarting"]);
@@ -260,9 +264,9 @@ async function moveToVersion(tx: Connection, runIds: readonly number[]): Promise
   await cancelWaits(tx, runIds);
 }
 
-/** A scheduled instance is about to run anyway: clearing it would only lose its place. */
+/** A scheduled instance is about to run anyway, from the beginning: clearing it would only lose its place. */
 function isCleared(row: Chosen, only: ClearEdit["only"]): boolean {
-  if (row.state === "none" || row.state === "scheduled") return false;
+  if (row.state === "none" || (row.state === "scheduled" && !row.is_halfway)) return false;
   if (only === "failed") return row.state === "failed" || row.state === "upstream_failed";
   if (only === "running") return OCCUPYING.has(row.state) || row.state === "deferred";
   return only !== "new";

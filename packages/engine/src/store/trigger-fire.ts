@@ -48,7 +48,8 @@ const LOCK_DUE = statement(
 const FIRE = statement(
   "trigger-fire",
   `WITH due AS (
-     SELECT t.id, u.outcome FROM unnest($2::bigint[], $3::json[]) AS u(id, outcome) JOIN trigger t ON t.id = u.id
+     SELECT t.id, u.outcome FROM unnest($2::bigint[], $3::json[]) AS u(id, outcome)
+     CROSS JOIN LATERAL (SELECT * FROM trigger WHERE id = u.id OFFSET 0) AS t
      WHERE t.dag_id IS NULL
        AND CASE WHEN $1::bigint IS NULL THEN t.timed IS NOT NULL ELSE t.owner_job = $1 OR t.standby_job = $1 END
    ), waiting AS (

@@ -118,18 +118,21 @@ const DELETE_UNWAITED = statement(
 );
 
 /** Milliseconds until the next timed trigger fires (negative: overdue), null when there is none. */
-export async function nextTimedIn(db: Connection): Promise<number | null> {
-  const row = await db.one<{ wait: string }>(NEXT_TIMED);
+export async function nextTimedIn(db: Database): Promise<number | null> {
+  // By the index, also when the table was empty when the plan was made.
+  const [rows = []] = await db.pipeline([call(NEXT_TIMED)]);
+  const row = (rows as { wait: string }[])[0];
   return row ? Number(row.wait) : null;
 }
 
 /** Milliseconds until the next cold trigger of these queues is to be claimed, null when there is none. */
 export async function nextColdIn(
-  db: Connection,
+  db: Database,
   queues: readonly string[],
   horizonMs: number,
 ): Promise<number | null> {
-  const row = await db.one<{ wait: string }>(NEXT_COLD, [queues, horizonMs]);
+  const [rows = []] = await db.pipeline([call(NEXT_COLD, queues, horizonMs)]);
+  const row = (rows as { wait: string }[])[0];
   return row ? Number(row.wait) : null;
 }
 

@@ -1,6 +1,6 @@
 import type { Json } from "@tradewind/sdk/manifest";
 import { beforeEach, describe, expect, it } from "vitest";
-import { seedDag } from "../../test/support/catalogue-seed.ts";
+import { seedDag, waitingForLock } from "../../test/support/catalogue-seed.ts";
 import { waitRow } from "../../test/support/trigger-seed.ts";
 import { LONG_LEASE, TriggererRig } from "../../test/support/triggerer-rig.ts";
 import { adhoc } from "../store/database.ts";
@@ -201,4 +201,74 @@ describe("a joint wait", () => {
       error: { code: "EXTERNAL_TASK_FAILED" },
     });
   });
+});
+
+describe("arguments that cannot be asked for", () => {
+  const RUN = "tradewind.dagrun";
+  const TASK = "tradewind.externaltask";
+  const HOOK = "tradewind.webhook";
+  const call = (kind: string, args: Json) => ({
+    ...{ kind, args, source: "builtin", queue: "default", replicas: 1, wake: null, timed: null },
+  });
+
+  it.each([
+    [RUN, "a date that is none", runArgs({ logicalDate: "yesterday" })],
+    [RUN, "a day that no calendar has", runArgs({ logicalDate: "0000-01-01T00:00:00Z" })],
+    [RUN, "a NUL", runArgs({ runId: "a\u0000b" })],
+    [RUN, "nothing", null],
+    [TASK, "an index that is none", taskArgs({ runId: "r1", mapIndex: 2 ** 40 })],
+    [TASK, "no states", { ...taskArgs({ runId: "r1" }), states: null }],
+    [HOOK, "a moment that is none", { name: "hook", after: "soon" }],
+    [
+      "tradewind.all",
+      "a member that is none",
+      { members: { a: null, b: call(RUN, runArgs({ runId: "r1" })) } },
+    ],
+    ["tradewind.all", "a member's date", { members: { a: call(RUN, runArgs({ logicalDate: "never" })) } }],
+  ])("of %s (%s) fail the one that has them, and no other", async (kind, _, args) => {
+    await seedRun("r1", "success");
+    const broken = await rig.wait(kind, null, { args: args as Json });
+    const sound = await rig.wait(RUN, null, { args: runArgs({ runId: "r1" }) });
+    const { job } = await rig.triggerer({ lease: LONG_LEASE });
+    expect(await rig.outcome(sound.attempt)).toMatchObject({ kind: "event" });
+    expect(await rig.outcome(broken.attempt)).toMatchObject({
+      kind: "failed",
+      error: { code: "TRIGGER_ARGS_INVALID" },
+    });
+    expect(job.size).toBe(0);
+  });
+
+  it("are the task's own mistake when a task asks", async () => {
+    const asked = checkEngineTrigger(rig.db, { kind: RUN, args: runArgs({ logicalDate: "x" }) }, new Date());
+    await expect(asked).rejects.toMatchObject({ code: "TRIGGER_ARGS_INVALID" });
+  });
+
+  it("may be written in more ways than one", async () => {
+    await seedRun("r1", "success", "2026-03-02T00:00:00.000Z");
+    await rig.triggerer({ lease: LONG_LEASE });
+    const { attempt } = await rig.wait(RUN, null, {
+      args: runArgs({ logicalDate: "2026-03-02T01:00:00+01:00" }),
+    });
+    expect(await rig.outcome(attempt)).toMatchObject({ kind: "event" });
+  });
+});
+
+it("what a look has found is not lost when the rest of it fails", async () => {
+  await seedTask(await seedRun("r1", "success"), "success");
+  const run = await rig.wait("tradewind.dagrun", null, { args: runArgs({ runId: "r1" }) });
+  const task = await rig.wait("tradewind.externaltask", null, { args: taskArgs({ runId: "r1" }) });
+  let triggerer: Promise<unknown> | undefined;
+  await rig.db.transaction(async (tx) => {
+    await tx.rows(adhoc("LOCK TABLE task_instance IN ACCESS EXCLUSIVE MODE"));
+    triggerer = rig.triggerer({ lease: LONG_LEASE });
+    await waitingForLock(rig.db);
+    // Longer than a look waits for a lock.
+    const isWaiting = adhoc(
+      "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+    );
+    await rig.until(async () => (await rig.db.one(isWaiting)) === undefined, "the look to give up");
+  });
+  await triggerer;
+  expect(await rig.outcome(task.attempt)).toMatchObject({ kind: "event" });
+  expect(await rig.outcome(run.attempt)).toMatchObject({ kind: "event" });
 });

@@ -1,7 +1,7 @@
 /**
- * Triggers that wait for something in this database: another run, another task, the call of a webhook. They are not
- * run but looked at, all of a kind with one statement, when something happened that may concern them. Level-triggered:
- * what is true already fires at the first look.
+ * Triggers that wait for something in this database: another run, another task, the call of a webhook, a signal. They
+ * are not run but looked at, all of a kind with one statement, when something happened that may concern them.
+ * Level-triggered: what is true already fires at the first look.
  *
  * A joint wait may have such members beside others. Then the others are run as a joint wait of their own, and its event
  * is put together with ours here; if the process dies, whoever takes the trigger over looks at everything again.
@@ -11,6 +11,7 @@ import type {
   DagRunArgs,
   ExternalTaskArgs,
   ExternalTaskState,
+  SignalArgs,
   WebhookArgs,
 } from "@tradewind/sdk/builtin-triggers";
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
@@ -24,8 +25,12 @@ import {
   webhookRunId,
 } from "../store/engine-conditions.ts";
 import type { ClaimedTrigger } from "../store/trigger-claim.ts";
+import { badArguments } from "./builtin/trigger-error.ts";
 import type { TriggerOutcome } from "./contract.ts";
-import { isEngineKind, RUN_KIND, TASK_KIND, WEBHOOK_KIND } from "./engine-kinds.ts";
+import { engineArgs } from "./engine-args.ts";
+import { isEngineKind, RUN_KIND, SIGNAL_KIND, TASK_KIND, WEBHOOK_KIND } from "./engine-kinds.ts";
+import { type SignalLook, SignalWaits } from "./engine-signals.ts";
+import { isTriggerCall } from "./trigger-call.ts";
 
 const JOINT_KIND = "tradewind.all";
 /** Calls of one webhook that become runs in one look. */
@@ -60,10 +65,12 @@ export class EngineTriggers {
     number,
     { readonly names: readonly string[]; readonly events: Record<string, Json> }
   >();
+  readonly #signals: SignalWaits;
   #lastNumber = 0;
 
   constructor(database: Database) {
     this.#database = database;
+    this.#signals = new SignalWaits(database);
   }
 
   get size(): number {
@@ -76,26 +83,39 @@ export class EngineTriggers {
     return false;
   }
 
-  /** Takes what is ours of a trigger. Answers the arguments with which the rest has to be run; null: there is no rest. */
+  get waitsForSignals(): boolean {
+    return this.#signals.size > 0;
+  }
+
+  /**
+   * Takes what is ours of a trigger. Answers the arguments with which the rest has to be run; null: there is no rest.
+   *
+   * @throws TriggerRefusal when the arguments cannot be asked for; then nothing was taken.
+   */
   add(trigger: ClaimedTrigger): Json | null {
-    if (isEngineKind(trigger.kind)) {
-      this.#add({ trigger, member: null, kind: trigger.kind, args: trigger.args, wasMissing: false });
+    const { id, kind } = trigger;
+    if (isEngineKind(kind)) {
+      const args = engineArgs(kind, trigger.args);
+      this.#add({ trigger, member: null, kind, args, wasMissing: false });
       return null;
     }
-    if (trigger.kind !== JOINT_KIND) return trigger.args;
+    if (kind !== JOINT_KIND) return trigger.args;
     const members = Object.entries((trigger.args as unknown as Partial<AllArgs> | null)?.members ?? {});
-    const ours = members.filter(([, call]) => isEngineKind(call?.kind));
+    if (!members.every(([, call]) => isTriggerCall(call)))
+      throw badArguments(kind, "members: not all are triggers");
+    const ours = members
+      .filter(([, call]) => isEngineKind(call.kind))
+      .map(([member, { kind, args }]) => ({ member, kind, args: engineArgs(kind, args) }));
     if (ours.length === 0) return trigger.args;
-    this.#joint.set(trigger.id, { names: members.map(([name]) => name), events: {} });
-    for (const [member, { kind, args }] of ours)
-      this.#add({ trigger, member, kind, args, wasMissing: false });
+    this.#joint.set(id, { names: members.map(([name]) => name), events: {} });
+    for (const one of ours) this.#add({ trigger, ...one, wasMissing: false });
     const rest = members.filter(([, call]) => !isEngineKind(call.kind));
     if (rest.length === 0) return null;
     return { members: Object.fromEntries(rest) as unknown as Record<string, TriggerCall> } as unknown as Json;
   }
 
   remove(id: number): void {
-    for (const number of this.#numbers.get(id) ?? []) this.#conditions.delete(number);
+    for (const number of this.#numbers.get(id) ?? []) this.#delete(number);
     this.#numbers.delete(id);
     this.#joint.delete(id);
   }
@@ -108,52 +128,77 @@ export class EngineTriggers {
     return this.#jointOutcome(id);
   }
 
+  /** At everything but signals. Nothing is over before all of it was read: what a look that fails has found is not lost. */
   async look(): Promise<Finding[]> {
     const waits = [...this.#conditions].map(([id, condition]) => ({ id, condition }));
     const of = (kind: string) => waits.filter(({ condition }) => condition.kind === kind);
     const webhooks = of(WEBHOOK_KIND);
-    return [
-      ...(await this.#lookAtRuns(of(RUN_KIND))),
-      ...(await this.#lookAtTasks(of(TASK_KIND))),
-      ...(await this.#lookAtCalls(webhooks.filter(({ condition }) => condition.trigger.dag_id === null))),
-      ...(await this.#lookForCalls(webhooks.filter(({ condition }) => condition.trigger.dag_id !== null))),
+    const looks = [
+      await this.#lookAtRuns(of(RUN_KIND)),
+      await this.#lookAtTasks(of(TASK_KIND)),
+      await this.#lookAtCalls(webhooks.filter(({ condition }) => condition.trigger.dag_id === null)),
+      await this.#lookForCalls(webhooks.filter(({ condition }) => condition.trigger.dag_id !== null)),
     ];
+    return looks.flatMap((findings) => findings());
+  }
+
+  /** At signals, until `deadline` by `performance.now()`. */
+  async lookAtSignals(deadline: number): Promise<SignalLook & { readonly findings: Finding[] }> {
+    const look = await this.#signals.look(deadline);
+    const findings = this.#signals.take().flatMap(([number, event]) => {
+      const condition = this.#conditions.get(number);
+      if (condition === undefined) return [];
+      const payload = event as unknown as Json;
+      return this.#happened(number, condition, { kind: "event", payload, key: `${event.version}` });
+    });
+    return { ...look, findings };
   }
 
   #add(condition: Condition): void {
     const number = ++this.#lastNumber;
     this.#conditions.set(number, condition);
+    const { args, kind, trigger } = condition;
+    if (kind === SIGNAL_KIND) this.#signals.add(number, args as unknown as SignalArgs, trigger.created_at);
     const numbers = this.#numbers.get(condition.trigger.id);
     if (numbers) numbers.push(number);
     else this.#numbers.set(condition.trigger.id, [number]);
   }
 
-  async #lookAtRuns(waits: readonly Waiting[]): Promise<Finding[]> {
+  #delete(number: number): void {
+    const condition = this.#conditions.get(number);
+    if (condition?.kind === SIGNAL_KIND)
+      this.#signals.delete(number, condition.args as unknown as SignalArgs);
+    this.#conditions.delete(number);
+  }
+
+  async #lookAtRuns(waits: readonly Waiting[]): Promise<() => Finding[]> {
     const found = await findRuns(this.#database, waitsFor<DagRunArgs>(waits));
-    return waits.flatMap(({ id, condition }) => {
-      const run = found.get(id);
-      const args = condition.args as unknown as DagRunArgs;
-      if (run === undefined) return this.#missing(condition, `run ${runName(args)}`);
-      if (!args.states.includes(run.state)) return [];
-      const logicalDate = run.logical_date?.toISOString() ?? null;
-      const payload = { dagId: args.dagId, runId: run.run_id, logicalDate, state: run.state };
-      return this.#happened(id, condition, { kind: "event", payload, key: `${run.run_id} ${run.state}` });
-    });
+    return () =>
+      waits.flatMap(({ id, condition }) => {
+        const run = found.get(id);
+        const args = condition.args as unknown as DagRunArgs;
+        if (run === undefined) return this.#missing(condition, `run ${runName(args)}`);
+        if (!args.states.includes(run.state)) return [];
+        const logicalDate = run.logical_date?.toISOString() ?? null;
+        const payload = { dagId: args.dagId, runId: run.run_id, logicalDate, state: run.state };
+        return this.#happened(id, condition, { kind: "event", payload, key: `${run.run_id} ${run.state}` });
+      });
   }
 
-  async #lookAtTasks(waits: readonly Waiting[]): Promise<Finding[]> {
+  async #lookAtTasks(waits: readonly Waiting[]): Promise<() => Finding[]> {
     const found = await findTasks(this.#database, waitsFor<ExternalTaskArgs>(waits));
-    return waits.flatMap(({ id, condition }) => {
-      const args = condition.args as unknown as ExternalTaskArgs;
-      const instances = found.get(id);
-      if (instances === undefined)
-        return this.#missing(condition, `task "${args.taskId}" in run ${runName(args)}`);
-      const outcome = taskOutcome(args, instances);
-      return outcome === null ? [] : this.#happened(id, condition, outcome);
-    });
+    return () =>
+      waits.flatMap(({ id, condition }) => {
+        const args = condition.args as unknown as ExternalTaskArgs;
+        const instances = found.get(id);
+        if (instances === undefined)
+          return this.#missing(condition, `task "${args.taskId}" in run ${runName(args)}`);
+        const outcome = taskOutcome(args, instances);
+        return outcome === null ? [] : this.#happened(id, condition, outcome);
+      });
   }
 
-  async #lookAtCalls(waits: readonly Waiting[]): Promise<Finding[]> {
+  async #lookAtCalls(waits: readonly Waiting[]): Promise<() => Finding[]> {
     const found = await findCalls(
       this.#database,
       waits.map(({ id, condition }) => {
@@ -162,26 +207,27 @@ export class EngineTriggers {
         return { id, args: { name, after: after ?? condition.trigger.created_at.toISOString() } };
       }),
     );
-    return waits.flatMap(({ id, condition }) => {
-      const call = found.get(id);
-      if (call === undefined) return [];
-      return this.#happened(id, condition, {
-        kind: "event",
-        payload: call.value as unknown as Json,
-        key: `${call.signal_id}`,
+    return () =>
+      waits.flatMap(({ id, condition }) => {
+        const call = found.get(id);
+        if (call === undefined) return [];
+        return this.#happened(id, condition, {
+          kind: "event",
+          payload: call.value as unknown as Json,
+          key: `${call.signal_id}`,
+        });
       });
-    });
   }
 
   /** As a schedule: every call is a run. */
-  async #lookForCalls(waits: readonly Waiting[]): Promise<Finding[]> {
+  async #lookForCalls(waits: readonly Waiting[]): Promise<() => Finding[]> {
     const asked = waits.map(({ condition }) => ({
       id: condition.trigger.id,
       args: condition.args as unknown as WebhookArgs,
     }));
     const calls = await findNewCalls(this.#database, asked, CALLS_AT_ONCE);
     const busy = new Set(calls.map(({ id }) => id));
-    return [
+    return () => [
       ...calls.map(({ id, signal_id, value }) => ({
         kind: "run" as const,
         id,
@@ -195,7 +241,7 @@ export class EngineTriggers {
   #happened(number: number, condition: Condition, outcome: TriggerOutcome): Finding[] {
     const { trigger, member } = condition;
     // It is over for this job: what it said is kept until it is stored, and a look costs nothing more.
-    this.#conditions.delete(number);
+    this.#delete(number);
     if (member === null || outcome.kind !== "event") return [{ kind: "outcome", id: trigger.id, outcome }];
     const joint = this.#joint.get(trigger.id);
     if (joint === undefined) return [];
@@ -232,7 +278,8 @@ export async function checkEngineTrigger(
   const triggers = new EngineTriggers(database);
   const { kind, args } = call;
   triggers.add({ id: 0, kind, args, bundle_hash: null, dag_id: null, replicas: 1, created_at: since });
-  for (const finding of await triggers.look()) {
+  const { findings } = await triggers.lookAtSignals(Number.POSITIVE_INFINITY);
+  for (const finding of [...findings, ...(await triggers.look())]) {
     if (finding.kind !== "outcome") continue;
     const { outcome } = finding;
     if (outcome.kind === "event") return outcome.payload;

@@ -155,3 +155,31 @@ it("makes one run of every call of a webhook since it was published", async () =
   const bodies = (await events()).map((event) => (event as { body: string }).body);
   expect(bodies).toEqual(["first", "second", "second", "third"]);
 });
+
+it("finds the calls that came while its triggerer was cut off for long", async () => {
+  await seedDag(rig.db, "feed");
+  const id = await rig.trigger("tradewind.webhook", null, {
+    dagId: "feed",
+    args: { name: "orders", after: null },
+  });
+  const longAgo = "UPDATE trigger SET created_at = now() - interval '1 hour' WHERE id = $1";
+  await rig.db.rows(adhoc(longAgo), [id]);
+  const proxy = await pgProxy(rig.url);
+  const { job } = await rig.triggerer({ url: proxy.url });
+  await rig.until(() => job.size === 1, "the webhook to be looked at");
+  await rig.heartbeats(job.jobId, 2);
+  proxy.set({ kind: "cut" });
+  // So long that the last look is to be put on record before there is another.
+  const isOver = adhoc("SELECT 1 FROM job WHERE id = $1 AND lease_until < now() - interval '9 seconds'");
+  await rig.until(async () => (await rig.db.one(isOver, [job.jobId])) !== undefined, "a long time");
+  // As if it had been minutes: a call that is older than what a look makes up for.
+  await rig.db.transaction((tx) =>
+    recordWebhook(tx, { name: "orders", sender: "test", value: { body: "meanwhile", headers: {} } }),
+  );
+  await rig.db.rows(
+    adhoc("UPDATE signal SET created_at = now() - interval '2 minutes' WHERE key = 'orders'"),
+  );
+  proxy.set({ kind: "pass" });
+  await rig.until(async () => (await events()).length === 1, "the call's run");
+  await proxy.close();
+}, 60_000);

@@ -89,10 +89,16 @@ export class OutcomeDesk {
     this.#runs = [];
   }
 
-  /** Stores what is here, or the first part of it. Rejects with everything still here. */
+  /**
+   * Stores what is here, or the first part of it. Rejects with everything still here: outcomes that are stored must be
+   * answered for, so a failure after them is kept for the next time.
+   */
   async store(jobId: number): Promise<Stored> {
     const { fired, acknowledged, lost } = await this.#storeFires(jobId);
-    const runs = await this.#storeRuns(jobId);
+    const runs = await this.#storeRuns(jobId).catch((error) => {
+      if (fired.length + acknowledged.length + lost.length === 0) throw error;
+      return { acknowledged: [], lost: [], added: 0 };
+    });
     return {
       fired,
       acknowledged: [...acknowledged, ...runs.acknowledged],

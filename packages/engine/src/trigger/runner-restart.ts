@@ -6,6 +6,8 @@
  * waves, each when the one before has proven itself: the wave in which the child dies holds a culprit, and is started
  * in smaller waves the next time, until it is one trigger. What has once proven itself is started first and runs on.
  */
+import type { ErrorFacts } from "@tradewind/sdk/program";
+
 export interface Verdict {
   /** To be failed and not started again. */
   readonly guilty: number | null;
@@ -77,4 +79,10 @@ function split(ids: readonly number[]): number[][] {
   const waves: number[][] = [];
   for (let at = 0; at < ids.length; at += size) waves.push(ids.slice(at, at + size));
   return waves;
+}
+
+/** What is said of a trigger that ends its process again and again. */
+export function crashed(reason: string): ErrorFacts {
+  const message = `The process of all triggers died again and again while this one ran, or started: ${reason}`;
+  return { name: "Error", message, stack: null, code: "TRIGGER_CRASHED" };
 }

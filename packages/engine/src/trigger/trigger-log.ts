@@ -34,6 +34,8 @@ const GATHER_MS = 100;
 /** Announced in one go: many triggers claimed at once must not keep the disk busy. */
 const ANNOUNCED_AT_ONCE = 50;
 const MAX_WAITING_LINES = 1_000;
+const MAX_ANNOUNCED = 10_000;
+const MAX_TOLD = 2 * MAX_ANNOUNCED;
 
 interface Said {
   readonly level: LogLevel;
@@ -193,7 +195,11 @@ export class TriggerLog {
     const topics = [...new Set([...talking, ...silent])];
     if (topics.length === 0) return;
     const ids = topics.map(({ id }) => id);
-    const places = await subscribersOf(this.#options.database, ids, silent.length > 0 ? 10_000 : HEARD_BY);
+    const places = await subscribersOf(
+      this.#options.database,
+      ids,
+      silent.length > 0 ? MAX_ANNOUNCED : HEARD_BY,
+    );
     for (const topic of topics) await this.#tell(topic, places.get(topic.id) ?? []);
   }
 
@@ -240,6 +246,7 @@ export class TriggerLog {
       for (const line of lines) write(file, line);
       if (lost > 0) file.engine("warn", `${lost} lines of the trigger were dropped: it says too much.`);
     }
+    if (topic.told.size > MAX_TOLD) forgetOthers(topic, places);
   }
 
   async #file(path: string): Promise<AttemptLog> {
@@ -275,6 +282,12 @@ export class TriggerLog {
     const folder = join(this.#options.logsDir, dag_id, `${dag_run_id}`, task_id, `${map_index}`);
     return join(folder, `${try_number}-${attempt}.trigger.log`);
   }
+}
+
+/** Those that have left, for the most part: a trigger may run for months, and those who wait come and go. */
+function forgetOthers(topic: Topic, places: readonly Place[]): void {
+  const here = new Set(places.map(({ attempt }) => attempt));
+  for (const attempt of topic.told.keys()) if (!here.has(attempt)) topic.told.delete(attempt);
 }
 
 /** Whoever has heard it so far goes on hearing it; free places go to the first of the others. */

@@ -59,6 +59,7 @@ describe("a loop that stands still", () => {
 
   for (const [what, body] of Object.entries({
     "a loop without end": `await null; while (true);`,
+    "a loop that is mostly in Node's own code": `await null; while (true) performance.now();`,
     "a loop of microtasks": `while (true) await null;`,
     "a subprocess that is waited for": `(await import("node:child_process")).execSync("sleep 60"); yield 1;`,
   })) {
@@ -85,6 +86,27 @@ describe("a loop that stands still", () => {
       expect(under.outcomes(2)).toHaveLength(1);
     });
   }
+
+  it("is ended too when the guilty trigger was stopped meanwhile", async () => {
+    const under = await RunnerUnderTest.start({ blockLimitMs: 1_000, silenceMs: 30_000 });
+    const text = triggerText(
+      "hangs",
+      `host.log("info", "from now on"); await new Promise((resolve) => setTimeout(resolve, 100)); while (true);`,
+    );
+    const bundle = await under.bundle(COUNTER + text);
+    under.run(1, "counter", bundle);
+    await under.event(1);
+    under.run(2, "hangs", bundle);
+    await under.hears("log");
+    const { pid } = under.runner;
+    under.runner.stop([2]);
+    under.runner.ack(1);
+    await under.event(1, 2);
+    await vi.waitFor(() => expect(under.runner.pid).not.toBe(pid), { timeout: 5_000 });
+    under.runner.ack(1);
+    await under.event(1, 3);
+    expect(under.outcomes(2)).toEqual([]);
+  });
 
   it("in the top level of a bundle fails the triggers of that bundle", async () => {
     const under = await RunnerUnderTest.start({ blockLimitMs: 1_000 });

@@ -1,5 +1,7 @@
-import { expect, it } from "vitest";
-import { PASSWORD, RunnerUnderTest, triggerText } from "./testing/runner-under-test.ts";
+import { expect, it, onTestFinished, vi } from "vitest";
+import { silentLogger } from "../service/logger.ts";
+import { PASSWORD, RunnerUnderTest, SERVICES, triggerText } from "./testing/runner-under-test.ts";
+import { TriggerRunner } from "./trigger-runner.ts";
 
 it("runs a trigger of a bundle, and a built-in one", async () => {
   const under = await RunnerUnderTest.start();
@@ -221,4 +223,31 @@ it("lets no more than the limit work for one key at a time", async () => {
   expect(seen.at(-1)).toMatchObject({ most: 3 });
   expect(Math.max(...seen.map((each) => (each as { all?: number } | null)?.all ?? 0))).toBe(20);
   await under.until(() => under.heard.filter(({ on }) => on === "polled").length === 20);
+});
+
+it("has a process only while there is something to run", async () => {
+  const runner = new TriggerRunner({ services: SERVICES, logger: silentLogger, idleMs: 50 });
+  onTestFinished(() => runner.close(0));
+  const up = Promise.withResolvers<void>();
+  const ignore = () => {};
+  await runner.start({ outcome: () => up.resolve(), log: ignore, polled: ignore, blocked: ignore });
+  expect(runner.pid).toBeUndefined();
+  expect(performance.now() - runner.progressAt()).toBeLessThan(1_000);
+  const moment = new Date().toISOString();
+  runner.run([{ id: 1, kind: "tradewind.datetime", args: { moment }, bundlePath: null }]);
+  await up.promise;
+  const { pid } = runner;
+  expect(pid).toBeGreaterThan(0);
+  runner.stop([1]);
+  await vi.waitFor(() => expect(runner.pid).toBeUndefined(), { timeout: 10_000 });
+  const again = Promise.withResolvers<void>();
+  const spare = new TriggerRunner({ services: SERVICES, logger: silentLogger, idleMs: 0 });
+  onTestFinished(() => spare.close(0));
+  await spare.start({ outcome: () => again.resolve(), log: ignore, polled: ignore, blocked: ignore });
+  // Asked for while it is about to leave: the next child has it.
+  spare.run([{ id: 2, kind: "tradewind.datetime", args: { moment }, bundlePath: null }]);
+  spare.stop([2]);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  spare.run([{ id: 3, kind: "tradewind.datetime", args: { moment }, bundlePath: null }]);
+  await again.promise;
 });

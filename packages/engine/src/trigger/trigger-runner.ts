@@ -10,27 +10,13 @@ import { childEntries } from "../execute/child-entry.ts";
 import { taskEnvironment } from "../execute/environment.ts";
 import { Guardian } from "../execute/guardian.ts";
 import { messageOf } from "../service/errors.ts";
-import type { Logger } from "../service/logger.ts";
-import type { Runner, RunnerReports, TriggerOutcome, TriggerServices, TriggerWork } from "./contract.ts";
+import type { Runner, RunnerReports, TriggerOutcome, TriggerWork } from "./contract.ts";
 import { RunnerAnswers } from "./runner-answers.ts";
 import type { Culprit, FromRunner, LogRecord, StallReport } from "./runner-protocol.ts";
-import { RunnerRestart } from "./runner-restart.ts";
+import { crashed, RunnerRestart } from "./runner-restart.ts";
 import { type Stall, StallWatch } from "./stall-watch.ts";
 import { TriggerChild } from "./trigger-child.ts";
-
-export interface TriggerRunnerOptions {
-  readonly services: TriggerServices;
-  readonly logger: Logger;
-  /** Names of environment variables the child may have besides the usual ones; see `taskEnvironment`. */
-  readonly envAllow?: readonly string[];
-  readonly cwd?: string;
-  /** How long one trigger may hold up all others. 2 s unless told. */
-  readonly blockLimitMs?: number;
-  /** How long the child's loop may be silent for whatever reason. 5 s unless told. */
-  readonly silenceMs?: number;
-  /** The child's JavaScript heap. 1024 unless told. */
-  readonly heapMb?: number;
-}
+import type { TriggerRunnerOptions } from "./trigger-runner-options.ts";
 
 /** One trigger that is to run. */
 interface Entry {
@@ -61,7 +47,10 @@ export class TriggerRunner implements Runner {
   #child: TriggerChild | null = null;
   #entry = "";
   #isReady = false;
-  #firstReady = Promise.withResolvers<void>();
+  /** Runs while there is nothing to run. */
+  #idle: NodeJS.Timeout | null = null;
+  /** The child is about to end for want of work. */
+  #isRetiring = false;
   #nextSerial = 1;
   #outbox: Entry[] = [];
   #waves: (readonly number[])[] = [];
@@ -91,8 +80,7 @@ export class TriggerRunner implements Runner {
     const { guardian, triggerRunner } = await childEntries();
     this.#entry = triggerRunner;
     this.#guardian.start(guardian);
-    this.#spawn();
-    await this.#firstReady.promise;
+    this.#attend();
   }
 
   run(work: readonly TriggerWork[]): void {
@@ -109,6 +97,7 @@ export class TriggerRunner implements Runner {
       this.#entries.set(each.id, entry);
       this.#post(entry);
     }
+    this.#attend();
   }
 
   ack(id: number): void {
@@ -133,8 +122,32 @@ export class TriggerRunner implements Runner {
     if (serials.length > 0) this.#child?.send({ k: "stop", serials });
   }
 
+  /** Without a trigger there is nothing that could fail to make progress. */
   progressAt(): number {
+    if (this.#child === null && this.#entries.size === 0) return performance.now();
     return this.#child?.answeredAt ?? this.#progressAt;
+  }
+
+  /** A child, watched and pinged, costs a little all the time: there is one only while there is something to run. */
+  #attend(): void {
+    if (this.#isClosing || this.#entry === "") return;
+    if (this.#entries.size > 0) {
+      if (this.#idle !== null) clearTimeout(this.#idle);
+      this.#idle = null;
+      if (this.#child !== null || this.#again !== null) return;
+      this.#progressAt = performance.now();
+      this.#spawn();
+    } else if (this.#child !== null) {
+      this.#idle ??= setTimeout(() => this.#retire(), this.#options.idleMs ?? 60_000).unref();
+    }
+  }
+
+  #retire(): void {
+    this.#idle = null;
+    if (this.#entries.size > 0 || this.#child === null) return;
+    this.#isRetiring = true;
+    this.#isReady = false;
+    this.#child.send({ k: "close" });
   }
 
   async close(graceMs: number): Promise<void> {
@@ -143,7 +156,7 @@ export class TriggerRunner implements Runner {
     this.#serials.clear();
     this.#stalls.end();
     if (this.#again !== null) clearTimeout(this.#again);
-    this.#firstReady.resolve();
+    if (this.#idle !== null) clearTimeout(this.#idle);
     const child = this.#child;
     if (child !== null) {
       child.send({ k: "close" });
@@ -155,7 +168,6 @@ export class TriggerRunner implements Runner {
   }
 
   #spawn(): void {
-    this.#again = null;
     const { cwd, envAllow, heapMb, silenceMs, logger } = this.#options;
     try {
       const child: TriggerChild = new TriggerChild(
@@ -181,16 +193,18 @@ export class TriggerRunner implements Runner {
   }
 
   #message(child: TriggerChild, message: Exclude<FromRunner, { k: "pong" }>): void {
-    if (message.k === "ready") this.#ready();
-    else if (message.k === "logs") for (const record of message.records) this.#log(record);
+    if (message.k === "ready") {
+      if (!this.#isRetiring) this.#ready();
+    } else if (message.k === "logs") for (const record of message.records) this.#log(record);
     else if (message.k === "signs") this.#signs(message);
     else {
       const entry = this.#serials.get(message.serial);
-      if (entry === undefined) return;
       if (message.k === "request") {
         const { n, ask } = message;
+        // Also when it was stopped just now: the child would wait for ever.
         void this.#answers.answer(ask).then((answer) => child.send({ k: "reply", n, ...answer }));
-      } else if (message.k === "done") this.#forget(entry);
+      } else if (entry === undefined) return;
+      else if (message.k === "done") this.#forget(entry);
       else if (entry.unacknowledged === null) this.#outcome(entry, message.outcome);
       else entry.held = message.outcome;
     }
@@ -201,7 +215,6 @@ export class TriggerRunner implements Runner {
     this.#waves = [...this.#restart.waves([...this.#entries.keys()])];
     this.#outbox = [];
     this.#nextWave();
-    this.#firstReady.resolve();
   }
 
   #nextWave(): void {
@@ -294,14 +307,15 @@ export class TriggerRunner implements Runner {
   #blockedTooLong(): void {
     const stall = this.#stalls.current;
     if (stall === null || stall.who === null || stall.streak < 2) return;
+    // None: it was stopped meanwhile, and does not know.
     const guilty = this.#culprits(stall.who);
-    if (guilty.length === 0) return;
     const ms = this.#options.blockLimitMs ?? 2_000;
     this.#tellBlocked({ ...stall, ms: Math.max(stall.ms, ms) });
     const message = `The trigger held up all triggers of its process for more than ${ms} ms and was stopped:\n${stall.stack}`;
     const error = { name: "Error", message, stack: stall.stack, code: "TRIGGER_BLOCKED" };
     for (const entry of guilty) this.#outcome(entry, { kind: "failed", error });
-    this.#child?.kill(`trigger "${guilty[0]?.work.kind}" held up all others`);
+    const name = guilty[0] === undefined ? "a trigger that was stopped" : `trigger "${guilty[0].work.kind}"`;
+    this.#child?.kill(`${name} held up all others`);
     this.#isBlamed = true;
   }
 
@@ -323,6 +337,12 @@ export class TriggerRunner implements Runner {
       this.#closed.resolve();
       return;
     }
+    if (this.#isRetiring) {
+      this.#isRetiring = false;
+      this.#takeBack();
+      this.#attend();
+      return;
+    }
     this.#startAgain(reason, this.#stalls.current);
   }
 
@@ -334,15 +354,7 @@ export class TriggerRunner implements Runner {
     }
     const seen = typeof stall?.who === "number" ? this.#serials.get(stall.who) : undefined;
     this.#isBlamed = false;
-    this.#isReady = false;
-    this.#stalls.end();
-    this.#wave.clear();
-    this.#serials.clear();
-    for (const entry of this.#entries.values()) {
-      entry.serial = null;
-      entry.isProven = false;
-      entry.held = null;
-    }
+    this.#takeBack();
     let delayMs = 0;
     if (!isBlamed) {
       const verdict = this.#restart.died(performance.now(), casualties, seen?.work.id ?? null);
@@ -355,7 +367,23 @@ export class TriggerRunner implements Runner {
       delayMs,
       triggers: this.#entries.size,
     });
-    this.#again = setTimeout(() => this.#spawn(), delayMs);
+    this.#again = setTimeout(() => {
+      this.#again = null;
+      this.#attend();
+    }, delayMs);
+  }
+
+  /** There is no child that runs any of them. */
+  #takeBack(): void {
+    this.#isReady = false;
+    this.#stalls.end();
+    this.#wave.clear();
+    this.#serials.clear();
+    for (const entry of this.#entries.values()) {
+      entry.serial = null;
+      entry.isProven = false;
+      entry.held = null;
+    }
   }
 
   /** Answers the serial it had in the present child. */
@@ -363,12 +391,8 @@ export class TriggerRunner implements Runner {
     if (entry === undefined) return null;
     if (this.#entries.get(entry.work.id) === entry) this.#entries.delete(entry.work.id);
     if (entry.serial !== null) this.#serials.delete(entry.serial);
+    if (this.#entries.size === 0) this.#attend();
     this.#proved(entry);
     return entry.serial;
   }
-}
-
-function crashed(reason: string) {
-  const message = `The process of all triggers died again and again while this one ran, or started: ${reason}`;
-  return { name: "Error", message, stack: null, code: "TRIGGER_CRASHED" };
 }

@@ -5,7 +5,7 @@
  */
 import type { ErrorFacts } from "@tradewind/sdk/program";
 import type { BundleCache } from "../execute/bundle-cache.ts";
-import { messageOf } from "../service/errors.ts";
+import { EngineError, messageOf } from "../service/errors.ts";
 import { type Database, isTransient } from "../store/database.ts";
 import {
   type ClaimedTrigger,
@@ -97,7 +97,10 @@ export class TriggerShard {
     this.drop([...this.#held.keys()]);
   }
 
-  /** A bundle that cannot be had fails the triggers that need it, and no others; a database that is away fails none. */
+  /**
+   * A bundle that cannot be had fails the triggers that need it, arguments that do not fit fail their own, and neither
+   * any others; a database that is away fails none.
+   */
   async #takeIn(triggers: readonly ClaimedTrigger[]): Promise<void> {
     const { runner, engine, log, onFailed } = this.#parts;
     for (const [hash, group] of Map.groupBy(triggers, (trigger) => trigger.bundle_hash)) {
@@ -106,13 +109,13 @@ export class TriggerShard {
       for (const trigger of group) {
         this.#held.set(trigger.id, trigger);
         if (trigger.dag_id === null) log.watch(trigger);
-        if (path instanceof Error) {
-          const error = { name: path.name, message: path.message, stack: null, code: "TRIGGER_NOT_LOADED" };
-          onFailed(trigger.id, error);
-          continue;
+        try {
+          if (path instanceof Error) throw path;
+          const args = engine.add(trigger);
+          if (args !== null) work.push({ id: trigger.id, kind: trigger.kind, args, bundlePath: path });
+        } catch (error) {
+          onFailed(trigger.id, factsOf(error));
         }
-        const args = engine.add(trigger);
-        if (args !== null) work.push({ id: trigger.id, kind: trigger.kind, args, bundlePath: path });
       }
       if (work.length > 0) runner.run(work);
     }
@@ -124,7 +127,14 @@ export class TriggerShard {
       return await this.#parts.bundles.path(hash);
     } catch (error) {
       if (isTransient(error)) throw error;
-      return new Error(`The trigger's bundle cannot be had: ${messageOf(error)}`, { cause: error });
+      const message = `The trigger's bundle cannot be had: ${messageOf(error)}`;
+      return new EngineError("TRIGGER_NOT_LOADED", message, { cause: error });
     }
   }
+}
+
+function factsOf(error: unknown): ErrorFacts {
+  const code = error instanceof EngineError ? error.code : null;
+  const name = error instanceof Error ? error.name : "Error";
+  return { name, message: messageOf(error), stack: null, code };
 }

@@ -8,7 +8,6 @@
  */
 import { hostname } from "node:os";
 import { JobLoop } from "../job/job-loop.ts";
-import type { LeaseTimes } from "../job/lease.ts";
 import { Mailbox } from "../schedule/mailbox.ts";
 import type { Topic, WakeUps } from "../signal/wake-up.ts";
 import { type Database, type Listening, sqlState } from "../store/database.ts";
@@ -16,40 +15,34 @@ import { buryDeadJobs } from "../store/job-lease.ts";
 import { nextTimedRunIn, storeTimedRuns } from "../store/timed-schedules.ts";
 import { deadOwners, postponeTriggers, releaseAllTriggers } from "../store/trigger-claim.ts";
 import { fireDueTimed } from "../store/trigger-fire.ts";
-import { nextColdIn, nextTimedIn, noteFacts, notePolls } from "../store/triggers.ts";
+import { nextColdIn, nextTimedIn, noteFacts } from "../store/triggers.ts";
 import type { RunnerReports, TriggerOutcome } from "./contract.ts";
-import { EngineTriggers } from "./engine-triggers.ts";
+import { EngineTriggers, type Finding } from "./engine-triggers.ts";
 import { Looks } from "./looks.ts";
 import { lastWord, OutcomeDesk } from "./outcome-desk.ts";
 import { Peers } from "./peers.ts";
+import { PollNotes } from "./poll-notes.ts";
+import { SignalWatch } from "./signal-watch.ts";
 import { TriggerLog } from "./trigger-log.ts";
 import { TriggerShard } from "./trigger-shard.ts";
 import type { TriggererOptions } from "./triggerer-options.ts";
+import {
+  BUSY_MS,
+  BUSY_STATES,
+  CLAIM_LIMIT,
+  FAREWELL_MS,
+  HORIZON_MS,
+  LEASE,
+  LOOK_EVERY,
+  POSTPONED_MS,
+  STALL_MS,
+  SWEEP_AT_MOST_MS,
+  SWEEP_MS,
+  TASK_LOOK_MS,
+  TIMED_LIMIT,
+} from "./triggerer-times.ts";
 
-/** A stall, then the lease, then the others' next look: all of it in less than 15 s. */
-const LEASE: LeaseTimes = { ttlMs: 7_000, renewMs: 2_000, marginMs: 1_500 };
-const STALL_MS = 5_000;
-
-/** In one step: a turn must leave time for what was reported meanwhile, and for the heartbeat. */
-const TIMED_LIMIT = 1_000;
-const CLAIM_LIMIT = 1_000;
-/** Cold triggers are claimed this long before they wake. */
-const HORIZON_MS = 250;
-/** What is due and locked by another triggerer is looked at again after this long. */
-const BUSY_MS = 100;
-const SWEEP_MS = 10_000;
-/** However often it is asked for. */
-const SWEEP_AT_MOST_MS = 1_000;
-const POLLS_MS = 10_000;
-const TASK_LOOK_MS = 1_000;
-/** An event is stored: so long a trigger may take to acknowledge it to where it came from. */
-const FAREWELL_MS = 1_000;
-/** A schedule's trigger that failed begins anew after this long. */
-const POSTPONED_MS = 30_000;
-/** Lock not available, deadlock: others were quicker, and the next turn finds what they left. */
-const BUSY_STATES = new Set(["55P03", "40P01"]);
-
-const EVERYTHING = ["timed", "claim", "engine", "sweep", "compare"] as const;
+const EVERYTHING = ["timed", "claim", "engine", "signals", "sweep", "compare"] as const;
 
 interface Report {
   readonly id: number;
@@ -63,18 +56,19 @@ export class TriggererJob extends JobLoop {
   readonly #mailbox: Mailbox<Report>;
   readonly #desk: OutcomeDesk;
   readonly #engine: EngineTriggers;
+  readonly #signals: SignalWatch;
   readonly #shard: TriggerShard;
   readonly #log: TriggerLog;
   readonly #peers: Peers;
   readonly #looks: Looks<(typeof EVERYTHING)[number]>;
-  /** Triggers that have looked at the outside world since this was last put on record. */
-  readonly #polled = new Set<number>();
-  #pollsNotedAt = performance.now();
+  readonly #polled: PollNotes;
   #sweptAt = 0;
+  #comparedAt = performance.now();
   #blocked = 0;
   #unclaimed = 0;
   #listening: Listening | null = null;
   #offLocal: () => void = () => {};
+  #untilLook = 0;
   #isRunning = false;
   #isStalled = false;
 
@@ -93,7 +87,15 @@ export class TriggererJob extends JobLoop {
     this.#mailbox = mailbox;
     this.#looks = new Looks(EVERYTHING, () => this.wake());
     this.#desk = new OutcomeDesk(options.database);
+    this.#polled = new PollNotes(options.database);
     this.#engine = new EngineTriggers(options.database);
+    this.#signals = new SignalWatch({
+      ...{ database: options.database, logger: this.logger, engine: this.#engine },
+      ask: (ms) => (ms === 0 ? this.#looks.now("signals") : this.#looks.later("signals", ms)),
+      isDeaf: () => !this.#listening?.isUp,
+      onFound: (findings) => this.#found(findings),
+      onRuns: () => this.#wakeUps.send("runs"),
+    });
     this.#log = new TriggerLog({ ...options, logger: this.logger });
     this.#shard = new TriggerShard({
       ...options,
@@ -168,14 +170,25 @@ export class TriggererJob extends JobLoop {
   }
 
   protected override async onHeartbeat(): Promise<void> {
-    // After a time without a lease others may have taken what was ours.
-    if (!this.lease.mayJudge()) this.#looks.add("compare");
-    else
-      for (const job of await buryDeadJobs(this.#database)) this.logger.warn("a component died", { ...job });
+    if (!this.lease.mayJudge()) {
+      // After a time without a lease others may have taken what was ours, and the last look was before it.
+      this.#looks.add("compare");
+      this.#polled.clear();
+    } else
+      for (const job of await buryDeadJobs(this.#database)) {
+        this.logger.warn("a component died", { ...job });
+        this.#wakeUps.send("jobs");
+      }
     if (this.state !== "running") return;
+    if (performance.now() - this.#sweptAt >= SWEEP_MS) this.#looks.add("sweep");
+    // By a clock of its own: sweeps are asked for all the time, and would put it off for ever.
+    if (performance.now() - this.#comparedAt >= SWEEP_MS) this.#looks.add("compare");
+    this.#polled.write(this.lease.jobId);
+    // Others tell us what is new; only in case that got lost, or they died, everything is looked at now and then.
+    if (this.#listening?.isUp && --this.#untilLook > 0) return;
+    this.#untilLook = LOOK_EVERY;
     this.#looks.add("timed", "claim", "engine");
-    if (performance.now() - this.#sweptAt >= SWEEP_MS) this.#looks.add("sweep", "compare");
-    await this.#notePolls();
+    this.#signals.changed();
     const found = await this.#peers.look(this.lease.jobId, this.#shard.size);
     this.#unclaimed = found.unclaimed;
     await this.#noteFacts();
@@ -196,9 +209,10 @@ export class TriggererJob extends JobLoop {
       await this.#store();
       if (this.state !== "running") return;
       await this.#looks.take("timed", () => this.#fireTimed());
-      await this.#looks.take("compare", () => this.#shard.compare(this.lease.jobId));
+      await this.#looks.take("compare", () => this.#compare());
       await this.#looks.take("claim", () => this.#claim());
       await this.#looks.take("engine", () => this.#lookAround());
+      await this.#looks.take("signals", () => this.#signals.look());
       await this.#looks.take("sweep", () => this.#sweep());
     } catch (error) {
       if (!BUSY_STATES.has(sqlState(error) ?? "")) throw error;
@@ -270,7 +284,7 @@ export class TriggererJob extends JobLoop {
         this.#looks.add("compare");
         throw error;
       });
-      if (this.#engine.size > engineSize) this.#looks.add("engine");
+      if (this.#engine.size > engineSize) this.#looks.add("engine", "signals");
       if (claimed === limit) return this.#looks.now("claim");
     }
     const wait = await nextColdIn(this.#database, queues, HORIZON_MS);
@@ -278,17 +292,24 @@ export class TriggererJob extends JobLoop {
   }
 
   async #lookAround(): Promise<void> {
-    const complete: number[] = [];
-    for (const finding of await this.#engine.look()) {
+    this.#found(await this.#engine.look());
+    if (this.#desk.size > 0) this.#looks.now("engine");
+    if (this.#engine.waitsForTasks) this.#looks.later("engine", TASK_LOOK_MS);
+  }
+
+  #found(findings: readonly Finding[]): void {
+    for (const finding of findings) {
       const { id } = finding;
       if (finding.kind === "outcome") this.#report(id, finding.outcome);
       else if (finding.kind === "run") this.#desk.run(id, finding.runId, finding.payload);
-      else if (finding.kind === "complete") complete.push(id);
+      else if (finding.kind === "complete") this.#polled.add(id);
       else this.#log.engine(id, "info", `There is no ${finding.what} yet; waiting for it, too.`);
     }
-    for (const id of complete) this.#polled.add(id);
-    if (this.#desk.size > 0) this.#looks.now("engine");
-    if (this.#engine.waitsForTasks) this.#looks.later("engine", TASK_LOOK_MS);
+  }
+
+  async #compare(): Promise<void> {
+    this.#comparedAt = performance.now();
+    await this.#shard.compare(this.lease.jobId);
   }
 
   async #sweep(): Promise<void> {
@@ -335,14 +356,6 @@ export class TriggererJob extends JobLoop {
       this.#log.engine(id, "warn", `The trigger blocked all others for ${Math.round(ms)} ms:\n${stack}`);
   }
 
-  async #notePolls(): Promise<void> {
-    if (performance.now() - this.#pollsNotedAt < POLLS_MS || this.#polled.size === 0) return;
-    this.#pollsNotedAt = performance.now();
-    const ids = [...this.#polled];
-    this.#polled.clear();
-    await notePolls(this.#database, this.lease.jobId, ids);
-  }
-
   async #noteFacts(): Promise<void> {
     await noteFacts(this.#database, this.lease.jobId, {
       triggers: this.#shard.size,
@@ -355,6 +368,11 @@ export class TriggererJob extends JobLoop {
   }
 
   #wakeUp(topic: Topic | ""): void {
+    if (topic === "signals") {
+      this.#signals.sent();
+      return;
+    }
+    if (topic === "dags" || topic === "") this.#signals.changed();
     if (topic === "triggers") this.#looks.add("timed", "claim", "sweep");
     else if (topic === "jobs") this.#looks.add("claim");
     else if (topic === "dags") this.#looks.add("timed", "claim", "compare");

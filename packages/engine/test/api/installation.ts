@@ -53,7 +53,10 @@ export class Installation {
       logsDir,
       runEdits,
       wakeUps,
-      notify: (change) => changes.push(change),
+      notify: (change) => {
+        changes.push(change);
+        if (change.kind === "signals_sent") wakeUps.send("signals");
+      },
     };
     const app = await createApi(options);
     opened.push(async () => {

@@ -70,12 +70,6 @@ export class FaultDeck {
     ]);
   }
 
-  crashes(): string[] {
-    return [...this.#parts.installation.schedulers]
-      .map(({ crash }) => crash)
-      .filter((crash) => crash !== null);
-  }
-
   async #kill(): Promise<void> {
     const { takeovers } = this.#parts;
     const at = await this.#victim();

@@ -1,4 +1,4 @@
-/** What the fault tests work on: a server of their own, scripted DAGs published to it, and schedulers as processes. */
+/** What the fault tests work on: a server of their own, DAGs published to it, schedulers and triggerers as processes. */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,16 +10,18 @@ import { silentLogger } from "../../src/service/logger.ts";
 import { adhoc, CommitUnknownError, Database, isTransient } from "../../src/store/database.ts";
 import { createPool } from "../../src/store/pools.ts";
 import { runEdits } from "../../src/store/run-edit.ts";
+import type { ComponentProcess } from "./component-process.ts";
 import { Ledger } from "./ledger.ts";
 import { type SchedulerPlace, SchedulerProcess } from "./scheduler-process.ts";
 import type { ScriptedDag } from "./scripted-dag.ts";
+import { type TriggererPlace, TriggererProcess } from "./triggerer-process.ts";
 
 export class FaultInstallation {
   readonly db: Database;
   readonly url: string;
   readonly root: string;
   readonly ledger: Ledger;
-  readonly schedulers = new Set<SchedulerProcess>();
+  readonly processes = new Set<ComponentProcess>();
   #isClosed = false;
 
   static async open(url: string): Promise<FaultInstallation> {
@@ -36,17 +38,24 @@ export class FaultInstallation {
 
   /** Eight DAGs to a file: task processes then meet several bundles, and come back to each. */
   async publish(dags: readonly ScriptedDag[]): Promise<void> {
-    const folder = join(this.root, "dags");
-    await mkdir(folder, { recursive: true });
     const module = JSON.stringify(join(import.meta.dirname, "scripted-dag.ts"));
+    const files: Record<string, string> = {};
     for (let at = 0; at < dags.length; at += 8) {
       const exports = dags.slice(at, at + 8).map((script, n) => {
         return `export const dag_${n} = scriptedDag(${JSON.stringify(script)});`;
       });
-      // A file counts as a DAG file only if it names the SDK itself.
-      const imports = ['import type {} from "tradewind";', `import { scriptedDag } from ${module};`];
-      await writeFile(join(folder, `dags_${at}.ts`), [...imports, ...exports, ""].join("\n"));
+      files[`dags_${at}.ts`] = [`import { scriptedDag } from ${module};`, ...exports].join("\n");
     }
+    await this.publishFiles(files);
+  }
+
+  /** DAG files by name. */
+  async publishFiles(files: Readonly<Record<string, string>>): Promise<void> {
+    const folder = join(this.root, "dags");
+    await mkdir(folder, { recursive: true });
+    // A file counts as a DAG file only if it names the SDK itself.
+    for (const [name, text] of Object.entries(files))
+      await writeFile(join(folder, name), `import type {} from "tradewind";\n${text}\n`);
     const processor = new DagProcessor({
       database: this.db,
       folder,
@@ -60,9 +69,9 @@ export class FaultInstallation {
     if (report.failed > 0) throw new Error(JSON.stringify(await this.sql("SELECT * FROM import_error")));
   }
 
-  async addPools(pools: Readonly<Record<string, number>>): Promise<void> {
+  async addPools(pools: Readonly<Record<string, number>>, includeDeferred = false): Promise<void> {
     for (const [name, slots] of Object.entries(pools))
-      await createPool(this.db, name, { slots, description: null, includeDeferred: false });
+      await createPool(this.db, name, { slots, description: null, includeDeferred });
   }
 
   place(name: string, settings: Partial<SchedulerPlace> = {}): SchedulerPlace {
@@ -70,21 +79,39 @@ export class FaultInstallation {
     return { home, databaseUrl: this.url, ledger: this.ledger.path, parallelism: 3, ...settings };
   }
 
-  /** A scheduler cannot come up while the database is away: then another is started, as a supervisor would. */
-  async start(place: SchedulerPlace): Promise<SchedulerProcess> {
+  triggererPlace(name: string, settings: Partial<TriggererPlace> = {}): TriggererPlace {
+    const home = join(this.root, name);
+    return { home, databaseUrl: this.url, ledger: this.ledger.path, notifies: true, ...settings };
+  }
+
+  start(place: SchedulerPlace): Promise<SchedulerProcess> {
+    return this.#comeUp(() => new SchedulerProcess(place));
+  }
+
+  startTriggerer(place: TriggererPlace): Promise<TriggererProcess> {
+    return this.#comeUp(() => new TriggererProcess(place));
+  }
+
+  /** Nobody can come up while the database is away: then another is started, as a supervisor would. */
+  async #comeUp<P extends ComponentProcess>(make: () => P): Promise<P> {
     while (!this.#isClosed) {
-      const scheduler = new SchedulerProcess(place);
-      this.schedulers.add(scheduler);
-      if ((await scheduler.ready) === "up") return scheduler;
+      const component = make();
+      this.processes.add(component);
+      if ((await component.ready) === "up") return component;
       await sleep(200);
     }
     throw new Error("the test is over");
   }
 
+  /** Of processes that had come up: those that ended although nobody asked them to. */
+  crashes(): string[] {
+    return [...this.processes].map(({ crash }) => crash).filter((crash) => crash !== null);
+  }
+
   /** Creates a run, once, however often the database goes away meanwhile. */
-  async trigger(dagId: string, runId: string): Promise<void> {
+  async trigger(dagId: string, runId: string, conf: Readonly<Record<string, string>> = {}): Promise<void> {
     const { kind } = await this.persist(() =>
-      this.db.transaction((tx) => runEdits.createRun(tx, { ...RUN, dagId, runId })),
+      this.db.transaction((tx) => runEdits.createRun(tx, { ...RUN, conf, dagId, runId })),
     );
     if (kind !== "created" && kind !== "conflict") throw new Error(`no run of ${dagId}: ${kind}`);
     await this.sql("SELECT pg_notify('tradewind', 'runs test')");
@@ -106,20 +133,10 @@ export class FaultInstallation {
     }
   }
 
-  /** Under which id the scheduler is known now; a new one after it lost its lease. */
-  async jobOf(scheduler: SchedulerProcess): Promise<number> {
-    const [job] = await this.sql<{ id: number }>("SELECT max(id) AS id FROM job WHERE pid = $1", [
-      scheduler.pid,
-    ]);
+  /** Under which id the process is known now; a new one after it lost its lease. */
+  async jobOf({ pid }: ComponentProcess): Promise<number> {
+    const [job] = await this.sql<{ id: number }>("SELECT max(id) AS id FROM job WHERE pid = $1", [pid]);
     return job?.id ?? 0;
-  }
-
-  async runsOf(scheduler: SchedulerProcess): Promise<number[]> {
-    const rows = await this.sql<{ id: number }>(
-      "SELECT id FROM dag_run WHERE state = 'running' AND owner_job = $1",
-      [await this.jobOf(scheduler)],
-    );
-    return rows.map((row) => row.id);
   }
 
   async until(what: string, holds: () => Promise<boolean> | boolean, withinMs = 30_000): Promise<void> {
@@ -132,7 +149,7 @@ export class FaultInstallation {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all([...this.schedulers].map((scheduler) => scheduler.discard()));
+    await Promise.all([...this.processes].map((component) => component.discard()));
     await this.db.close();
     await rm(this.root, { recursive: true, force: true, maxRetries: 5 });
   }

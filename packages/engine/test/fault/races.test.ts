@@ -1,7 +1,8 @@
 /** Single races, each brought about on purpose: the storm finds what nobody thought of, these hold what was. */
 import { expect, test } from "vitest";
 import { runEdits } from "../../src/store/run-edit.ts";
-import { readLog, type SchedulerProcess } from "./scheduler-process.ts";
+import { readLog } from "./component-process.ts";
+import type { SchedulerProcess } from "./scheduler-process.ts";
 import { Stage } from "./stage.ts";
 
 test("killed between the commit that queues an attempt and its dispatch: the next owner starts another, once", async () => {

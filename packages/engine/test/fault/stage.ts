@@ -6,9 +6,10 @@ import { onTestFailed } from "vitest";
 import { adhoc } from "../../src/store/database.ts";
 import { type PgProxy, pgProxy } from "../support/pg-proxy.ts";
 import { testDatabase } from "../support/test-database.ts";
+import { readLog } from "./component-process.ts";
 import { FaultInstallation } from "./installation.ts";
 import type { LedgerLine } from "./ledger.ts";
-import { readLog, type SchedulerPlace, type SchedulerProcess } from "./scheduler-process.ts";
+import type { SchedulerPlace, SchedulerProcess } from "./scheduler-process.ts";
 import type { ScriptedTask } from "./scripted-dag.ts";
 import { stuckReport } from "./stuck-report.ts";
 

@@ -9,10 +9,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { type PgProxy, pgProxy } from "../support/pg-proxy.ts";
 import { privatePostgres } from "../support/private-postgres.ts";
+import { type LogLine, readLog } from "./component-process.ts";
 import { FaultDeck } from "./fault-deck.ts";
 import { FaultInstallation } from "./installation.ts";
 import { POOLS, type Program, randomPrograms, sturdyPrograms } from "./programs.ts";
-import { type LogLine, readLog, type SchedulerPlace } from "./scheduler-process.ts";
+import type { SchedulerPlace } from "./scheduler-process.ts";
 import type { ScriptedDag } from "./scripted-dag.ts";
 import { stuckReport } from "./stuck-report.ts";
 import { gaps, judge } from "./verdict.ts";
@@ -68,7 +69,7 @@ test("three schedulers, killed, stopped and cut off over and over, do exactly wh
   );
 
   expect(problems).toEqual([]);
-  expect(deck.crashes()).toEqual([]);
+  expect(installation.crashes()).toEqual([]);
   expect(await gaps(installation, "ticking", 1_000)).toEqual([]);
   expect(await unended(installation, healed)).toEqual([]);
   expect(pools.violations).toEqual([]);

@@ -1,7 +1,7 @@
 /** What a run that does not end looks like from all sides: for the message of a failed test. */
 
+import { logOf, type Place, readLog } from "./component-process.ts";
 import type { FaultInstallation } from "./installation.ts";
-import { logOf, readLog, type SchedulerPlace } from "./scheduler-process.ts";
 
 const QUESTIONS: Readonly<Record<string, string>> = {
   runs: `SELECT r.id, r.dag_id, r.run_id, r.state, r.owner_job, r.generation, j.state AS owner, j.pid, j.lease_until - now() AS lease
@@ -12,13 +12,18 @@ const QUESTIONS: Readonly<Record<string, string>> = {
           WHERE r.state = 'running' AND t.state NOT IN ('none', 'success', 'failed', 'skipped', 'upstream_failed') LIMIT 40`,
   pools: "SELECT name, slots, occupied FROM pool",
   jobs: "SELECT id, pid, state, now() - heartbeat_at AS since FROM job WHERE state = 'running'",
+  triggers: `SELECT t.id, t.kind, t.args, t.owner_job, t.standby_job, t.wake_at - now() AS wakes_in, t.dag_id,
+                    (SELECT count(*) FROM deferral d WHERE d.waits_on = t.id) AS waits
+             FROM trigger t ORDER BY t.id LIMIT 30`,
+  waits: `SELECT attempt, dag_run_id AS run, task_id AS task, trigger_id, waits_on, kind, name, method, now() - deferred_at AS since,
+                 timeout_at - now() AS left, fired_at, outcome FROM deferral WHERE ended_at IS NULL ORDER BY deferred_at LIMIT 30`,
   locks: `SELECT l.pid, l.locktype, l.mode, l.granted, a.state, left(a.query, 120) AS query FROM pg_locks l
           JOIN pg_stat_activity a ON a.pid = l.pid WHERE a.datname = current_database() AND NOT l.granted`,
 };
 
 export async function stuckReport(
   installation: FaultInstallation,
-  places: readonly SchedulerPlace[],
+  places: readonly Place[],
 ): Promise<string> {
   const parts: string[] = [];
   for (const [name, question] of Object.entries(QUESTIONS)) {

@@ -1,8 +1,8 @@
 /** Eyes on the database while faults happen, each looking every 100 ms for as long as the test lasts. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { adhoc, CommitUnknownError, isTransient } from "../../src/store/database.ts";
+import type { ComponentProcess } from "./component-process.ts";
 import type { FaultInstallation } from "./installation.ts";
-import type { SchedulerProcess } from "./scheduler-process.ts";
 
 const EVERY_MS = 100;
 
@@ -10,10 +10,12 @@ const EVERY_MS = 100;
 const AUDIT = adhoc(`
   SELECT p.name, p.slots, p.occupied, coalesce(sum(taken.slots), 0)::int AS derived FROM pool p
   LEFT JOIN (
-    SELECT pool AS name, pool_slots AS slots FROM task_instance WHERE state IN ('queued', 'running', 'restarting')
+    SELECT pool AS name, pool_slots AS slots FROM task_instance
+    WHERE state IN ('queued', 'running', 'restarting') OR state = 'deferred' AND keeps_slot
     UNION ALL
     SELECT limit_key, 1 FROM task_instance
-    WHERE limit_key IS NOT NULL AND state IN ('queued', 'running', 'restarting')
+    WHERE limit_key IS NOT NULL
+      AND (state IN ('queued', 'running', 'restarting') OR state = 'deferred' AND keeps_slot)
   ) AS taken ON taken.name = p.name
   GROUP BY p.name`);
 
@@ -24,7 +26,7 @@ interface PoolAudit {
   readonly derived: number;
 }
 
-abstract class Watch {
+export abstract class Watch {
   protected readonly installation: FaultInstallation;
   #isOver = false;
   readonly #loop: Promise<void>;
@@ -78,29 +80,70 @@ export class PoolWatch extends Watch {
 }
 
 interface Bereft {
-  readonly run: number;
-  readonly job: number;
+  readonly id: number;
+  /** null: that somebody owns it is not enough, it has to be gone. */
+  readonly job: number | null;
   readonly since: number;
   readonly how: string;
 }
 
-/** How long runs whose owner fell away stay without another one. Time without a database does not count. */
+/** What has an owner, and falls to another one when that is gone. */
+interface Owned {
+  /** What this job owns. */
+  readonly mine: string;
+  /** Who owns these now; what is not in the answer needs no owner any more. */
+  readonly owners: string;
+}
+
+const RUNS: Owned = {
+  mine: "SELECT id FROM dag_run WHERE state = 'running' AND owner_job = $1",
+  owners: "SELECT id, owner_job FROM dag_run WHERE id = ANY($1) AND state = 'running'",
+};
+
+export const TRIGGERS: Owned = {
+  mine: "SELECT id FROM trigger WHERE owner_job = $1",
+  owners: "SELECT id, owner_job FROM trigger WHERE id = ANY($1)",
+};
+
+/** How long things whose owner fell away stay without another one. Time without a database does not count. */
 export class TakeoverWatch extends Watch {
   readonly taken: { readonly how: string; readonly ms: number }[] = [];
+  readonly #owned: Owned;
   #open: Bereft[] = [];
   #outages: { from: number; to: number }[] = [];
 
+  constructor(installation: FaultInstallation, owned: Owned = RUNS) {
+    super(installation);
+    this.#owned = owned;
+  }
+
   /** To be called right after the owner was killed or stopped. */
-  async ownerFell(scheduler: SchedulerProcess, how: string): Promise<number> {
+  async ownerFell(owner: ComponentProcess, how: string): Promise<number> {
     const since = performance.now();
-    const job = await this.installation.jobOf(scheduler);
-    const runs = await this.installation.runsOf(scheduler);
-    this.#open.push(...runs.map((run) => ({ run, job, since, how })));
-    return runs.length;
+    const job = await this.installation.jobOf(owner);
+    const mine = await this.installation.sql<{ id: number }>(this.#owned.mine, [job]);
+    this.#open.push(...mine.map(({ id }) => ({ id, job, since, how })));
+    return mine.length;
+  }
+
+  /** These have a reason to be gone from now on, whoever owns them. */
+  mustGo(ids: readonly number[], how: string): void {
+    const since = performance.now();
+    this.#open.push(...ids.map((id) => ({ id, job: null, since, how })));
   }
 
   get isWaiting(): boolean {
     return this.#open.length > 0;
+  }
+
+  isWaitingAfter(how: string): boolean {
+    return this.#open.some((each) => each.how === how);
+  }
+
+  /** What is still without an owner, and for how long; for the message of a failed test. */
+  waiting(): { readonly id: number; readonly how: string; readonly ms: number }[] {
+    const now = performance.now();
+    return this.#open.map(({ id, how, since }) => ({ id, how, ms: now - since - this.#without(since, now) }));
   }
 
   async outage(work: () => Promise<void>): Promise<void> {
@@ -116,15 +159,18 @@ export class TakeoverWatch extends Watch {
 
   protected override async look(): Promise<void> {
     if (this.#open.length === 0) return;
-    const sql = "SELECT id, owner_job FROM dag_run WHERE id = ANY($1) AND state = 'running'";
-    const ids = this.#open.map(({ run }) => run);
-    const rows = await this.installation.db.rows<{ id: number; owner_job: number | null }>(adhoc(sql), [ids]);
+    const ids = this.#open.map(({ id }) => id);
+    const rows = await this.installation.db.rows<{ id: number; owner_job: number | null }>(
+      adhoc(this.#owned.owners),
+      [ids],
+    );
     const owners = new Map(rows.map((row) => [row.id, row.owner_job]));
     const now = performance.now();
-    this.#open = this.#open.filter(({ run, job, since, how }) => {
-      if (owners.get(run) === job) return true;
-      this.taken.push({ how, ms: now - since - this.#without(since, now) });
-      return false;
+    this.#open = this.#open.filter(({ id, job, since, how }) => {
+      const owner = owners.get(id);
+      const isOver = owner === undefined || (job !== null && owner !== null && owner !== job);
+      if (isOver) this.taken.push({ how, ms: now - since - this.#without(since, now) });
+      return !isOver;
     });
   }
 

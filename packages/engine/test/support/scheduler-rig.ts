@@ -79,25 +79,26 @@ export class SchedulerRig {
     this.wakeUps.send("dags");
   }
 
-  /** `shared` false: as if in another process, joined by the database alone. */
+  /** `shared` false: as if in another process, joined by the database alone. `url`: its own way to the database. */
   async scheduler(
-    options: { parallelism?: number; shared?: boolean; logger?: Logger } = {},
+    options: { parallelism?: number; shared?: boolean; logger?: Logger; url?: string } = {},
   ): Promise<SchedulerJob> {
     const config = resolveConfig(
       { home: join(this.root, "home"), parallelism: options.parallelism ?? 4 },
       {},
     );
     const home = await openHome(config.home);
-    const database = options.shared === false ? Database.connect(this.url) : this.db;
+    const isOwn = options.shared === false || options.url !== undefined;
+    const database = isOwn ? Database.connect(options.url ?? this.url) : this.db;
     const wakeUps = options.shared === false ? new WakeUps(database) : this.wakeUps;
     const logger =
       options.logger ?? (process.env.TRADEWIND_TEST_LOG ? createLogger({ level: "debug" }) : silentLogger);
     const scheduler = createScheduler({ config, database, home, logger, secretBox: this.secretBox, wakeUps });
     await scheduler.start();
     this.#schedulers.push(scheduler);
-    if (options.shared === false)
+    if (isOwn)
       this.#undo.push(async () => {
-        wakeUps.close();
+        if (wakeUps !== this.wakeUps) wakeUps.close();
         await database.close();
       });
     return scheduler;

@@ -2,7 +2,8 @@
  * The last look at a manifest before it leaves the child. The SDK cannot write most of what is refused here, but a
  * bundle carries its own copy of the SDK, and everything behind this door takes a manifest at its word.
  */
-import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
+import type { DagManifest, StartTrigger, TaskManifest } from "@tradewind/sdk/manifest";
+import { isDelay, isKey, isTriggerCall } from "../../trigger/trigger-call.ts";
 
 /** What is wrong with it, or null. */
 export function manifestProblem(manifest: DagManifest): string | null {
@@ -11,7 +12,30 @@ export function manifestProblem(manifest: DagManifest): string | null {
   const notJson = notJsonAt(manifest, "");
   if (notJson !== null) return `DAG "${name}" cannot be stored: ${notJson}.`;
   if (!Array.isArray(manifest.tasks)) return `DAG "${name}" has no list of tasks.`;
-  return taskProblem(name, manifest.tasks);
+  const { schedule } = manifest;
+  if (schedule?.kind === "trigger" && !isTriggerCall(schedule.trigger)) {
+    return `The schedule of DAG "${name}" is a trigger that cannot be stored: build the file with this engine's SDK.`;
+  }
+  return taskProblem(name, manifest.tasks) ?? drivenProblem(name, manifest);
+}
+
+/** Accepted by the SDK, and not carried out yet: silence would be worse than a refusal. */
+function drivenProblem(dagId: string, manifest: DagManifest): string | null {
+  const notYet = "is not carried out by this release yet: take it out";
+  if (manifest.stop) return `DAG "${dagId}": the option stop ${notYet}.`;
+  for (const { taskId, rules, every, lifetime, reacts } of manifest.tasks) {
+    const option = rules
+      ? "on"
+      : every
+        ? "every"
+        : reacts
+          ? "onSignal"
+          : lifetime === "streaming"
+            ? "lifetime"
+            : null;
+    if (option !== null) return `Task "${taskId}" of DAG "${dagId}": ${option} ${notYet}.`;
+  }
+  return null;
 }
 
 /** Exported twice under one id by one file. */
@@ -26,11 +50,14 @@ export function duplicateId(manifests: readonly DagManifest[]): string | null {
 
 function taskProblem(dagId: string, tasks: readonly TaskManifest[]): string | null {
   const waiting = new Map<string, number>();
-  for (const { taskId, upstream } of tasks) {
+  for (const { taskId, upstream, startTrigger } of tasks) {
     if (describeId(taskId) === null) return `DAG "${dagId}" has a task without an id.`;
     if (!Array.isArray(upstream)) return `Task "${taskId}" of DAG "${dagId}" has no list of upstream tasks.`;
     if (waiting.has(taskId)) return `DAG "${dagId}" has two tasks "${taskId}": give each task its own id.`;
     waiting.set(taskId, new Set(upstream).size);
+    if (startTrigger && !isStart(startTrigger)) {
+      return `Task "${taskId}" of DAG "${dagId}" begins with a wait that cannot be stored: build the file with this engine's SDK.`;
+    }
   }
   const downstream = new Map<string, string[]>();
   for (const { taskId, upstream } of tasks) {
@@ -42,6 +69,15 @@ function taskProblem(dagId: string, tasks: readonly TaskManifest[]): string | nu
     }
   }
   return cycle(dagId, waiting, downstream);
+}
+
+/** Stored by the scheduler together with what others have done: it must not be what makes that fail. */
+function isStart({ trigger, method, timeoutMs, kwargs, onTimeout }: StartTrigger): boolean {
+  const isKnown = onTimeout === "fail" || onTimeout === "fatal" || onTimeout === "skip";
+  const hasTime = timeoutMs === null || isDelay(timeoutMs);
+  return (
+    isTriggerCall(trigger) && isKnown && hasTime && (method === null || isKey(method)) && kwargs !== undefined
+  );
 }
 
 /** Takes away tasks that wait for nothing until none is left; what remains stands in or behind a cycle. */

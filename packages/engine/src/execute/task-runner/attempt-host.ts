@@ -10,6 +10,7 @@ import type {
   ConnectionFacts,
   JournalEntry,
   LogLevel,
+  SignalToSend,
   TaskHost,
   TriggerRunRequest,
 } from "@tradewind/sdk/program";
@@ -97,6 +98,10 @@ export class AttemptHost implements TaskHost {
 
   async triggerRun(request: TriggerRunRequest): Promise<{ runId: string; created: boolean }> {
     return (await this.#ask({ what: "triggerRun", request })) as { runId: string; created: boolean };
+  }
+
+  async send(signal: SignalToSend): Promise<{ version: number }> {
+    return (await this.#ask({ what: "send", signal })) as { version: number };
   }
 
   inStep<T>(name: string, work: () => Promise<T>): Promise<T> {

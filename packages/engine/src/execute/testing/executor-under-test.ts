@@ -168,5 +168,6 @@ const SERVICES: TaskServices = {
   recall: async () => ({}),
   remember: async () => {},
   check: async () => undefined,
+  send: async () => ({ version: 1 }),
   triggerRun: async ({ runId }) => ({ runId, created: true }),
 };

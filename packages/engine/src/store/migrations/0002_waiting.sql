@@ -6,6 +6,8 @@ ALTER TABLE task_instance DROP COLUMN next_method, DROP COLUMN next_kwargs, DROP
   DROP COLUMN trigger_timeout,
   -- The wait this try goes on from: the attempt that deferred. NULL: it begins at the beginning.
   ADD COLUMN step uuid,
+  -- started_at is that of the try; an attempt that goes on after a wait has a start of its own.
+  ADD COLUMN attempt_started_at timestamptz,
   -- Deferred, and still counted by its pool: decided when it defers, so that no later change of the pool can miscount it.
   ADD COLUMN keeps_slot boolean NOT NULL DEFAULT false;
 

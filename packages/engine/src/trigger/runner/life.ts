@@ -15,6 +15,7 @@ import type {
   TriggerProgram,
   TriggerYield,
 } from "@tradewind/sdk/program";
+import { isTooDeep } from "../../execute/json-lines.ts";
 import { factsOf } from "../../execute/task-runner/error-facts.ts";
 import type { TriggerOutcome } from "../contract.ts";
 import { type Assignment, isEnding, MAX_EVENT_BYTES, type TriggerQuestion } from "../runner-protocol.ts";
@@ -178,6 +179,10 @@ function checkSize(payload: Json): void {
     text = JSON.stringify(payload);
   } catch (error) {
     reason = factsOf(error).message;
+  }
+  if (text !== undefined && isTooDeep(text)) {
+    text = undefined;
+    reason = "it is nested too deeply";
   }
   if (text === undefined) {
     const message = `The trigger's event is not JSON: ${reason}. Yield plain data.`;

@@ -49,9 +49,10 @@ export class StallProbe {
     beat: bigint,
   ): Promise<void> {
     try {
-      const top = frames[0];
-      if (top !== undefined && this.#beat() === beat) {
-        const who = await culprit(session, top.callFrameId);
+      // In a function of Node itself the names of the expression may mean something else: then its caller is asked.
+      const frame = frames.find(({ location }) => !isInternal(scripts.get(location.scriptId))) ?? frames[0];
+      if (frame !== undefined && this.#beat() === beat) {
+        const who = await culprit(session, frame.callFrameId);
         if (this.#beat() === beat) this.#seen({ who, stack: stackOf(frames, scripts) });
       }
     } finally {
@@ -61,6 +62,10 @@ export class StallProbe {
       this.#session = null;
     }
   }
+}
+
+function isInternal(url: string | undefined): boolean {
+  return url === undefined || url.startsWith("node:");
 }
 
 function culprit(session: Session, callFrameId: string): Promise<Culprit> {

@@ -8,7 +8,8 @@ import { onTestFinished } from "vitest";
 import { buildArtefact } from "../../bundle/bundler/artefact.ts";
 import { type Logger, silentLogger } from "../../service/logger.ts";
 import type { RunnerReports, TriggerOutcome, TriggerServices } from "../contract.ts";
-import { TriggerRunner, type TriggerRunnerOptions } from "../trigger-runner.ts";
+import { TriggerRunner } from "../trigger-runner.ts";
+import type { TriggerRunnerOptions } from "../trigger-runner-options.ts";
 
 type Stall = Parameters<RunnerReports["blocked"]>[0];
 
@@ -53,6 +54,12 @@ globalThis.keep = [globalThis.keep, ${name}];
 `;
 }
 
+const KEEPER = 0;
+const KEEPER_TEXT = triggerText(
+  "keeper",
+  'host.log("info", "up"); await new Promise((end) => host.abort.addEventListener("abort", end)); yield 0;',
+);
+
 export class RunnerUnderTest {
   readonly dir = realpathSync(mkdtempSync(join(tmpdir(), "tradewind-triggers-")));
   readonly heard: Heard[] = [];
@@ -74,13 +81,19 @@ export class RunnerUnderTest {
       await under.runner.close(500);
       rmSync(under.dir, { recursive: true, force: true });
     });
+    const up = Promise.withResolvers<void>();
     await under.runner.start({
       outcome: (id, outcome) => under.#hear({ on: "outcome", id, outcome }),
-      log: (id, level, message, fields) =>
-        under.#hear({ on: "log", id, level, message, ...(fields && { fields }) }),
+      log: (id, level, message, fields) => {
+        if (id === KEEPER) up.resolve();
+        else under.#hear({ on: "log", id, level, message, ...(fields && { fields }) });
+      },
       polled: (id) => under.#hear({ on: "polled", id }),
       blocked: (stall) => under.#hear({ on: "blocked", stall }),
     });
+    // There is a child only while there is something to run.
+    under.run(KEEPER, "keeper", await under.bundle(KEEPER_TEXT));
+    await up.promise;
     return under;
   }
 
@@ -151,7 +164,7 @@ export class RunnerUnderTest {
 
 export const PASSWORD = "hunter2-hunter2";
 
-const SERVICES: TriggerServices = {
+export const SERVICES: TriggerServices = {
   variable: async (key) => {
     if (key === "broken") throw new Error("connection to postgres://user:secret@db failed");
     return { plain: "a value" }[key];

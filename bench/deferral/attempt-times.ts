@@ -1,0 +1,23 @@
+/** When attempts began and ended, as the executor reports it: the database keeps the try's start, not the last attempt's. */
+import type { ExecutorEvent } from "../../packages/engine/src/execute/contract.ts";
+import { LocalExecutor } from "../../packages/engine/src/execute/local-executor.ts";
+
+export interface AttemptTimes {
+  startedAt: number;
+  endedAt: number;
+}
+
+/** Of every executor that is started from now on. */
+export function recordAttempts(): ReadonlyMap<string, AttemptTimes> {
+  const times = new Map<string, AttemptTimes>();
+  const { start } = LocalExecutor.prototype;
+  LocalExecutor.prototype.start = function (this: LocalExecutor, report) {
+    return start.call(this, (event: ExecutorEvent) => {
+      if (event.type === "started") times.set(event.attempt, { startedAt: event.at, endedAt: event.at });
+      const known = event.type === "ended" ? times.get(event.attempt) : undefined;
+      if (event.type === "ended" && known) known.endedAt = event.at;
+      report(event);
+    });
+  };
+  return times;
+}

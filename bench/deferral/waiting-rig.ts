@@ -1,0 +1,67 @@
+/**
+ * The benchmarks' rig with a triggerer beside it, in a process of its own: as on a cluster, where news between it and
+ * the scheduler go through the database. In one process, as `standalone` has them, they would be quicker.
+ */
+import { adhoc } from "../../packages/engine/src/store/database.ts";
+import { openRig, type Rig } from "../rig.ts";
+import { startTriggerer, type TriggererProcess } from "./triggerer-process.ts";
+import { until } from "./until.ts";
+
+export interface WaitingRig extends Rig {
+  readonly triggerer: TriggererProcess;
+}
+
+export async function openWaitingRig(): Promise<WaitingRig> {
+  const rig = await openRig();
+  try {
+    const triggerer = await startTriggerer(rig);
+    return {
+      ...rig,
+      triggerer,
+      async stop() {
+        await triggerer.stop();
+        await rig.stop();
+      },
+    };
+  } catch (error) {
+    await rig.stop();
+    throw error;
+  }
+}
+
+/** Instances of these runs by state, as the scheduler has them in memory; the last of them may not be stored yet. */
+export function counted(
+  { scheduler }: Pick<Rig, "scheduler">,
+  ids: readonly number[],
+  state: "deferred" | "running" | "success",
+): number {
+  return ids.reduce((sum, id) => sum + (scheduler["actors"].get(id)?.model.counts.byState[state] ?? 0), 0);
+}
+
+const WAITING = adhoc(
+  "SELECT count(*)::int AS n FROM deferral WHERE dag_run_id = ANY($1) AND waits_on IS NOT NULL",
+);
+
+/** Resolves when so many waits of these runs are stored. */
+export async function allDeferred(rig: Rig, ids: readonly number[], tasks: number): Promise<void> {
+  await until(`${tasks} deferred`, () => counted(rig, ids, "deferred") === tasks);
+  await until(`${tasks} stored`, async () => {
+    return (await rig.database.one<{ n: number }>(WAITING, [ids]))?.n === tasks;
+  });
+}
+
+const OUTPUTS = adhoc(
+  "SELECT value FROM xcom WHERE dag_run_id = ANY($1) AND key = 'return_value' AND value::text LIKE '{%'",
+);
+
+/** What tasks that were resumed have noted; see dags.ts. */
+export interface Resumed {
+  /** When the trigger knew, by the machine's clock; null when the trigger is a moment. */
+  readonly firedAt: number | null;
+  /** When the first line of the task's code ran again. */
+  readonly resumedAt: number;
+}
+
+export async function resumedTasks(rig: Rig, ids: readonly number[]): Promise<Resumed[]> {
+  return (await rig.database.rows<{ value: Resumed }>(OUTPUTS, [ids])).map(({ value }) => value);
+}

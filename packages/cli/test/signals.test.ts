@@ -1,0 +1,152 @@
+/** Commands about signals, against a real server; `serve` as a process of its own. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { SignalClient } from "@tradewind/engine/signals";
+import { beforeAll, describe, expect, it } from "vitest";
+import { Installation } from "../../engine/test/api/installation.ts";
+import { testDatabase } from "../../engine/test/support/test-database.ts";
+import { runCaptured } from "./support/captured-host.ts";
+
+const MAIN = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+
+let server: Installation;
+let url: string;
+const tw = (...argv: string[]) =>
+  runCaptured(argv, { env: { TRADEWIND_URL: url, TRADEWIND_TOKEN: server.token } });
+
+beforeAll(async () => {
+  server = await Installation.open();
+  url = await server.app.listen({ host: "127.0.0.1", port: 0 });
+});
+
+describe("signals", () => {
+  it("are sent, once per idempotency key, and listed", async () => {
+    const sent = await tw("signals", "send", "model.updated", '{"accuracy":0.9}');
+    expect(sent).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/Signal model.updated sent: version \d+/),
+    });
+    const keyed = ["signals", "send", "once", "--idempotency-key", "k1", "--json"];
+    const first = JSON.parse((await tw(...keyed)).stdout) as { version: number };
+    expect(JSON.parse((await tw(...keyed)).stdout)).toMatchObject({ version: first.version });
+    await tw("signals", "send", "model.updated", "7", "--namespace", "team", "--sender", "job");
+    const { stdout } = await tw("signals", "list", "*");
+    expect(stdout).toMatch(/^VERSION +NAMESPACE +KEY +SENT +SENDER +VALUE$/m);
+    expect(stdout).toMatch(/^ *\d+ +default +model.updated +\d+ s ago +admin +\{"accuracy":0.9\}$/m);
+    expect(stdout.match(/once/g)).toHaveLength(1);
+    const team = JSON.parse((await tw("signals", "list", "model.*", "--namespace", "team", "--json")).stdout);
+    expect(team).toMatchObject([{ key: "model.updated", value: 7, sender: "job" }]);
+    const none = await tw("signals", "list", "--since", "2999-01-01");
+    expect(none).toMatchObject({ code: 0, stdout: "", stderr: expect.stringContaining("no such signals") });
+    for (let n = 0; n < 3; n++) await tw("signals", "send", "n", String(n));
+    const two = JSON.parse((await tw("signals", "list", "n", "--limit", "2", "--json")).stdout) as {
+      value: number;
+    }[];
+    expect(two.map(({ value }) => value)).toEqual([1, 2]);
+  });
+
+  it("that cannot be sent are refused with a reason", async () => {
+    expect(await tw("signals", "send", "k", "{")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("not valid JSON"),
+    });
+    expect(await tw("signals", "send", "a*")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('the key "a*" must have'),
+    });
+  });
+
+  it("are followed from a place", async () => {
+    await tw("signals", "send", "live", "1");
+    const [first] = JSON.parse((await tw("signals", "list", "live", "--json")).stdout) as {
+      version: number;
+      position: string;
+    }[];
+    await tw("signals", "send", "live", "2");
+    const values = async (from: string, count: number) => {
+      const { code, stdout } = await tw(
+        "signals",
+        "listen",
+        "li*",
+        "--from",
+        from,
+        "--count",
+        String(count),
+        "--json",
+      );
+      expect(code).toBe(0);
+      return stdout
+        .trim()
+        .split("\n")
+        .map((line) => (JSON.parse(line) as { value: number }).value);
+    };
+    expect(await values("start", 2)).toEqual([1, 2]);
+    expect(await values(String(first!.version), 1)).toEqual([2]);
+    expect(await values(first!.position, 1)).toEqual([2]);
+    expect(await values("2020-01-01", 2)).toEqual([1, 2]);
+    const { stdout } = await tw("signals", "listen", "live", "--from", "start", "--count", "1");
+    expect(stdout).toMatch(/^\d{4}-\d\d-\d\d \S+ {2}live {2}\d+ {2}1$/m);
+    expect((await tw("signals", "listen", "live", "--from", "yesterday")).code).toBe(2);
+  });
+
+  it("and those who listen are shown, dead letters dealt with", async () => {
+    await server.sql(
+      `INSERT INTO signal_listener (name, tx, signal_id, filter, seen_at)
+       VALUES ('sink', '1', 0, '{"namespace":"*","keys":["a","b.*"],"sender":null}', now() - interval '3 hours')`,
+    );
+    await server.sql(
+      `INSERT INTO signal_dead_letter (listener, signal_id, tx, namespace, key, value, sender, sent_at, error, attempts)
+       SELECT 'sink', i, '5', 'default', 'mail', '1', 'ada', now(), 'no such address', 5 FROM generate_series(1, 2) AS i`,
+    );
+    const { stdout } = await tw("signals", "listeners");
+    expect(stdout).toMatch(/^sink +\*: a, b\.\* +last 3 h ago +\d+ +0 +0 +2$/m);
+    const letters = await tw("signals", "dead-letters", "--listener", "sink");
+    expect(letters.stdout).toMatch(/^ *\d+ +sink +mail +1 +\d+ s ago +5 +no such address$/m);
+    const [one, two] = JSON.parse((await tw("signals", "dead-letters", "--json")).stdout) as { id: number }[];
+    expect((await tw("signals", "dead-letters", "--retry", String(one!.id))).stderr).toContain(
+      "sink will try mail again",
+    );
+    expect((await tw("signals", "dead-letters")).stdout).toContain("to be retried");
+    expect((await tw("signals", "dead-letters", "--delete", String(two!.id), "--yes")).code).toBe(0);
+    expect((await tw("signals", "dead-letters", "--delete", String(two!.id), "--yes")).code).toBe(3);
+    expect((await tw("signals", "listeners", "--forget", "sink", "--yes")).stderr).toContain("is forgotten");
+    expect((await tw("signals", "listeners")).stderr).toContain("Nobody listens");
+  });
+});
+
+it("signals serve answers over gRPC with the token of its home, and stops in good order", async () => {
+  const test = await testDatabase();
+  const home = await mkdtemp(join(tmpdir(), "tw-signals-"));
+  const child = spawn(
+    process.execPath,
+    ["--conditions=source", MAIN, "signals", "serve", "--port", "0", "--home", home],
+    {
+      env: { PATH: process.env.PATH, DATABASE_URL: test.url },
+      stdio: ["ignore", "ignore", "pipe"],
+    },
+  );
+  let said = "";
+  const address = await new Promise<string>((resolve, reject) => {
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      said += text;
+      const found = /served on (grpc:\S+);/.exec(said)?.[1];
+      if (found !== undefined) resolve(found);
+    });
+    child.once("exit", () => reject(new Error(said)));
+  });
+  const client = SignalClient.connect(address, {
+    token: (await readFile(join(home, "token"), "utf8")).trim(),
+  });
+  await client.send([{ key: "k", value: [1] }]);
+  expect((await client.list({})).signals).toMatchObject([{ key: "k", value: [1], sender: "admin" }]);
+  await client.close();
+  const ended = once(child, "exit");
+  child.kill("SIGTERM");
+  expect(await ended).toEqual([0, null]);
+  await rm(home, { recursive: true, force: true });
+  await test.close();
+});

@@ -1,0 +1,61 @@
+import { type Config, requireDatabaseUrl } from "../service/config.ts";
+import { ensureToken, openHome } from "../service/home.ts";
+import { createLogger, type Logger } from "../service/logger.ts";
+import { openSignals } from "../signal/configured-service.ts";
+import type { GrpcSignalServer } from "../signal/grpc/server.ts";
+import type { SignalService } from "../signal/signal-service.ts";
+import { WakeUps } from "../signal/wake-up.ts";
+import { Database } from "../store/database.ts";
+import { migrate } from "../store/migrate.ts";
+import { ensureAdminToken, findToken } from "../store/tokens.ts";
+
+const DEFAULT_PORT = 8081;
+
+/** The signal service over gRPC; nothing where no port is configured. */
+export async function createSignalServer(parts: {
+  readonly config: Pick<Config, "host" | "signalsPort">;
+  readonly database: Database;
+  readonly logger: Logger;
+  readonly signals: SignalService;
+}): Promise<GrpcSignalServer[]> {
+  const { config, database, logger, signals } = parts;
+  if (config.signalsPort === undefined) return [];
+  const { GrpcSignalServer } = await import("../signal/grpc/server.ts");
+  return [
+    new GrpcSignalServer({
+      service: signals,
+      authenticate: async (token) => (await findToken(database, token))?.name,
+      host: config.host,
+      port: config.signalsPort,
+      logger: logger.child({ component: "signals" }),
+    }),
+  ];
+}
+
+/** `tradewind signals serve`: one of any number on a shared database. Its admin token is that of its home folder. */
+export async function startSignalServer(config: Config): Promise<{ address: string; stop(): Promise<void> }> {
+  const logger = createLogger({ level: config.logLevel, format: config.logFormat });
+  const database = Database.connect(requireDatabaseUrl(config, "signals serve"), {
+    max: config.databaseConnections,
+    applicationName: "tradewind signals",
+  });
+  await migrate(database);
+  await ensureAdminToken(database, await ensureToken(await openHome(config.home)));
+  const wakeUps = new WakeUps(database);
+  const signals = await openSignals({ config, database, logger, wakeUps });
+  const served = { ...config, signalsPort: config.signalsPort ?? DEFAULT_PORT };
+  const [server] = await createSignalServer({ config: served, database, logger, signals });
+  const stop = async () => {
+    await server!.stop();
+    await signals.close();
+    wakeUps.close();
+    await database.close();
+  };
+  try {
+    await server!.start();
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { address: server!.address, stop };
+}

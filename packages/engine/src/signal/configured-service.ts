@@ -1,0 +1,65 @@
+/**
+ * The signal service that the configuration names. A module of one's own is loaded here, into the process itself: it
+ * is part of the installation, chosen by whoever runs it, as is the database; it is not the code of a DAG.
+ */
+import { pathToFileURL } from "node:url";
+import type { Config } from "../service/config.ts";
+import { EngineError, messageOf } from "../service/errors.ts";
+import type { Logger } from "../service/logger.ts";
+import type { Database } from "../store/database.ts";
+import { PostgresSignals } from "./postgres-signals.ts";
+import type { SignalService } from "./signal-service.ts";
+import type { WakeUps } from "./wake-up.ts";
+
+export interface SignalParts {
+  readonly config: Pick<Config, "signals" | "signalsToken">;
+  readonly database: Database;
+  readonly logger: Logger;
+  readonly wakeUps: WakeUps;
+}
+
+/** What a module of one's own exports as `default`. */
+export type SignalServiceFactory = (parts: SignalParts) => SignalService | Promise<SignalService>;
+
+export async function openSignals(parts: SignalParts): Promise<SignalService> {
+  const { config, database, wakeUps } = parts;
+  const logger = parts.logger.child({ component: "signals" });
+  if (config.signals === "postgres") return new PostgresSignals({ database, logger, wakeUps });
+  if (/^grpcs?:\/\//.test(config.signals)) {
+    // Only now: most processes never need it, and it takes its time to load.
+    const { SignalClient } = await import("./grpc/client.ts");
+    return SignalClient.connect(config.signals, { token: config.signalsToken ?? "", logger });
+  }
+  return fromModule(config.signals, { ...parts, logger });
+}
+
+async function fromModule(path: string, parts: SignalParts): Promise<SignalService> {
+  const refused = (why: string, cause?: unknown) =>
+    new EngineError(
+      "SIGNAL_SERVICE_MODULE",
+      `TRADEWIND_SIGNALS names the module ${path}, which gives no signal service: ${why}.`,
+      { cause },
+    );
+  let module: { default?: unknown };
+  try {
+    module = (await import(pathToFileURL(path).href)) as { default?: unknown };
+  } catch (error) {
+    throw refused(messageOf(error), error);
+  }
+  if (typeof module.default !== "function") throw refused("its default export is no function");
+  const service = await (module.default as SignalServiceFactory)(parts);
+  const missing = METHODS.filter((name) => typeof service?.[name] !== "function");
+  if (missing.length > 0) throw refused(`what it makes lacks ${missing.join(", ")}`);
+  return service;
+}
+
+const METHODS = [
+  "send",
+  "list",
+  "position",
+  "subscribe",
+  "readKey",
+  "listen",
+  "deadLetters",
+  "close",
+] as const satisfies readonly (keyof SignalService)[];

@@ -1,0 +1,21 @@
+/** Signals that come from outside. */
+import { EngineError } from "../service/errors.ts";
+import { RESERVED_NAMESPACES, requireSendable, type SignalToSend } from "./signal.ts";
+
+/** Throws SIGNAL_INVALID for what no caller may send. */
+export function requireForeign(signal: SignalToSend): SignalToSend {
+  requireSendable(signal);
+  if (signal.namespace !== undefined && RESERVED_NAMESPACES.has(signal.namespace)) {
+    throw new EngineError(
+      "SIGNAL_INVALID",
+      `A signal cannot be sent: the namespace "${signal.namespace}" is the engine's own. Choose another.`,
+    );
+  }
+  if (signal.sender?.startsWith("task:")) {
+    throw new EngineError(
+      "SIGNAL_INVALID",
+      `A signal cannot be sent: the sender "${signal.sender.slice(0, 80)}" would be taken for a task.`,
+    );
+  }
+  return signal;
+}

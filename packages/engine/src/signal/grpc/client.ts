@@ -1,0 +1,218 @@
+/**
+ * A client of the signal service over gRPC: send and listen from any process. Sends gather while one is under way, are
+ * numbered and repeated until they are stored; listeners reconnect and go on where they were.
+ *
+ *   const signals = SignalClient.connect("grpc://127.0.0.1:8081", { token });
+ *   await signals.send([{ key: "watermark", value: { hour: 7 } }]);
+ */
+import { type Client, credentials, Metadata, type ServiceError, status } from "@grpc/grpc-js";
+import { EngineError } from "../../service/errors.ts";
+import type { Logger } from "../../service/logger.ts";
+import { awayError, RemoteSignals, type SignalTransport } from "../remote-signals.ts";
+import type { SentSignal, SignalStart, SignalToSend } from "../signal.ts";
+import type { HeldListener, ListenerRecords, SignalListQuery, SignalPage } from "../signal-service.ts";
+import { CHANNEL_OPTIONS, CODE_KEY, SignalsClient } from "./definition.ts";
+import {
+  type DeadLetterMessage,
+  fromDeadLetter,
+  fromPlace,
+  fromRetry,
+  fromSignalMessage,
+  fromTimestamp,
+  type PlaceMessage,
+  type RetryMessage,
+  type SentSignalMessage,
+  type SignalMessage,
+  toChange,
+  toDuration,
+  toFilter,
+  toStart,
+  toTimestamp,
+} from "./messages.ts";
+import { GrpcSubscription } from "./stream.ts";
+
+export interface SignalClientOptions {
+  /** Of the REST API. */
+  readonly token: string;
+  /** Who sends what names no sender; the name of the token unless told. */
+  readonly sender?: string;
+  readonly logger?: Logger;
+  /** How long one call may take. */
+  readonly timeoutMs?: number;
+}
+
+const TIMEOUT_MS = 10_000;
+
+export class SignalClient extends RemoteSignals {
+  /** `grpc://host:port`, or `grpcs://host:port` for TLS. */
+  static connect(address: string, options: SignalClientOptions): SignalClient {
+    return new SignalClient(new GrpcTransport(address, options), options);
+  }
+}
+
+class GrpcTransport implements SignalTransport {
+  readonly records: ListenerRecords;
+  readonly #address: string;
+  readonly #client: Client;
+  readonly #metadata = new Metadata();
+  readonly #timeoutMs: number;
+
+  constructor(address: string, options: SignalClientOptions) {
+    const [, scheme, target] = /^(grpcs?):\/\/([^/?#]+)\/?$/.exec(address) ?? [];
+    if (scheme === undefined || target === undefined) {
+      throw new EngineError(
+        "SIGNAL_SERVICE_ADDRESS",
+        `"${address.slice(0, 100)}" is no address of a signal service: write it like grpc://host:8081.`,
+      );
+    }
+    this.#address = address;
+    this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
+    const security = scheme === "grpcs" ? credentials.createSsl() : credentials.createInsecure();
+    this.#client = new SignalsClient(target, security, {
+      ...CHANNEL_OPTIONS,
+      "grpc.initial_reconnect_backoff_ms": 100,
+      "grpc.max_reconnect_backoff_ms": 2_000,
+    });
+    this.#metadata.set("authorization", `Bearer ${options.token}`);
+    this.records = this.#recordsOf();
+  }
+
+  async send(signals: readonly SignalToSend[]): Promise<SentSignal[]> {
+    const messages = signals.map(({ value = null, ...signal }) => ({
+      ...signal,
+      value: JSON.stringify(value),
+    }));
+    const answer = await this.#call<{ signals: SentSignalMessage[] }>("send", { signals: messages });
+    return answer.signals.map((sent) => ({ ...sent, time: fromTimestamp(sent.time) }));
+  }
+
+  async list(query: SignalListQuery): Promise<SignalPage> {
+    const { cursor, descending = false, limit = 0, time, version } = query;
+    const moment = (date: Date | null | undefined) => (date ? toTimestamp(date) : null);
+    const answer = await this.#call<{ signals: SignalMessage[]; nextCursor: string }>("list", {
+      filter: toFilter(query),
+      versionGt: version?.gt,
+      versionGte: version?.gte,
+      versionLt: version?.lt,
+      versionLte: version?.lte,
+      timeGt: moment(time?.gt),
+      timeGte: moment(time?.gte),
+      timeLt: moment(time?.lt),
+      timeLte: moment(time?.lte),
+      descending,
+      limit,
+      cursor: cursor ?? "",
+    });
+    return { signals: answer.signals.map(fromSignalMessage), next: answer.nextCursor || null };
+  }
+
+  async position(start: SignalStart) {
+    return fromPlace(await this.#call<PlaceMessage>("getPosition", { start: toStart(start) }));
+  }
+
+  subscribe(...[filter, place]: Parameters<SignalTransport["subscribe"]>) {
+    return new GrpcSubscription({
+      open: (request) => {
+        const stream = this.#client.makeServerStreamRequest(
+          "/tradewind.signals.v1.Signals/Listen",
+          SignalsClient.service.Listen!.requestSerialize,
+          SignalsClient.service.Listen!.responseDeserialize,
+          request,
+          this.#metadata,
+        );
+        return stream;
+      },
+      explain: (error) => this.#explain(error),
+      filter,
+      place,
+    });
+  }
+
+  async readKey(query: Parameters<SignalTransport["readKey"]>[0]) {
+    const { from, key, limit, namespace, sender = "", upTo } = query;
+    const request = { namespace, key, sender, limit, fromVersion: from, upToPosition: upTo };
+    const answer = await this.#call<{ signals: SignalMessage[] }>("readKey", request);
+    return answer.signals.map(fromSignalMessage);
+  }
+
+  deadLetters(listener = "", onlyRetried = false) {
+    return this.#call<{ deadLetters: DeadLetterMessage[] }>("listDeadLetters", {
+      listener,
+      onlyRetried,
+    }).then((answer) => answer.deadLetters.map(fromDeadLetter));
+  }
+
+  async close(): Promise<void> {
+    this.#client.close();
+  }
+
+  #recordsOf(): ListenerRecords {
+    const held = ({ holder, name, ttlMs }: HeldListener) => ({ name, holder, lease: toDuration(ttlMs) });
+    return {
+      claim: async ({ filter, from, host, ...claim }) => {
+        const answer = await this.#call<{
+          claimed: boolean;
+          place: PlaceMessage | null;
+          retries: RetryMessage[];
+          hasRedeliveries: boolean;
+        }>("claimListener", { ...held(claim), host, filter: toFilter(filter), start: toStart(from) });
+        if (!answer.claimed || answer.place === null) return null;
+        const { afterVersion = null, position, since = null } = fromPlace(answer.place);
+        const [tx, id] = position.split("-");
+        return {
+          start: { position: { tx: tx!, id: Number(id) }, afterVersion, since },
+          retries: answer.retries.map(fromRetry),
+          hasRedeliveries: answer.hasRedeliveries,
+        };
+      },
+      commit: async (claim, change, effect) => {
+        await effect?.(null);
+        return this.#call("commitListener", { ...held(claim), ...toChange(change) });
+      },
+      redeliveries: (name) => this.deadLetters(name, true),
+      release: async (claim) => {
+        await this.#call("releaseListener", held(claim));
+      },
+    };
+  }
+
+  #call<T>(name: string, request: object): Promise<T> {
+    const { path, requestSerialize, responseDeserialize } = Object.values(SignalsClient.service).find(
+      ({ originalName }) => originalName === name,
+    )!;
+    const deadline = new Date(Date.now() + this.#timeoutMs);
+    return new Promise<T>((resolve, reject) => {
+      this.#client.makeUnaryRequest(
+        path,
+        requestSerialize,
+        responseDeserialize,
+        request,
+        this.#metadata,
+        { deadline },
+        (error, answer) => {
+          if (error === null) resolve(answer as T);
+          else reject(this.#explain(error));
+        },
+      );
+    });
+  }
+
+  #explain(error: ServiceError): EngineError {
+    const code = error.metadata?.get(CODE_KEY)[0];
+    if (PASSING.has(error.code)) return awayError(this.#address, error.details, error);
+    if (typeof code === "string") return new EngineError(code, error.details, { cause: error });
+    return new EngineError(
+      "SIGNAL_SERVICE_FAILED",
+      `The signal service at ${this.#address} answered ${status[error.code]}: ${error.details}`,
+      { cause: error },
+    );
+  }
+}
+
+const PASSING: ReadonlySet<number> = new Set([
+  status.UNAVAILABLE,
+  status.DEADLINE_EXCEEDED,
+  status.ABORTED,
+  status.RESOURCE_EXHAUSTED,
+  status.CANCELLED,
+]);

@@ -1,0 +1,110 @@
+/** A subscription over a stream: opened when first read, opened again where it was when it breaks. */
+import type { ClientReadableStream, ServiceError } from "@grpc/grpc-js";
+import type { EngineError } from "../../service/errors.ts";
+import { isAway } from "../remote-signals.ts";
+import type { Signal, SignalFilter } from "../signal.ts";
+import type { SignalBatch, SignalPlace, Subscription } from "../signal-service.ts";
+import { fromSignalMessage, type SignalMessage, toFilter, toPlace } from "./messages.ts";
+
+interface StreamParts {
+  readonly open: (request: object) => ClientReadableStream<unknown>;
+  readonly explain: (error: ServiceError) => EngineError;
+  readonly filter: SignalFilter;
+  readonly place: SignalPlace;
+}
+
+/** With so many in hand the stream is not read on: the server then sends no more. */
+const MAX_IN_HAND = 2_000;
+const RETRY_MAX_MS = 2_000;
+
+export class GrpcSubscription implements Subscription {
+  readonly #parts: StreamParts;
+  readonly #inHand: Signal[] = [];
+  #stream: ClientReadableStream<unknown> | null = null;
+  /** Everything up to here was received. */
+  #received: string;
+  /** Everything up to here was handed over. */
+  #position: string;
+  #failure: EngineError | null = null;
+  #openAt = 0;
+  #retryMs = 50;
+  #wake: (() => void) | null = null;
+  #isClosed = false;
+
+  constructor(parts: StreamParts) {
+    this.#parts = parts;
+    this.#received = parts.place.position;
+    this.#position = parts.place.position;
+  }
+
+  async next(options: {
+    limit: number;
+    waitMs: number;
+    abort?: AbortSignal | undefined;
+  }): Promise<SignalBatch> {
+    const deadline = performance.now() + options.waitMs;
+    while (!this.#isClosed && options.abort?.aborted !== true) {
+      if (this.#inHand.length > 0) return this.#take(options.limit);
+      this.#position = this.#received;
+      if (this.#failure !== null) throw this.#failure;
+      const now = performance.now();
+      if (this.#stream === null && now >= this.#openAt) this.#open();
+      const left = deadline - now;
+      if (left <= 0) break;
+      await this.#rest(this.#stream === null ? Math.min(left, this.#openAt - now) : left, options.abort);
+    }
+    return { signals: [], position: this.#position };
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#stream?.cancel();
+    this.#stream = null;
+    this.#wake?.();
+  }
+
+  #take(limit: number): SignalBatch {
+    const signals = this.#inHand.splice(0, limit);
+    this.#position = this.#inHand.length === 0 ? this.#received : signals.at(-1)!.position;
+    if (this.#inHand.length < MAX_IN_HAND) this.#stream?.resume();
+    return { signals, position: this.#position };
+  }
+
+  #open(): void {
+    const place = toPlace({ ...this.#parts.place, position: this.#received });
+    const stream = this.#parts.open({ filter: toFilter(this.#parts.filter), start: { place } });
+    this.#stream = stream;
+    stream.on("data", (message: { signals: SignalMessage[]; position: string }) => {
+      if (this.#stream !== stream) return;
+      this.#retryMs = 50;
+      this.#received = message.position;
+      if (message.signals.length === 0) return;
+      this.#inHand.push(...message.signals.map(fromSignalMessage));
+      if (this.#inHand.length >= MAX_IN_HAND) stream.pause();
+      this.#wake?.();
+    });
+    const ended = (error: EngineError | null) => {
+      if (this.#stream !== stream) return;
+      this.#stream = null;
+      if (error !== null && !isAway(error)) this.#failure = error;
+      this.#openAt = performance.now() + this.#retryMs * (0.5 + Math.random() / 2);
+      this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MAX_MS);
+      this.#wake?.();
+    };
+    stream.on("error", (error: ServiceError) => ended(this.#parts.explain(error)));
+    stream.on("end", () => ended(null));
+  }
+
+  async #rest(ms: number, abort: AbortSignal | undefined): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      abort?.addEventListener("abort", this.#wake, { once: true });
+    });
+    if (this.#wake !== null) abort?.removeEventListener("abort", this.#wake);
+    this.#wake = null;
+  }
+}

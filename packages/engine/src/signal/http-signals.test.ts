@@ -1,0 +1,49 @@
+import { describe, expect, it } from "vitest";
+import { serveApi, TOKEN } from "../../test/api/signal-front.ts";
+import { type SignalStage, signalSubject } from "../../test/support/signal-subject.ts";
+import { signalServiceConformance } from "./conformance/conformance.ts";
+import { HttpSignals } from "./http-signals.ts";
+
+const front = (notify: boolean) => async (stage: SignalStage) => {
+  const api = await serveApi(stage.url, notify);
+  const service = HttpSignals.connect(api.url, { token: TOKEN });
+  return {
+    service,
+    close: async () => {
+      await service.close();
+      await api.close();
+    },
+  };
+};
+
+describe("signals over HTTP", () => {
+  for (const { name, run } of signalServiceConformance(() => signalSubject({ front: front(true) })))
+    it(name, run);
+
+  it("says who refused it", async () => {
+    const subject = await signalSubject({
+      front: async (stage) => {
+        const api = await serveApi(stage.url);
+        const service = HttpSignals.connect(api.url, { token: "tw_wrong" });
+        return {
+          service,
+          close: async () => {
+            await service.close();
+            await api.close();
+          },
+        };
+      },
+    });
+    await expect(subject.service.send([{ key: "k" }])).rejects.toMatchObject({
+      code: "SIGNAL_SERVICE_FAILED",
+      message: expect.stringContaining("401"),
+    });
+    await subject.close();
+    expect(() => HttpSignals.connect("ftp://x", { token: "t" })).toThrow("no address");
+  });
+});
+
+describe("signals over HTTP, with NOTIFY off", () => {
+  const cases = signalServiceConformance(() => signalSubject({ front: front(false), notify: false }));
+  for (const { name, run } of cases.filter(({ name }) => /20 writers|late/.test(name))) it(name, run);
+});

@@ -1,0 +1,230 @@
+/**
+ * The end of the signal log, read once for all that follow it in this process. Each follower is handed what matches;
+ * what came before it joined, or while it had too much in hand, it reads for itself (subscription.ts).
+ *
+ * When to look: at a wake-up; a moment later while signals flow, for NOTIFY is sent at most every 50 ms; soon, when
+ * something is stored that an older open transaction holds back, for nobody tells when that one ends; and now and then
+ * anyway, for wake-ups get lost. With NOTIFY off only the last grows more frequent.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { messageOf } from "../service/errors.ts";
+import type { Logger } from "../service/logger.ts";
+import type { Database, Listening } from "../store/database.ts";
+import { comparePositions, type LogPosition, startNow } from "../store/signals-position.ts";
+import { readLog } from "../store/signals-read.ts";
+import {
+  DEFAULT_NAMESPACE,
+  isPattern,
+  keysOf,
+  matches,
+  type Signal,
+  type SignalFilter,
+  signalOf,
+} from "./signal.ts";
+import type { Topic, WakeUps } from "./wake-up.ts";
+
+export interface Follower {
+  readonly filter: SignalFilter;
+  /** Handed everything after `head` from now on. Never during a call of its own. */
+  joined(head: LogPosition): void;
+  hand(signals: readonly Signal[]): void;
+}
+
+export interface LogTailOptions {
+  readonly database: Database;
+  readonly wakeUps: Pick<WakeUps, "listen" | "onLocal">;
+  readonly logger: Logger;
+  /** How often it looks although nobody called: while NOTIFY works, and while it does not. */
+  readonly idleMs?: number;
+  readonly deafMs?: number;
+}
+
+const PAGE = 2_000;
+/** Between two looks while signals flow: what gathers meanwhile is read together. */
+const FLOW_MS = 4;
+/** For how long after the last signal it looks that often without being called. */
+const AFTERGLOW_MS = 60;
+const HELD_MAX_MS = 64;
+const AWAY_MAX_MS = 1_000;
+
+export class LogTail {
+  readonly #options: LogTailOptions;
+  readonly #followers = new Set<Follower>();
+  readonly #joining = new Set<Follower>();
+  #exact = new Map<string, Follower[]>();
+  #wild: Follower[] = [];
+  #namespaces: readonly string[] | null = [];
+  #head: LogPosition | null = null;
+  #running: Promise<void> | null = null;
+  #listening: Promise<Listening | null> | null = null;
+  #offLocal: (() => void) | null = null;
+  #isCalled = false;
+  #wake: (() => void) | null = null;
+  #isClosed = false;
+
+  constructor(options: LogTailOptions) {
+    this.#options = options;
+  }
+
+  /** Everything up to here was handed out; null while nobody follows. */
+  get head(): LogPosition | null {
+    return this.#head;
+  }
+
+  follow(follower: Follower): void {
+    this.#joining.add(follower);
+    this.#call();
+    this.#running ??= this.#run().finally(() => {
+      this.#running = null;
+      this.#head = null;
+    });
+  }
+
+  leave(follower: Follower): void {
+    this.#joining.delete(follower);
+    if (this.#followers.delete(follower)) this.#index();
+    if (this.#followers.size + this.#joining.size === 0) this.#call();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#offLocal?.();
+    this.#call();
+    await this.#running;
+    await (await this.#listening)?.close();
+  }
+
+  async #run(): Promise<void> {
+    this.#attend();
+    let awayMs = 10;
+    let heldMs = 1;
+    let flowedAt = Number.NEGATIVE_INFINITY;
+    while (!this.#isClosed && this.#followers.size + this.#joining.size > 0) {
+      try {
+        this.#head ??= (await startNow(this.#options.database)).position;
+        // Between two reads, so that no read under way can lack what a newcomer wants.
+        this.#admit();
+        this.#isCalled = false;
+        const { isFull, isHeld, position, rows } = await readLog(this.#options.database, {
+          after: this.#head,
+          namespaces: this.#namespaces,
+          limit: PAGE,
+        });
+        awayMs = 10;
+        this.#head = position;
+        this.#hand(rows.map(signalOf));
+        if (isFull) continue;
+        const now = performance.now();
+        if (rows.length > 0) flowedAt = now;
+        heldMs = isHeld ? Math.min(heldMs * 2, HELD_MAX_MS) : 1;
+        const isFlowing = now - flowedAt < AFTERGLOW_MS;
+        if (isFlowing) await sleep(FLOW_MS);
+        if (!isFlowing) await this.#rest(isHeld ? heldMs : this.#idleMs(await this.#listening));
+      } catch (error) {
+        this.#options.logger.warn("signals cannot be read", { error: messageOf(error) });
+        await this.#rest(awayMs);
+        awayMs = Math.min(awayMs * 2, AWAY_MAX_MS);
+      }
+    }
+  }
+
+  /** A connection that hears wake-ups, from the first follower on; without one it looks more often. */
+  #attend(): void {
+    const hear = (topic: Topic | "") => {
+      if (topic === "signals" || topic === "") this.#call();
+    };
+    this.#offLocal ??= this.#options.wakeUps.onLocal(hear);
+    this.#listening ??= this.#options.wakeUps
+      .listen(hear)
+      .then((listening) => {
+        // What was said before anybody listened.
+        this.#call();
+        return listening;
+      })
+      .catch(() => {
+        this.#listening = null;
+        return null;
+      });
+  }
+
+  #idleMs(listening: Listening | null): number {
+    if (listening === null) this.#attend();
+    return listening?.isUp ? (this.#options.idleMs ?? 2_000) : (this.#options.deafMs ?? 100);
+  }
+
+  #call(): void {
+    this.#isCalled = true;
+    this.#wake?.();
+  }
+
+  async #rest(ms: number): Promise<void> {
+    if (this.#isCalled || this.#isClosed) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.#wake = null;
+  }
+
+  #admit(): void {
+    if (this.#joining.size === 0) return;
+    for (const follower of this.#joining) {
+      this.#followers.add(follower);
+      follower.joined(this.#head!);
+    }
+    this.#joining.clear();
+    this.#index();
+  }
+
+  #hand(signals: readonly Signal[]): void {
+    const portions = new Map<Follower, Signal[]>();
+    const give = (follower: Follower, signal: Signal) => {
+      const portion = portions.get(follower);
+      if (portion === undefined) portions.set(follower, [signal]);
+      else portion.push(signal);
+    };
+    for (const signal of signals) {
+      for (const follower of this.#exact.get(nameOf(signal.namespace, signal.key)) ?? [])
+        give(follower, signal);
+      for (const follower of this.#wild) if (isWanted(follower.filter, signal)) give(follower, signal);
+    }
+    // All of them, for an empty hand tells a follower that the head has moved.
+    for (const follower of this.#followers) follower.hand(portions.get(follower) ?? []);
+  }
+
+  #index(): void {
+    this.#exact = new Map();
+    this.#wild = [];
+    const namespaces = new Set<string>();
+    for (const follower of this.#followers) {
+      const { namespace = DEFAULT_NAMESPACE } = follower.filter;
+      namespaces.add(namespace);
+      const keys = keysOf(follower.filter);
+      if (isPattern(namespace) || keys.some(isPattern)) this.#wild.push(follower);
+      else
+        for (const key of new Set(keys)) {
+          const name = nameOf(namespace, key);
+          this.#exact.set(name, [...(this.#exact.get(name) ?? []), follower]);
+        }
+    }
+    this.#namespaces = [...namespaces].some(isPattern) ? null : [...namespaces];
+  }
+}
+
+export function isAfter(a: LogPosition, b: LogPosition): boolean {
+  return comparePositions(a, b) > 0;
+}
+
+function isWanted(filter: SignalFilter, { key, namespace }: Signal): boolean {
+  return (
+    matches(filter.namespace ?? DEFAULT_NAMESPACE, namespace) &&
+    keysOf(filter).some((pattern) => matches(pattern, key))
+  );
+}
+
+function nameOf(namespace: string, key: string): string {
+  return `${namespace}\n${key}`;
+}

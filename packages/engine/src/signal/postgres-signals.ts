@@ -1,0 +1,231 @@
+/** The signal service on PostgreSQL: rows are the truth, wake-ups only say when to look. */
+import { EngineError } from "../service/errors.ts";
+import { type Logger, silentLogger } from "../service/logger.ts";
+import {
+  CommitUnknownError,
+  type Connection,
+  type Database,
+  isTransient,
+  sqlState,
+} from "../store/database.ts";
+import { type SignalDraft, type StoredSignal, sendSignals } from "../store/signals.ts";
+import { listSignals } from "../store/signals-list.ts";
+import {
+  LOG_BEGIN,
+  type LogStart,
+  startAfterVersion,
+  startNow,
+  startSince,
+} from "../store/signals-position.ts";
+import { readKey } from "../store/signals-read.ts";
+import { listDeadLetters } from "../store/signals-watch.ts";
+import { Listener } from "./listener.ts";
+import { LogTail } from "./log-tail.ts";
+import { memoryRecords } from "./memory-records.ts";
+import { deadLetterOf, postgresRecords } from "./postgres-records.ts";
+import { Sender } from "./sender.ts";
+import {
+  DEFAULT_NAMESPACE,
+  keysOf,
+  likePattern,
+  readPosition,
+  requireSendable,
+  type SentSignal,
+  type Signal,
+  type SignalFilter,
+  type SignalStart,
+  type SignalToSend,
+  showPosition,
+  signalOf,
+} from "./signal.ts";
+import type {
+  DeadLetter,
+  KeyQuery,
+  ListenerRecords,
+  ListenOptions,
+  SignalListQuery,
+  SignalPage,
+  SignalPlace,
+  SignalService,
+  SignalWatcher,
+  Subscription,
+} from "./signal-service.ts";
+import { LogSubscription } from "./subscription.ts";
+import { Turns } from "./turns.ts";
+import type { WakeUps } from "./wake-up.ts";
+
+export interface PostgresSignalsOptions {
+  readonly database: Database;
+  readonly wakeUps: Pick<WakeUps, "listen" | "onLocal" | "send">;
+  readonly logger?: Logger;
+  /** Who sends what names no sender. */
+  readonly sender?: string;
+  /** How often the log is looked at although nobody called: while NOTIFY works, and while it does not. */
+  readonly idleMs?: number;
+  readonly deafMs?: number;
+}
+
+const TURNS = 2;
+const TURN_PATIENCE_MS = 100;
+const PAGE = 100;
+const MAX_PAGE = 1_000;
+const MAX_LETTERS = 1_000;
+
+export class PostgresSignals implements SignalService {
+  readonly hasTransactions = true;
+  readonly records: ListenerRecords;
+  readonly #database: Database;
+  readonly #wakeUps: PostgresSignalsOptions["wakeUps"];
+  readonly #logger: Logger;
+  readonly #defaultSender: string;
+  readonly #tail: LogTail;
+  readonly #sender: Sender;
+  readonly #turns = new Turns(TURNS, TURN_PATIENCE_MS);
+  readonly #listeners = new Set<Listener>();
+
+  constructor(options: PostgresSignalsOptions) {
+    const { database, logger = silentLogger, wakeUps } = options;
+    this.#database = database;
+    this.#wakeUps = wakeUps;
+    this.#logger = logger;
+    this.#defaultSender = options.sender ?? "engine";
+    this.records = postgresRecords(database, (from) => this.start(from));
+    this.#tail = new LogTail({ ...options, logger });
+    this.#sender = new Sender({
+      store: (drafts) => sendSignals(database, drafts),
+      onSent: () => wakeUps.send("signals"),
+      isPassing,
+    });
+  }
+
+  async send(signals: readonly SignalToSend[]): Promise<SentSignal[]> {
+    const drafts = signals.map((each) => this.#draft(each));
+    return showSent(drafts, await this.#sender.send(drafts));
+  }
+
+  /** In a transaction of the caller's, who calls `announce` after its commit, or leaves it to the next look. */
+  async sendWithin(tx: Connection, signals: readonly SignalToSend[]): Promise<SentSignal[]> {
+    const drafts = signals.map((each) => this.#draft(each));
+    return showSent(drafts, await sendSignals(tx, drafts));
+  }
+
+  announce(): void {
+    this.#wakeUps.send("signals");
+  }
+
+  async list(query: SignalListQuery): Promise<SignalPage> {
+    const limit = Math.min(query.limit ?? PAGE, MAX_PAGE);
+    const { cursor, descending = false } = query;
+    const bound = cursor === null || cursor === undefined ? null : readCursor(cursor);
+    const version = bound === null ? query.version : { ...query.version, [descending ? "lt" : "gt"]: bound };
+    const rows = await listSignals(this.#database, {
+      namespace: likePattern(query.namespace ?? DEFAULT_NAMESPACE),
+      keys: keysOf(query).map(likePattern),
+      sender: query.sender,
+      version: bounds(version),
+      time: bounds(query.time),
+      descending,
+      // One more than asked for tells whether there is another page.
+      limit: limit + 1,
+    });
+    const signals = rows.slice(0, limit).map(signalOf);
+    return { signals, next: rows.length > limit ? String(signals.at(-1)?.version ?? 0) : null };
+  }
+
+  async position(start: SignalStart): Promise<SignalPlace> {
+    const { position, ...rest } = await this.start(start);
+    return { ...rest, position: showPosition(position) };
+  }
+
+  subscribe(filter: SignalFilter, place: SignalPlace): Subscription {
+    return new LogSubscription({ database: this.#database, tail: this.#tail, filter, place });
+  }
+
+  async readKey({ upTo, ...query }: KeyQuery): Promise<Signal[]> {
+    const sender = query.sender ?? null;
+    const rows = await readKey(this.#database, { ...query, sender, upTo: readPosition(upTo) });
+    return rows.map(signalOf);
+  }
+
+  async listen(
+    name: string | null,
+    filter: SignalFilter,
+    watcher: SignalWatcher,
+    options: ListenOptions = {},
+  ): Promise<Listener> {
+    const listener = new Listener({
+      name: name ?? "(without a name)",
+      filter,
+      watcher,
+      options,
+      service: this,
+      records: name === null ? memoryRecords((from) => this.start(from)) : this.records,
+      turns: this.#turns,
+      logger: this.#logger,
+    });
+    this.#listeners.add(listener);
+    await listener.claimed;
+    return listener;
+  }
+
+  async deadLetters(listener?: string): Promise<DeadLetter[]> {
+    const page = { limit: MAX_LETTERS, offset: 0, orderBy: ["id"] };
+    return (await listDeadLetters(this.#database, { listener }, page)).rows.map(deadLetterOf);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#listeners].map((each) => each.stop()));
+    await this.#sender.close();
+    await this.#tail.close();
+  }
+
+  start(from: SignalStart): Promise<LogStart> {
+    if (from === "now") return startNow(this.#database);
+    if (from === "start") return Promise.resolve({ position: LOG_BEGIN, afterVersion: null, since: null });
+    if ("position" in from)
+      return Promise.resolve({ position: readPosition(from.position), afterVersion: null, since: null });
+    if ("since" in from) return startSince(this.#database, from.since);
+    return startAfterVersion(this.#database, from.afterVersion);
+  }
+
+  #draft(signal: SignalToSend): SignalDraft {
+    requireSendable(signal);
+    const { client, key, namespace = DEFAULT_NAMESPACE, sender = this.#defaultSender, sequence } = signal;
+    return { namespace, key, value: signal.value ?? null, sender, client, sequence };
+  }
+}
+
+/** Every signal has a client and a number: sent again, none is stored twice. */
+function isPassing(error: unknown): boolean {
+  return error instanceof CommitUnknownError || isTransient(error) || CONTENDED.has(sqlState(error) ?? "");
+}
+
+/** Serialisation failure, deadlock, lock timeout. */
+const CONTENDED: ReadonlySet<string> = new Set(["40001", "40P01", "55P03"]);
+
+export function showSent(drafts: readonly SignalDraft[], stored: readonly StoredSignal[]): SentSignal[] {
+  return stored.map(({ createdAt, id, isDuplicate, key, namespace, tx }, at) => {
+    const draft = drafts[at]!;
+    if (draft.key !== key || draft.namespace !== namespace) {
+      throw new EngineError(
+        "SIGNAL_SEQUENCE_REUSED",
+        `Client "${draft.client}" has sent number ${draft.sequence} before, as the signal "${key}" of "${namespace}", not "${draft.key}" of "${draft.namespace}": number signals without repetition.`,
+      );
+    }
+    return { namespace, key, version: id, position: `${tx}-${id}`, time: createdAt, isDuplicate };
+  });
+}
+
+function bounds<T>(range: SignalListQuery["version"] | SignalListQuery["time"]) {
+  if (range === undefined) return undefined;
+  const { gt = null, gte = null, lt = null, lte = null } = range;
+  return { gt, gte, lt, lte } as { gt: T | null; gte: T | null; lt: T | null; lte: T | null };
+}
+
+function readCursor(text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new EngineError(
+    "SIGNAL_POSITION_INVALID",
+    `"${text.slice(0, 60)}" is no cursor of a list of signals.`,
+  );
+}

@@ -1,0 +1,153 @@
+/**
+ * A signal service at the other end of a connection. Listeners work here, in the process of their watchers, and keep
+ * their records there; there is no transaction that spans both, so an effect may happen again when its answer is lost.
+ */
+import { EngineError } from "../service/errors.ts";
+import { type Logger, silentLogger } from "../service/logger.ts";
+import type { SignalDraft, StoredSignal } from "../store/signals.ts";
+import type { LogStart } from "../store/signals-position.ts";
+import { Listener } from "./listener.ts";
+import { memoryRecords } from "./memory-records.ts";
+import { showSent } from "./postgres-signals.ts";
+import { Sender } from "./sender.ts";
+import {
+  DEFAULT_NAMESPACE,
+  readPosition,
+  requireSendable,
+  type SentSignal,
+  type Signal,
+  type SignalFilter,
+  type SignalStart,
+  type SignalToSend,
+} from "./signal.ts";
+import type {
+  DeadLetter,
+  KeyQuery,
+  ListenerRecords,
+  ListenOptions,
+  SignalListQuery,
+  SignalPage,
+  SignalPlace,
+  SignalService,
+  SignalWatcher,
+  Subscription,
+} from "./signal-service.ts";
+
+/** What gRPC and HTTP do differently. Whatever cannot be reached now rejects with SIGNAL_SERVICE_AWAY. */
+export interface SignalTransport {
+  readonly records: ListenerRecords;
+  send(signals: readonly SignalToSend[]): Promise<SentSignal[]>;
+  list(query: SignalListQuery): Promise<SignalPage>;
+  position(start: SignalStart): Promise<SignalPlace>;
+  subscribe(filter: SignalFilter, place: SignalPlace): Subscription;
+  readKey(query: KeyQuery): Promise<Signal[]>;
+  deadLetters(listener: string | undefined): Promise<DeadLetter[]>;
+  close(): Promise<void>;
+}
+
+export interface RemoteSignalsOptions {
+  readonly logger?: Logger | undefined;
+  /** Who sends what names no sender; the name of the token unless told. */
+  readonly sender?: string | undefined;
+}
+
+export class RemoteSignals implements SignalService {
+  readonly hasTransactions = false;
+  readonly records: ListenerRecords;
+  readonly #transport: SignalTransport;
+  readonly #options: RemoteSignalsOptions;
+  readonly #sender: Sender;
+  readonly #listeners = new Set<Listener>();
+
+  constructor(transport: SignalTransport, options: RemoteSignalsOptions = {}) {
+    this.#transport = transport;
+    this.#options = options;
+    this.records = transport.records;
+    this.#sender = new Sender({
+      store: async (drafts) => (await transport.send(drafts.map(unsent))).map(storedSignal),
+      onSent: () => {},
+      isPassing: isAway,
+    });
+  }
+
+  async send(signals: readonly SignalToSend[]): Promise<SentSignal[]> {
+    const drafts = signals.map((signal): SignalDraft => {
+      requireSendable(signal);
+      const { namespace = DEFAULT_NAMESPACE, sender = this.#options.sender ?? "", value = null } = signal;
+      return { ...signal, namespace, sender, value };
+    });
+    return showSent(drafts, await this.#sender.send(drafts));
+  }
+
+  list(query: SignalListQuery): Promise<SignalPage> {
+    return this.#transport.list(query);
+  }
+
+  position(start: SignalStart): Promise<SignalPlace> {
+    return this.#transport.position(start);
+  }
+
+  subscribe(filter: SignalFilter, place: SignalPlace): Subscription {
+    return this.#transport.subscribe(filter, place);
+  }
+
+  readKey(query: KeyQuery): Promise<Signal[]> {
+    return this.#transport.readKey(query);
+  }
+
+  async listen(
+    name: string | null,
+    filter: SignalFilter,
+    watcher: SignalWatcher,
+    options: ListenOptions = {},
+  ): Promise<Listener> {
+    const listener = new Listener({
+      name: name ?? "(without a name)",
+      filter,
+      watcher,
+      options,
+      service: this,
+      records: name === null ? memoryRecords((from) => this.#start(from)) : this.records,
+      logger: this.#options.logger ?? silentLogger,
+    });
+    this.#listeners.add(listener);
+    await listener.claimed;
+    return listener;
+  }
+
+  deadLetters(listener?: string): Promise<DeadLetter[]> {
+    return this.#transport.deadLetters(listener);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#listeners].map((each) => each.stop()));
+    await this.#sender.close();
+    await this.#transport.close();
+  }
+
+  async #start(from: SignalStart): Promise<LogStart> {
+    const { afterVersion = null, position, since = null } = await this.#transport.position(from);
+    return { position: readPosition(position), afterVersion, since };
+  }
+}
+
+/** The other end, or the way to it, is down just now. */
+export function isAway(error: unknown): boolean {
+  return error instanceof EngineError && error.code === "SIGNAL_SERVICE_AWAY";
+}
+
+export function awayError(address: string, why: string, cause?: unknown): EngineError {
+  return new EngineError(
+    "SIGNAL_SERVICE_AWAY",
+    `The signal service at ${address} does not answer: ${why}. It is tried again.`,
+    { cause },
+  );
+}
+
+function unsent({ sender, ...draft }: SignalDraft): SignalToSend {
+  return sender === "" ? draft : { ...draft, sender };
+}
+
+function storedSignal({ isDuplicate, key, namespace, position, time, version }: SentSignal): StoredSignal {
+  return { id: version, tx: readPosition(position).tx, createdAt: time, namespace, key, isDuplicate };
+}

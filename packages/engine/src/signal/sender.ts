@@ -1,0 +1,110 @@
+/**
+ * Sends signals together: what gathers while a transaction is under way goes out with the next one. Alone a signal
+ * waits for nobody; under load hundreds share a commit.
+ *
+ * Signals that name no client get one of their own, so that a transaction whose answer was lost can be sent again
+ * without a thought: what was stored is found, what was not is stored.
+ */
+import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { EngineError } from "../service/errors.ts";
+import type { SignalDraft, StoredSignal } from "../store/signals.ts";
+
+interface Parcel {
+  readonly drafts: readonly SignalDraft[];
+  readonly resolve: (stored: StoredSignal[]) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export interface SenderOptions {
+  readonly store: (drafts: readonly SignalDraft[]) => Promise<StoredSignal[]>;
+  /** Called after each commit. */
+  readonly onSent: () => void;
+  /** Whether an error leaves it open, or makes it certain, that nothing was stored: then it is sent again. */
+  readonly isPassing: (error: unknown) => boolean;
+  /** For how long it tries again. */
+  readonly patienceMs?: number;
+}
+
+const MAX_TOGETHER = 2_000;
+
+export class Sender {
+  readonly #options: SenderOptions;
+  readonly #client = randomBytes(9).toString("base64url");
+  #sequence = 0;
+  #waiting: Parcel[] = [];
+  #sending: Promise<void> | null = null;
+  #isClosed = false;
+
+  constructor(options: SenderOptions) {
+    this.#options = options;
+  }
+
+  send(drafts: readonly SignalDraft[]): Promise<StoredSignal[]> {
+    if (this.#isClosed)
+      return Promise.reject(new EngineError("SIGNAL_SERVICE_CLOSED", "The signal service was closed."));
+    if (drafts.length === 0) return Promise.resolve([]);
+    const numbered = drafts.map((draft) =>
+      draft.client === undefined ? { ...draft, client: this.#client, sequence: this.#sequence++ } : draft,
+    );
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ drafts: numbered, resolve, reject });
+      this.#sending ??= this.#run().finally(() => {
+        this.#sending = null;
+      });
+    });
+  }
+
+  /** Waits for what was sent before. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#sending;
+  }
+
+  async #run(): Promise<void> {
+    // Whoever sends several in one go, one call after the other, shall find them in one transaction.
+    await Promise.resolve();
+    while (this.#waiting.length > 0) {
+      const parcels = this.#take();
+      try {
+        const stored = await this.#patiently(parcels.flatMap(({ drafts }) => drafts));
+        const entries = stored.values();
+        for (const { drafts, resolve } of parcels) resolve(entries.take(drafts.length).toArray());
+        this.#options.onSent();
+      } catch (error) {
+        await this.#apart(parcels, error);
+      }
+    }
+  }
+
+  #take(): Parcel[] {
+    let signals = 0;
+    const count = this.#waiting.findIndex(({ drafts }, at) => {
+      signals += drafts.length;
+      return at > 0 && signals > MAX_TOGETHER;
+    });
+    return this.#waiting.splice(0, count < 0 ? this.#waiting.length : count);
+  }
+
+  /** One signal that cannot be stored must not keep the others from it. */
+  async #apart(parcels: readonly Parcel[], error: unknown): Promise<void> {
+    if (parcels.length === 1 || this.#options.isPassing(error)) {
+      for (const { reject } of parcels) reject(error);
+      return;
+    }
+    for (const { drafts, reject, resolve } of parcels) await this.#patiently(drafts).then(resolve, reject);
+    this.#options.onSent();
+  }
+
+  async #patiently(drafts: readonly SignalDraft[]): Promise<StoredSignal[]> {
+    const deadline = performance.now() + (this.#options.patienceMs ?? 15_000);
+    for (let waitMs = 20; ; waitMs = Math.min(waitMs * 2, 1_000)) {
+      try {
+        return await this.#options.store(drafts);
+      } catch (error) {
+        if (!this.#options.isPassing(error) || performance.now() + waitMs > deadline) throw error;
+        await sleep(waitMs);
+      }
+    }
+  }
+}

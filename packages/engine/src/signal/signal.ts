@@ -1,0 +1,176 @@
+/** What a signal is, and how signals are asked for. */
+import type { Json } from "@tradewind/sdk/manifest";
+import { EngineError } from "../service/errors.ts";
+import type { LogPosition } from "../store/signals-position.ts";
+import type { LogFilter, SignalRow } from "../store/signals-read.ts";
+
+export interface Signal {
+  readonly namespace: string;
+  readonly key: string;
+  readonly value: Json;
+  /** Strictly increasing for each key. */
+  readonly version: number;
+  readonly sender: string;
+  readonly time: Date;
+  /** Its place among all signals. */
+  readonly position: string;
+}
+
+export interface SignalToSend {
+  /** "default" unless told. */
+  readonly namespace?: string | undefined;
+  readonly key: string;
+  /** JSON; null unless told. */
+  readonly value?: Json | undefined;
+  readonly sender?: string | undefined;
+  /** With `sequence`: stored once, however often it is sent. */
+  readonly client?: string | undefined;
+  /** The number of this signal among those of the client. */
+  readonly sequence?: number | undefined;
+}
+
+export interface SentSignal {
+  readonly namespace: string;
+  readonly key: string;
+  readonly version: number;
+  readonly position: string;
+  readonly time: Date;
+  /** The client had sent it before: this is what was stored then. */
+  readonly isDuplicate: boolean;
+}
+
+/** `*` stands for any number of any characters. */
+export interface SignalFilter {
+  /** "default" unless told. */
+  readonly namespace?: string | undefined;
+  /** One or several; all unless told. */
+  readonly key?: string | readonly string[] | undefined;
+  readonly sender?: string | undefined;
+}
+
+/** Where a listener begins. */
+export type SignalStart =
+  | "now"
+  | "start"
+  | { readonly afterVersion: number }
+  | { readonly since: Date }
+  /** As found in a signal or a batch. */
+  | { readonly position: string };
+
+export const DEFAULT_NAMESPACE = "default";
+
+/** Written by the engine alone: what nobody can forge can be relied on. */
+export const RESERVED_NAMESPACES: ReadonlySet<string> = new Set([
+  "task",
+  "run",
+  "trigger",
+  "schedule",
+  "action",
+  "asset",
+  "webhook",
+]);
+
+export function signalOf(row: SignalRow): Signal {
+  return {
+    namespace: row.namespace,
+    key: row.key,
+    value: row.value,
+    version: row.id,
+    sender: row.sender,
+    time: row.created_at,
+    position: `${row.tx}-${row.id}`,
+  };
+}
+
+export function showPosition({ id, tx }: LogPosition): string {
+  return `${tx}-${id}`;
+}
+
+export function readPosition(text: string): LogPosition {
+  const [, tx, id] = /^(0|[1-9]\d{0,18})-(\d{1,15})$/.exec(text) ?? [];
+  if (tx === undefined || id === undefined) {
+    throw new EngineError(
+      "SIGNAL_POSITION_INVALID",
+      `"${text.slice(0, 60)}" is no position in the signal log: give one that came with a signal, such as "7312-881".`,
+    );
+  }
+  return { tx, id: Number(id) };
+}
+
+const MAX_NAME = 250;
+const MAX_VALUE_BYTES = 1024 * 1024;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it refuses
+const NAME = /^[^\u0000-\u001f\u007f*]+$/;
+
+/** Throws SIGNAL_INVALID, naming what is wrong; answers the value as JSON text has it. */
+export function requireSendable(signal: SignalToSend): void {
+  requireName("namespace", signal.namespace ?? DEFAULT_NAMESPACE);
+  requireName("key", signal.key);
+  if (signal.sender !== undefined) requireName("sender", signal.sender);
+  const { client, sequence } = signal;
+  if ((client === undefined) !== (sequence === undefined))
+    throw refused(`the signal "${signal.key}" has a client or a sequence without the other.`);
+  if (client !== undefined) requireName("client", client);
+  if (sequence !== undefined && (!Number.isSafeInteger(sequence) || sequence < 0))
+    throw refused(`the sequence of the signal "${signal.key}" must be a whole number from 0 on.`);
+  const { value = null } = signal;
+  if (value === null || typeof value === "number" || typeof value === "boolean") return;
+  const text: string | undefined = JSON.stringify(value);
+  if (text === undefined) throw refused(`the value of the signal "${signal.key}" is not JSON.`);
+  if (text.length > MAX_VALUE_BYTES)
+    throw refused(`the value of the signal "${signal.key}" is larger than 1 MB: send its address instead.`);
+}
+
+function requireName(what: string, name: string): void {
+  if (typeof name === "string" && name.length <= MAX_NAME && NAME.test(name)) return;
+  throw refused(
+    `the ${what} ${JSON.stringify(name)?.slice(0, 80)} must have 1 to ${MAX_NAME} characters, no "*" and no control characters.`,
+  );
+}
+
+function refused(why: string): EngineError {
+  return new EngineError("SIGNAL_INVALID", `A signal cannot be sent: ${why}`);
+}
+
+/** The same for SQL. */
+export function logFilter(
+  filter: SignalFilter,
+  bounds: { readonly afterVersion?: number | null; readonly since?: Date | null } = {},
+): LogFilter {
+  return {
+    namespace: likePattern(filter.namespace ?? DEFAULT_NAMESPACE),
+    keys: keysOf(filter).map(likePattern),
+    sender: filter.sender ?? null,
+    afterVersion: bounds.afterVersion ?? null,
+    since: bounds.since ?? null,
+  };
+}
+
+export function keysOf({ key }: SignalFilter): readonly string[] {
+  return key === undefined ? ["*"] : typeof key === "string" ? [key] : key;
+}
+
+export function likePattern(pattern: string): string {
+  return pattern.replace(/[\\%_]/g, "\\$&").replaceAll("*", "%");
+}
+
+export function isPattern(text: string): boolean {
+  return text.includes("*");
+}
+
+/** Whether a text matches a pattern, in time linear to its length: the pattern is a stranger's. */
+export function matches(pattern: string, text: string): boolean {
+  const parts = pattern.split("*");
+  if (parts.length === 1) return pattern === text;
+  const first = parts[0]!;
+  const last = parts.at(-1)!;
+  if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last))
+    return false;
+  let at = first.length;
+  for (const part of parts.slice(1, -1)) {
+    const found = text.indexOf(part, at);
+    if (found < 0) return false;
+    at = found + part.length;
+  }
+  return at <= text.length - last.length;
+}

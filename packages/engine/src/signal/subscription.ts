@@ -1,0 +1,129 @@
+/**
+ * One reader of the log: from its place on, in order, without a gap. What came before it joined the tail it reads for
+ * itself; from there on it is handed its signals. One that does not keep up is handed no more: it lets go of what it
+ * holds and reads again for itself, so a slow one costs the others nothing but its own reading.
+ */
+import type { Database } from "../store/database.ts";
+import type { LogPosition } from "../store/signals-position.ts";
+import { type LogFilter, readMatching } from "../store/signals-read.ts";
+import { type Follower, isAfter, type LogTail } from "./log-tail.ts";
+import { logFilter, readPosition, type Signal, type SignalFilter, showPosition, signalOf } from "./signal.ts";
+import type { SignalBatch, SignalPlace, Subscription } from "./signal-service.ts";
+
+const MAX_IN_HAND = 20_000;
+
+export class LogSubscription implements Subscription, Follower {
+  readonly filter: SignalFilter;
+  readonly #database: Database;
+  readonly #tail: LogTail;
+  readonly #query: LogFilter;
+  #position: LogPosition;
+  /** From here on signals are handed over; null: not yet, or no more. */
+  #joinedAt: LogPosition | null = null;
+  #inHand: Signal[] = [];
+  #wake: (() => void) | null = null;
+  #isFollowing = false;
+  #isClosed = false;
+
+  constructor(parts: { database: Database; tail: LogTail; filter: SignalFilter; place: SignalPlace }) {
+    this.filter = parts.filter;
+    this.#database = parts.database;
+    this.#tail = parts.tail;
+    this.#position = readPosition(parts.place.position);
+    this.#query = logFilter(parts.filter, parts.place);
+  }
+
+  joined(head: LogPosition): void {
+    this.#joinedAt = head;
+    this.#wake?.();
+  }
+
+  hand(signals: readonly Signal[]): void {
+    const { afterVersion, sender, since } = this.#query;
+    for (const signal of signals) {
+      if (afterVersion !== null && signal.version <= afterVersion) continue;
+      if (since !== null && signal.time < since) continue;
+      if (sender !== null && signal.sender !== sender) continue;
+      this.#inHand.push(signal);
+    }
+    if (this.#inHand.length > MAX_IN_HAND) this.#leave();
+    if (this.#inHand.length > 0 || this.#joinedAt === null) this.#wake?.();
+  }
+
+  async next(options: {
+    limit: number;
+    waitMs: number;
+    abort?: AbortSignal | undefined;
+  }): Promise<SignalBatch> {
+    const { abort, limit } = options;
+    const deadline = performance.now() + options.waitMs;
+    while (!this.#isClosed && abort?.aborted !== true) {
+      if (!this.#isFollowing) {
+        this.#isFollowing = true;
+        this.#tail.follow(this);
+      }
+      const joinedAt = this.#joinedAt;
+      if (joinedAt !== null && isAfter(joinedAt, this.#position)) {
+        const found = await this.#catchUp(joinedAt, limit);
+        if (found.length > 0) return this.#batch(found);
+        continue;
+      }
+      if (joinedAt !== null && this.#inHand.length > 0) {
+        const held = this.#inHand.splice(0, limit);
+        const isNew = ({ position }: Signal) => isAfter(readPosition(position), this.#position);
+        // It may have begun ahead of the tail.
+        const taken = isNew(held[0]!) ? held : held.filter(isNew);
+        this.#position = readPosition(held.at(-1)!.position);
+        if (taken.length > 0) return this.#batch(taken);
+        continue;
+      }
+      const head = this.#tail.head;
+      if (joinedAt !== null && head !== null && isAfter(head, this.#position)) this.#position = head;
+      const left = deadline - performance.now();
+      if (left <= 0) break;
+      await this.#rest(left, abort);
+    }
+    return this.#batch([]);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#leave();
+    this.#wake?.();
+  }
+
+  async #catchUp(upTo: LogPosition, limit: number): Promise<Signal[]> {
+    const { position, rows } = await readMatching(this.#database, {
+      after: this.#position,
+      upTo,
+      filter: this.#query,
+      limit,
+    });
+    this.#position = position;
+    return rows.map(signalOf);
+  }
+
+  #batch(signals: readonly Signal[]): SignalBatch {
+    return { signals, position: showPosition(this.#position) };
+  }
+
+  #leave(): void {
+    this.#tail.leave(this);
+    this.#isFollowing = false;
+    this.#joinedAt = null;
+    this.#inHand = [];
+  }
+
+  async #rest(ms: number, abort: AbortSignal | undefined): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      abort?.addEventListener("abort", this.#wake, { once: true });
+    });
+    if (this.#wake !== null) abort?.removeEventListener("abort", this.#wake);
+    this.#wake = null;
+  }
+}

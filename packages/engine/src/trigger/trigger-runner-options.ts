@@ -1,0 +1,19 @@
+/** What a trigger runner is made of, and how patient it is. */
+import type { Logger } from "../service/logger.ts";
+import type { TriggerServices } from "./contract.ts";
+
+export interface TriggerRunnerOptions {
+  readonly services: TriggerServices;
+  readonly logger: Logger;
+  /** Names of environment variables the child may have besides the usual ones; see `taskEnvironment`. */
+  readonly envAllow?: readonly string[];
+  readonly cwd?: string;
+  /** How long one trigger may hold up all others. 2 s unless told. */
+  readonly blockLimitMs?: number;
+  /** How long the child's loop may be silent for whatever reason. 5 s unless told. */
+  readonly silenceMs?: number;
+  /** The child's JavaScript heap. 1024 unless told. */
+  readonly heapMb?: number;
+  /** How long a child that has nothing to run is kept. A minute unless told. */
+  readonly idleMs?: number;
+}

@@ -1,0 +1,40 @@
+/** The REST API on a stage of the signal service, on a real port. */
+import { randomBytes } from "node:crypto";
+import { tmpdir } from "node:os";
+import { createApi } from "../../src/api/api.ts";
+import { passOn } from "../../src/processes/api.ts";
+import { silentLogger } from "../../src/service/logger.ts";
+import { SecretBox } from "../../src/service/secret-box.ts";
+import { WakeUps } from "../../src/signal/wake-up.ts";
+import { Database } from "../../src/store/database.ts";
+import { runEdits } from "../../src/store/run-edit.ts";
+import { ensureAdminToken } from "../../src/store/tokens.ts";
+
+export const TOKEN = "tw_signal_front_token";
+
+export async function serveApi(databaseUrl: string, notify = true) {
+  const database = Database.connect(databaseUrl, { max: 12 });
+  await ensureAdminToken(database, TOKEN);
+  const wakeUps = new WakeUps(database, { enabled: notify });
+  const app = await createApi({
+    database,
+    logger: silentLogger,
+    config: { host: "127.0.0.1", port: 0, version: "0.1.0-test" },
+    secretBox: new SecretBox([randomBytes(32)]),
+    logsDir: tmpdir(),
+    runEdits,
+    wakeUps,
+    notify: (change) => passOn(change, wakeUps),
+  });
+  const url = await app.listen({ host: "127.0.0.1", port: 0 });
+  return {
+    app,
+    url,
+    close: async () => {
+      app.server.closeAllConnections();
+      await app.close();
+      wakeUps.close();
+      await database.close();
+    },
+  };
+}

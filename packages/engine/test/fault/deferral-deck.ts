@@ -1,0 +1,356 @@
+/**
+ * The faults of waiting, dealt from a seeded deck in three lanes at once: schedulers, triggerers with their runners, and
+ * the database with the ways to it and the rows that say who owns what. At any moment at least one scheduler and one
+ * triggerer are whole, so that there is someone to take over.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Random, randomOf } from "../reference/random-dag.ts";
+import type { PgProxy } from "../support/pg-proxy.ts";
+import type { PrivatePostgres } from "../support/private-postgres.ts";
+import type { ComponentProcess } from "./component-process.ts";
+import type { FaultInstallation } from "./installation.ts";
+import type { SchedulerPlace, SchedulerProcess } from "./scheduler-process.ts";
+import type { TriggererPlace, TriggererProcess } from "./triggerer-process.ts";
+import type { Gates, WaitingLoad } from "./waiting-load.ts";
+import type { TakeoverWatch } from "./watches.ts";
+
+export interface DeferralParts {
+  readonly installation: FaultInstallation;
+  readonly postgres: PrivatePostgres;
+  /** The way of the second scheduler to the database, and that of the second triggerer. */
+  readonly proxies: readonly PgProxy[];
+  readonly runs: TakeoverWatch;
+  readonly triggers: TakeoverWatch;
+  readonly gates: Gates;
+  readonly schedulers: readonly SchedulerPlace[];
+  /** The second is deaf to wake-ups; the third comes and goes. */
+  readonly triggerers: readonly [TriggererPlace, TriggererPlace, TriggererPlace];
+}
+
+const PATIENCE_MS = 25_000;
+/** A third death of a runner's process within a minute would cast suspicion on a trigger that did nothing. */
+const DEATHS_ALLOWED = 2;
+
+export class DeferralDeck {
+  readonly counts = {
+    schedulersKilled: 0,
+    schedulersPaused: 0,
+    schedulersTerminated: 0,
+    triggerersKilled: 0,
+    triggerersPaused: 0,
+    triggerersTerminated: 0,
+    runnersKilled: 0,
+    runnersPaused: 0,
+    runnersHeldUp: 0,
+    blocked: 0,
+    seized: 0,
+    crashed: 0,
+    cut: 0,
+    drops: 0,
+  };
+  /** Triggers that were taken away from a triggerer that ran them and knew nothing of it. */
+  seizedTriggers = 0;
+  readonly #parts: DeferralParts;
+  readonly #random: Random;
+  readonly #schedulers: SchedulerProcess[] = [];
+  readonly #triggerers: TriggererProcess[] = [];
+  /** Of each triggerer's runners, by the triggerer's process. */
+  readonly #deaths = new Map<number, number>();
+
+  constructor(parts: DeferralParts, seed: number) {
+    this.#parts = parts;
+    this.#random = randomOf(seed);
+  }
+
+  get total(): number {
+    return Object.values(this.counts).reduce((sum, count) => sum + count, 0);
+  }
+
+  async startAll(): Promise<void> {
+    const { installation, schedulers, triggerers } = this.#parts;
+    const [first, second] = triggerers;
+    this.#schedulers.push(...(await Promise.all(schedulers.map((place) => installation.start(place)))));
+    this.#triggerers.push(
+      ...(await Promise.all([first, second].map((place) => installation.startTriggerer(place)))),
+    );
+  }
+
+  /** All faults, `scale` times over; those that may find nothing to hit go on until it is `atLeast` so many. */
+  async deal(scale: number, load: WaitingLoad, atLeast: number): Promise<void> {
+    const times = <T>(count: number, fault: T): T[] =>
+      Array<T>(Math.max(1, Math.round(count * scale))).fill(fault);
+    const lane = async (faults: readonly (() => Promise<void>)[]) => {
+      for (const fault of this.#random.shuffled(faults)) await fault();
+    };
+    const either = () => this.#random.below(2);
+    await Promise.all([
+      lane([
+        ...times(3, async () => this.#killScheduler(await this.#busyScheduler())),
+        ...times(1, async () => this.#pauseScheduler(await this.#busyScheduler())),
+        ...times(1, () => this.#terminateScheduler(either())),
+      ]),
+      lane([
+        ...times(6, () => this.#killTriggerer(either())),
+        ...times(1, () => this.#pauseTriggerer(0)),
+        ...times(1, () => this.#pauseTriggerer(1)),
+        ...times(2, () => this.#visit()),
+        ...times(10, () => this.#killRunner(either())),
+        ...times(1, () => this.#pauseRunner(either())),
+        ...times(1, () => this.#holdUpRunner(either())),
+      ]),
+      lane([
+        ...times(2, () => this.#crashDatabase()),
+        ...times(18, () => this.#dropCommitAnswers(either())),
+        ...times(12, () => this.#cut(either())),
+        ...times(18, () => this.#seize()),
+        ...times(3, () => this.#block(load)),
+      ]),
+    ]);
+    for (let more = 0; this.total < atLeast && more < atLeast; more++)
+      await (more % 2 === 0 ? this.#dropCommitAnswers(either()) : this.#seize());
+  }
+
+  async #killScheduler(at: number): Promise<void> {
+    const scheduler = this.#schedulers[at] as SchedulerProcess;
+    await scheduler.kill();
+    this.counts.schedulersKilled++;
+    await this.#parts.runs.ownerFell(scheduler, "kill -9");
+    await sleep(this.#random.below(1_000));
+    await this.#replaceScheduler(at);
+    await sleep(1_000 + this.#random.below(1_500));
+  }
+
+  async #pauseScheduler(at: number): Promise<void> {
+    const scheduler = this.#schedulers[at] as SchedulerProcess;
+    scheduler.pause();
+    this.counts.schedulersPaused++;
+    await this.#parts.runs.ownerFell(scheduler, "SIGSTOP");
+    await this.#comesBack(scheduler);
+    await sleep(1_000);
+  }
+
+  async #terminateScheduler(at: number): Promise<void> {
+    await (this.#schedulers[at] as SchedulerProcess).terminate();
+    this.counts.schedulersTerminated++;
+    await this.#replaceScheduler(at);
+    await sleep(1_000);
+  }
+
+  /** One that runs a task which has gone on behind a wait; waits for it a little. */
+  async #busyScheduler(): Promise<number> {
+    const { installation } = this.#parts;
+    const sql = "SELECT executor_job AS job FROM task_instance WHERE state = 'running' AND step IS NOT NULL";
+    const jobs = await Promise.all(this.#schedulers.map((each) => installation.jobOf(each)));
+    for (const deadline = performance.now() + 3_000; performance.now() < deadline; await sleep(10)) {
+      const [busy] = await installation.sql<{ job: number }>(sql);
+      const at = jobs.indexOf(busy?.job ?? 0);
+      if (at >= 0) return at;
+    }
+    return 0;
+  }
+
+  async #killTriggerer(at: number): Promise<void> {
+    const triggerer = this.#triggerer(at);
+    await triggerer.kill();
+    this.counts.triggerersKilled++;
+    await this.#parts.triggers.ownerFell(triggerer, "kill -9");
+    await sleep(this.#random.below(500));
+    await this.#replaceTriggerer(at);
+  }
+
+  /** Longer than the lease: it wakes up in a world where others own its triggers, with their events in hand. */
+  async #pauseTriggerer(at: number): Promise<void> {
+    const triggerer = this.#triggerer(at);
+    triggerer.pause();
+    this.counts.triggerersPaused++;
+    await this.#parts.triggers.ownerFell(triggerer, "SIGSTOP");
+    await this.#comesBack(triggerer);
+  }
+
+  /** A third one joins, is given some triggers, and hands over when it is asked to go. */
+  async #visit(): Promise<void> {
+    const { installation, triggerers, triggers } = this.#parts;
+    const visitor = await installation.startTriggerer(triggerers[2]);
+    await sleep(1_000 + this.#random.below(1_500));
+    await visitor.terminate();
+    this.counts.triggerersTerminated++;
+    await triggers.ownerFell(visitor, "SIGTERM");
+  }
+
+  async #killRunner(at: number): Promise<void> {
+    const triggerer = await this.#unsuspecting(at);
+    const pid = await this.#runnerOf(triggerer);
+    if (pid === null || !signal(pid, "SIGKILL")) return;
+    this.counts.runnersKilled++;
+    this.#died(triggerer);
+    await waitFor(() => (triggerer.runnerPid() ?? pid) !== pid, 3_000);
+    await sleep(200 + this.#random.below(500));
+  }
+
+  /** For as long as its triggerer has patience: it is replaced, and what became true meanwhile is told by the next one. */
+  async #pauseRunner(at: number): Promise<void> {
+    const { triggers } = this.#parts;
+    const triggerer = await this.#unsuspecting(at);
+    const pid = await this.#runnerOf(triggerer);
+    if (pid === null || !signal(pid, "SIGSTOP")) return;
+    this.counts.runnersPaused++;
+    const how = "SIGSTOP of the runner";
+    triggers.mustGo(await this.#openOwnedGates(triggerer), how);
+    // One that had not come up yet is given more time than that, and its triggerer's lease runs out instead.
+    await waitFor(() => (triggerer.runnerPid() ?? pid) !== pid, 8_000);
+    signal(pid, "SIGCONT");
+    this.#died(triggerer);
+    await waitFor(() => !triggers.isWaitingAfter(how), PATIENCE_MS);
+  }
+
+  /** Not long enough to be replaced. */
+  async #holdUpRunner(at: number): Promise<void> {
+    const { triggers } = this.#parts;
+    const triggerer = this.#triggerer(at);
+    const pid = await this.#runnerOf(triggerer);
+    if (pid === null || !signal(pid, "SIGSTOP")) return;
+    this.counts.runnersHeldUp++;
+    const how = "SIGSTOP and SIGCONT of the runner";
+    triggers.mustGo(await this.#openOwnedGates(triggerer), how);
+    await sleep(3_000);
+    signal(pid, "SIGCONT");
+    await waitFor(() => !triggers.isWaitingAfter(how), PATIENCE_MS);
+  }
+
+  /** What its triggers wait for happens now. Answers which of them that concerns. */
+  async #openOwnedGates(triggerer: TriggererProcess): Promise<number[]> {
+    const { installation, gates } = this.#parts;
+    const owned = await installation.sql<{ id: number; gate: string }>(
+      `SELECT id, args->>'gate' AS gate FROM trigger
+       WHERE owner_job = $1 AND kind = 'fault.gate' AND args->>'gate' <> 'never' LIMIT 5`,
+      [await installation.jobOf(triggerer)],
+    );
+    for (const { gate } of owned) gates.open(gate);
+    return owned.map(({ id }) => id);
+  }
+
+  /**
+   * Two triggerers own one trigger: the rows name another one, while the former owner goes on. The new one is told to
+   * look, and then both run it; or it has to find out by itself.
+   */
+  async #seize(): Promise<void> {
+    const { installation } = this.#parts;
+    const isTold = this.#random.chance(0.6);
+    for (let seized = 0, looks = 0; seized === 0 && looks < 10; looks++) {
+      const [hearing, deaf] = await Promise.all([0, 1].map((at) => installation.jobOf(this.#triggerer(at))));
+      const rows = await installation.sql<object>(
+        `UPDATE trigger SET owner_job = $2, standby_job = NULL
+         WHERE owner_job = $1 AND EXISTS (SELECT 1 FROM job WHERE id = $2 AND state = 'running') RETURNING id`,
+        // Better the one who does not hear of it; but it has to have something.
+        looks % 4 < 3 ? [deaf, hearing] : [hearing, deaf],
+      );
+      seized = rows.length;
+      this.seizedTriggers += seized;
+      if (seized > 0) this.counts.seized++;
+      await sleep(50);
+    }
+    if (isTold) await installation.sql("SELECT pg_notify('tradewind', 'dags test')");
+    await sleep(this.#random.below(300));
+  }
+
+  async #block(load: WaitingLoad): Promise<void> {
+    await load.blockATriggerer();
+    this.counts.blocked++;
+    await sleep(500);
+  }
+
+  async #crashDatabase(): Promise<void> {
+    const { postgres, runs, triggers } = this.#parts;
+    const outage = async () => {
+      await postgres.crash(this.#random.chance(0.5) ? "immediate" : "kill");
+      await sleep(this.#random.below(500));
+      await postgres.resume();
+    };
+    await runs.outage(() => triggers.outage(outage));
+    this.counts.crashed++;
+    await sleep(1_500);
+  }
+
+  async #dropCommitAnswers(at: number): Promise<void> {
+    const proxy = this.#proxy(at);
+    const before = proxy.faults.dropped;
+    proxy.set({
+      kind: "drop-commit-answer",
+      probability: 0.5,
+      random: () => this.#random.below(1_000) / 1_000,
+    });
+    await waitFor(() => proxy.faults.dropped >= before + 3, 2_000);
+    proxy.set({ kind: "pass" });
+    this.counts.drops += proxy.faults.dropped - before;
+    await sleep(200);
+  }
+
+  async #cut(at: number): Promise<void> {
+    const proxy = this.#proxy(at);
+    proxy.set({ kind: "cut" });
+    this.counts.cut++;
+    await sleep(50 + this.#random.below(600));
+    proxy.set({ kind: "pass" });
+    await sleep(300);
+  }
+
+  /** Once others have declared it dead, and have what was its own: then it must come back as somebody new. */
+  async #comesBack(component: ComponentProcess): Promise<void> {
+    const { installation } = this.#parts;
+    const job = await installation.jobOf(component);
+    const sql = "SELECT 1 FROM job WHERE id = $1 AND state = 'dead'";
+    await installation.until(
+      "it is declared dead",
+      async () => (await installation.sql(sql, [job])).length > 0,
+    );
+    component.resume();
+    await installation.until("it comes back", async () => (await installation.jobOf(component)) !== job);
+  }
+
+  /** One whose runner may die once more. */
+  async #unsuspecting(at: number): Promise<TriggererProcess> {
+    if ((this.#deaths.get(this.#triggerer(at).pid) ?? 0) >= DEATHS_ALLOWED) await this.#killTriggerer(at);
+    return this.#triggerer(at);
+  }
+
+  #died({ pid }: TriggererProcess): void {
+    this.#deaths.set(pid, (this.#deaths.get(pid) ?? 0) + 1);
+  }
+
+  async #runnerOf(triggerer: TriggererProcess): Promise<number | null> {
+    await waitFor(() => triggerer.runnerPid() !== null, 3_000);
+    return triggerer.runnerPid();
+  }
+
+  #triggerer(at: number): TriggererProcess {
+    return this.#triggerers[at] as TriggererProcess;
+  }
+
+  #proxy(at: number): PgProxy {
+    return this.#parts.proxies[at] as PgProxy;
+  }
+
+  async #replaceScheduler(at: number): Promise<void> {
+    const { installation, schedulers } = this.#parts;
+    this.#schedulers[at] = await installation.start(schedulers[at] as SchedulerPlace);
+  }
+
+  async #replaceTriggerer(at: number): Promise<void> {
+    const { installation, triggerers } = this.#parts;
+    this.#triggerers[at] = await installation.startTriggerer(triggerers[at] as TriggererPlace);
+  }
+}
+
+async function waitFor(holds: () => boolean, withinMs: number): Promise<void> {
+  for (const deadline = performance.now() + withinMs; !holds() && performance.now() < deadline; )
+    await sleep(20);
+}
+
+/** false: there is no such process any more. */
+function signal(pid: number, name: NodeJS.Signals): boolean {
+  try {
+    return process.kill(pid, name);
+  } catch {
+    return false;
+  }
+}

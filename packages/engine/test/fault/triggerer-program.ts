@@ -1,0 +1,70 @@
+/**
+ * A triggerer as a process of its own, for tests that kill, stop and cut it off. As `tradewind triggerer`, except that
+ * its lease can be shorter, that it can be deaf and dumb to wake-ups, and that it tells which process its runner is.
+ */
+import { writeFileSync } from "node:fs";
+import { BundleCache } from "../../src/execute/bundle-cache.ts";
+import { fetchBundle } from "../../src/processes/scheduler.ts";
+import { requireDatabaseUrl, resolveConfig } from "../../src/service/config.ts";
+import { openHome } from "../../src/service/home.ts";
+import { createLogger } from "../../src/service/logger.ts";
+import { SecretBox } from "../../src/service/secret-box.ts";
+import { WakeUps } from "../../src/signal/wake-up.ts";
+import { CommitUnknownError, Database, isTransient } from "../../src/store/database.ts";
+import { migrate } from "../../src/store/migrate.ts";
+import { TriggerRunner } from "../../src/trigger/trigger-runner.ts";
+import { triggerServices } from "../../src/trigger/trigger-services.ts";
+import { TriggererJob } from "../../src/trigger/triggerer-job.ts";
+import { VERSION } from "../../src/version.ts";
+import { runnerFile } from "./triggerer-process.ts";
+
+/** The exit code of a triggerer that could not come up for want of a database. */
+const DATABASE_AWAY = 75;
+const TELL_MS = 20;
+const config = resolveConfig({});
+const [ttlMs, renewMs, marginMs] = (process.env.FAULT_LEASE ?? "").split(",").map(Number);
+const logger = createLogger({ level: "debug", format: "json" });
+const home = await openHome(config.home);
+const secretBox = await SecretBox.load(home.secretKey);
+const database = Database.connect(requireDatabaseUrl(config, "triggerer"), { max: 4 });
+const wakeUps = new WakeUps(database, { enabled: process.env.FAULT_NOTIFY !== "off" });
+const { services, mask } = triggerServices(database, secretBox);
+const runner = new TriggerRunner({ services, logger: logger.child({ component: "trigger-runner" }) });
+const triggerer = new TriggererJob({
+  database,
+  runner,
+  bundles: new BundleCache(home.bundles, (hash) => fetchBundle(database, hash)),
+  logsDir: home.logs,
+  mask,
+  logger,
+  wakeUps,
+  version: VERSION,
+  capacity: config.triggererCapacity,
+  queues: config.triggererQueues,
+  ...(ttlMs && renewMs && marginMs ? { lease: { ttlMs, renewMs, marginMs } } : {}),
+});
+try {
+  await migrate(database);
+  await triggerer.start();
+} catch (error) {
+  if (!isTransient(error) && !(error instanceof CommitUnknownError)) throw error;
+  logger.warn("cannot start without the database", { error: String(error) });
+  process.exit(DATABASE_AWAY);
+}
+let told = "";
+const tell = () => {
+  const pid = String(runner.pid ?? "");
+  if (pid !== told) writeFileSync(runnerFile(config.home, process.pid), pid);
+  told = pid;
+};
+setInterval(tell, TELL_MS);
+tell();
+process.on("SIGTERM", async () => {
+  await triggerer.stop();
+  wakeUps.close();
+  await database.close();
+  process.exit(0);
+});
+// However the test ends: without the one who started it, a triggerer goes too.
+process.stdin.on("end", () => process.exit(1)).resume();
+process.stdout.write("ready\n");

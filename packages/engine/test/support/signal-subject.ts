@@ -1,0 +1,87 @@
+/** Signal services on a database of their own, as the conformance suite needs them. */
+import type { ConformanceSubject } from "../../src/signal/conformance/conformance.ts";
+import { PostgresSignals } from "../../src/signal/postgres-signals.ts";
+import type { SignalToSend } from "../../src/signal/signal.ts";
+import type { SignalService } from "../../src/signal/signal-service.ts";
+import { WakeUps } from "../../src/signal/wake-up.ts";
+import { adhoc, type Connection, Database } from "../../src/store/database.ts";
+import { testDatabase } from "./test-database.ts";
+
+export interface SignalStage {
+  readonly url: string;
+  readonly db: Database;
+  /** A service of a process of its own, as far as the database can tell. */
+  open(): PostgresSignals;
+}
+
+export interface SubjectOptions {
+  readonly notify?: boolean;
+  /** What stands before the service; the service itself unless told. */
+  readonly front?: (stage: SignalStage) => Promise<{ service: SignalService; close(): Promise<void> }>;
+}
+
+export async function signalSubject({
+  front,
+  notify = true,
+}: SubjectOptions = {}): Promise<ConformanceSubject> {
+  const test = await testDatabase();
+  const closing: (() => Promise<void>)[] = [];
+  const stage: SignalStage = {
+    url: test.url,
+    db: test.db,
+    open: () => {
+      const database = Database.connect(test.url, { max: 12 });
+      const wakeUps = new WakeUps(database, { enabled: notify });
+      const service = new PostgresSignals({ database, wakeUps, sender: "test" });
+      closing.push(async () => {
+        await service.close();
+        wakeUps.close();
+        await database.close();
+      });
+      return service;
+    },
+  };
+  const open = async (): Promise<SignalService> => {
+    if (front === undefined) return stage.open();
+    const made = await front(stage);
+    closing.push(() => made.close());
+    return made.service;
+  };
+  await test.db.rows(adhoc("CREATE TABLE effect (id bigint GENERATED ALWAYS AS IDENTITY, note text)"));
+  const direct = stage.open();
+  return {
+    service: await open(),
+    another: open,
+    sendLate: (signals) => sendLate(test.db, direct, signals),
+    effects: {
+      note: async (tx: Connection, text) => {
+        await tx.rows(adhoc("INSERT INTO effect (note) VALUES ($1)"), [text]);
+      },
+      read: async () =>
+        (await test.db.rows<{ note: string }>(adhoc("SELECT note FROM effect ORDER BY id"))).map(
+          ({ note }) => note,
+        ),
+    },
+    close: async () => {
+      for (const close of closing.splice(0).reverse()) await close();
+      await test.close();
+    },
+  };
+}
+
+async function sendLate(db: Database, service: PostgresSignals, signals: readonly SignalToSend[]) {
+  const began = Promise.withResolvers<void>();
+  const done = Promise.withResolvers<void>();
+  const ended = db.transaction(async (tx) => {
+    await service.sendWithin(tx, signals);
+    began.resolve();
+    await done.promise;
+  });
+  await Promise.race([began.promise, ended]);
+  return {
+    commit: async () => {
+      done.resolve();
+      await ended;
+    },
+  };
+}

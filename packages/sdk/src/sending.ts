@@ -1,0 +1,69 @@
+/**
+ * `ctx.send`: signals of one attempt. Those that belong to the task's success are kept here until the attempt has
+ * ended, and leave with its outcome: if it does not succeed, or its process dies, nobody has ever heard of them.
+ */
+import { CONDITION } from "./condition.ts";
+import type { SendContext, SendOptions } from "./context.ts";
+import { show, TaskError } from "./errors.ts";
+import type { SignalToSend, TaskCall } from "./program.ts";
+import { type AnySignal, isSignal, valueToSend } from "./signal.ts";
+import { whyNotSendable } from "./signal-key.ts";
+
+export class Outbox {
+  readonly #call: TaskCall;
+  /** Everything asked for, in that order; null: sent already, or refused. */
+  readonly #asked: Promise<SignalToSend | null>[] = [];
+  #isClosed = false;
+
+  constructor(call: TaskCall) {
+    this.#call = call;
+  }
+
+  /** The part of the context that authors see. */
+  context(): SendContext {
+    return {
+      send: (signal: AnySignal, value?: unknown, options?: SendOptions) =>
+        this.#send(signal, value, options ?? {}) as Promise<never>,
+    };
+  }
+
+  /** The attempt is over. Resolves with what belongs to its success, when no sending is under way any more. */
+  async close(): Promise<readonly SignalToSend[]> {
+    this.#isClosed = true;
+    return (await Promise.all(this.#asked)).filter((each) => each !== null);
+  }
+
+  #send(signal: AnySignal, value: unknown, { onSuccess }: SendOptions): Promise<unknown> {
+    const checked = this.#checked(signal, value, onSuccess === true);
+    const done = onSuccess === true ? checked : checked.then((ready) => this.#call.host.send(ready));
+    // A refusal is the author's to hear, from the promise that is returned.
+    this.#asked.push(
+      done.then(
+        () => (onSuccess === true ? checked : null),
+        () => null,
+      ),
+    );
+    return onSuccess === true ? done.then(() => undefined) : done;
+  }
+
+  async #checked(signal: AnySignal, value: unknown, onSuccess: boolean): Promise<SignalToSend> {
+    if (this.#isClosed) throw new Error("the task has already ended");
+    if (!isSignal(signal)) {
+      throw new TaskError("TW_BAD_SIGNAL", `ctx.send takes what signal() returned, got ${show(signal)}`);
+    }
+    const problem = whyNotSendable(signal);
+    if (problem !== null) throw new TaskError("TW_BAD_SIGNAL", `ctx.send: ${problem}`);
+    const step = this.#call.host.currentStep();
+    if (onSuccess && step !== null) {
+      // The step is not done again after a wait, and the attempt that succeeds would know nothing of the signal.
+      throw new TaskError(
+        "TW_STEP_NESTED",
+        `ctx.send(${show(signal.key)}) with onSuccess inside ctx.once(${show(step)}) would be lost after a wait; put it outside`,
+      );
+    }
+    const { namespace, key } = signal;
+    const node = signal[CONDITION];
+    const schema = node.kind === "signal" ? node.schema : null;
+    return { namespace, key, value: await valueToSend(key, schema, value) };
+  }
+}

@@ -1,0 +1,50 @@
+/** What drives a task besides its upstream: rules on signals, its lifetime, times of its own. */
+import { durationMs } from "./duration.ts";
+import { DagDefinitionError, show } from "./errors.ts";
+import type { AnyOutput } from "./handle.ts";
+import type { ScheduleManifest, TaskManifest } from "./manifest.ts";
+import { choice, definedOnly } from "./option-check.ts";
+import type { TaskDrive } from "./plan.ts";
+import { ruleManifests } from "./rule.ts";
+import { every, scheduleManifest } from "./schedule.ts";
+import type { RawOptions } from "./task-options.ts";
+
+/** Only what was said: the manifest of a task that nothing drives is the same as ever. */
+export function taskDrive(
+  layers: readonly RawOptions[],
+  task: {
+    readonly where: string;
+    readonly hasCode: boolean;
+    readonly taskOf: (handle: AnyOutput) => string;
+  },
+): TaskDrive {
+  const { where } = task;
+  const o: RawOptions = Object.assign({}, ...layers.map(definedOnly));
+  const lifetime = choice(o, "lifetime", ["batch", "streaming"], where);
+  if (lifetime === "streaming" && !task.hasCode) {
+    throw bad(`${where}: a trigger has no code, so nothing can stream; leave lifetime out`);
+  }
+  const rules = ruleManifests(o["on"], where, task.taskOf);
+  return {
+    ...(rules && { rules }),
+    ...(lifetime === "streaming" && { lifetime }),
+    ...(o["grace"] !== undefined && { graceMs: durationMs(o["grace"], `${where}: grace`) }),
+    ...(o["every"] !== undefined && { every: times(o["every"], `${where}: every`) }),
+  };
+}
+
+/** A duration, or a schedule of times. */
+function times(given: unknown, where: string): NonNullable<TaskManifest["every"]> {
+  const schedule: ScheduleManifest =
+    typeof given === "number" || typeof given === "string"
+      ? every(durationMs(given, where))
+      : scheduleManifest(given, where);
+  if ((schedule.kind === "cron" || schedule.kind === "interval") && schedule.style === "trigger") {
+    return schedule;
+  }
+  throw bad(`${where} must be a duration like "10m", every() or cron(), without a style, got ${show(given)}`);
+}
+
+function bad(message: string): DagDefinitionError {
+  return new DagDefinitionError("TW_BAD_OPTION", message);
+}

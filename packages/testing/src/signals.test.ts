@@ -1,0 +1,149 @@
+import { conf, dag, FileTrigger, signal, start, type TaskContext, TimeDeltaTrigger } from "@tradewind/sdk";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { runDag } from "./index.ts";
+
+const ready = signal("ready", z.object({ n: z.number() }));
+
+/** Two tasks side by side: one that waits, one that does something. */
+function beside(waits: (ctx: TaskContext) => unknown, does: (ctx: TaskContext) => unknown) {
+  return dag("beside", (d) => {
+    d.task("waits", (_, ctx) => waits(ctx) as Promise<number>);
+    d.task("does", (_, ctx) => does(ctx) as Promise<number>);
+  });
+}
+
+const n = async (ctx: TaskContext, name = "s") => (await ctx.until(name, ready)).value.n;
+
+describe("a wait for a signal", () => {
+  test("is over with one that was given", async () => {
+    const run = await runDag(
+      beside(n, () => 1),
+      { signals: [{ key: "other" }, { key: "ready", value: { n: 4 } }] },
+    );
+    expect(run.outputs).toEqual({ waits: 4, does: 1 });
+    expect(run.signals).toEqual([]);
+  });
+
+  test("is over with one that was sent before it began", async () => {
+    const sequence = dag("sequence", (d) => {
+      const sends = d.task("sends", async (_, ctx) => (await ctx.send(ready, { n: 5 })).version);
+      d.task("waits", { after: sends }, (_, ctx) => n(ctx));
+    });
+    const run = await runDag(sequence);
+    expect(run.outputs).toEqual({ sends: 1, waits: 5 });
+    expect(run.signals).toEqual([{ namespace: "default", key: "ready", value: { n: 5 }, version: 1 }]);
+  });
+
+  test("is over with one that a task sends later, after a wait of its own", async () => {
+    const run = await runDag(
+      beside(n, async (ctx) => {
+        await ctx.until("night", new TimeDeltaTrigger({ delta: "8h" }));
+        await ctx.send(ready, { n: 6 });
+      }),
+    );
+    expect(run.outputs["waits"]).toBe(6);
+    expect(run.timeline.find(({ taskId, state }) => taskId === "waits" && state === "success")?.atMs).toBe(
+      8 * 3_600_000,
+    );
+  });
+
+  test("takes one after the other", async () => {
+    const run = await runDag(
+      beside(
+        async (ctx) => [await n(ctx, "a"), await n(ctx, "b"), await n(ctx, "c")].join(),
+        async (ctx) => {
+          for (const value of [1, 2, 3]) await ctx.send(ready, { n: value });
+        },
+      ),
+    );
+    expect(run.outputs["waits"]).toBe("1,2,3");
+  });
+
+  test("looks at conf, value and run", async () => {
+    const picky = beside(
+      async (ctx) => {
+        const mine = await ctx.until("mine", ready.where({ n: conf("n") }));
+        const own = await ctx.until("own", ready.inRun());
+        const exact = await ctx.until("exact", signal("mode").equals("on"));
+        return [mine.value.n, own.value.n, exact.version].join();
+      },
+      (ctx) => ctx.send(ready, { n: 9 }),
+    );
+    const signals = [
+      { key: "ready", value: { n: 1 } },
+      { key: "ready", value: { n: 2 } },
+      { key: "mode", value: "off" },
+      { key: "mode", value: "on" },
+    ];
+    expect((await runDag(picky, { conf: { n: 2 }, signals })).outputs["waits"]).toBe("2,9,4");
+  });
+
+  test("times out on the clock of the run", async () => {
+    const defined = beside(
+      (ctx) => ctx.until("s", ready, { timeout: "3d" }).catch((error) => error.code),
+      () => 1,
+    );
+    const run = await runDag(defined);
+    expect(run.outputs["waits"]).toBe("TW_WAIT_TIMEOUT");
+    expect(run.timeline.at(-1)?.atMs).toBe(3 * 24 * 3_600_000);
+  });
+
+  test("without a timeout and without a signal, the test is told", async () => {
+    await expect(runDag(beside(n, () => 1))).rejects.toMatchObject({
+      code: "TW_TEST_NEVER_FIRES",
+      message: expect.stringContaining("`signals`"),
+    });
+  });
+
+  test("the test's own words come first", async () => {
+    const triggers = { "waits/s": { key: "ready", value: { n: 70 }, version: 70 } };
+    const run = await runDag(
+      beside(n, () => 1),
+      { triggers, signals: [{ key: "ready", value: { n: 1 } }] },
+    );
+    expect(run.outputs["waits"]).toBe(70);
+  });
+
+  test("joins with triggers", async () => {
+    const defined = beside(
+      async (ctx) => {
+        const { ready: r, file } = await ctx.until("both", { ready, file: new FileTrigger({ path: "/a" }) });
+        return r.value.n + file.size;
+      },
+      () => 1,
+    );
+    const run = await runDag(defined, {
+      signals: [{ key: "ready", value: { n: 1 } }],
+      triggers: { "tradewind.file": { path: "/a", size: 2, mtime: "" } },
+    });
+    expect(run.outputs["waits"]).toBe(3);
+  });
+});
+
+test("what is sent with the success of a task is sent when it has succeeded, and not for a try that failed", async () => {
+  const retried = dag("retried", (d) => {
+    d.task("t", { retries: 1 }, async (_, ctx) => {
+      await ctx.send(ready, { n: ctx.tryNumber }, { onSuccess: true });
+      if (ctx.tryNumber === 1) throw new Error("once more");
+    });
+  });
+  expect((await runDag(retried)).signals.map(({ value }) => value)).toEqual([{ n: 2 }]);
+});
+
+test("a value that is not JSON is refused", async () => {
+  const signals = [{ key: "ready", value: 1n }];
+  await expect(
+    runDag(
+      beside(n, () => 1),
+      { signals },
+    ),
+  ).rejects.toMatchObject({ code: "TW_TEST_BAD_OPTION" });
+});
+
+test("tasks that signals or times drive are refused", async () => {
+  const driven = (options: object) => dag("driven", (d) => void d.task("t", options, () => 1));
+  for (const options of [{ on: [start(ready)] }, { every: "1h" }, { lifetime: "streaming" }]) {
+    await expect(runDag(driven(options))).rejects.toMatchObject({ code: "TW_TEST_UNSUPPORTED" });
+  }
+});
