@@ -50,7 +50,7 @@ export function firings(
  * the run; where there is no such value, every firing makes a run as without a route. Names have letters that a URL and
  * a file can have; values with others, or too long, are told apart by a hash.
  */
-export function signalRunId(route: string | null, { id, value }: Pick<SignalRow, "id" | "value">): string {
+function signalRunId(route: string | null, { id, value }: Pick<SignalRow, "id" | "value">): string {
   if (route === null) return `signal__${id}`;
   const found = valueAt(value, route);
   if (typeof found !== "string" && typeof found !== "number" && typeof found !== "boolean")

@@ -320,7 +320,11 @@ export class TriggererJob extends JobLoop {
   }
 
   async #giveAway(surplus: number): Promise<void> {
-    const given = await this.#shard.release(this.lease.jobId, surplus);
+    const given = await this.#shard.release(this.lease.jobId, surplus).catch((error) => {
+      // Stopped here, and still ours: nobody would run them until the next comparison.
+      this.#looks.add("compare");
+      throw error;
+    });
     this.logger.info("gave triggers to another triggerer", { triggers: given });
     await this.#noteFacts();
     this.#wakeUps.tellOthers("triggers");

@@ -110,6 +110,13 @@ export class DeferralDeck {
       await (more % 2 === 0 ? this.#dropCommitAnswers(either()) : this.#seize());
   }
 
+  /** The deaf one goes, and hands over. */
+  async retire(): Promise<void> {
+    const { triggers } = this.#parts;
+    await this.#triggerer(1).terminate();
+    await triggers.ownerFell(this.#triggerer(1), "SIGTERM");
+  }
+
   async #killScheduler(at: number): Promise<void> {
     const scheduler = this.#schedulers[at] as SchedulerProcess;
     await scheduler.kill();
@@ -230,27 +237,34 @@ export class DeferralDeck {
   }
 
   /**
-   * Two triggerers own one trigger: the rows name another one, while the former owner goes on. The new one is told to
-   * look, and then both run it; or it has to find out by itself.
+   * Two triggerers own one trigger. Either the rows of the deaf one are given to the other, who is told to look: then
+   * both run them, and one of them does not own them any more. Or they are taken from one that goes on with them, given
+   * to the other, who knows nothing, and given back.
    */
   async #seize(): Promise<void> {
-    const { installation } = this.#parts;
-    const isTold = this.#random.chance(0.6);
+    const [hearing, deaf] = [0, 1] as const;
     for (let seized = 0, looks = 0; seized === 0 && looks < 10; looks++) {
-      const [hearing, deaf] = await Promise.all([0, 1].map((at) => installation.jobOf(this.#triggerer(at))));
-      const rows = await installation.sql<object>(
-        `UPDATE trigger SET owner_job = $2, standby_job = NULL
-         WHERE owner_job = $1 AND EXISTS (SELECT 1 FROM job WHERE id = $2 AND state = 'running') RETURNING id`,
-        // Better the one who does not hear of it; but it has to have something.
-        looks % 4 < 3 ? [deaf, hearing] : [hearing, deaf],
-      );
-      seized = rows.length;
+      const isThereAndBack = looks % 4 === 3;
+      seized = await this.#reassign(isThereAndBack ? hearing : deaf, isThereAndBack ? deaf : hearing);
+      await sleep(50 + (isThereAndBack ? this.#random.below(500) : 0));
+      if (isThereAndBack) await this.#reassign(deaf, hearing);
       this.seizedTriggers += seized;
       if (seized > 0) this.counts.seized++;
-      await sleep(50);
     }
-    if (isTold) await installation.sql("SELECT pg_notify('tradewind', 'dags test')");
+    await this.#parts.installation.sql("SELECT pg_notify('tradewind', 'dags test')");
     await sleep(this.#random.below(300));
+  }
+
+  /** Answers how many triggers that were. */
+  async #reassign(from: number, to: number): Promise<number> {
+    const { installation } = this.#parts;
+    const jobs = await Promise.all([from, to].map((at) => installation.jobOf(this.#triggerer(at))));
+    const rows = await installation.sql<object>(
+      `UPDATE trigger SET owner_job = $2, standby_job = NULL
+       WHERE owner_job = $1 AND EXISTS (SELECT 1 FROM job WHERE id = $2 AND state = 'running') RETURNING id`,
+      jobs,
+    );
+    return rows.length;
   }
 
   async #block(load: WaitingLoad): Promise<void> {
