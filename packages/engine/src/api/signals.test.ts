@@ -3,6 +3,8 @@ import { Installation } from "../../test/api/installation.ts";
 import { Collector } from "../signal/conformance/conformance.ts";
 import { PostgresSignals } from "../signal/postgres-signals.ts";
 
+const PATIENCE = { timeout: 20_000 };
+
 let tw: Installation;
 let url: string;
 
@@ -105,7 +107,10 @@ describe("GET /signals/listen", () => {
   it("waits for the next signal, and tells where to go on", async () => {
     const waiting = tw.call("GET", "/signals/listen?key=poll&timeout=20");
     await expect
-      .poll(async () => (await tw.sql("SELECT 1 FROM pg_stat_activity WHERE query ILIKE 'LISTEN%'")).length)
+      .poll(
+        async () => (await tw.sql("SELECT 1 FROM pg_stat_activity WHERE query ILIKE 'LISTEN%'")).length,
+        PATIENCE,
+      )
       .toBeGreaterThan(0);
     await send({ key: "elsewhere" });
     await send({ key: "poll", value: 1 });
@@ -184,6 +189,7 @@ describe("GET /signals/listen", () => {
               "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'LISTEN%'",
             )
           ).length,
+        PATIENCE,
       )
       .toBeGreaterThan(0);
     const began = performance.now();
@@ -212,7 +218,10 @@ describe("listeners and dead letters", () => {
       ],
     });
     await expect
-      .poll(async () => (await tw.call("GET", "/signals/deadLetters?listener=sink")).json().total_entries)
+      .poll(
+        async () => (await tw.call("GET", "/signals/deadLetters?listener=sink")).json().total_entries,
+        PATIENCE,
+      )
       .toBe(2);
     const letters = (await tw.call("GET", "/signals/deadLetters")).json().dead_letters;
     expect(letters).toMatchObject([

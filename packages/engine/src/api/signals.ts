@@ -41,12 +41,7 @@ const newSignal = z
     namespace: z.string().optional(),
     key: z.string(),
     value: z.any().optional(),
-    // The names of tasks are given by the engine: conditions on signals of a run of its own rely on them.
-    sender: z
-      .string()
-      .refine((name) => !/^(?:task|scheduler):/.test(name), 'must not begin with "task:" or "scheduler:"')
-      .optional()
-      .describe("The name of the token unless given."),
+    sender: z.string().optional().describe("The name of the token unless given."),
     client: z.string().optional().describe("With sequence: stored once, however often it is sent."),
     sequence: z.number().optional(),
   })

@@ -11,10 +11,11 @@ export function requireForeign(signal: SignalToSend): SignalToSend {
       `A signal cannot be sent: the namespace "${signal.namespace}" is the engine's own. Choose another.`,
     );
   }
-  if (signal.sender?.startsWith("task:")) {
+  // These names the engine gives: conditions on the signals of a run of its own rely on them.
+  if (/^(?:task|scheduler):/.test(signal.sender ?? "")) {
     throw new EngineError(
       "SIGNAL_INVALID",
-      `A signal cannot be sent: the sender "${signal.sender.slice(0, 80)}" would be taken for a task.`,
+      `A signal cannot be sent: the sender "${signal.sender?.slice(0, 80)}" begins as those of the engine do.`,
     );
   }
   return signal;

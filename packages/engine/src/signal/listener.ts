@@ -15,7 +15,7 @@ import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { EngineError, messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
-import { CommitUnknownError, isTransient } from "../store/database.ts";
+import { CommitUnknownError, isTransient } from "../store/connection-error.ts";
 import type { ListenerChange, RetryEntry } from "../store/signals-listener.ts";
 import { Parked } from "./parked.ts";
 import { readPosition, type Signal, type SignalFilter, type SignalStart, showPosition } from "./signal.ts";

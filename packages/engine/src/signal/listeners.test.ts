@@ -169,7 +169,7 @@ it("shows who listens, and forgets only those who do not", async () => {
   await service.send([{ key: "a1" }, { key: "bad" }, { key: "a2" }]);
   await collector.reach(2);
   await expect
-    .poll(async () => (await listListeners(test.db, page)).rows[0]?.retrying)
+    .poll(async () => (await listListeners(test.db, page)).rows[0]?.retrying, { timeout: 20_000 })
     .toMatchObject([{ key: "bad", attempts: 1, error: "not yet" }]);
   const { rows, total } = await listListeners(test.db, page);
   expect(total).toBe(1);

@@ -8,7 +8,7 @@ import {
   isTransient,
   sqlState,
 } from "../store/database.ts";
-import { type SignalDraft, type StoredSignal, sendSignals } from "../store/signals.ts";
+import { type SignalDraft, sendSignals } from "../store/signals.ts";
 import { listSignals } from "../store/signals-list.ts";
 import {
   LOG_BEGIN,
@@ -23,7 +23,7 @@ import { Listener } from "./listener.ts";
 import { LogTail } from "./log-tail.ts";
 import { memoryRecords } from "./memory-records.ts";
 import { deadLetterOf, postgresRecords } from "./postgres-records.ts";
-import { Sender } from "./sender.ts";
+import { Sender, showSent } from "./sender.ts";
 import {
   DEFAULT_NAMESPACE,
   keysOf,
@@ -202,19 +202,6 @@ function isPassing(error: unknown): boolean {
 
 /** Serialisation failure, deadlock, lock timeout. */
 const CONTENDED: ReadonlySet<string> = new Set(["40001", "40P01", "55P03"]);
-
-export function showSent(drafts: readonly SignalDraft[], stored: readonly StoredSignal[]): SentSignal[] {
-  return stored.map(({ createdAt, id, isDuplicate, key, namespace, tx }, at) => {
-    const draft = drafts[at]!;
-    if (draft.key !== key || draft.namespace !== namespace) {
-      throw new EngineError(
-        "SIGNAL_SEQUENCE_REUSED",
-        `Client "${draft.client}" has sent number ${draft.sequence} before, as the signal "${key}" of "${namespace}", not "${draft.key}" of "${draft.namespace}": number signals without repetition.`,
-      );
-    }
-    return { namespace, key, version: id, position: `${tx}-${id}`, time: createdAt, isDuplicate };
-  });
-}
 
 function bounds<T>(range: SignalListQuery["version"] | SignalListQuery["time"]) {
   if (range === undefined) return undefined;

@@ -8,8 +8,7 @@ import type { SignalDraft, StoredSignal } from "../store/signals.ts";
 import type { LogStart } from "../store/signals-position.ts";
 import { Listener } from "./listener.ts";
 import { memoryRecords } from "./memory-records.ts";
-import { showSent } from "./postgres-signals.ts";
-import { Sender } from "./sender.ts";
+import { Sender, showSent } from "./sender.ts";
 import {
   DEFAULT_NAMESPACE,
   readPosition,

@@ -9,6 +9,7 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { EngineError } from "../service/errors.ts";
 import type { SignalDraft, StoredSignal } from "../store/signals.ts";
+import type { SentSignal } from "./signal.ts";
 
 interface Parcel {
   readonly drafts: readonly SignalDraft[];
@@ -107,4 +108,18 @@ export class Sender {
       }
     }
   }
+}
+
+/** What was stored, to whoever sent it. Throws SIGNAL_SEQUENCE_REUSED: a number stands for another signal. */
+export function showSent(drafts: readonly SignalDraft[], stored: readonly StoredSignal[]): SentSignal[] {
+  return stored.map(({ createdAt, id, isDuplicate, key, namespace, tx }, at) => {
+    const draft = drafts[at]!;
+    if (draft.key !== key || draft.namespace !== namespace) {
+      throw new EngineError(
+        "SIGNAL_SEQUENCE_REUSED",
+        `Client "${draft.client}" has sent number ${draft.sequence} before, as the signal "${key}" of "${namespace}", not "${draft.key}" of "${draft.namespace}": number signals without repetition.`,
+      );
+    }
+    return { namespace, key, version: id, position: `${tx}-${id}`, time: createdAt, isDuplicate };
+  });
 }

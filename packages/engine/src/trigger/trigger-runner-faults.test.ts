@@ -26,12 +26,18 @@ describe("a loop that stands still", () => {
     const { pid } = under.runner;
     under.run(1, "counter", bundle);
     await under.event(1);
-    under.run(2, "busy", bundle, { ms: 600 });
-    const { stall } = await under.hears("blocked");
-    expect(stall.id).toBe(2);
-    expect(stall.ms).toBeGreaterThan(300);
+    // Where the machine itself has no time for us, nobody is blamed: so it may take more than one.
+    const blamed = () => under.heard.flatMap((each) => (each.on === "blocked" ? [each.stall] : []));
+    let id = 1;
+    while (blamed().length === 0) {
+      under.run(++id, "busy", bundle, { ms: 600 });
+      expect(await under.event(id)).toBe("done");
+    }
+    const stall = blamed()[0]!;
+    expect(stall.id).toBeGreaterThanOrEqual(2);
+    expect(stall.id).toBeLessThanOrEqual(id);
+    expect(stall.ms).toBeGreaterThan(200);
     expect(stall.stack).toMatch(/at spinInCircles \(file:.*\.mjs:\d+:\d+\)/);
-    expect(await under.event(2)).toBe("done");
     under.runner.ack(1);
     expect(await under.event(1, 2)).toBe(2);
     expect(under.runner.pid).toBe(pid);

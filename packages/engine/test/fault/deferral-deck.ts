@@ -1,7 +1,7 @@
 /**
- * The faults of waiting, dealt from a seeded deck in three lanes at once: schedulers, triggerers with their runners, and
- * the database with the ways to it and the rows that say who owns what. At any moment at least one scheduler and one
- * triggerer are whole, so that there is someone to take over.
+ * The faults of waiting, dealt from a seeded deck in three lanes at once: schedulers, and a triggerer that comes and
+ * goes; triggerers with their runners; the database, the ways to it, and the rows that say who owns what. At any moment
+ * at least one scheduler and one triggerer are whole, so that there is someone to take over.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Random, randomOf } from "../reference/random-dag.ts";
@@ -88,12 +88,12 @@ export class DeferralDeck {
         ...times(3, async () => this.#killScheduler(await this.#busyScheduler())),
         ...times(1, async () => this.#pauseScheduler(await this.#busyScheduler())),
         ...times(1, () => this.#terminateScheduler(either())),
+        ...times(2, () => this.#visit()),
       ]),
       lane([
         ...times(6, () => this.#killTriggerer(either())),
         ...times(1, () => this.#pauseTriggerer(0)),
         ...times(1, () => this.#pauseTriggerer(1)),
-        ...times(2, () => this.#visit()),
         ...times(10, () => this.#killRunner(either())),
         ...times(1, () => this.#pauseRunner(either())),
         ...times(1, () => this.#holdUpRunner(either())),
@@ -102,12 +102,12 @@ export class DeferralDeck {
         ...times(2, () => this.#crashDatabase()),
         ...times(18, () => this.#dropCommitAnswers(either())),
         ...times(12, () => this.#cut(either())),
-        ...times(18, () => this.#seize()),
+        ...times(18, () => this.#seize(load)),
         ...times(3, () => this.#block(load)),
       ]),
     ]);
     for (let more = 0; this.total < atLeast && more < atLeast; more++)
-      await (more % 2 === 0 ? this.#dropCommitAnswers(either()) : this.#seize());
+      await (more % 2 === 0 ? this.#dropCommitAnswers(either()) : this.#seize(load));
   }
 
   /** The deaf one goes, and hands over. */
@@ -239,11 +239,13 @@ export class DeferralDeck {
   /**
    * Two triggerers own one trigger. Either the rows of the deaf one are given to the other, who is told to look: then
    * both run them, and one of them does not own them any more. Or they are taken from one that goes on with them, given
-   * to the other, who knows nothing, and given back.
+   * to the other, who knows nothing, and given back. Meanwhile there is mail, so that an event is on its way.
    */
-  async #seize(): Promise<void> {
+  async #seize(load: WaitingLoad): Promise<void> {
     const [hearing, deaf] = [0, 1] as const;
     for (let seized = 0, looks = 0; seized === 0 && looks < 10; looks++) {
+      load.post();
+      await sleep(this.#random.below(60));
       const isThereAndBack = looks % 4 === 3;
       seized = await this.#reassign(isThereAndBack ? hearing : deaf, isThereAndBack ? deaf : hearing);
       await sleep(50 + (isThereAndBack ? this.#random.below(500) : 0));

@@ -78,6 +78,10 @@ export class WaitingLoad {
     await this.#parts.installation.trigger("busy", `busy_${this.#busy++}`);
   }
 
+  post(): void {
+    for (const mailbox of this.#parts.mailboxes) mailbox.post();
+  }
+
   /** No new runs; every gate is open in the end. */
   async stop(): Promise<void> {
     this.#over.abort();
@@ -114,7 +118,7 @@ export class WaitingLoad {
 
   async #post(): Promise<void> {
     while (!this.#over.signal.aborted) {
-      for (const mailbox of this.#parts.mailboxes) mailbox.post();
+      this.post();
       await this.#pause(300 + this.#random.below(400));
     }
   }
