@@ -47,6 +47,8 @@ const EVERYTHING = ["timed", "claim", "engine", "signals", "sweep", "compare"] a
 interface Report {
   readonly id: number;
   readonly outcome: TriggerOutcome;
+  /** As it was held when it spoke. */
+  readonly trigger: ReturnType<TriggerShard["get"]>;
 }
 
 export class TriggererJob extends JobLoop {
@@ -204,7 +206,7 @@ export class TriggererJob extends JobLoop {
   }
 
   protected override async turn(): Promise<void> {
-    for (const { id, outcome } of this.#mailbox.take()) this.#receive(id, outcome);
+    for (const report of this.#mailbox.take()) this.#receive(report);
     try {
       await this.#store();
       if (this.state !== "running") return;
@@ -221,13 +223,12 @@ export class TriggererJob extends JobLoop {
   }
 
   #report(id: number, outcome: TriggerOutcome): void {
-    this.#mailbox.post({ id, outcome }, "");
+    this.#mailbox.post({ id, outcome, trigger: this.#shard.get(id) }, "");
   }
 
-  /** What is not held any more was stopped after it had spoken. */
-  #receive(id: number, outcome: TriggerOutcome): void {
-    const trigger = this.#shard.get(id);
-    if (trigger === undefined) return;
+  /** Stopped after it had spoken, and maybe claimed and begun anew: then an acknowledgement would be of another event. */
+  #receive({ id, outcome, trigger }: Report): void {
+    if (trigger === undefined || this.#shard.get(id) !== trigger) return;
     const whole = this.#engine.merge(id, outcome);
     if (whole === null) return;
     if (trigger.dag_id === null) this.#desk.fire(id, whole);

@@ -262,8 +262,10 @@ export class DeferralDeck {
     const { installation } = this.#parts;
     const jobs = await Promise.all([from, to].map((at) => installation.jobOf(this.#triggerer(at))));
     const rows = await installation.sql<object>(
-      `UPDATE trigger SET owner_job = $2, standby_job = NULL
-       WHERE owner_job = $1 AND EXISTS (SELECT 1 FROM job WHERE id = $2 AND state = 'running') RETURNING id`,
+      // In the order in which all lock them.
+      `WITH seized AS (SELECT id FROM trigger WHERE owner_job = $1 ORDER BY fingerprint FOR UPDATE)
+       UPDATE trigger t SET owner_job = $2, standby_job = NULL FROM seized
+       WHERE t.id = seized.id AND EXISTS (SELECT 1 FROM job WHERE id = $2 AND state = 'running') RETURNING t.id`,
       jobs,
     );
     return rows.length;
