@@ -109,6 +109,7 @@ class InstantExecutor implements Executor {
     return new Set();
   }
 
+  submitReaction(): void {}
   submitCallback(): void {}
   cancel(): void {}
   async stop(): Promise<void> {}

@@ -10,6 +10,8 @@ import type {
   Deferral,
   ErrorFacts,
   JournalEntry,
+  ReactCall,
+  ReactOutcome,
   RunFacts,
   SettledInput,
   SignalToSend,
@@ -57,9 +59,40 @@ export interface CallbackWorkload {
   readonly logPath: string;
 }
 
+/** A signal, to be put to the `onSignal` of one task by a child. */
+export interface ReactionWorkload {
+  readonly reactionId: string;
+  readonly bundleHash: string;
+  readonly bundlePath: string;
+  readonly taskId: string;
+  readonly tryNumber: number;
+  readonly run: RunFacts;
+  readonly dagRunId: number;
+  readonly conf: Json;
+  readonly signal: ReactCall["signal"];
+  readonly logPath: string;
+}
+
+/** What a signal means to a task. */
+export type SignalAction = Extract<ReactOutcome, { ok: true }>["action"];
+
+/** How an attempt is asked to stop. */
+export interface CancelTerms {
+  /** From asking it to killing it; the executor's own unless told. Asked again, it never gets more time than before. */
+  readonly graceMs?: number;
+  /**
+   * If it then ends by itself, with success, that is its outcome; anything else is `cancelled`. It takes all who cancel
+   * an attempt to keep its success: one who does not is done with it, before or after.
+   */
+  readonly keepsSuccess?: boolean;
+}
+
 /** Why an attempt ended, as seen from outside the child. */
 export type AttemptOutcome =
-  | Extract<TaskOutcome, { kind: "success" }>
+  | (Extract<TaskOutcome, { kind: "success" }> & {
+      /** The child did not run the task's success callback itself: it had been asked to stop. */
+      readonly callbackPending?: boolean;
+    })
   | { readonly kind: "skipped"; readonly reason: string | null }
   | {
       readonly kind: "failed";
@@ -84,6 +117,13 @@ export type ExecutorEvent =
       readonly outcome: AttemptOutcome;
     }
   | { readonly type: "callbackEnded"; readonly callbackId: string; readonly error: ErrorFacts | null }
+  /** Either an answer, or an error: then nobody knows what the signal means. */
+  | {
+      readonly type: "reactionEnded";
+      readonly reactionId: string;
+      readonly action: SignalAction | null;
+      readonly error: ErrorFacts | null;
+    }
   /** Capacity grew: `freeSlots` may be read again. */
   | { readonly type: "capacity" };
 
@@ -124,10 +164,12 @@ export interface Executor {
   /** Takes responsibility at once: every workload is answered by exactly one `ended`. */
   submit(workloads: readonly Workload[]): void;
   submitCallback(workload: CallbackWorkload): void;
+  /** Answered by exactly one `reactionEnded`. */
+  submitReaction(workload: ReactionWorkload): void;
   /** Of these attempts, the ones this executor still has in hand; the others are lost. */
   adopt(attempts: readonly string[]): Promise<ReadonlySet<string>>;
   /** Aborts, then kills after the grace period. Unknown attempts are ignored. */
-  cancel(attempt: string, reason: string): void;
+  cancel(attempt: string, reason: string, how?: CancelTerms): void;
   /** How many more workloads may be submitted now. */
   freeSlots(): number;
   /** Stops taking work, waits up to `graceMs` for running attempts, then kills; the rest is reported as lost. */

@@ -1,11 +1,19 @@
 import { expect, test } from "vitest";
-import { attemptOutcome, callbackError, type Ending, type Interference } from "./ending.ts";
+import {
+  attemptOutcome,
+  callbackError,
+  type Ending,
+  type Interference,
+  overruled,
+  reactionAnswer,
+} from "./ending.ts";
 import { ExecutorUnderTest } from "./testing/executor-under-test.ts";
 
 const OK = { kind: "success", output: 1, skip: [] } as const;
 const ERROR = { name: "Error", message: "m", stack: "s", code: null };
 const FAILED = { kind: "failed", error: ERROR, retry: false } as const;
-const CANCEL: Interference = { why: "cancel", reason: "r" };
+const CANCEL = { why: "cancel", reason: "r" } as const;
+const GRACEFUL = { ...CANCEL, keepsSuccess: true } as const;
 const TIMEOUT: Interference = { why: "timeout", limitMs: 5 };
 const MEMORY: Interference = { why: "memory", limitMb: 1, usedMb: 2 };
 const STOP: Interference = { why: "stop", reason: "stopping" };
@@ -40,11 +48,52 @@ test.each<[string, Partial<Ending>, object]>([
   ],
   ["cancelled, though it succeeded", { ...reported(OK), interference: CANCEL }, { kind: "cancelled" }],
   ["cancelled and killed", { ...exited(null, "SIGKILL"), interference: CANCEL }, { kind: "cancelled" }],
+  [
+    "asked to stop, and it succeeded: nobody has run its callback",
+    { ...reported(OK, { aborted: true }), interference: GRACEFUL },
+    { ...OK, callbackPending: true },
+  ],
+  ["asked to stop, but it was through", { ...reported(OK), interference: GRACEFUL }, OK],
+  ["asked to stop, and it failed", { ...reported(FAILED), interference: GRACEFUL }, { kind: "cancelled" }],
+  [
+    "asked to stop, and it skipped itself",
+    { ...reported({ kind: "skipped", reason: null }), interference: GRACEFUL },
+    { kind: "cancelled" },
+  ],
+  ["asked to stop, and exit 0", { ...exited(0), interference: GRACEFUL }, { kind: "cancelled" }],
   ["stopped", { ...exited(null, "SIGKILL"), interference: STOP }, { kind: "lost", reason: "stopping" }],
   ["stopped, but it was through", { ...reported(OK), interference: STOP }, OK],
 ])("%s", (_, ending, outcome) => {
   const whole: Ending = { interference: null, report: null, exit: null, errorTail: [], ...ending };
   expect(attemptOutcome('task "t"', whole)).toMatchObject(outcome);
+});
+
+test.each<[string, Interference | null, boolean]>([
+  ["the first to interfere", null, true],
+  ["after another who keeps it", GRACEFUL, true],
+  ["after one who does not", CANCEL, false],
+  ["after its time was over", TIMEOUT, false],
+])("whether its success is kept: %s", (_, earlier, kept) => {
+  expect(overruled(earlier, GRACEFUL).keepsSuccess).toBe(kept);
+  expect(overruled(earlier, CANCEL).keepsSuccess).not.toBe(true);
+});
+
+test.each<[string, Partial<Ending>, object]>([
+  ["an answer", reported({ ok: true, action: "STOP" }), { action: "STOP", error: null }],
+  [
+    "an answer after its time",
+    { ...reported({ ok: true, action: "STOP" }, { aborted: true }), interference: TIMEOUT },
+    { action: "STOP", error: null },
+  ],
+  ["an error", reported({ ok: false, error: ERROR }), { action: null, error: ERROR }],
+  ["none", reported({ ok: true }), { action: null, error: { code: "TASK_PROCESS_DIED" } }],
+  ["that of a task", reported(OK), { action: null, error: { code: "TASK_PROCESS_DIED" } }],
+  ["exit 0", exited(0), { action: null, error: { code: "TASK_PROCESS_DIED" } }],
+  ["exit 1", exited(1), { action: null, error: { code: "TASK_PROCESS_DIED" } }],
+  ["stopped", { interference: STOP }, { action: null, error: { code: "EXECUTOR_STOPPED" } }],
+])("what an onSignal answers: %s", (_, ending, answer) => {
+  const whole: Ending = { interference: null, report: null, exit: null, errorTail: [], ...ending };
+  expect(reactionAnswer("onSignal", whole)).toMatchObject(answer);
 });
 
 test("a branch that ends with exit code 0 has decided nothing: it fails, and does not follow every way", () => {

@@ -2,23 +2,26 @@
  * From what was seen of an attempt's process to the outcome that is reported: pure, and complete. What was done to
  * the process (cancelled, stopped, out of time or memory) weighs more than what the process then said or how it died.
  */
-import type { CallbackOutcome, ErrorFacts, TaskOutcome } from "@tradewind/sdk/program";
-import type { AttemptOutcome } from "./contract.ts";
+import type { ErrorFacts, TaskOutcome } from "@tradewind/sdk/program";
+import type { AttemptOutcome, CancelTerms, SignalAction } from "./contract.ts";
+import type { JobOutcome } from "./protocol.ts";
+
+type Cancel = { readonly why: "cancel"; readonly reason: string } & CancelTerms;
 
 /** Why the supervisor interfered. */
 export type Interference =
-  | { readonly why: "cancel"; readonly reason: string }
+  | Cancel
   | { readonly why: "timeout"; readonly limitMs: number }
   | { readonly why: "memory"; readonly limitMb: number; readonly usedMb: number }
   | { readonly why: "stop"; readonly reason: string }
   /** What it said cannot be understood, so it can report no end either. */
   | { readonly why: "protocol"; readonly what: string };
 
-/** How the process came to its end with an attempt, or with a callback. */
+/** How the process came to its end with an attempt, a callback or a reaction. */
 export interface Ending {
   readonly interference: Interference | null;
   readonly report: {
-    readonly outcome: TaskOutcome | CallbackOutcome;
+    readonly outcome: JobOutcome;
     readonly aborted: boolean;
     readonly crashed: boolean;
     readonly dropped: number;
@@ -28,11 +31,23 @@ export interface Ending {
   readonly errorTail: readonly string[];
 }
 
+/**
+ * A cancel overrules what was done before: the scheduler does not want the outcome that would have. Only its success
+ * may still be wanted, if nobody has done without it: an attempt that was out of time, or cancelled for good, stays so.
+ */
+export function overruled(earlier: Interference | null, cancel: Cancel): Cancel {
+  const wasKept = earlier === null || (earlier.why === "cancel" && earlier.keepsSuccess === true);
+  return wasKept ? cancel : { ...cancel, keepsSuccess: false };
+}
+
 /** `mustDecide`: it is a branch or a short circuit, whose success without a verdict would follow every way. */
 export function attemptOutcome(subject: string, ending: Ending, mustDecide = false): AttemptOutcome {
   const { interference, report } = ending;
-  if (interference?.why === "cancel") return { kind: "cancelled" };
   const reported = report === null || "ok" in report.outcome ? null : report.outcome;
+  if (interference?.why === "cancel") {
+    if (interference.keepsSuccess !== true || reported?.kind !== "success") return { kind: "cancelled" };
+    return report?.aborted === true ? { ...reported, callbackPending: true } : reported;
+  }
   // An end of its own: nobody interfered, or the task was through before it could have noticed.
   const own = interference === null || interference.why === "stop" || report?.aborted === false;
   if (reported !== null && own) {
@@ -61,6 +76,18 @@ export function callbackError(subject: string, ending: Ending): ErrorFacts | nul
   if (interference?.why === "protocol") return protocolFacts(subject, interference.what);
   const exit = ending.exit ?? { code: null, signal: null };
   return exit.code === 0 ? null : deathFacts(subject, exit, ending.errorTail);
+}
+
+/** What an `onSignal` has answered, or why it has not. */
+export function reactionAnswer(
+  subject: string,
+  ending: Ending,
+):
+  | { readonly action: SignalAction; readonly error: null }
+  | { readonly action: null; readonly error: ErrorFacts } {
+  const outcome = ending.report?.outcome;
+  if (outcome !== undefined && "action" in outcome) return { action: outcome.action, error: null };
+  return { action: null, error: callbackError(subject, ending) ?? unansweredFacts(subject) };
 }
 
 export function errorFacts(code: string, message: string, stack: string | null = null): ErrorFacts {
@@ -94,6 +121,13 @@ function undecidedFacts(subject: string): ErrorFacts {
   return errorFacts(
     "TASK_PROCESS_DIED",
     `The process of ${subject} ended with exit code 0 before the task had decided which way to go: return the decision instead of calling process.exit.`,
+  );
+}
+
+function unansweredFacts(subject: string): ErrorFacts {
+  return errorFacts(
+    "TASK_PROCESS_DIED",
+    `${subject} ended without an answer: return "NONE", "START", "RESTART" or "STOP" instead of calling process.exit.`,
   );
 }
 

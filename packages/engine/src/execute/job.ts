@@ -1,6 +1,7 @@
 /**
- * One thing a task process is asked to do: an attempt of a task, or a callback. Knows how to describe itself to the
- * child, what its log is, and how to say that it has ended; it does not know which process runs it.
+ * One thing a task process is asked to do: an attempt of a task, a callback, or a reaction to a signal. Knows how to
+ * describe itself to the child, what its log is, and how to say that it has ended; it does not know which process runs
+ * it.
  */
 
 import type { Json } from "@tradewind/sdk/manifest";
@@ -8,11 +9,18 @@ import type { Deferral, ErrorFacts } from "@tradewind/sdk/program";
 import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import { AttemptLog } from "./attempt-log.ts";
-import type { CallbackWorkload, ExecutorEvent, SenderPlace, TaskServices, Workload } from "./contract.ts";
-import { attemptOutcome, callbackError, type Ending, errorFacts } from "./ending.ts";
+import type {
+  CallbackWorkload,
+  ExecutorEvent,
+  ReactionWorkload,
+  SenderPlace,
+  TaskServices,
+  Workload,
+} from "./contract.ts";
+import { attemptOutcome, callbackError, type Ending, errorFacts, reactionAnswer } from "./ending.ts";
 import { SecretMask } from "./mask.ts";
 import { clean, maskFailure } from "./masked-outcome.ts";
-import type { CallbackMessage, Question, RunMessage } from "./protocol.ts";
+import type { CallbackMessage, Question, ReactMessage, RunMessage } from "./protocol.ts";
 import { connectionSecrets, variableSecrets } from "./secret-forms.ts";
 
 export interface JobSettings {
@@ -23,7 +31,7 @@ export interface JobSettings {
   readonly callbackTimeoutMs: number;
 }
 
-export type Job = AttemptJob | CallbackJob;
+export type Job = AttemptJob | CallbackJob | ReactionJob;
 
 type JournalQuestion = Extract<Question, { what: "recall" | "remember" }>;
 
@@ -45,7 +53,11 @@ abstract class BaseJob {
   /** Set by the process that runs it: the disk is slower than the task's output. */
   onPressure: ((high: boolean) => void) | null = null;
 
-  constructor(workload: Workload | CallbackWorkload, settings: JobSettings, opening: () => string) {
+  constructor(
+    workload: Workload | CallbackWorkload | ReactionWorkload,
+    settings: JobSettings,
+    opening: () => string,
+  ) {
     this.bundleHash = workload.bundleHash;
     this.dagRunId = workload.dagRunId;
     const { dagId, runId } = workload.run;
@@ -96,7 +108,7 @@ abstract class BaseJob {
 
   /** Only an attempt of a task has steps to remember. */
   protected journal(_ask: JournalQuestion): Promise<Json | undefined> {
-    return Promise.reject(new Error("a callback has no steps"));
+    return Promise.reject(new Error("only a task has steps"));
   }
 
   #hide(secrets: readonly string[], origin: string): void {
@@ -204,6 +216,50 @@ export class CallbackJob extends BaseJob {
     const error = found === null ? null : clean(found, this.mask);
     if (error !== null) this.log.engine("error", `Callback failed: ${errorText(error)}`);
     return { type: "callbackEnded", callbackId: this.id, error };
+  }
+}
+
+export class ReactionJob extends BaseJob {
+  readonly id: string;
+  readonly subject: string;
+  readonly workload: ReactionWorkload;
+  readonly memoryMb: number | null = null;
+  readonly elapsedMs = 0;
+  readonly fresh: boolean = false;
+
+  constructor(workload: ReactionWorkload, settings: JobSettings) {
+    const { reactionId, signal, taskId } = workload;
+    super(
+      workload,
+      settings,
+      () => `Signal "${signal.key}", version ${signal.version}, for task "${taskId}".`,
+    );
+    // Whoever submits it numbers reactions as he likes: it must not be taken for an attempt or a callback.
+    this.id = `reaction ${reactionId}`;
+    this.subject = `onSignal of task "${taskId}"`;
+    this.workload = workload;
+  }
+
+  get timeoutMs(): number | null {
+    return this.settings.callbackTimeoutMs;
+  }
+
+  message(): ReactMessage {
+    const { taskId, run, tryNumber, conf, signal, bundlePath } = this.workload;
+    const call = { taskId, run, tryNumber, conf, signal };
+    return { k: "react", id: this.id, bundle: bundlePath, call, logLimit: this.settings.maxLogBytes };
+  }
+
+  ended(ending: Ending): ExecutorEvent {
+    const { action, error } = reactionAnswer(this.subject, ending);
+    const { reactionId } = this.workload;
+    if (error === null) {
+      if (!this.log.silent) this.log.engine("info", `Answered ${action}.`);
+      return { type: "reactionEnded", reactionId, action, error };
+    }
+    const facts = clean(error, this.mask);
+    this.log.engine("error", `No answer: ${errorText(facts)}`);
+    return { type: "reactionEnded", reactionId, action: null, error: facts };
   }
 }
 

@@ -9,11 +9,19 @@
 import { EngineError } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import { childEntries } from "./child-entry.ts";
-import type { CallbackWorkload, Executor, ExecutorEvent, TaskServices, Workload } from "./contract.ts";
+import type {
+  CallbackWorkload,
+  CancelTerms,
+  Executor,
+  ExecutorEvent,
+  ReactionWorkload,
+  TaskServices,
+  Workload,
+} from "./contract.ts";
 import type { Ending, Interference } from "./ending.ts";
 import { taskEnvironment } from "./environment.ts";
 import { Guardian } from "./guardian.ts";
-import { AttemptJob, CallbackJob, type Job, type JobSettings } from "./job.ts";
+import { AttemptJob, CallbackJob, type Job, type JobSettings, ReactionJob } from "./job.ts";
 import { Prefetch } from "./prefetch.ts";
 import { ProcessPool, type ProcessPoolListener } from "./process-pool.ts";
 import { WaitingLine } from "./waiting-line.ts";
@@ -25,7 +33,7 @@ export interface LocalExecutorOptions {
   readonly logger: Logger;
   /** Names of environment variables that user code gets besides the usual; a trailing `*` matches any ending. */
   readonly envAllow?: readonly string[];
-  /** From asking a task to stop to killing it. */
+  /** From asking a task to stop to killing it, for who names no time himself. */
   readonly graceMs?: number;
   /** Tasks per process. */
   readonly recycleAfter?: number;
@@ -35,6 +43,7 @@ export interface LocalExecutorOptions {
   readonly maxLogBytes?: number;
   /** For tasks that name no limit themselves; null for none. */
   readonly memoryMb?: number | null;
+  /** For callbacks and for reactions. */
   readonly callbackTimeoutMs?: number;
   /** Where user code runs; the current folder unless told. */
   readonly cwd?: string;
@@ -57,8 +66,8 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
   readonly #prefetch: Prefetch;
   /** Everything that has no reported end yet. */
   readonly #jobs = new Map<string, Job>();
-  /** Callbacks go first: what they announce has already happened. */
-  readonly #callbacks = new WaitingLine<Job>();
+  /** Callbacks go first: what they announce has already happened. Reactions, too: they say what is to run at all. */
+  readonly #first = new WaitingLine<Job>();
   readonly #tasks = new WaitingLine<Job>();
   /** Jobs that have a process, or one starting for them. */
   #placed = 0;
@@ -120,7 +129,12 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
   }
 
   submitCallback(workload: CallbackWorkload): void {
-    this.#accept(new CallbackJob(workload, this.#settings), this.#callbacks);
+    this.#accept(new CallbackJob(workload, this.#settings), this.#first);
+    this.#placeAll();
+  }
+
+  submitReaction(workload: ReactionWorkload): void {
+    this.#accept(new ReactionJob(workload, this.#settings), this.#first);
     this.#placeAll();
   }
 
@@ -128,14 +142,14 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     return new Set(attempts.filter((attempt) => this.#jobs.has(attempt)));
   }
 
-  cancel(attempt: string, reason: string): void {
+  cancel(attempt: string, reason: string, how: CancelTerms = {}): void {
     const job = this.#jobs.get(attempt);
-    if (job !== undefined) this.#interfere(job, { why: "cancel", reason });
+    if (job !== undefined) this.#interfere(job, { ...how, why: "cancel", reason });
   }
 
   freeSlots(): number {
     if (this.#stopping !== null) return 0;
-    const inHand = this.#placed + this.#tasks.length + this.#callbacks.length;
+    const inHand = this.#placed + this.#tasks.length + this.#first.length;
     if (this.#parallelism === 0) return Math.max(0, UNLIMITED - inHand);
     return Math.max(0, this.#parallelism + this.#prefetch.depth(this.#pool.size) - inHand);
   }
@@ -174,7 +188,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     if (job.state !== "placed") return;
     job.state = "waiting";
     this.#placed--;
-    (job instanceof AttemptJob ? this.#tasks : this.#callbacks).unshift(job);
+    (job instanceof AttemptJob ? this.#tasks : this.#first).unshift(job);
     this.#placeAll();
   }
 
@@ -203,7 +217,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     if (this.#placing || !this.#open || this.#stopping !== null) return;
     this.#placing = true;
     try {
-      for (const line of [this.#callbacks, this.#tasks]) {
+      for (const line of [this.#first, this.#tasks]) {
         for (let job = line.peek(); job !== undefined; job = line.peek()) {
           // Before it is placed: placing reports, and whoever hears it may look.
           line.shift();
@@ -220,7 +234,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     } finally {
       this.#placing = false;
     }
-    this.#pool.prepare(this.#parallelism === 0 ? 0 : this.#tasks.length + this.#callbacks.length);
+    this.#pool.prepare(this.#parallelism === 0 ? 0 : this.#tasks.length + this.#first.length);
   }
 
   #interfere(job: Job, interference: Interference): void {
@@ -234,7 +248,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     if (job.state === "placed") {
       this.#pool.withdraw(job);
       this.#placed--;
-    } else (job instanceof AttemptJob ? this.#tasks : this.#callbacks).remove(job);
+    } else (job instanceof AttemptJob ? this.#tasks : this.#first).remove(job);
     this.#conclude(job, { interference, report: null, exit: null, errorTail: [] });
   }
 
@@ -259,7 +273,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
   #deliver(job: Job, event: ExecutorEvent): void {
     if (!this.#jobs.delete(job.id)) return;
     this.#report(event);
-    if (event.type === "callbackEnded") this.#report({ type: "capacity" });
+    if (event.type !== "ended") this.#report({ type: "capacity" });
     if (this.#jobs.size === 0) this.#onIdle?.();
   }
 

@@ -7,6 +7,8 @@ import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
 import type {
   CallbackCall,
   CallbackOutcome,
+  ReactCall,
+  ReactOutcome,
   SignalToSend,
   TaskCall,
   TaskOutcome,
@@ -23,7 +25,7 @@ export const MAX_OUTPUT_LENGTH = 16 * 1024 * 1024;
 
 interface Assignment<K extends string, C> {
   readonly k: K;
-  /** The attempt, or the callback's id. */
+  /** The attempt, or what the callback or the reaction is called. */
   readonly id: string;
   readonly bundle: string;
   readonly call: Omit<C, "host">;
@@ -33,10 +35,15 @@ interface Assignment<K extends string, C> {
 
 export type RunMessage = Assignment<"run", TaskCall>;
 export type CallbackMessage = Assignment<"callback", CallbackCall>;
+export type ReactMessage = Assignment<"react", ReactCall>;
+
+export type JobMessage = RunMessage | CallbackMessage | ReactMessage;
+
+/** What the program answers to them. */
+export type JobOutcome = TaskOutcome | CallbackOutcome | ReactOutcome;
 
 export type ToChild =
-  | RunMessage
-  | CallbackMessage
+  | JobMessage
   | { readonly k: "abort"; readonly id: string; readonly why: "timeout" | "cancel"; readonly reason: string }
   | { readonly k: "reply"; readonly n: number; readonly value?: Json; readonly error?: string }
   | { readonly k: "exit" };
@@ -72,7 +79,7 @@ const TASKS: { readonly [W in Question["what"]]: (ask: Extract<Question, { what:
 export interface EndedMessage {
   readonly k: "ended";
   readonly id: string;
-  readonly outcome: TaskOutcome | CallbackOutcome;
+  readonly outcome: JobOutcome;
   /** All bytes this child ever wrote to the log pipe: the log is complete when that many were read. */
   readonly logged: number;
   /** Bytes of this attempt's output that the child dropped because of `logLimit`. */
@@ -143,7 +150,8 @@ function isMapIndex(raw: unknown): boolean {
 
 function isOutcome(raw: unknown): boolean {
   if (!isRecord(raw)) return false;
-  if (typeof raw.ok === "boolean") return raw.ok || isErrorFacts(raw.error);
+  if (raw.ok === true) return raw.action === undefined || ACTIONS.has(raw.action);
+  if (raw.ok === false) return isErrorFacts(raw.error);
   if (raw.kind === "success")
     return isTexts(raw.skip) && (raw.signals === undefined || isSignals(raw.signals));
   if (raw.kind === "skipped") return raw.reason === null || typeof raw.reason === "string";
@@ -158,6 +166,8 @@ function isDeferral(raw: Record<string, unknown>): boolean {
   const isKnown = ON_TIMEOUT.has(raw.onTimeout) && (raw.onFailure === "fail" || raw.onFailure === "resume");
   return isKnown && (raw.method === null || isKey(raw.method)) && (raw.name === null || isKey(raw.name));
 }
+
+const ACTIONS: ReadonlySet<unknown> = new Set(["NONE", "START", "RESTART", "STOP"]);
 
 const ON_TIMEOUT: ReadonlySet<unknown> = new Set(["fail", "fatal", "skip", "resume"]);
 

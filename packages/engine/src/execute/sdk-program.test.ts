@@ -1,6 +1,7 @@
 /** The executor with what users write: a DAG made with the SDK, bundled, run in a child. */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { PROGRAM } from "@tradewind/sdk/program";
 import { build } from "esbuild";
@@ -8,7 +9,22 @@ import { expect, test } from "vitest";
 import { ExecutorUnderTest } from "./testing/executor-under-test.ts";
 
 const SOURCE = `
-import { dag } from "@tradewind/sdk";
+import { dag, Operator, signal } from "@tradewind/sdk";
+
+const rows = signal("rows");
+
+class Serve extends Operator {
+  constructor() {
+    super();
+    this.setSignal(rows);
+  }
+  execute() {}
+  async onSignal(heard, ctx) {
+    ctx.log.info("heard " + heard.key, { value: heard.value, task: ctx.taskId, run: ctx.run.id });
+    if (heard.value === "throw") throw new Error("cannot say");
+    return heard.value;
+  }
+}
 
 export default dag("testing", (d) => {
   const one = d.task("one", () => 20);
@@ -17,12 +33,18 @@ export default dag("testing", (d) => {
     return one + 1;
   });
   d.task("broken", { onFailure: (ctx) => console.log("callback ran") }, () => { throw new Error("typed wrong"); });
+  d.task("stream", { lifetime: "streaming", onSuccess: () => console.log("callback ran") }, async (_, ctx) => {
+    console.log("streaming");
+    while (!ctx.abort.aborted) await new Promise((resolve) => setTimeout(resolve, 2));
+    await ctx.send(rows, 1, { onSuccess: true });
+    return { stopped: ctx.abort.reason.message };
+  });
+  d.add("serve", new Serve());
   d.task("secret", async (_, ctx) => { throw new Error("with " + (await ctx.connection("warehouse")).password); });
 });
 `;
 
-test("a DAG of the SDK runs in a task process", async () => {
-  await using under = await ExecutorUnderTest.start();
+async function bundled(under: ExecutorUnderTest) {
   const entry = join(under.dir, "dag.ts");
   const bundlePath = join(under.dir, "dag.mjs");
   await writeFile(entry, SOURCE);
@@ -37,7 +59,12 @@ test("a DAG of the SDK runs in a task process", async () => {
     sourcemap: "inline",
     logLevel: "silent",
   });
-  const bundle = { bundlePath, bundleHash: "sdk", conf: null };
+  return { bundlePath, bundleHash: "sdk", conf: null };
+}
+
+test("a DAG of the SDK runs in a task process", async () => {
+  await using under = await ExecutorUnderTest.start();
+  const bundle = await bundled(under);
   expect(await under.output("one", bundle)).toBe(20);
   const two = under.submit("two", { ...bundle, inputs: { one: { state: "success", value: 20 } } });
   expect(await under.ended(two.attempt)).toMatchObject({ kind: "success", output: 21 });
@@ -60,6 +87,44 @@ test("a DAG of the SDK runs in a task process", async () => {
   expect(log).toMatch(/dag\.ts:\d+/);
 
   expect(await under.run("secret", bundle)).toMatchObject({ kind: "failed", error: { message: "with ***" } });
+});
+
+test("a function that returns when it is asked to stop has succeeded; its callback is still to be run", async () => {
+  await using under = await ExecutorUnderTest.start();
+  const { attempt } = under.submit("stream", await bundled(under));
+  while (!JSON.stringify(await under.log(attempt)).includes("streaming")) await sleep(5);
+  under.executor.cancel(attempt, "closed", { graceMs: 600_000, keepsSuccess: true });
+  expect(await under.ended(attempt)).toEqual({
+    kind: "success",
+    output: { stopped: "closed" },
+    skip: [],
+    signals: [{ namespace: "default", key: "rows", value: 1 }],
+    callbackPending: true,
+  });
+  expect(JSON.stringify(await under.log(attempt))).not.toContain("callback ran");
+});
+
+test("the onSignal of an operator is asked in a task process", async () => {
+  await using under = await ExecutorUnderTest.start();
+  const bundle = await bundled(under);
+  const ask = async (value: string, taskId = "serve") => {
+    const signal = { namespace: "default", key: "rows", value, version: 4 };
+    return await under.answered(under.submitReaction("rows", { ...bundle, taskId, signal }).reactionId);
+  };
+  const answer = await ask("RESTART");
+  expect(answer).toMatchObject({ action: "RESTART", error: null });
+  expect(await under.log(answer.reactionId)).toContainEqual(
+    expect.objectContaining({
+      source: "task",
+      message: "heard rows",
+      fields: { value: "RESTART", task: "serve", run: "manual__1" },
+    }),
+  );
+  expect(await ask("NONE")).toMatchObject({ action: "NONE", error: null });
+  expect(await ask("START", "one")).toMatchObject({ action: "NONE", error: null });
+  expect(await ask("throw")).toMatchObject({ action: null, error: { message: "cannot say" } });
+  expect(await ask("PERHAPS")).toMatchObject({ action: null, error: { code: "TW_SIGNAL_ACTION" } });
+  expect(await ask("START", "nobody")).toMatchObject({ action: null, error: { code: "TW_TASK_UNKNOWN" } });
 });
 
 test("both sides mean the same symbol", () => {

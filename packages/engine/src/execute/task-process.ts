@@ -13,7 +13,8 @@ import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { EngineError, messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
-import type { Ending, Interference } from "./ending.ts";
+import { Deadline } from "./deadline.ts";
+import { type Ending, type Interference, overruled } from "./ending.ts";
 import type { Job } from "./job.ts";
 import { JsonLines } from "./json-lines.ts";
 import { FrameReader } from "./log-frame.ts";
@@ -36,6 +37,7 @@ export interface TaskProcessOptions {
   readonly user: { readonly uid: number; readonly gid: number } | null;
   /** V8's heap limit; null leaves the default. */
   readonly heapMb: number | null;
+  /** For who names no grace period of his own. */
   readonly graceMs: number;
   readonly logger: Logger;
 }
@@ -51,7 +53,6 @@ export interface TaskProcessListener {
 /** How long the pipes may stay silent before we stop waiting for what should still come. */
 const SILENCE_MS = 250;
 const EXIT_MS = 2_000;
-const MAX_TIMER_MS = 2 ** 31 - 1;
 const STRAY_LENGTH = 2_000;
 
 export class TaskProcess {
@@ -75,8 +76,8 @@ export class TaskProcess {
   #report: EndedMessage | null = null;
   #exit: Ending["exit"] = null;
   #interference: Interference | null = null;
-  #timeout: NodeJS.Timeout | null = null;
-  #kill: NodeJS.Timeout | null = null;
+  readonly #timeout = new Deadline();
+  readonly #kill = new Deadline();
   #silence: NodeJS.Timeout | null = null;
   #memory: MemoryWatch | null = null;
   #settling = false;
@@ -125,7 +126,10 @@ export class TaskProcess {
     job.share(this.#secrets);
     job.onPressure = (high) => this.#hold(high);
     const { timeoutMs, memoryMb } = job;
-    if (timeoutMs !== null) this.#armTimeout(timeoutMs + job.elapsedMs, timeoutMs);
+    if (timeoutMs !== null) {
+      const limitMs = timeoutMs + job.elapsedMs;
+      this.#timeout.within(timeoutMs, () => this.interrupt({ why: "timeout", limitMs }));
+    }
     if (memoryMb !== null) {
       this.#memory = new MemoryWatch(this.pid, memoryMb, (usedMb) =>
         this.interrupt({ why: "memory", limitMb: memoryMb, usedMb }),
@@ -138,17 +142,15 @@ export class TaskProcess {
   interrupt(interference: Interference): void {
     const job = this.#job;
     if (job === null || this.#report !== null || this.#exit !== null) return;
-    // The first reason stands; only a cancel overrides it, because the scheduler no longer wants any outcome.
-    if (this.#interference !== null && interference.why !== "cancel") {
-      if (interference.why === "stop") this.#killGroup();
-      return;
-    }
-    const again = this.#interference !== null;
-    this.#interference = interference;
+    const earlier = this.#interference;
+    // It has been asked to stop, or worse.
+    if (earlier !== null && interference.why === "timeout") return;
     job.log.engine("warn", announce(interference));
-    if (interference.why === "cancel" || interference.why === "timeout") {
-      if (!again) this.#askToStop(job, interference);
-    } else this.#killGroup();
+    // The first reason stands; only a cancel overrides it.
+    if (interference.why === "cancel") this.#interference = overruled(earlier, interference);
+    else this.#interference = earlier ?? interference;
+    if (interference.why !== "cancel" && interference.why !== "timeout") this.#killGroup();
+    else this.#askToStop(job, interference, earlier !== null);
   }
 
   /** Not needed any more. Leaves politely when it is idle and clean; otherwise the whole group is killed. */
@@ -158,30 +160,20 @@ export class TaskProcess {
     if (this.busy || this.unfit !== "retired") this.#killGroup();
     else {
       this.#send({ k: "exit" });
-      this.#kill ??= setTimeout(() => this.#killGroup(), EXIT_MS);
+      this.#kill.within(EXIT_MS, () => this.#killGroup());
     }
   }
 
-  #armTimeout(limitMs: number, leftMs: number): void {
-    // A longer delay would wrap around in setTimeout and fire at once.
-    const delay = Math.min(leftMs, MAX_TIMER_MS);
-    this.#timeout = setTimeout(() => {
-      if (leftMs > delay) this.#armTimeout(limitMs, leftMs - delay);
-      else this.interrupt({ why: "timeout", limitMs });
-    }, delay);
-  }
-
-  #askToStop(job: Job, interference: Extract<Interference, { why: "cancel" | "timeout" }>): void {
-    const { graceMs } = this.#options;
-    const reason =
-      interference.why === "cancel"
-        ? interference.reason
-        : `${job.subject} exceeded its timeout of ${interference.limitMs} ms`;
-    this.#send({ k: "abort", id: job.id, why: interference.why, reason });
-    this.#kill = setTimeout(() => {
+  /** @param again It knows already; but it may have less time from now on. */
+  #askToStop(job: Job, asked: Extract<Interference, { why: "cancel" | "timeout" }>, again: boolean): void {
+    const isCancel = asked.why === "cancel";
+    const graceMs = (isCancel ? asked.graceMs : undefined) ?? this.#options.graceMs;
+    const reason = isCancel ? asked.reason : `${job.subject} exceeded its timeout of ${asked.limitMs} ms`;
+    if (!again) this.#send({ k: "abort", id: job.id, why: asked.why, reason });
+    this.#kill.within(graceMs, () => {
       job.log.engine("warn", `It did not stop within ${graceMs} ms: killing process group ${this.pid}.`);
       this.#killGroup();
-    }, graceMs);
+    });
   }
 
   #message(raw: unknown): void {
@@ -351,12 +343,10 @@ export class TaskProcess {
   }
 
   #clearTimers(): void {
-    if (this.#timeout !== null) clearTimeout(this.#timeout);
-    if (this.#kill !== null) clearTimeout(this.#kill);
+    this.#timeout.clear();
+    this.#kill.clear();
     if (this.#silence !== null) clearInterval(this.#silence);
     this.#memory?.stop();
-    this.#timeout = null;
-    this.#kill = null;
     this.#silence = null;
     this.#memory = null;
   }
@@ -376,7 +366,7 @@ function startChild(options: TaskProcessOptions): ChildProcess {
 function announce(interference: Interference): string {
   switch (interference.why) {
     case "cancel":
-      return `Cancelled: ${interference.reason}.`;
+      return `${interference.keepsSuccess ? "Asked to stop" : "Cancelled"}: ${interference.reason}.`;
     case "timeout":
       return `The timeout of ${interference.limitMs} ms has passed: asking the task to stop.`;
     case "memory":

@@ -83,7 +83,7 @@ export class InstanceTable {
   }
 
   /** Keeps an instance in state none although its rule lets it run. */
-  hold(instance: Instance, gate: "waiting" | "expanding"): void {
+  hold(instance: Instance, gate: "waiting" | "expanding" | "signal"): void {
     instance.gate = gate;
     this.counts.held++;
     this.#slot(instance).idle--;
@@ -126,6 +126,10 @@ export class InstanceTable {
     this.#agenda.push(slot.node.index);
   }
 
+  get hasAgenda(): boolean {
+    return this.#agenda.peek() !== undefined;
+  }
+
   /** The first task, in topological order, of those to be judged again. */
   nextOnAgenda(): Slot | undefined {
     const index = this.#agenda.pop();
@@ -140,14 +144,15 @@ export class InstanceTable {
     for (const instance of this.#dirty) {
       instance.dirty = false;
       const { committed: from, committedAttempt: fromAttempt, committedTry: fromTry } = instance;
-      const wasOccupying = instance.committedOccupying;
+      const { committedMaxTries: fromMaxTries, committedOccupying: wasOccupying } = instance;
       const isSame =
         from === instance.state && fromAttempt === instance.attempt && fromTry === instance.tryNumber;
       if (isSame || this.get(instance.node.id, instance.mapIndex) !== instance) continue;
-      changes.push({ instance, from, fromAttempt, fromTry, wasOccupying });
+      changes.push({ instance, from, fromAttempt, fromTry, fromMaxTries, wasOccupying });
       instance.committed = instance.state;
       instance.committedAttempt = instance.attempt;
       instance.committedTry = instance.tryNumber;
+      instance.committedMaxTries = instance.maxTries;
       instance.committedOccupying = isOccupying(instance.state, instance.wait);
     }
     this.#dirty = [];
@@ -155,10 +160,11 @@ export class InstanceTable {
   }
 
   giveBack(changes: readonly Change[]): void {
-    for (const { instance, from, fromAttempt, fromTry, wasOccupying } of changes) {
+    for (const { instance, from, fromAttempt, fromTry, fromMaxTries, wasOccupying } of changes) {
       instance.committed = from;
       instance.committedAttempt = fromAttempt;
       instance.committedTry = fromTry;
+      instance.committedMaxTries = fromMaxTries;
       instance.committedOccupying = wasOccupying;
       this.#touch(instance);
     }

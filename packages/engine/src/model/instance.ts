@@ -33,9 +33,10 @@ export interface Wait {
 
 /**
  * Why an instance in state `none` is held although its rule lets it run: "waiting" for the past of its DAG,
- * "expanding" for the length of what it is mapped over. "open": the past was found in order.
+ * "expanding" for the length of what it is mapped over, "signal" for something that starts it. "open": the past was
+ * found in order.
  */
-export type Gate = "none" | "waiting" | "expanding" | "open";
+export type Gate = "none" | "waiting" | "expanding" | "signal" | "open";
 
 /** Where an instance takes slots: its pool, and the counter of its task across all runs if that is limited. */
 export interface Place {
@@ -76,6 +77,7 @@ export interface Instance {
   committed: TaskState | null;
   committedAttempt: string | null;
   committedTry: number;
+  committedMaxTries: number;
   /** Took slots when last taken. */
   committedOccupying: boolean;
   /** In the list of changes to take. */
@@ -89,6 +91,7 @@ export interface Change {
   readonly from: TaskState | null;
   readonly fromAttempt: string | null;
   readonly fromTry: number;
+  readonly fromMaxTries: number;
   readonly wasOccupying: boolean;
 }
 
@@ -123,6 +126,7 @@ export function storedInstance(node: TaskNode, row: InstanceRow): Instance {
     committed: row.state,
     committedAttempt: row.attempt,
     committedTry: row.tryNumber,
+    committedMaxTries: row.maxTries,
     committedOccupying: isOccupying(row.state, row.wait ?? null),
     dirty: false,
   };
@@ -147,5 +151,5 @@ export function newInstance(node: TaskNode, mapIndex: number): Instance {
 }
 
 export function isHeld(instance: Instance): boolean {
-  return instance.gate === "waiting" || instance.gate === "expanding";
+  return instance.gate === "waiting" || instance.gate === "expanding" || instance.gate === "signal";
 }

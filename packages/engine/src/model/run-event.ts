@@ -1,6 +1,8 @@
 /** Everything that can happen to a run while it is owned. Edits by people go to the store, and the run is reloaded. */
 
 import type { Wait } from "./instance.ts";
+import type { Order } from "./orders.ts";
+import type { Heard } from "./signal-condition.ts";
 
 interface OfInstance {
   readonly taskId: string;
@@ -48,6 +50,12 @@ export type RunEvent =
     } & OfAttempt)
   | ({ readonly type: "retryDue" } & OfInstance)
   | ({ readonly type: "gateOpened" } & OfInstance)
+  /** To be put to the rules of the run, if it has any. */
+  | { readonly type: "heard"; readonly heard: Heard }
+  /** A tick or a person asks for it. */
+  | ({ readonly type: "ordered" } & Order)
+  /** Nothing is heard any more: streaming tasks are stopped, what waits for a start is skipped, the rest goes on. */
+  | { readonly type: "closed"; readonly reason: string }
   /** The array a mapped task runs over is known. */
   | { readonly type: "expanded"; readonly taskId: string; readonly length: number }
   /**

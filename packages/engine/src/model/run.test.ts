@@ -20,7 +20,7 @@ function runOf(tasks: TaskManifest[], rows: InstanceRow[] = [], skips?: Map<stri
   const known = new Set(rows.map(({ taskId }) => taskId));
   const missing = tasks.filter(({ taskId }) => !known.has(taskId));
   const all = [...rows, ...missing.map(({ taskId, retries }) => row(taskId, { maxTries: retries }))];
-  const model = RunModel.load(compileGraph(dagManifest(tasks)), all, skips);
+  const model = RunModel.load(compileGraph(dagManifest(tasks)), all, { skips });
   model.start(1);
   const of = (taskId: string, mapIndex = -1) => {
     return { taskId, mapIndex, attempt: model.get(taskId, mapIndex)?.attempt ?? "?", at: 5 };

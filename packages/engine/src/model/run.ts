@@ -7,11 +7,13 @@
  * size of the run. What one event causes is settled in topological order, so that each task is judged once, when all
  * that the event did to its upstream is known: a failure and a skip that reach it together count as a failure.
  */
+import type { Drive } from "./drive.ts";
 import type { Graph, TaskNode } from "./graph.ts";
-import type { Change, Expansion, Instance, InstanceRow, Wait } from "./instance.ts";
+import type { Change, Expansion, Instance, InstanceRow } from "./instance.ts";
 import { isHeld, newInstance } from "./instance.ts";
 import { InstanceTable, type Slot } from "./instance-table.ts";
-import { Moments } from "./moments.ts";
+import { Moves } from "./moves.ts";
+import { type Cancel, Orders } from "./orders.ts";
 import type { RunEvent } from "./run-event.ts";
 import { type RunVerdict, runVerdict } from "./run-verdict.ts";
 import { isFinished, type TaskState } from "./states.ts";
@@ -26,35 +28,39 @@ const UNSTARTED: ReadonlySet<TaskState> = new Set(["none", "scheduled"]);
 
 type Report = Exclude<Extract<RunEvent, { attempt: string }>, { type: "queued" | "startedWaiting" }>;
 
+/** What a run is loaded with besides the rows of its instances. */
+export interface RunJournal {
+  /** Which tasks each finished branch ruled out, so that such a task is skipped again when it alone was cleared. */
+  readonly skips?: ReadonlyMap<string, readonly string[]>;
+  /** Left out: nothing but the order of its tasks drives it. */
+  readonly drive?: Drive | null;
+}
+
 export class RunModel {
   readonly graph: Graph;
+  readonly drive: Drive | null;
   /** How many instances were looked at so far: the measure of work. */
   looks = 0;
 
   readonly #table: InstanceTable;
+  readonly #moves: Moves;
+  readonly #orders: Orders | null;
   readonly #skips: ReadonlyMap<string, readonly string[]>;
-  readonly #moments = new Moments();
-  #now = 0;
-  readonly #ready = new Set<Instance>();
   readonly #gated: Instance[] = [];
   readonly #expandable: Slot[] = [];
   readonly #expansions: Expansion[] = [];
 
-  /**
-   * Tasks without a row get a new instance (a change from null); rows without a task are left alone. `skips`: which
-   * tasks each finished branch ruled out, so that such a task is skipped again when it alone was cleared.
-   */
-  static load(
-    graph: Graph,
-    rows: readonly InstanceRow[],
-    skips: ReadonlyMap<string, readonly string[]> = new Map(),
-  ): RunModel {
-    return new RunModel(graph, new InstanceTable(graph, rows), skips);
+  /** Tasks without a row get a new instance (a change from null); rows without a task are left alone. */
+  static load(graph: Graph, rows: readonly InstanceRow[], journal: RunJournal = {}): RunModel {
+    return new RunModel(graph, new InstanceTable(graph, rows), journal);
   }
 
-  private constructor(graph: Graph, table: InstanceTable, skips: ReadonlyMap<string, readonly string[]>) {
+  private constructor(graph: Graph, table: InstanceTable, { drive = null, skips = new Map() }: RunJournal) {
     this.graph = graph;
+    this.drive = drive;
     this.#table = table;
+    this.#moves = new Moves(table);
+    this.#orders = drive && new Orders(table, this.#moves, drive);
     this.#skips = skips;
   }
 
@@ -77,19 +83,14 @@ export class RunModel {
 
   /** Once after `load`: decides everything that the stored states already allow. */
   start(now: number): void {
-    this.#now = now;
+    this.#moves.now = now;
     for (const [branch, ruledOut] of this.#skips) {
       const hasSucceeded = this.#table.slotOf(branch)?.instances.some(({ state }) => state === "success");
       // Only what has not been let through: a task that was under way when the branch spoke goes on after a lost attempt.
       if (hasSucceeded) this.#ruleOut(branch, ruledOut, NOT_LET_THROUGH);
     }
     for (const slot of this.#table.slots) {
-      for (const instance of slot.instances) {
-        if (instance.state === "scheduled") this.#ready.add(instance);
-        if (instance.state === "up_for_retry" || instance.state === "up_for_reschedule")
-          this.#sleep(instance);
-        if (instance.state === "deferred") this.#moments.note(instance);
-      }
+      for (const instance of slot.instances) this.#resume(instance);
       this.#table.reconsider(slot);
     }
     this.#settle();
@@ -97,7 +98,7 @@ export class RunModel {
 
   /** False: ignored, because the instance is unknown, the attempt is not its current one, or its state forbids it. */
   apply(event: RunEvent, now: number): boolean {
-    this.#now = now;
+    this.#moves.now = now;
     const isApplied = this.#dispatch(event);
     if (isApplied) this.#settle();
     return isApplied;
@@ -105,9 +106,7 @@ export class RunModel {
 
   /** Became `scheduled` since the last call; the try number already is that of the coming try. */
   takeReady(): Instance[] {
-    const ready = [...this.#ready].filter(({ state }) => state === "scheduled");
-    this.#ready.clear();
-    return ready;
+    return this.#moves.takeReady();
   }
 
   /** Held for the past of the DAG since the last call; each waits for `gateOpened`. */
@@ -134,58 +133,103 @@ export class RunModel {
   /** The transaction with these changes did not happen: the next `takeChanges` has them again. */
   giveBack(changes: readonly Change[]): void {
     this.#table.giveBack(changes);
+    this.drive?.giveBack();
   }
 
   verdict(): RunVerdict {
-    return runVerdict(this.counts);
+    const isOpen = this.drive?.isOpen === true || this.#orders?.isPending === true;
+    return isOpen ? { state: "running" } : runVerdict(this.counts);
   }
 
-  /** When the next retry or reschedule is due; null: none waits. */
+  /** Finished tasks that were asked to begin again do so, if their end is stored; `archive` gets each as it was. */
+  beginAgain(now: number, archive: (instance: Instance) => void): boolean {
+    this.#moves.now = now;
+    const hasBegun = this.#orders?.beginAgain(archive) === true;
+    if (hasBegun) this.#settle();
+    return hasBegun;
+  }
+
+  /** Some finished task is to begin again as soon as its end is stored. */
+  get isPending(): boolean {
+    return this.#orders?.isPending === true;
+  }
+
+  /** Attempts that were asked to stop since the last call: for the owner to see to, once this is stored. */
+  takeCancels(): Cancel[] {
+    return this.#orders?.takeCancels() ?? [];
+  }
+
+  /** Waiting instances that held slots of their pool and have given them up since the last call. */
+  takeReleased(): Instance[] {
+    return this.#orders?.takeReleased() ?? [];
+  }
+
+  /** Why the current attempt of a task is to stop; null: it is not. */
+  stopping(instance: Instance): string | null {
+    return this.drive?.stopping(instance.node.id) ?? null;
+  }
+
+  /** When the next retry, reschedule or tick is due; null: none waits. */
   nextRetryAt(): number | null {
-    return this.#moments.nextRetryAt();
+    const [retry, tick] = [this.#moves.moments.nextRetryAt(), this.drive?.nextTickAt() ?? null];
+    return retry === null || tick === null ? (retry ?? tick) : Math.min(retry, tick);
   }
 
-  /** Applies `retryDue` to all that are due; returns to how many. */
+  /** Applies `retryDue` to all that are due, and starts what has its time now; returns to how many. */
   fireRetries(now: number): number {
     let fired = 0;
-    for (let due = this.#moments.takeRetry(now); due; due = this.#moments.takeRetry(now)) {
+    const { moments } = this.#moves;
+    for (let due = moments.takeRetry(now); due; due = moments.takeRetry(now)) {
       const { node, mapIndex } = due;
       if (this.apply({ type: "retryDue", taskId: node.id, mapIndex }, now)) fired++;
+    }
+    for (const taskId of this.drive?.takeTicks(now) ?? []) {
+      this.apply({ type: "ordered", taskId, action: "start", reason: "its time", atMost: 1 }, now);
+      fired++;
     }
     return fired;
   }
 
   /** When the next wait runs out of time; null: none does. */
   nextDeadline(): number | null {
-    return this.#moments.nextDeadline();
+    return this.#moves.moments.nextDeadline();
   }
 
   /** Deferred instances that are out of time. What becomes of them is for the owner to say, in this very turn. */
   takeOverdue(now: number): Instance[] {
-    return this.#moments.takeOverdue(now);
+    return this.#moves.moments.takeOverdue(now);
+  }
+
+  /** A loaded instance goes on from where it is. */
+  #resume(instance: Instance): void {
+    const { state } = instance;
+    if (state === "scheduled") this.#moves.isReady(instance);
+    if (state === "up_for_retry" || state === "up_for_reschedule") this.#moves.sleep(instance);
+    if (state === "deferred") this.#moves.moments.note(instance);
+    if (isFinished(state)) this.#orders?.noteFinished(instance);
   }
 
   #dispatch(event: RunEvent): boolean {
     if (event.type === "halted") return this.#halt(event);
     if (event.type === "expanded") return this.#expand(event.taskId, event.length);
+    if (event.type === "heard") return this.#orders?.hear(event.heard) === true;
+    if (event.type === "ordered") return this.#orders?.carryOut(event) === true;
+    if (event.type === "closed") return this.#orders?.close(event.reason) === true;
     const instance = this.get(event.taskId, event.mapIndex);
     if (!instance) return false;
     switch (event.type) {
       case "queued":
-        if (instance.state !== "scheduled") return false;
-        instance.attempt = event.attempt;
-        instance.attemptStartedAt = null;
-        this.#table.move(instance, "queued");
-        return true;
+        return instance.state === "scheduled" && this.#moves.queue(instance, event.attempt);
       case "startedWaiting":
         if (instance.state !== "scheduled") return false;
         instance.attempt = event.attempt;
-        return this.#defer(instance, event);
+        return this.#moves.defer(instance, event);
       case "gateOpened":
         if (instance.gate !== "waiting") return false;
         this.#table.letGo(instance);
         instance.gate = "open";
-        return this.#schedule(instance, "newTry");
+        this.#letGo(instance);
+        return true;
       case "retryDue":
         return this.#wakeUp(instance);
       default:
@@ -197,108 +241,82 @@ export class RunModel {
   #hear(instance: Instance, event: Report): boolean {
     const { state } = instance;
     const isOut = state === "queued" || state === "running";
-    if (state === "restarting") return event.type !== "started" && this.#beginAgain(instance);
+    if (this.stopping(instance) !== null && event.type !== "started" && event.type !== "succeeded")
+      return this.#orders!.stopped(instance, this.#moves.now);
+    if (state === "restarting") {
+      if (event.type === "started") return false;
+      this.#moves.renewTries(instance);
+      return this.#moves.reset(instance);
+    }
     switch (event.type) {
       case "started":
-        if (state !== "queued") return false;
-        instance.startedAt ??= event.at;
-        instance.attemptStartedAt = event.at;
-        this.#table.move(instance, "running");
-        return true;
+        return state === "queued" && this.#moves.run(instance, event.at);
       case "unqueued":
-        return state === "queued" && this.#schedule(instance, "sameTry");
+        return state === "queued" && this.#moves.schedule(instance, "sameTry");
       case "deferred":
-        return isOut && this.#defer(instance, event);
+        return isOut && this.#moves.defer(instance, event);
       case "resumed":
         if (state !== "deferred") return false;
         instance.step = instance.attempt;
-        return this.#schedule(instance, "sameTry");
+        return this.#moves.schedule(instance, "sameTry");
       case "rescheduled":
-        if (!isOut) return false;
-        instance.startedAt ??= event.at;
-        instance.step = null;
-        instance.retryAt = event.retryAt;
-        this.#table.move(instance, "up_for_reschedule");
-        this.#sleep(instance);
-        return true;
+        return isOut && this.#moves.reschedule(instance, event);
       case "lost":
         if (!isOut) return false;
-        this.#lose(instance, event);
+        this.#moves.lose(instance, event);
+        this.#noteEnd(instance);
         return true;
     }
     if (!isOut && state !== "deferred") return false;
     instance.startedAt ??= event.at;
     switch (event.type) {
       case "failed":
-        this.#fail(instance, event);
-        return true;
+        this.#moves.fail(instance, event);
+        break;
       case "skipped":
-        this.#end(instance, "skipped", event);
-        return true;
+        this.#moves.end(instance, "skipped", event);
+        break;
       case "succeeded":
-        this.#end(instance, "success", { at: event.at, reason: null });
+        this.#moves.end(instance, "success", { at: event.at, reason: null });
         this.#ruleOut(instance.node.id, event.skip, UNSTARTED);
-        return true;
+        this.#orders?.noteSuccess(instance);
+        break;
     }
-  }
-
-  #lose(instance: Instance, event: Extract<RunEvent, { type: "lost" }>): void {
-    if (event.budget !== null && ++instance.infraLosses > event.budget) {
-      this.#fail(instance, { ...event, retry: true });
-      return;
-    }
-    // A try that has waited goes on from its last wait, and its time goes on, too.
-    if (instance.step === null) instance.startedAt = null;
-    instance.reason = event.reason;
-    this.#schedule(instance, "sameTry");
-  }
-
-  #fail(
-    instance: Instance,
-    event: Pick<Extract<RunEvent, { type: "failed" }>, "at" | "retry" | "retryAt" | "reason">,
-  ): void {
-    const isRetried = event.retry && instance.tryNumber <= instance.maxTries;
-    this.#end(instance, isRetried ? "up_for_retry" : "failed", event);
-    if (!isRetried) return;
-    instance.retryAt = event.retryAt ?? event.at;
-    this.#sleep(instance);
-  }
-
-  /** A cleared instance whose old attempt has gone starts over, if its rule still lets it. */
-  #beginAgain(instance: Instance): boolean {
-    instance.attempt = null;
-    instance.step = null;
-    this.#table.move(instance, "none");
-    this.#table.reconsider(this.#table.slots[instance.node.index]!);
+    this.#noteEnd(instance);
     return true;
+  }
+
+  #noteEnd(instance: Instance): void {
+    if (isFinished(instance.state)) this.#orders?.noteFinished(instance);
   }
 
   #wakeUp(instance: Instance): boolean {
     if (instance.state !== "up_for_retry" && instance.state !== "up_for_reschedule") return false;
     instance.retryAt = null;
-    if (instance.state === "up_for_reschedule") this.#schedule(instance, "sameTry");
-    else if (this.#verdictOn(instance) === "run") this.#schedule(instance, "newTry");
+    if (instance.state === "up_for_reschedule") return this.#moves.schedule(instance, "sameTry");
+    if (this.#verdictOn(instance) === "run") return this.#moves.schedule(instance, "newTry");
     // Its upstream was cleared while it waited: it waits for them, like any task that has not started.
-    else this.#beginAgain(instance);
-    return true;
+    return this.#moves.reset(instance);
   }
 
   #ruleOut(branch: string, taskIds: readonly string[], from: ReadonlySet<TaskState>): void {
     for (const taskId of taskIds) {
       for (const instance of this.#table.slotOf(taskId)?.instances ?? []) {
         if (!from.has(instance.state)) continue;
-        this.#end(instance, "skipped", { at: this.#now, reason: `ruled out by ${branch}` });
+        this.#moves.end(instance, "skipped", { at: this.#moves.now, reason: `ruled out by ${branch}` });
       }
     }
   }
 
   #halt(event: Extract<RunEvent, { type: "halted" }>): boolean {
     let hasEnded = false;
+    this.drive?.close(event.reason);
     for (const { node, instances } of this.#table.slots) {
       if (node.manifest.role === "teardown") continue;
+      this.drive?.forgetStarts(node.id);
       for (const instance of instances) {
         if (isFinished(instance.state)) continue;
-        this.#end(instance, UNDER_WAY.has(instance.state) ? event.active : "skipped", event);
+        this.#moves.end(instance, UNDER_WAY.has(instance.state) ? event.active : "skipped", event);
         hasEnded = true;
       }
     }
@@ -311,7 +329,7 @@ export class RunModel {
     const unexpanded = slot?.instances[0];
     if (!slot || unexpanded?.gate !== "expanding") return false;
     if (length === 0) {
-      this.#end(unexpanded, "skipped", { at: this.#now, reason: "mapped over nothing" });
+      this.#moves.end(unexpanded, "skipped", { at: this.#moves.now, reason: "mapped over nothing" });
       return true;
     }
     this.#table.dropUnexpanded(slot);
@@ -326,75 +344,48 @@ export class RunModel {
 
   /** Judges what is on the agenda in topological order: whatever ends by it adds only later ones. */
   #settle(): void {
-    for (let slot = this.#table.nextOnAgenda(); slot; slot = this.#table.nextOnAgenda()) {
-      for (const instance of slot.instances) {
-        if (slot.idle === 0) break;
-        this.looks++;
-        if (instance.state === "none" && !isHeld(instance)) this.#decide(instance, slot);
+    do {
+      for (let slot = this.#table.nextOnAgenda(); slot; slot = this.#table.nextOnAgenda()) {
+        for (const instance of slot.instances) {
+          if (slot.idle === 0) break;
+          this.looks++;
+          if (instance.state === "none" && !isHeld(instance)) this.#decide(instance, slot);
+        }
       }
-    }
+    } while (this.#orders?.followUp());
   }
 
   #decide(instance: Instance, slot: Slot): void {
     const verdict = this.#verdictOn(instance);
-    const { manifest, gated } = instance.node;
+    const { manifest, gated, id } = instance.node;
     if (verdict === "wait") return;
     if (verdict !== "run") {
-      this.#end(instance, verdict, { at: this.#now, reason: `trigger rule ${manifest.rule}` });
+      this.drive?.takeStart(id);
+      this.#moves.end(instance, verdict, { at: this.#moves.now, reason: `trigger rule ${manifest.rule}` });
+      this.#noteEnd(instance);
     } else if (manifest.map && instance.mapIndex < 0) {
       this.#table.hold(instance, "expanding");
       this.#expandable.push(slot);
     } else if (gated && instance.gate !== "open") {
       this.#table.hold(instance, "waiting");
       this.#gated.push(instance);
-    } else {
-      this.#schedule(instance, "newTry");
+    } else this.#letGo(instance);
+  }
+
+  /** Its upstream and its past let it run. What needs a start has to have one, unless it was let through before. */
+  #letGo(instance: Instance): void {
+    const { drive } = this;
+    const { id } = instance.node;
+    const lacksStart = drive?.needsStart(id) === true && instance.tryNumber === 0 && drive.starts(id) === 0;
+    if (lacksStart) {
+      this.#table.hold(instance, "signal");
+      return;
     }
+    drive?.takeStart(id);
+    this.#moves.schedule(instance, "newTry");
   }
 
   #verdictOn(instance: Instance): Verdict {
     return judge(instance.node.manifest.rule, this.#table.countersOf(instance), instance.mapIndex);
-  }
-
-  #schedule(instance: Instance, as: "newTry" | "sameTry"): true {
-    instance.attempt = null;
-    instance.wait = null;
-    if (as === "newTry") {
-      instance.tryNumber++;
-      instance.step = null;
-      instance.infraLosses = 0;
-      instance.startedAt = null;
-      instance.endedAt = null;
-      instance.reason = null;
-    }
-    this.#table.move(instance, "scheduled");
-    this.#ready.add(instance);
-    return true;
-  }
-
-  #end(
-    instance: Instance,
-    state: TaskState,
-    by: { readonly at: number; readonly reason: string | null },
-  ): void {
-    instance.retryAt = null;
-    instance.wait = null;
-    instance.endedAt = by.at;
-    instance.reason = by.reason;
-    this.#table.move(instance, state);
-  }
-
-  #defer(instance: Instance, event: { readonly at: number; readonly wait: Wait }): true {
-    instance.startedAt ??= event.at;
-    instance.wait = event.wait;
-    instance.reason = null;
-    this.#table.move(instance, "deferred");
-    this.#moments.note(instance);
-    return true;
-  }
-
-  #sleep(instance: Instance): void {
-    instance.retryAt ??= this.#now;
-    this.#moments.note(instance);
   }
 }

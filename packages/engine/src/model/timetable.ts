@@ -43,6 +43,14 @@ export function validateSchedule(schedule: ScheduleManifest): void {
   if (schedule.kind === "cron" || schedule.kind === "interval") ticksOf(schedule, null);
 }
 
+/** The first moment after another at which a task with times of its own is due. */
+export function nextTick(
+  schedule: Extract<ScheduleManifest, { kind: "cron" | "interval" }>,
+  { anchor, after }: { readonly anchor: number; readonly after: number },
+): number {
+  return ticksOf(schedule, anchor).next(after);
+}
+
 function nextUnbounded(
   schedule: ScheduleManifest,
   window: RunWindow,

@@ -15,6 +15,9 @@ export interface Move {
 type Moves<S extends string> = { readonly [From in S]: { readonly [To in S]?: Move } };
 
 const halted: Move = { by: "scheduler", why: "the run was ended" };
+const stopped: Move = { by: "scheduler", why: "a streaming task was stopped" };
+const restarted: Move = { by: "scheduler", why: "it was restarted" };
+const again: Move = { by: "scheduler", why: "it, or what is upstream of it, was started again" };
 const ended = {
   success: { by: "executor", why: "the task succeeded" },
   failed: { by: "executor", why: "the task failed, no try is left" },
@@ -22,7 +25,7 @@ const ended = {
   up_for_retry: { by: "executor", why: "the task failed, a try is left" },
   up_for_reschedule: { by: "executor", why: "the task asked to be called again later" },
   deferred: { by: "executor", why: "the task waits for a trigger" },
-  restarting: { by: "scheduler", why: "cleared while it ran" },
+  restarting: { by: "scheduler", why: "cleared or restarted while it ran" },
 } as const satisfies { [To in TaskState]?: Move };
 
 export const TASK_MOVES: Moves<TaskState> = {
@@ -30,12 +33,15 @@ export const TASK_MOVES: Moves<TaskState> = {
     scheduled: { by: "scheduler", why: "its trigger rule is satisfied" },
     skipped: { by: "scheduler", why: "its trigger rule or a branch ruled it out" },
     upstream_failed: { by: "scheduler", why: "its trigger rule can no longer be satisfied" },
+    success: stopped,
     removed: { by: "scheduler", why: "what it was mapped over became shorter" },
   },
   scheduled: {
     queued: { by: "admission", why: "its pool and limits have room" },
     deferred: { by: "scheduler", why: "it begins by waiting for its trigger" },
-    skipped: { by: "scheduler", why: "a branch ruled it out" },
+    skipped: { by: "scheduler", why: "a branch ruled it out, or it was stopped" },
+    success: stopped,
+    none: { by: "scheduler", why: "what is upstream of it was started again" },
   },
   queued: {
     ...ended,
@@ -54,14 +60,16 @@ export const TASK_MOVES: Moves<TaskState> = {
   },
   up_for_retry: {
     scheduled: { by: "scheduler", why: "the retry is due" },
-    none: { by: "scheduler", why: "its trigger rule does not hold any more" },
+    none: { by: "scheduler", why: "it was restarted, or its trigger rule does not hold any more" },
     skipped: halted,
+    success: stopped,
   },
   up_for_reschedule: {
     scheduled: { by: "scheduler", why: "the next call is due" },
     success: halted,
     failed: halted,
     skipped: halted,
+    none: restarted,
   },
   deferred: {
     scheduled: { by: "trigger", why: "the trigger fired" },
@@ -69,11 +77,12 @@ export const TASK_MOVES: Moves<TaskState> = {
     failed: { by: "trigger", why: "the trigger ended the task, no try is left" },
     skipped: { by: "trigger", why: "the trigger ended the task" },
     up_for_retry: { by: "trigger", why: "the trigger failed the task, a try is left" },
+    none: restarted,
   },
-  success: {},
-  failed: {},
-  skipped: {},
-  upstream_failed: {},
+  success: { none: again },
+  failed: { none: again },
+  skipped: { none: again },
+  upstream_failed: { none: again },
   removed: {},
 };
 

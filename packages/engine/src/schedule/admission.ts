@@ -255,6 +255,9 @@ export class Admission {
       waiting = { actor, ready: new Map() };
       this.#waiting.set(actor.id, waiting);
     }
+    // It may have been put back and become ready again while it waited.
+    const former = waiting.ready.get(instance);
+    if (former) this.#queue.remove(former);
     waiting.ready.set(instance, ready);
     if (!actor.isPaused) this.#queue.add(ready);
   }

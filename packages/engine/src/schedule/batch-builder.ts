@@ -1,15 +1,30 @@
 /** Turns what actors decided into the rows of one batch. */
 
 import { randomUUID } from "node:crypto";
+import type { Json } from "@tradewind/sdk/manifest";
 import { type Change, isOccupying, type TaskState } from "../model/index.ts";
 import type { DeferralWrite, WaitEnd } from "../store/deferrals.ts";
 import type { InstanceBirth, InstanceWrite, RunBatch, RunEnd, SignalWrite } from "../store/run-batch.ts";
+import type { AgainWrite, DriveWrite } from "../store/run-drives.ts";
 import type { RunActor, Traces } from "./run-actor.ts";
 
 /** One actor's part of a batch; kept until the commit is known, to be given back if it failed. */
 export interface ActorChanges {
   readonly actor: RunActor;
   readonly changes: readonly Change[];
+  /** What drives it, if that has changed. */
+  readonly drive: DriveWrite | null;
+}
+
+/** Takes what an actor has decided since the last call. */
+export function changesOf(actor: RunActor): ActorChanges {
+  const { ears, model } = actor;
+  const changes = model.takeChanges();
+  if (!ears) return { actor, changes, drive: null };
+  const state = (model.drive?.takeState() ?? null) as Json | null;
+  // A position that has only moved on is not worth a transaction.
+  if (state === null && changes.length === 0 && !ears.isLate) return { actor, changes, drive: null };
+  return { actor, changes, drive: { runId: actor.id, position: ears.takePosition(), state } };
 }
 
 export interface BatchOwner {
@@ -43,6 +58,11 @@ export function runEnds(parts: readonly ActorChanges[]): RunEnd[] {
   return ends;
 }
 
+/** Nothing in it is worth a transaction. */
+export function isEmpty({ deadLetters, drives, ends, instances, waitEnds }: RunBatch): boolean {
+  return instances.length + ends.length + waitEnds.length + drives.length + deadLetters.length === 0;
+}
+
 export function buildBatch(
   owner: BatchOwner,
   parts: readonly ActorChanges[],
@@ -52,12 +72,19 @@ export function buildBatch(
   const births: InstanceBirth[] = [];
   const instances: InstanceWrite[] = [];
   const signals: SignalWrite[] = [];
-  for (const { actor, changes } of parts) {
+  const drives: DriveWrite[] = [];
+  const again: AgainWrite[] = [];
+  for (const { actor, changes, drive } of parts) {
+    if (drive) drives.push(drive);
     for (const change of changes) {
       if (change.from === null) births.push(birth(actor, change));
       instances.push(instanceWrite(actor.id, change));
       settle(slots, actor, change);
       const { instance } = change;
+      if (change.from !== null && instance.maxTries !== change.fromMaxTries) {
+        const { mapIndex, maxTries } = instance;
+        again.push({ runId: actor.id, taskId: instance.node.id, mapIndex, maxTries });
+      }
       if (SIGNALLED.has(instance.state)) signals.push(taskSignal(actor, change));
     }
   }
@@ -67,6 +94,8 @@ export function buildBatch(
   for (const end of extra.ends) {
     const actor = actors.get(end.runId);
     if (!actor) continue;
+    if (actor.ears && drives.every((drive) => drive.runId !== end.runId))
+      drives.push({ runId: end.runId, position: actor.ears.takePosition(), state: null });
     const { dag_id: dagId, run_id: runId } = actor.run;
     signals.push({ namespace: "run", key: `${dagId}/${runId}`, value: { state: end.state } });
     const { callbacks: wanted } = actor.version.manifest;
@@ -98,6 +127,9 @@ export function buildBatch(
     deferrals: waitsBegun(parts, extra.traces.deferrals, waitEnds),
     waitEnds,
     ends: extra.ends,
+    drives,
+    again,
+    deadLetters: extra.traces.deadLetters,
   };
 }
 

@@ -27,13 +27,15 @@ import {
 } from "../store/run-batch.ts";
 import { type ClaimedRun, rereadRuns } from "../store/run-claim.ts";
 import { Admission, type Admitted } from "./admission.ts";
-import { type ActorChanges, buildBatch, runEnds } from "./batch-builder.ts";
+import { buildBatch, changesOf, isEmpty, runEnds } from "./batch-builder.ts";
 import { Callbacks } from "./callbacks.ts";
 import type { DagRunJobOptions } from "./dag-run-job-options.ts";
 import { Dispatcher, undispatchable } from "./dispatcher.ts";
+import { Driving } from "./driving.ts";
 import { Gates } from "./gates.ts";
 import { InHand, type Report } from "./in-hand.ts";
 import { Mailbox } from "./mailbox.ts";
+import { applyReports, type ReportsContext } from "./reports.ts";
 import { noTraces, type RunActor, type Traces } from "./run-actor.ts";
 import { loadActors } from "./run-loader.ts";
 import { Timers } from "./timers.ts";
@@ -76,6 +78,8 @@ export abstract class DagRunJob extends JobLoop {
   readonly #gates = new Gates();
   readonly #waits: Waits;
   readonly #timers: Timers;
+  readonly #driving: Driving;
+  readonly #reporting: ReportsContext;
   /** Runs to read again before anything else is decided about them. */
   readonly #stale = new Set<number>();
 
@@ -106,6 +110,14 @@ export abstract class DagRunJob extends JobLoop {
       logger: this.logger,
     };
     this.#callbacks = new Callbacks({ ...shared, executor: options.executors[0] });
+    const hands = { inHand: this.#inHand, admission: this.#admission };
+    this.#driving = new Driving({
+      ...shared,
+      ...hands,
+      executor: options.executors[0],
+      wake: () => mailbox.wake(),
+    });
+    this.#reporting = { ...hands, actors: this.actors, fromLocal: (at) => this.lease.fromLocal(at) };
     this.#dispatcher = new Dispatcher({
       ...shared,
       now: () => this.lease.now(),
@@ -130,6 +142,7 @@ export abstract class DagRunJob extends JobLoop {
   protected override async onStopping(graceMs: number): Promise<void> {
     await Promise.all(this.#executors.map((executor) => executor.stop(graceMs)));
     this.#timers.disarm();
+    this.#driving.stop();
   }
 
   /** Kills what runs, forgets every run: others have them. */
@@ -171,6 +184,11 @@ export abstract class DagRunJob extends JobLoop {
     this.#mailbox.wake();
   }
 
+  /** Signals may have been sent. */
+  protected askSignals(): void {
+    this.#driving.ask();
+  }
+
   /** The past of some waiting instance may have changed. */
   protected askGates(): void {
     this.#gates.ask();
@@ -193,6 +211,9 @@ export abstract class DagRunJob extends JobLoop {
       case "capacity":
         if (this.#admission.isWaiting()) this.#mailbox.wake();
         return;
+      case "reactionEnded":
+        this.#driving.answered(event);
+        return;
       case "callbackEnded":
         void this.#callbacks.ended(event.callbackId, event.error);
     }
@@ -210,39 +231,15 @@ export abstract class DagRunJob extends JobLoop {
     const reports = this.#mailbox.take();
     await this.#store({ touched, reports, traces }, async () => {
       const fired = await this.#waits.readFired(this.lease.jobId);
-      this.#applyReports(reports, touched, traces);
+      await this.#driving.read();
+      applyReports(reports, this.#reporting, { touched, traces });
       this.#waits.applyFired(fired, { touched, traces, now: this.lease.now() });
       for (const row of fired) this.#dispatcher.rememberStep(row);
       this.#timers.fire(this.lease.now(), touched, traces);
+      this.#driving.apply({ touched, traces, now: this.lease.now() });
     });
     if (this.#waits.isDue) this.#mailbox.wake();
     if (this.state === "running") this.#timers.arm(this.lease.now());
-  }
-
-  #applyReports(reports: readonly Report[], touched: Set<RunActor>, traces: Traces): void {
-    for (const report of reports) {
-      const held = this.#inHand.get(report.attempt);
-      const actor = held && this.actors.get(held.runId);
-      const instance = held && actor?.model.get(held.taskId, held.mapIndex);
-      if (!held || !actor || !instance) continue;
-      const key = { taskId: held.taskId, mapIndex: held.mapIndex, attempt: report.attempt };
-      const at = this.lease.fromLocal(report.at);
-      if (report.type === "started") {
-        if (instance.attempt === report.attempt) instance.pid = report.pid;
-        if (actor.model.apply({ type: "started", ...key, at }, at)) touched.add(actor);
-      } else {
-        const keepsSlot = this.#admission.keepsDeferred(actor, instance);
-        if (!actor.ended({ ...key, at, outcome: report.outcome, keepsSlot }, traces)) continue;
-        this.#admission.freed(actor, instance);
-        touched.add(actor);
-      }
-    }
-  }
-
-  async #openGates(touched: Set<RunActor>): Promise<void> {
-    for (const actor of touched) this.#gates.add(actor, actor.model.takeGated());
-    if (!this.#gates.isDue) return;
-    for (const actor of await this.#gates.open(this.database, this.lease.now())) touched.add(actor);
   }
 
   /** What happened is applied, gates and admission follow, then the transaction, then what follows from it. */
@@ -250,13 +247,14 @@ export abstract class DagRunJob extends JobLoop {
     const { touched } = batch;
     try {
       await apply();
-      await this.#openGates(touched);
+      await this.#gates.open(this.database, touched, this.lease.now());
       for (const actor of touched) this.#admission.note(actor, this.lease.now());
       await this.#commit(batch);
     } catch (error) {
       await this.#undo(batch, error);
       return;
     }
+    this.#driving.committed(touched);
     for (const actor of touched) if (this.actors.get(actor.id) === actor) this.#timers.note(actor);
   }
 
@@ -273,14 +271,11 @@ export abstract class DagRunJob extends JobLoop {
       const admitted = mayAdmit ? this.#admission.admit(this.lease.now()) : [];
       for (const { actor } of admitted) touched.add(actor);
       const begunWithSlots = this.#waits.begin({ touched, traces, now: this.lease.now() });
-      const parts: ActorChanges[] = [...touched].map((actor) => ({
-        actor,
-        changes: actor.model.takeChanges(),
-      }));
+      const parts = [...touched].map(changesOf);
       const ends = runEnds(parts);
       const batch = buildBatch({ jobId: this.lease.jobId, hostname: HOST }, parts, { traces, ends });
       const news = this.hasPeers ? this.#admission.newsOfWaiting(this.lease.jobId) : null;
-      if (batch.instances.length === 0 && ends.length === 0 && batch.waitEnds.length === 0) {
+      if (isEmpty(batch)) {
         if (news) await this.database.pipeline([news]);
         return this.#inHand.settle(reports);
       }
@@ -379,6 +374,7 @@ export abstract class DagRunJob extends JobLoop {
       this.actors.set(actor.id, actor);
       const at = this.lease.now();
       actor.model.start(at);
+      this.#driving.add(actor);
       if (actor.run.is_fresh) continue;
       this.#waits.ask();
       for (const { node, mapIndex } of actor.model.instances())
@@ -395,6 +391,7 @@ export abstract class DagRunJob extends JobLoop {
   #forget(actor: RunActor): void {
     this.#admission.drop(actor);
     this.#gates.drop(actor);
+    this.#driving.drop(actor);
     this.actors.delete(actor.id);
   }
 }

@@ -20,7 +20,7 @@ export class Gates {
     return this.#waiting.size;
   }
 
-  add(actor: RunActor, instances: readonly Instance[]): void {
+  #add(actor: RunActor, instances: readonly Instance[]): void {
     for (const instance of instances) this.#waiting.set(instance, { actor, instance });
     if (instances.length > 0) this.#isDue = true;
   }
@@ -39,8 +39,14 @@ export class Gates {
     return this.#isDue;
   }
 
-  /** Lets those go on that may; answers the runs they belong to. */
-  async open(database: Database, now: number): Promise<RunActor[]> {
+  /** Lets those of these runs and of earlier ones go on that may; adds the runs they belong to. */
+  async open(database: Database, touched: Set<RunActor>, now: number): Promise<void> {
+    for (const actor of touched) this.#add(actor, actor.model.takeGated());
+    if (!this.#isDue) return;
+    for (const actor of await this.#open(database, now)) touched.add(actor);
+  }
+
+  async #open(database: Database, now: number): Promise<RunActor[]> {
     this.#isDue = false;
     const waiting = [...this.#waiting.values()];
     if (waiting.length === 0) return [];

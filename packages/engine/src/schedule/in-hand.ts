@@ -3,7 +3,9 @@
  * turns out to concern nobody any more. What the journal calls queued or running and is not in here is out there with
  * nobody: its process died with a former owner, or it was never dispatched.
  */
-import type { Executor, ExecutorEvent } from "../execute/contract.ts";
+
+import type { TaskManifest } from "@tradewind/sdk/manifest";
+import type { CancelTerms, Executor, ExecutorEvent } from "../execute/contract.ts";
 import type { Instance } from "../model/index.ts";
 import { OCCUPYING } from "../model/index.ts";
 import type { RunActor } from "./run-actor.ts";
@@ -53,11 +55,11 @@ export class InHand {
   }
 
   /** An attempt that its executor has not been given yet is answered by the dispatcher instead. */
-  cancel(attempt: string, reason: string): void {
+  cancel(attempt: string, reason: string, terms?: CancelTerms): void {
     const held = this.#held.get(attempt);
     if (!held) return;
     this.#cancelled.add(attempt);
-    held.executor.cancel(attempt, reason);
+    held.executor.cancel(attempt, reason, terms);
   }
 
   cancelRun(runId: number, reason: string): void {
@@ -79,11 +81,16 @@ export class InHand {
       const { attempt, state } = instance;
       if (attempt === null || !OCCUPYING.has(state)) continue;
       if (!this.#held.has(attempt)) orphans.push(instance);
-      else if (state === "restarting") this.cancel(attempt, "cleared while it ran");
+      else if (state === "restarting")
+        this.cancel(attempt, "cleared while it ran", graceOf(instance.node.manifest));
       current.add(attempt);
     }
     for (const [attempt, held] of this.#held)
       if (held.runId === actor.id && !current.has(attempt)) this.cancel(attempt, "no longer wanted");
     return orphans;
   }
+}
+
+function graceOf({ graceMs }: TaskManifest): CancelTerms {
+  return graceMs === undefined ? {} : { graceMs };
 }

@@ -9,21 +9,20 @@ import type { ErrorFacts, RunFacts } from "@tradewind/sdk/program";
 import type { AttemptOutcome } from "../execute/contract.ts";
 import {
   type Instance,
-  type InstanceRow,
   isOccupying,
-  isTaskState,
+  isStreaming,
   type Place,
-  RunModel,
+  type RunModel,
   retryDelayMs,
-  type Wait,
 } from "../model/index.ts";
 import { senderName } from "../signal/sender-name.ts";
 import type { DeferralWrite, FiredDeferral, WaitEnd } from "../store/deferrals.ts";
 import { limitKey } from "../store/limit-key.ts";
 import type { AttemptWrite, CallbackWrite, OutputWrite } from "../store/run-batch.ts";
 import type { ClaimedRun } from "../store/run-claim.ts";
-import type { LoadedInstance } from "../store/run-load.ts";
+import type { DeadLetterWrite } from "../store/run-drives.ts";
 import type { SignalDraft } from "../store/signals.ts";
+import type { RunEars } from "./run-ears.ts";
 import { runFacts } from "./run-facts.ts";
 import type { DagVersion } from "./version-cache.ts";
 import {
@@ -45,10 +44,19 @@ export interface Traces {
   readonly signals: SignalDraft[];
   readonly deferrals: DeferralWrite[];
   readonly waitEnds: WaitEnd[];
+  readonly deadLetters: DeadLetterWrite[];
 }
 
 export function noTraces(): Traces {
-  return { attempts: [], outputs: [], callbacks: [], signals: [], deferrals: [], waitEnds: [] };
+  return {
+    attempts: [],
+    outputs: [],
+    callbacks: [],
+    signals: [],
+    deferrals: [],
+    waitEnds: [],
+    deadLetters: [],
+  };
 }
 
 /** With what an event of an actor is applied: when, and where it leaves its traces. */
@@ -71,6 +79,8 @@ export class RunActor {
   readonly run: ClaimedRun;
   readonly version: DagVersion;
   readonly model: RunModel;
+  /** How it hears signals; null: nothing drives it but the order of its tasks. */
+  readonly ears: RunEars | null;
   readonly facts: RunFacts;
   /** The earliest moment this run has a timer for. */
   notedAt = Number.POSITIVE_INFINITY;
@@ -79,10 +89,11 @@ export class RunActor {
   isPaused: boolean;
   isTimedOut = false;
 
-  constructor(run: ClaimedRun, version: DagVersion, model: RunModel) {
+  constructor(run: ClaimedRun, version: DagVersion, parts: { model: RunModel; ears: RunEars | null }) {
     this.run = run;
     this.version = version;
-    this.model = model;
+    this.model = parts.model;
+    this.ears = parts.ears;
     this.facts = runFacts(run);
     this.isPaused = run.is_paused;
     const { runTimeoutMs } = version.manifest;
@@ -101,11 +112,13 @@ export class RunActor {
     return occupying.filter(({ state, wait }) => !isOccupying(state, wait));
   }
 
-  /** When something is due in this run by itself: a retry, the end of a wait, its deadline. Infinity: nothing. */
+  /** When something is due in this run by itself: a retry, a tick, the end of a wait, its deadline. Infinity: nothing. */
   nextMoment(): number {
     const never = Number.POSITIVE_INFINITY;
     const deadline = this.isTimedOut ? never : (this.deadline ?? never);
-    return Math.min(this.model.nextRetryAt() ?? never, this.model.nextDeadline() ?? never, deadline);
+    const { ears, model } = this;
+    const question = ears?.nextQuestionAt() ?? never;
+    return Math.min(model.nextRetryAt() ?? never, model.nextDeadline() ?? never, question, deadline);
   }
 
   get id(): number {
@@ -119,9 +132,10 @@ export class RunActor {
     const key = { taskId: report.taskId, mapIndex: report.mapIndex, attempt: report.attempt };
     const before = attemptWrite(this.id, instance, report.at);
     const { outcome } = report;
-    if (instance.state === "restarting")
-      return this.lost(instance, "restarted by hand", { traces, at: report.at, budget: null });
     const now = { at: report.at, traces };
+    if (this.model.stopping(instance) !== null && outcome.kind !== "success")
+      return this.#stopped(instance, now);
+    if (instance.state === "restarting") return this.#restarted(instance, now);
     switch (outcome.kind) {
       case "success":
         return this.#succeeded(instance, outcome, now);
@@ -164,14 +178,51 @@ export class RunActor {
   ): boolean {
     const attempt = instance.attempt;
     if (attempt === null) return false;
+    if (this.model.stopping(instance) !== null) return this.#stopped(instance, how);
+    if (instance.state === "restarting") return this.#restarted(instance, how);
     const before = attemptWrite(this.id, instance, how.at);
     const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt };
-    const retryAt = how.at + this.#retryDelay(instance);
-    const event = { type: "lost", ...key, at: how.at, reason, budget: how.budget, retryAt } as const;
+    const retryAt = how.at + this.#retryDelay(instance, how.at);
+    // What never ends meets the end of its host sooner or later.
+    const budget = isStreaming(instance.node.manifest) ? null : how.budget;
+    const event = { type: "lost", ...key, at: how.at, reason, budget, retryAt } as const;
     if (!this.model.apply(event, how.at)) return false;
     if (instance.state === "failed") this.#callback("failure", instance, how.traces, lostError(reason));
     else how.traces.attempts.push({ ...before, state: "failed", reason: tidy(reason) });
     if (instance.state === "up_for_retry") this.#callback("retry", instance, how.traces, lostError(reason));
+    return true;
+  }
+
+  /** Finished tasks that were asked to begin again, if their end is stored. true: some have. */
+  beginAgain({ at, traces }: Circumstances): boolean {
+    return this.model.beginAgain(at, (instance) => {
+      const { attempt, endedAt, reason } = instance;
+      if (attempt === null) return;
+      traces.attempts.push({
+        ...attemptWrite(this.id, instance, endedAt ?? at),
+        reason: reason === null ? null : tidy(reason),
+      });
+    });
+  }
+
+  /** An attempt that was asked to stop is gone. Whatever it made of that, it was stopped. */
+  #stopped(instance: Instance, { at, traces }: Circumstances): boolean {
+    const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt: instance.attempt ?? "" };
+    if (!this.model.apply({ type: "lost", ...key, at, reason: "stopped", budget: null, retryAt: null }, at))
+      return false;
+    if (instance.state === "success") this.#callback("success", instance, traces, null);
+    return true;
+  }
+
+  /** The old attempt is gone, and another try follows. It was no failure: nobody is told that it was. */
+  #restarted(instance: Instance, { at, traces }: Circumstances): boolean {
+    const before = attemptWrite(this.id, instance, at);
+    const state = isStreaming(instance.node.manifest) ? "success" : "skipped";
+    const reason = tidy(instance.reason ?? "restarted");
+    const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt: instance.attempt ?? "" };
+    if (!this.model.apply({ type: "lost", ...key, at, reason, budget: null, retryAt: null }, at))
+      return false;
+    traces.attempts.push({ ...before, state, reason });
     return true;
   }
 
@@ -245,6 +296,7 @@ export class RunActor {
     if (outcome.skip.length > 0) traces.outputs.push(this.#output(key, "tradewind.skip", outcome.skip));
     const sender = senderName({ ...this.facts, taskId: instance.node.id });
     for (const signal of outcome.signals ?? []) traces.signals.push({ ...signal, sender });
+    if (outcome.callbackPending) this.#callback("success", instance, traces, null);
     return true;
   }
 
@@ -257,7 +309,7 @@ export class RunActor {
     const before = attemptWrite(this.id, instance, at);
     const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt: instance.attempt ?? "" };
     const reason = `${error.code ?? error.name}: ${error.message}`;
-    const retryAt = at + this.#retryDelay(instance);
+    const retryAt = at + this.#retryDelay(instance, at);
     if (!this.model.apply({ type: "failed", ...key, at, retry, retryAt, reason }, at)) return false;
     const retried = instance.state === "up_for_retry" || instance.state === "scheduled";
     if (retried) traces.attempts.push({ ...before, state: "failed", reason: tidy(reason) });
@@ -301,67 +353,16 @@ export class RunActor {
     return { runId: this.id, taskId: key.taskId, mapIndex: key.mapIndex, key: name, value };
   }
 
-  #retryDelay(instance: Instance): number {
+  /** Of a streaming task by its failures in a row: its tries are many, and most may have gone well for days. */
+  #retryDelay(instance: Instance, at: number): number {
     const { dag_id: dagId, run_id: runId } = this.run;
-    const { node, mapIndex, tryNumber } = instance;
+    const { node, mapIndex } = instance;
+    const ranMs = at - (instance.attemptStartedAt ?? instance.startedAt ?? at);
+    const { drive } = this.model;
+    const tryNumber =
+      drive && isStreaming(node.manifest) ? drive.countFailure(node.id, ranMs) : instance.tryNumber;
     return retryDelayMs(node.manifest, { dagId, runId, taskId: node.id, mapIndex, tryNumber });
   }
-}
-
-export function newActor(run: ClaimedRun, version: DagVersion): RunActor {
-  const rows = version.graph.nodes.map(
-    (node): InstanceRow => ({
-      taskId: node.id,
-      mapIndex: -1,
-      state: "none",
-      tryNumber: 0,
-      maxTries: node.manifest.retries,
-      attempt: null,
-      retryAt: null,
-      infraLosses: 0,
-    }),
-  );
-  return new RunActor(run, version, RunModel.load(version.graph, rows, new Map()));
-}
-
-export interface Journal {
-  readonly instances: readonly LoadedInstance[];
-  readonly skips: ReadonlyMap<string, readonly string[]>;
-}
-
-export function loadedActor(run: ClaimedRun, version: DagVersion, journal: Journal): RunActor {
-  const rows = journal.instances.map(
-    (row): InstanceRow => ({
-      taskId: row.task_id,
-      mapIndex: row.map_index,
-      state: isTaskState(row.state) ? row.state : "none",
-      tryNumber: row.try_number,
-      maxTries: row.max_tries,
-      attempt: row.attempt,
-      retryAt: row.retry_at?.getTime() ?? null,
-      infraLosses: row.infra_losses,
-      startedAt: row.started_at?.getTime() ?? null,
-      step: row.step,
-      wait: loadedWait(row),
-    }),
-  );
-  const model = RunModel.load(version.graph, rows, journal.skips);
-  for (const row of journal.instances) {
-    const instance = model.get(row.task_id, row.map_index);
-    if (!instance) continue;
-    instance.scheduledAt = row.scheduled_at?.getTime() ?? null;
-    instance.queuedAt = row.queued_at?.getTime() ?? null;
-    instance.endedAt = row.ended_at?.getTime() ?? null;
-    instance.place = { pool: row.pool, slots: row.pool_slots, limitKey: row.limit_key };
-    instance.pid = row.pid;
-  }
-  return new RunActor(run, version, model);
-}
-
-function loadedWait(row: LoadedInstance): Wait | null {
-  if (row.state !== "deferred") return null;
-  const timeoutAt = row.timeout_at?.getTime() ?? null;
-  return { timeoutAt, onTimeout: row.on_timeout ?? "fail", keepsSlot: row.keeps_slot };
 }
 
 function lostError(reason: string): ErrorFacts {

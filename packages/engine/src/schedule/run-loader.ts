@@ -1,9 +1,12 @@
 /** Claimed runs become actors: a fresh one from its DAG version alone, any other from its journal. */
+import { Drive, type InstanceRow, isTaskState, RunModel, storedDrive, type Wait } from "../model/index.ts";
 import type { Database } from "../store/database.ts";
 import type { ClaimedRun } from "../store/run-claim.ts";
-import { loadInstances, loadSkips } from "../store/run-load.ts";
-import { loadedActor, newActor, type RunActor } from "./run-actor.ts";
-import type { VersionCache } from "./version-cache.ts";
+import { type DriveRow, loadDrives, openDrives } from "../store/run-drives.ts";
+import { type LoadedInstance, loadInstances, loadSkips } from "../store/run-load.ts";
+import { RunActor } from "./run-actor.ts";
+import { RunEars } from "./run-ears.ts";
+import type { DagVersion, VersionCache } from "./version-cache.ts";
 
 export async function loadActors(
   database: Database,
@@ -14,15 +17,105 @@ export async function loadActors(
   const instances = known.length > 0 ? await loadInstances(database, known) : [];
   const skips = known.length > 0 ? await loadSkips(database, known) : [];
   const byRun = Map.groupBy(instances, (row) => row.dag_run_id);
-  const actors: RunActor[] = [];
-  for (const run of runs) {
-    const version = await versions.get(database, run.version_id);
+  const found = new Map<ClaimedRun, DagVersion>();
+  for (const run of runs) found.set(run, await versions.get(database, run.version_id));
+  const drives = await drivesOf(database, found);
+  return [...found].map(([run, version]) => {
     const own = skips.filter((row) => row.dag_run_id === run.id);
+    const drive = drives.get(run.id) ?? null;
+    if (run.is_fresh) return newActor(run, version, drive);
     const journal = {
       instances: byRun.get(run.id) ?? [],
       skips: new Map(own.map((row) => [row.task_id, row.value])),
+      drive,
     };
-    actors.push(run.is_fresh ? newActor(run, version) : loadedActor(run, version, journal));
+    return loadedActor(run, version, journal);
+  });
+}
+
+/** A run that nothing drives by its DAG may have been given an order by hand. */
+async function drivesOf(
+  database: Database,
+  runs: ReadonlyMap<ClaimedRun, DagVersion>,
+): Promise<Map<number, DriveRow>> {
+  const driven = [...runs].filter(([, version]) => version.isDriven).map(([run]) => run.id);
+  const known = [...runs.keys()].filter((run) => !run.is_fresh).map((run) => run.id);
+  if (driven.length + known.length === 0) return new Map();
+  await openDrives(database, driven);
+  const rows = await loadDrives(database, [...new Set([...driven, ...known])]);
+  return new Map(rows.map((row) => [row.dag_run_id, row]));
+}
+
+function driveOf(run: ClaimedRun, version: DagVersion, row: DriveRow | null): Drive | null {
+  if (!row) return null;
+  return new Drive({
+    manifest: version.manifest,
+    rules: version.rules,
+    run: { dagId: run.dag_id, runId: run.run_id, conf: run.conf },
+    startedAt: run.started_at?.getTime() ?? row.since.getTime(),
+    stored: storedDrive(row.state),
+  });
+}
+
+function earsOf(run: ClaimedRun, version: DagVersion, row: DriveRow | null): RunEars | null {
+  return row && new RunEars({ dagId: run.dag_id, runId: run.run_id }, version, row);
+}
+
+function newActor(run: ClaimedRun, version: DagVersion, drive: DriveRow | null): RunActor {
+  const rows = version.graph.nodes.map(
+    (node): InstanceRow => ({
+      taskId: node.id,
+      mapIndex: -1,
+      state: "none",
+      tryNumber: 0,
+      maxTries: node.manifest.retries,
+      attempt: null,
+      retryAt: null,
+      infraLosses: 0,
+    }),
+  );
+  const model = RunModel.load(version.graph, rows, { drive: driveOf(run, version, drive) });
+  return new RunActor(run, version, { model, ears: earsOf(run, version, drive) });
+}
+
+interface Journal {
+  readonly instances: readonly LoadedInstance[];
+  readonly skips: ReadonlyMap<string, readonly string[]>;
+  readonly drive: DriveRow | null;
+}
+
+function loadedActor(run: ClaimedRun, version: DagVersion, journal: Journal): RunActor {
+  const rows = journal.instances.map(
+    (row): InstanceRow => ({
+      taskId: row.task_id,
+      mapIndex: row.map_index,
+      state: isTaskState(row.state) ? row.state : "none",
+      tryNumber: row.try_number,
+      maxTries: row.max_tries,
+      attempt: row.attempt,
+      retryAt: row.retry_at?.getTime() ?? null,
+      infraLosses: row.infra_losses,
+      startedAt: row.started_at?.getTime() ?? null,
+      step: row.step,
+      wait: loadedWait(row),
+    }),
+  );
+  const drive = driveOf(run, version, journal.drive);
+  const model = RunModel.load(version.graph, rows, { skips: journal.skips, drive });
+  for (const row of journal.instances) {
+    const instance = model.get(row.task_id, row.map_index);
+    if (!instance) continue;
+    instance.scheduledAt = row.scheduled_at?.getTime() ?? null;
+    instance.queuedAt = row.queued_at?.getTime() ?? null;
+    instance.endedAt = row.ended_at?.getTime() ?? null;
+    instance.place = { pool: row.pool, slots: row.pool_slots, limitKey: row.limit_key };
+    instance.pid = row.pid;
   }
-  return actors;
+  return new RunActor(run, version, { model, ears: earsOf(run, version, journal.drive) });
+}
+
+function loadedWait(row: LoadedInstance): Wait | null {
+  if (row.state !== "deferred") return null;
+  const timeoutAt = row.timeout_at?.getTime() ?? null;
+  return { timeoutAt, onTimeout: row.on_timeout ?? "fail", keepsSlot: row.keeps_slot };
 }

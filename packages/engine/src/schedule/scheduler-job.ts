@@ -138,6 +138,7 @@ export class SchedulerJob extends DagRunJob {
     const isSweep = dead.length > 0 || !this.#listening?.isUp || --this.#untilSweep <= 0;
     if (isSweep) this.#untilSweep = SWEEP_EVERY;
     if (isSweep) this.askFired();
+    if (isSweep) this.askSignals();
     this.#look = isSweep ? EVERYTHING : { ...this.#look, orphans: true };
     // Tasks of another scheduler's run open gates without a wake-up. Asks nothing while none is closed.
     this.askGates();
@@ -245,13 +246,16 @@ export class SchedulerJob extends DagRunJob {
       case "fired":
         this.askFired();
         return;
-      case "triggers":
       case "signals":
+        this.askSignals();
+        return;
+      case "triggers":
       case "tasks":
         return;
       case "":
         this.#look = EVERYTHING;
         this.askFired();
+        this.askSignals();
         break;
       default:
         this.markStale(Number(topic.slice("run:".length)));

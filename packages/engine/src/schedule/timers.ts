@@ -46,7 +46,8 @@ export class Timers {
         continue;
       }
       const isOverdue = waits.endOverdue(actor, { traces, now });
-      if (actor.model.fireRetries(now) > 0 || isOverdue) touched.add(actor);
+      const isAsking = (actor.ears?.nextQuestionAt() ?? Number.POSITIVE_INFINITY) <= now;
+      if (actor.model.fireRetries(now) > 0 || isOverdue || isAsking) touched.add(actor);
       else this.note(actor);
     }
   }

@@ -1,6 +1,6 @@
 /** DAG versions as the scheduler uses them: compiled once, shared by all runs of the version, never changed. */
 import type { DagManifest } from "@tradewind/sdk/manifest";
-import { compileGraph, type Graph } from "../model/index.ts";
+import { compileGraph, type Graph, isDriven, RuleSet } from "../model/index.ts";
 import { EngineError } from "../service/errors.ts";
 import { loadVersion } from "../store/dag-catalogue.ts";
 import type { Connection } from "../store/database.ts";
@@ -14,6 +14,9 @@ export interface DagVersion {
   readonly manifest: DagManifest;
   readonly graph: Graph;
   readonly columns: InstanceColumns;
+  readonly rules: RuleSet;
+  /** Its runs have more to go by than the order of their tasks. */
+  readonly isDriven: boolean;
 }
 
 export class VersionCache {
@@ -31,7 +34,16 @@ export class VersionCache {
     if (!stored) throw new EngineError("DAG_VERSION_MISSING", `DAG version ${id} is not in the database.`);
     const { manifest, bundleHash, number } = stored;
     const graph = compileGraph(manifest);
-    const version = { id, number, bundleHash, manifest, graph, columns: instanceColumns(graph) };
+    const version = {
+      id,
+      number,
+      bundleHash,
+      manifest,
+      graph,
+      columns: instanceColumns(graph),
+      rules: new RuleSet(manifest),
+      isDriven: isDriven(manifest),
+    };
     this.#versions.set(id, version);
     for (const oldest of this.#versions.keys()) {
       if (this.#versions.size <= this.#limit) break;

@@ -13,6 +13,7 @@ import type { Json } from "@tradewind/sdk/manifest";
 import type { TaskState } from "../model/index.ts";
 import type { Call, Connection, Database } from "./database.ts";
 import { type DeferralWrite, deferralCalls, type WaitEnd } from "./deferrals.ts";
+import { type AgainWrite, type DeadLetterWrite, type DriveWrite, drivenCalls } from "./run-drives.ts";
 import type { OUTPUT_KEY, SKIP_KEY } from "./run-load.ts";
 import { type SignalDraft, sendCalls } from "./signals.ts";
 import { type Statement, statement } from "./statement.ts";
@@ -126,6 +127,10 @@ export interface RunBatch {
   readonly deferrals: readonly DeferralWrite[];
   readonly waitEnds: readonly WaitEnd[];
   readonly ends: readonly RunEnd[];
+  readonly drives: readonly DriveWrite[];
+  /** Finished instances that begin again. */
+  readonly again: readonly AgainWrite[];
+  readonly deadLetters: readonly DeadLetterWrite[];
 }
 
 export interface PoolView {
@@ -204,7 +209,7 @@ const ATTEMPTS = statement(
                              started_at, ended_at, pid, reason, executor_job, hostname)
    SELECT u.attempt, u.run, u.task, u.map, u.try_number, u.state, to_timestamp(u.scheduled_at / 1000),
           to_timestamp(u.queued_at / 1000), to_timestamp(u.started_at / 1000), to_timestamp(u.ended_at / 1000), u.pid,
-          u.reason, coalesce(t.executor_job, $13::bigint), coalesce(t.hostname, $14)
+          coalesce(u.reason, t.reason), coalesce(t.executor_job, $13::bigint), coalesce(t.hostname, $14)
    FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::int[], $5::int[], $6::text[], $7::float8[], $8::float8[],
                $9::float8[], $10::float8[], $11::int[], $12::text[])
      AS u(attempt, run, task, map, try_number, state, scheduled_at, queued_at, started_at, ended_at, pid, reason)
@@ -246,7 +251,7 @@ export function batchCalls(batch: RunBatch): Call[] {
   if (batch.births.length > 0) calls.push(call(BEAR, birthValues(batch)));
   if (batch.attempts.length > 0) calls.push(call(ATTEMPTS, attemptValues(batch)));
   if (batch.instances.length > 0) calls.push(call(MOVE, moveValues(batch)));
-  calls.push(...deferralCalls(batch.deferrals, batch.waitEnds));
+  calls.push(...deferralCalls(batch.deferrals, batch.waitEnds), ...drivenCalls(batch));
   const { outputs, signals, callbacks, ends } = batch;
   if (outputs.length > 0)
     calls.push(

@@ -22,7 +22,7 @@ export interface ClaimedRun extends RunRow {
   readonly generation: number;
   readonly is_paused: boolean;
   readonly task_count: number;
-  /** No attempt was ever made: every task instance is still `none`, there is nothing to load. */
+  /** No attempt was ever made and no order given: every task instance is still `none`, there is nothing to load. */
   readonly is_fresh: boolean;
 }
 
@@ -86,7 +86,8 @@ const START = statement(
      ) q JOIN dag_version v ON v.id = q.version_id
      ORDER BY q.run_after, q.id LIMIT $3
    ), chosen AS (
-     SELECT q.id, q.started_at IS NULL AND q.clear_number = 0 AS is_fresh
+     SELECT q.id, q.started_at IS NULL AND q.clear_number = 0
+              AND NOT EXISTS (SELECT 1 FROM run_drive d WHERE d.dag_run_id = q.id) AS is_fresh
      FROM dag_run q WHERE q.id = ANY(ARRAY(
          SELECT id FROM (SELECT id, sum(task_count) OVER (ORDER BY run_after, id) - task_count AS before FROM oldest) o
          WHERE o.before < $4))

@@ -9,6 +9,7 @@
 import { randomBytes } from "node:crypto";
 import type { Connection } from "./database.ts";
 import { cancelWaits } from "./deferrals.ts";
+import { closeDrives } from "./run-drives.ts";
 import type {
   ClearEdit,
   ClearResult,
@@ -333,6 +334,8 @@ async function endRun(
   await release(tx, open);
   await cancelWaits(tx, [end.run.id]);
   await tx.rows(END_RUN, [end.run.id, end.state, end.reason]);
+  const forget = closeDrives([end.run.id]);
+  await tx.rows(forget.statement, forget.values);
 }
 
 async function deleteRun(tx: Connection, dagRunId: number): Promise<"deleted" | "active" | "not_found"> {

@@ -1,5 +1,5 @@
 /**
- * Retention of the signal log: by age, and never past a listener. One that nobody has held for `staleMs` no longer
+ * Retention of the signal log: by age, and never past a listener or a run that listens. One that nobody has held for `staleMs` no longer
  * holds signals back: it is reported, and misses what was deleted if it comes back. Dead letters have copies.
  */
 import type { Connection } from "./database.ts";
@@ -17,10 +17,11 @@ export const STALE_LISTENER_MS = 7 * 86_400_000;
 const isKept = (duration: string) =>
   `(l.lease_until > now() OR l.seen_at > now() - ${duration}::float8 * interval '1 millisecond')`;
 
-/** Of signal `s`: old enough, and dealt with by every listener that is not stale. */
+/** Of signal `s`: old enough, and dealt with by every listener that is not stale, and by every run that listens. */
 const DONE_WITH = `s.created_at < now() - $1::float8 * interval '1 millisecond'
   AND NOT EXISTS (
     SELECT 1 FROM signal_listener l WHERE ${isKept("$2")} AND (s.tx, s.id) > (l.tx, l.signal_id))
+  AND NOT EXISTS (SELECT 1 FROM run_drive d WHERE (s.tx, s.id) > (d.tx, d.signal_id))
   AND NOT EXISTS (
     SELECT 1 FROM signal_retry r JOIN signal_listener l ON l.name = r.listener
     WHERE ${isKept("$2")}

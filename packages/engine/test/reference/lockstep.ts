@@ -58,7 +58,7 @@ class Lockstep {
     this.#lossBudget = lossBudget;
     this.#random = randomOf(dag.seed ^ 0x5bd1e995);
     this.#reference = new ReferenceRun(dag.manifest);
-    this.#model = RunModel.load(compileGraph(dag.manifest), [], this.#skips);
+    this.#model = RunModel.load(compileGraph(dag.manifest), [], { skips: this.#skips });
     this.#model.start(this.#now);
     this.#compare();
   }
@@ -214,7 +214,7 @@ class Lockstep {
   /** The process dies between two commits: the next one starts from the rows. */
   #crash(): void {
     this.#counts.crashes++;
-    this.#model = RunModel.load(this.#model.graph, [...this.#stored.values()], this.#skips);
+    this.#model = RunModel.load(this.#model.graph, [...this.#stored.values()], { skips: this.#skips });
     this.#model.start(this.#now);
     this.#ready.clear();
     this.#compare();

@@ -16,26 +16,7 @@ export function manifestProblem(manifest: DagManifest): string | null {
   if (schedule?.kind === "trigger" && !isTriggerCall(schedule.trigger)) {
     return `The schedule of DAG "${name}" is a trigger that cannot be stored: build the file with this engine's SDK.`;
   }
-  return taskProblem(name, manifest.tasks) ?? drivenProblem(name, manifest);
-}
-
-/** Accepted by the SDK, and not carried out yet: silence would be worse than a refusal. */
-function drivenProblem(dagId: string, manifest: DagManifest): string | null {
-  const notYet = "is not carried out by this release yet: take it out";
-  if (manifest.stop) return `DAG "${dagId}": the option stop ${notYet}.`;
-  for (const { taskId, rules, every, lifetime, reacts } of manifest.tasks) {
-    const option = rules
-      ? "on"
-      : every
-        ? "every"
-        : reacts
-          ? "onSignal"
-          : lifetime === "streaming"
-            ? "lifetime"
-            : null;
-    if (option !== null) return `Task "${taskId}" of DAG "${dagId}": ${option} ${notYet}.`;
-  }
-  return null;
+  return taskProblem(name, manifest.tasks);
 }
 
 /** Exported twice under one id by one file. */

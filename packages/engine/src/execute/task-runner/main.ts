@@ -5,15 +5,15 @@
  * the process dies; then the supervisor sees that.
  */
 import { Socket } from "node:net";
-import type { CallbackOutcome, ErrorFacts, TaskOutcome } from "@tradewind/sdk/program";
+import type { ErrorFacts, Program } from "@tradewind/sdk/program";
 import { JsonLines } from "../json-lines.ts";
 import {
-  type CallbackMessage,
   CHANNEL_FD,
   type EndedMessage,
   type FromChild,
+  type JobMessage,
+  type JobOutcome,
   MAX_OUTPUT_LENGTH,
-  type RunMessage,
   type ToChild,
 } from "../protocol.ts";
 import { AttemptHost, noteCombinedSignals } from "./attempt-host.ts";
@@ -22,15 +22,13 @@ import { factsOf } from "./error-facts.ts";
 import { OutputCapture } from "./output-capture.ts";
 import { loadedProgram, loadPrograms } from "./programs.ts";
 
-type Outcome = TaskOutcome | CallbackOutcome;
-
 const socket = new Socket({ fd: CHANNEL_FD });
 const channel = new JsonLines<FromChild>(socket, {
   message: (raw) => receive(raw as ToChild),
   broken: endAll,
 });
 const output = new OutputCapture();
-let current: { readonly host: AttemptHost; readonly kind: "run" | "callback" } | null = null;
+let current: { readonly host: AttemptHost; readonly kind: JobMessage["k"] } | null = null;
 
 process.setSourceMapsEnabled(true);
 output.install();
@@ -45,26 +43,23 @@ cleanliness.accept();
 send({ k: "ready" });
 
 function receive(message: ToChild): void {
-  if (message.k === "run" || message.k === "callback") void perform(message);
+  if (message.k === "run" || message.k === "callback" || message.k === "react") void perform(message);
   else if (message.k === "abort") {
     if (current?.host.id === message.id) current.host.interrupt(message.why, message.reason);
   } else if (message.k === "reply") current?.host.answer(message.n, message);
   else process.exit(0);
 }
 
-async function perform(message: RunMessage | CallbackMessage): Promise<void> {
+async function perform(message: JobMessage): Promise<void> {
   const host = new AttemptHost(message.id, { send, output, await: holdOpen });
   current = { host, kind: message.k };
   output.begin(message.logLimit);
   holdOpen(false);
-  let outcome: Outcome;
+  let outcome: JobOutcome;
   try {
     const dagId = message.call.run.dagId;
     const program = loadedProgram(message.bundle, dagId) ?? (await importProgram(message.bundle, dagId));
-    outcome =
-      message.k === "run"
-        ? await program.run({ ...message.call, host })
-        : await program.callback({ ...message.call, host });
+    outcome = await asked(program, message, host);
   } catch (error) {
     // A program never rejects: this is a bundle that cannot be loaded, or one that breaks its promise.
     finish(host, failure(message.k, factsOf(error)), "could not load or run the bundle");
@@ -75,6 +70,18 @@ async function perform(message: RunMessage | CallbackMessage): Promise<void> {
   if (current?.host !== host) return;
   holdOpen(true);
   finish(host, tooLarge(outcome) ?? outcome, cleanliness.leftover());
+}
+
+async function asked(program: Program, message: JobMessage, host: AttemptHost): Promise<JobOutcome> {
+  switch (message.k) {
+    case "run":
+      return await program.run({ ...message.call, host });
+    case "callback":
+      return await program.callback({ ...message.call, host });
+    case "react":
+      if (program.react === undefined) return { ok: true, action: "NONE" };
+      return await program.react({ ...message.call, host });
+  }
 }
 
 async function importProgram(path: string, dagId: string) {
@@ -92,13 +99,13 @@ async function importProgram(path: string, dagId: string) {
   return program;
 }
 
-function finish(host: AttemptHost, outcome: Outcome, unclean: string | null, crashed = false): void {
+function finish(host: AttemptHost, outcome: JobOutcome, unclean: string | null, crashed = false): void {
   if (current?.host !== host) return;
   const { kind } = current;
   current = null;
   host.end();
   holdOpen(true);
-  const ended = (value: Outcome, why: string | null): EndedMessage => ({
+  const ended = (value: JobOutcome, why: string | null): EndedMessage => ({
     k: "ended",
     id: host.id,
     outcome: value,
@@ -144,7 +151,7 @@ function neverSettled(): void {
 }
 
 /** An output that would choke the supervisor, which parses it in one piece. */
-function tooLarge(outcome: Outcome): Outcome | null {
+function tooLarge(outcome: JobOutcome): JobOutcome | null {
   if (!("kind" in outcome) || outcome.kind !== "success") return null;
   const { output: value } = outcome;
   if (typeof value !== "string" && (typeof value !== "object" || value === null)) return null;
@@ -166,7 +173,7 @@ function sizeOf(value: object): number {
   }
 }
 
-function failure(kind: "run" | "callback", error: ErrorFacts, retry = true): Outcome {
+function failure(kind: JobMessage["k"], error: ErrorFacts, retry = true): JobOutcome {
   return kind === "run" ? { kind: "failed", error, retry } : { ok: false, error };
 }
 

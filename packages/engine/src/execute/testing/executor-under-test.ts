@@ -5,7 +5,14 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Json } from "@tradewind/sdk/manifest";
 import { silentLogger } from "../../service/logger.ts";
-import type { AttemptOutcome, CallbackWorkload, ExecutorEvent, TaskServices, Workload } from "../contract.ts";
+import type {
+  AttemptOutcome,
+  CallbackWorkload,
+  ExecutorEvent,
+  ReactionWorkload,
+  TaskServices,
+  Workload,
+} from "../contract.ts";
 import { LocalExecutor, type LocalExecutorOptions } from "../local-executor.ts";
 import { type LogLine, readLog } from "../task-log.ts";
 
@@ -81,6 +88,37 @@ export class ExecutorUnderTest implements AsyncDisposable {
       ...facts,
       ...more,
     };
+  }
+
+  /** The signal's key names what `program.mjs` does with it. */
+  reaction(key: string, more: Partial<ReactionWorkload> = {}): ReactionWorkload {
+    const reactionId = more.reactionId ?? `reaction-${++this.#serial}`;
+    return {
+      reactionId,
+      bundleHash: "program",
+      bundlePath: PROGRAM_PATH,
+      taskId: "noop",
+      tryNumber: 1,
+      run: RUN,
+      dagRunId: 7,
+      conf: {},
+      signal: { namespace: "default", key, value: null, version: 1 },
+      logPath: join(this.dir, "logs", `${reactionId}.log`),
+      ...more,
+    };
+  }
+
+  submitReaction(key: string, more: Partial<ReactionWorkload> = {}): ReactionWorkload {
+    const workload = this.reaction(key, more);
+    this.executor.submitReaction(workload);
+    return workload;
+  }
+
+  async answered(reactionId: string): Promise<Extract<ExecutorEvent, { type: "reactionEnded" }>> {
+    const event = await this.event(
+      (found) => found.type === "reactionEnded" && found.reactionId === reactionId,
+    );
+    return event as Extract<ExecutorEvent, { type: "reactionEnded" }>;
   }
 
   submit(taskId: string, more: Partial<Workload> = {}): Workload {

@@ -98,7 +98,34 @@ const tasks = {
     const { name, message } = abort.reason;
     return { kind: "failed", error: { name, message, stack: null, code: null }, retry: true };
   },
+  /** Says that it is under way, and returns what it has done when it is asked to stop. */
+  stream: async (call) => {
+    const { abort } = call.host;
+    appendFileSync(call.conf.file, "streaming\n");
+    let rows = 0;
+    while (!abort.aborted) {
+      rows++;
+      await sleep(2);
+    }
+    if (call.conf.gate) await tasks.hold(call);
+    console.log(`stopped: ${abort.reason.message}`);
+    const signals = [{ namespace: "default", key: "stream.rows", value: rows }];
+    return { kind: "success", output: { streamed: rows > 0 }, skip: ["after"], signals };
+  },
+  /** Says that it is under way, and then does whatever `conf.deed` names when it is asked to stop. */
+  whenAsked: async (call) => {
+    const { abort } = call.host;
+    const asked = new Promise((resolve) => abort.addEventListener("abort", resolve));
+    appendFileSync(call.conf.file, "waiting\n");
+    await asked;
+    return await tasks[call.conf.deed](call);
+  },
   deaf: forever,
+  deafWithChild: async (call) => {
+    const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { stdio: "ignore" });
+    appendFileSync(call.conf.file, `${child.pid}\n`);
+    await forever();
+  },
   loop: async (call) => {
     appendFileSync(call.conf.file, `${process.pid}\n`);
     for (;;);
@@ -200,6 +227,58 @@ const tasks = {
   },
 };
 
+/** By the key of the signal. */
+const reactions = {
+  say: async ({ signal, conf, host, ...call }) => {
+    console.log(`heard ${signal.namespace} ${signal.key} ${signal.version}`);
+    host.log("info", "facts", { conf, run: call.run.runId, taskId: call.taskId, tryNumber: call.tryNumber });
+    return { ok: true, action: signal.value };
+  },
+  mark: async ({ conf }) => {
+    appendFileSync(conf.file, `${conf.name}\n`);
+    return { ok: true, action: "NONE" };
+  },
+  silent: async ({ signal }) => ({ ok: true, action: signal.value }),
+  fail: async () => ({
+    ok: false,
+    error: { name: "Error", message: "cannot say", stack: null, code: "TW_SIGNAL_ACTION" },
+  }),
+  reject: async () => {
+    throw new Error("a promise broken");
+  },
+  nothing: async () => undefined,
+  vague: async () => ({ ok: true }),
+  hang: async ({ conf }) => {
+    if (conf.file) appendFileSync(conf.file, `${process.pid}\n`);
+    await forever();
+  },
+  neverSettles: () => new Promise(() => {}),
+  late: async ({ host }) => {
+    while (!host.abort.aborted) await sleep(2);
+    return { ok: true, action: "STOP" };
+  },
+  exit: async ({ signal }) => process.exit(signal.value),
+  kill: async () => {
+    process.kill(process.pid, "SIGKILL");
+    await forever();
+  },
+  leak: async ({ host }) => {
+    const { password } = await host.connection("warehouse");
+    console.log(`with ${password}`);
+    return { ok: false, error: { name: "Error", message: `not ${password}`, stack: null, code: null } };
+  },
+};
+
+/** Of an SDK that knows no signals. */
+export const old = {
+  [Symbol.for("tradewind.program")]: {
+    protocol: 1,
+    describe: () => ({ dagId: "old" }),
+    run: async () => OK(undefined),
+    callback: async () => ({ ok: true }),
+  },
+};
+
 export const dag = {
   [Symbol.for("tradewind.program")]: {
     protocol: 1,
@@ -213,5 +292,6 @@ export const dag = {
       if (call.conf?.hang) await forever();
       return { ok: true };
     },
+    react: (call) => reactions[call.signal.key](call),
   },
 };

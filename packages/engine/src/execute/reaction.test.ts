@@ -1,0 +1,139 @@
+/** Signals that are put to user code: whatever it does, each is answered, once. */
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { ExecutorUnderTest, SECRETS } from "./testing/executor-under-test.ts";
+
+/** Longer than any test takes. */
+const LONG_MS = 600_000;
+
+test("an answer is passed on, and what was said is in the log", async () => {
+  await using under = await ExecutorUnderTest.start();
+  const run = { ...under.workload("noop").run, runId: "order-7" };
+  const { reactionId } = under.submitReaction("say", {
+    ...{ taskId: "serve", tryNumber: 3, run, conf: { order: 7 } },
+    signal: { namespace: "shop", key: "say", value: "RESTART", version: 12 },
+  });
+  expect(await under.answered(reactionId)).toEqual({
+    type: "reactionEnded",
+    reactionId,
+    action: "RESTART",
+    error: null,
+  });
+  const lines = await under.log(reactionId);
+  expect(lines.map(({ source, message }) => `${source}: ${message}`)).toEqual([
+    'engine: Signal "say", version 12, for task "serve".',
+    "stdout: heard shop say 12",
+    "task: facts",
+    "engine: Answered RESTART.",
+  ]);
+  const facts = { conf: { order: 7 }, run: "order-7", taskId: "serve", tryNumber: 3 };
+  expect(lines[2]).toMatchObject({ fields: facts });
+});
+
+test.each(["NONE", "START", "RESTART", "STOP"])("%s, without a word, leaves no log", async (value) => {
+  await using under = await ExecutorUnderTest.start();
+  const signal = { namespace: "default", key: "silent", value, version: 1 };
+  const { reactionId, logPath } = under.submitReaction("silent", { signal });
+  expect(await under.answered(reactionId)).toMatchObject({ action: value, error: null });
+  await expect(readFile(logPath)).rejects.toThrow("ENOENT");
+});
+
+test("a program that knows no signals answers NONE", async () => {
+  await using under = await ExecutorUnderTest.start();
+  const run = { ...under.workload("noop").run, dagId: "old" };
+  const { reactionId } = under.submitReaction("say", { run });
+  expect(await under.answered(reactionId)).toMatchObject({ action: "NONE", error: null });
+});
+
+test.each([
+  ["fail", null, { code: "TW_SIGNAL_ACTION", message: "cannot say" }],
+  ["reject", null, { message: "a promise broken" }],
+  ["nothing", null, { message: expect.any(String) }],
+  ["vague", null, { code: "TASK_PROCESS_DIED" }],
+  ["silent", "PERHAPS", { code: "TASK_PROCESS_DIED" }],
+  ["neverSettles", null, { code: "TASK_NEVER_SETTLED" }],
+  ["exit", 0, { code: "TASK_PROCESS_DIED", message: expect.stringContaining("without an answer") }],
+  ["exit", 3, { code: "TASK_PROCESS_DIED", message: expect.stringContaining("exit code 3") }],
+  ["kill", null, { code: "TASK_PROCESS_DIED", message: expect.stringContaining("SIGKILL") }],
+  ["leak", null, { message: "not ***" }],
+])("no answer is an error: %s %j", async (key, value, error) => {
+  await using under = await ExecutorUnderTest.start();
+  const signal = { namespace: "default", key, value, version: 1 };
+  const { reactionId, logPath } = under.submitReaction(key, { signal });
+  expect(await under.answered(reactionId)).toMatchObject({ action: null, error });
+  const log = await readFile(logPath, "utf8");
+  expect(log).toContain("No answer: ");
+  expect(log).not.toContain(SECRETS.password.slice(0, 4));
+  // The next one does not suffer for it.
+  const next = under.submitReaction("silent", { signal: { ...signal, key: "silent", value: "STOP" } });
+  expect(await under.answered(next.reactionId)).toMatchObject({ action: "STOP" });
+});
+
+test("one that hangs is asked to stop, then killed", async () => {
+  await using under = await ExecutorUnderTest.start({ callbackTimeoutMs: 100, graceMs: 50 });
+  const { reactionId } = under.submitReaction("hang");
+  expect(await under.answered(reactionId)).toMatchObject({ action: null, error: { code: "TASK_TIMEOUT" } });
+  expect(JSON.stringify(await under.log(reactionId))).toContain("did not stop within 50 ms");
+});
+
+test("what one answers when it is asked to stop counts", async () => {
+  await using under = await ExecutorUnderTest.start({ callbackTimeoutMs: 100, graceMs: LONG_MS });
+  const { reactionId } = under.submitReaction("late");
+  expect(await under.answered(reactionId)).toMatchObject({ action: "STOP", error: null });
+});
+
+test("reactions go before the tasks that wait", async () => {
+  await using under = await ExecutorUnderTest.start({ parallelism: 1 });
+  const gate = join(under.dir, "gate");
+  const running = under.submit("hold", { conf: { gate } });
+  await under.started(running.attempt);
+  const file = join(under.dir, "order");
+  const waiting = under.submit("mark", { conf: { file, name: "the task" } });
+  const { reactionId } = under.submitReaction("mark", { conf: { file, name: "the reaction" } });
+  await writeFile(gate, "");
+  await Promise.all([under.answered(reactionId), under.ended(waiting.attempt)]);
+  expect(await readFile(file, "utf8")).toBe("the reaction\nthe task\n");
+});
+
+test("one is neither an attempt nor a callback of the same name", async () => {
+  await using under = await ExecutorUnderTest.start({ parallelism: 3 });
+  const gate = join(under.dir, "gate");
+  const { attempt } = under.submit("hold", { attempt: "7", conf: { gate } });
+  const signal = { namespace: "default", key: "silent", value: "START", version: 1 };
+  under.submitReaction("silent", { reactionId: "7", signal });
+  expect(await under.answered("7")).toMatchObject({ action: "START" });
+  const hung = under.submitReaction("hang", { reactionId: "8", conf: { file: join(under.dir, "pid") } });
+  under.executor.cancel("8", "not an attempt");
+  expect(await under.executor.adopt(["7", "8"])).toEqual(new Set([attempt]));
+  await writeFile(gate, "");
+  expect(await under.ended(attempt)).toMatchObject({ kind: "success" });
+  await under.executor.stop(0);
+  expect(await under.answered(hung.reactionId)).toMatchObject({ error: { code: "EXECUTOR_STOPPED" } });
+});
+
+test("when the executor stops, what runs, what waits and what comes too late are answered, each once", async () => {
+  await using under = await ExecutorUnderTest.start({ parallelism: 1, callbackTimeoutMs: LONG_MS });
+  const file = join(under.dir, "pid");
+  const running = under.submitReaction("hang", { conf: { file } });
+  while ((await readFile(file, "utf8").catch(() => "")) === "") await sleep(5);
+  const waiting = under.submitReaction("hang");
+  await under.executor.stop(10);
+  const late = under.submitReaction("hang");
+  const all = [running, waiting, late];
+  for (const { reactionId } of all) {
+    expect(await under.answered(reactionId)).toMatchObject({
+      action: null,
+      error: { code: "EXECUTOR_STOPPED" },
+    });
+  }
+  expect(under.events.filter(({ type }) => type === "reactionEnded")).toHaveLength(all.length);
+});
+
+test("room is made for tasks when one is answered", async () => {
+  await using under = await ExecutorUnderTest.start();
+  const signal = { namespace: "default", key: "silent", value: "NONE", version: 1 };
+  await under.answered(under.submitReaction("silent", { signal }).reactionId);
+  await under.event(({ type }) => type === "capacity");
+});

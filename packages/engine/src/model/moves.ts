@@ -1,0 +1,140 @@
+/**
+ * How an instance gets from one state to another, with all that belongs to the move: its try, its wait, its times.
+ * Which move is made is decided by run.ts (what happened) and orders.ts (what was asked for).
+ */
+import type { Instance, Wait } from "./instance.ts";
+import type { InstanceTable } from "./instance-table.ts";
+import { Moments } from "./moments.ts";
+import type { RunEvent } from "./run-event.ts";
+import type { TaskState } from "./states.ts";
+
+type Failure = Pick<Extract<RunEvent, { type: "failed" }>, "at" | "retry" | "retryAt" | "reason">;
+
+export class Moves {
+  readonly moments = new Moments();
+  /** When what is being dealt with happens. */
+  now = 0;
+  readonly #table: InstanceTable;
+  readonly #ready = new Set<Instance>();
+
+  constructor(table: InstanceTable) {
+    this.#table = table;
+  }
+
+  takeReady(): Instance[] {
+    const ready = [...this.#ready].filter(({ state }) => state === "scheduled");
+    this.#ready.clear();
+    return ready;
+  }
+
+  /** It is scheduled already, as its row says. */
+  isReady(instance: Instance): void {
+    this.#ready.add(instance);
+  }
+
+  queue(instance: Instance, attempt: string): true {
+    instance.attempt = attempt;
+    instance.attemptStartedAt = null;
+    this.#table.move(instance, "queued");
+    return true;
+  }
+
+  run(instance: Instance, at: number): true {
+    instance.startedAt ??= at;
+    instance.attemptStartedAt = at;
+    this.#table.move(instance, "running");
+    return true;
+  }
+
+  schedule(instance: Instance, as: "newTry" | "sameTry"): true {
+    instance.attempt = null;
+    instance.wait = null;
+    if (as === "newTry") {
+      instance.tryNumber++;
+      instance.step = null;
+      instance.infraLosses = 0;
+      instance.startedAt = null;
+      instance.endedAt = null;
+      instance.reason = null;
+    }
+    this.#table.move(instance, "scheduled");
+    this.#ready.add(instance);
+    return true;
+  }
+
+  /** It has not begun, and its upstream is not what it was: it waits for them, as if it had never been let through. */
+  unschedule(instance: Instance): void {
+    instance.tryNumber--;
+    this.reset(instance);
+  }
+
+  /** Back to where it can begin from the beginning, if its rule lets it. */
+  reset(instance: Instance): true {
+    instance.attempt = null;
+    instance.step = null;
+    instance.wait = null;
+    instance.retryAt = null;
+    this.#table.move(instance, "none");
+    this.#table.reconsider(this.#table.slots[instance.node.index]!);
+    return true;
+  }
+
+  /** What follows are tries like the first ones: as many retries as the task has. */
+  renewTries(instance: Instance): void {
+    instance.maxTries = instance.tryNumber + instance.node.manifest.retries;
+  }
+
+  end(
+    instance: Instance,
+    state: TaskState,
+    by: { readonly at: number; readonly reason: string | null },
+  ): void {
+    instance.retryAt = null;
+    instance.wait = null;
+    instance.endedAt = by.at;
+    instance.reason = by.reason;
+    this.#table.move(instance, state);
+  }
+
+  fail(instance: Instance, event: Failure): void {
+    const isRetried = event.retry && instance.tryNumber <= instance.maxTries;
+    this.end(instance, isRetried ? "up_for_retry" : "failed", event);
+    if (!isRetried) return;
+    instance.retryAt = event.retryAt ?? event.at;
+    this.sleep(instance);
+  }
+
+  lose(instance: Instance, event: Extract<RunEvent, { type: "lost" }>): void {
+    if (event.budget !== null && ++instance.infraLosses > event.budget) {
+      this.fail(instance, { ...event, retry: true });
+      return;
+    }
+    // A try that has waited goes on from its last wait, and its time goes on, too.
+    if (instance.step === null) instance.startedAt = null;
+    instance.reason = event.reason;
+    this.schedule(instance, "sameTry");
+  }
+
+  defer(instance: Instance, event: { readonly at: number; readonly wait: Wait }): true {
+    instance.startedAt ??= event.at;
+    instance.wait = event.wait;
+    instance.reason = null;
+    this.#table.move(instance, "deferred");
+    this.moments.note(instance);
+    return true;
+  }
+
+  reschedule(instance: Instance, event: { readonly at: number; readonly retryAt: number }): true {
+    instance.startedAt ??= event.at;
+    instance.step = null;
+    instance.retryAt = event.retryAt;
+    this.#table.move(instance, "up_for_reschedule");
+    this.sleep(instance);
+    return true;
+  }
+
+  sleep(instance: Instance): void {
+    instance.retryAt ??= this.now;
+    this.moments.note(instance);
+  }
+}

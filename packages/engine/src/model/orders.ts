@@ -1,0 +1,298 @@
+/**
+ * Starting, restarting and stopping tasks of a run because a rule, a tick or a person asks for it, and closing the run.
+ *
+ *               start                        restart                       stop
+ *   none        counts; begins when its      as start                      forgets starts
+ *               upstream lets it
+ *   under way   counts: once more after      what runs is stopped, and     what runs is stopped,
+ *               this time                    it begins anew                forgets starts
+ *   finished    begins anew, and so does     as start                      -
+ *               what is downstream of it
+ *
+ * A task that has finished begins again only when its end is stored: otherwise the end would never be told to anybody.
+ */
+import { type Drive, isStreaming } from "./drive.ts";
+import type { Instance } from "./instance.ts";
+import { isOccupying } from "./instance.ts";
+import type { InstanceTable, Slot } from "./instance-table.ts";
+import type { Moves } from "./moves.ts";
+import type { Heard } from "./signal-condition.ts";
+import { isFinished } from "./states.ts";
+
+/** An attempt that is to stop, once the decision is stored. */
+export interface Cancel {
+  readonly attempt: string;
+  readonly reason: string;
+  readonly graceMs: number;
+  /** It stops for good: if it succeeds nevertheless, it has succeeded. Otherwise another attempt follows. */
+  readonly isFinal: boolean;
+}
+
+export interface Order {
+  readonly taskId: string;
+  readonly action: "start" | "restart" | "stop";
+  /** Who asks for it, in words. */
+  readonly reason: string;
+  /** How many starts may wait; left out: any number. */
+  readonly atMost?: number;
+}
+
+/** How long a task may take to end when it is stopped, unless it says otherwise. */
+export const GRACE_MS = 10_000;
+
+export class Orders {
+  readonly #table: InstanceTable;
+  readonly #moves: Moves;
+  readonly #drive: Drive;
+  readonly #cancels: Cancel[] = [];
+  readonly #released: Instance[] = [];
+  /** Finished tasks with starts that wait. */
+  readonly #again = new Set<Slot>();
+  /** What happened within the run, and its rules have not been told yet. */
+  readonly #news: Heard[] = [];
+  #hasGivenUp = false;
+
+  constructor(table: InstanceTable, moves: Moves, drive: Drive) {
+    this.#table = table;
+    this.#moves = moves;
+    this.#drive = drive;
+  }
+
+  /** Something is about to begin again. */
+  get isPending(): boolean {
+    return this.#again.size > 0;
+  }
+
+  takeCancels(): Cancel[] {
+    return this.#cancels.splice(0);
+  }
+
+  /** Instances that left the slots of their pool by an order. */
+  takeReleased(): Instance[] {
+    return this.#released.splice(0);
+  }
+
+  /** Loaded as finished, or just ended: does it begin again? */
+  noteFinished(instance: Instance): void {
+    if (this.#drive.starts(instance.node.id) > 0) this.#again.add(this.#table.slots[instance.node.index]!);
+  }
+
+  noteSuccess({ node }: Instance): void {
+    this.#drive.setStopping(node.id, null);
+    this.#news.push({ kind: "task", taskId: node.id, version: null });
+  }
+
+  /** true: some rule has fired. What fires acts in the order of the rules. */
+  hear(heard: Heard): boolean {
+    const firings = this.#drive.hear(heard);
+    for (const { action, by, taskId } of firings) {
+      const reason = [...new Set(by.map(({ key }) => key))].join(", ");
+      if (taskId === null) this.close(reason);
+      else this.carryOut({ taskId, action, reason });
+    }
+    return firings.length > 0;
+  }
+
+  /** Once a run is settled: what its own rules make of that. true: it has to be settled again. */
+  followUp(): boolean {
+    const heard = this.#news.shift();
+    if (heard) this.hear(heard);
+    else if (this.#drive.closed !== null) return false;
+    else if (this.#drive.endsWithBatch && this.#isBatchDone()) this.close("the end of its batch tasks");
+    else if (!this.#drive.isOpen) this.#giveUp("nothing can start it any more");
+    return heard !== undefined || this.#table.hasAgenda;
+  }
+
+  carryOut({ action, atMost, reason, taskId }: Order): boolean {
+    const slot = this.#table.slotOf(taskId);
+    if (!slot) return false;
+    switch (action) {
+      case "start":
+        this.#start(slot, atMost);
+        return true;
+      case "restart":
+        for (const instance of slot.instances) this.#restart(slot, instance, reason);
+        return true;
+      case "stop":
+        this.#stop(slot, reason);
+        return true;
+    }
+  }
+
+  /** An attempt that was to stop has come to its end, however. */
+  stopped(instance: Instance, at: number): true {
+    const why = this.#drive.stopping(instance.node.id) ?? "";
+    this.#drive.setStopping(instance.node.id, null);
+    this.#endStopped(instance, why, at);
+    return true;
+  }
+
+  close(reason: string): boolean {
+    if (this.#drive.closed !== null) return false;
+    this.#drive.close(reason);
+    for (const slot of this.#table.slots) {
+      if (isStreaming(slot.node.manifest)) this.#stop(slot, reason);
+      else if (!slot.instances.some(({ state }) => state === "restarting"))
+        this.#drive.forgetStarts(slot.node.id);
+    }
+    this.#hasGivenUp = false;
+    this.#giveUp(`the run was closed by ${reason}`);
+    return true;
+  }
+
+  /** Lets finished tasks begin again. `archive` is called with each as it was. */
+  beginAgain(archive: (instance: Instance) => void): boolean {
+    let hasBegun = false;
+    for (const slot of this.#again) {
+      const isOver = slot.instances.every(({ state }) => isFinished(state));
+      if (!isOver || this.#drive.starts(slot.node.id) === 0) {
+        this.#again.delete(slot);
+        continue;
+      }
+      const { finished, underWay } = this.#reach(slot);
+      if (finished.some(({ instances }) => instances.some(({ dirty }) => dirty))) continue;
+      this.#again.delete(slot);
+      hasBegun = true;
+      for (const { instances } of finished) for (const each of instances) this.#resetFinished(each, archive);
+      for (const each of underWay) this.#repeatLater(each);
+    }
+    return hasBegun;
+  }
+
+  /** Nothing can start these any more. */
+  #giveUp(reason: string): void {
+    if (this.#hasGivenUp) return;
+    this.#hasGivenUp = true;
+    for (const { node, instances } of this.#table.slots) {
+      if (!this.#drive.needsStart(node.id) || this.#drive.starts(node.id) > 0) continue;
+      for (const instance of instances) {
+        if (instance.state === "none" && instance.tryNumber === 0)
+          this.#moves.end(instance, "skipped", { at: this.#moves.now, reason });
+      }
+    }
+  }
+
+  #isBatchDone(): boolean {
+    if (this.isPending) return false;
+    const batch = this.#table.slots.filter(({ node }) => !isStreaming(node.manifest));
+    return (
+      batch.length > 0 && batch.every(({ instances }) => instances.every(({ state }) => isFinished(state)))
+    );
+  }
+
+  #start(slot: Slot, atMost?: number): void {
+    this.#drive.addStart(slot.node.id, atMost);
+    for (const instance of slot.instances) {
+      if (isFinished(instance.state)) this.#again.add(slot);
+      else if (instance.state === "none") this.#letBegin(slot, instance);
+    }
+  }
+
+  #restart(slot: Slot, instance: Instance, reason: string): void {
+    const { node, state } = instance;
+    switch (state) {
+      case "restarting":
+        // On its way already. If it was to stop, it begins anew instead.
+        if (this.#drive.stopping(node.id) !== null) this.#drive.addStart(node.id);
+        this.#drive.setStopping(node.id, null);
+        return;
+      case "queued":
+      case "running":
+        this.#drive.addStart(node.id);
+        this.#drive.setStopping(node.id, null);
+        instance.reason = `restarted by ${reason}`;
+        this.#table.move(instance, "restarting");
+        this.#cancel(instance, `restarted by ${reason}`, false);
+        return;
+      case "scheduled":
+        // What has not begun begins anyway.
+        if (instance.step === null && instance.tryNumber === 1) return;
+        this.#beginAnew(instance);
+        return;
+      case "deferred":
+      case "up_for_retry":
+      case "up_for_reschedule":
+        this.#beginAnew(instance);
+        return;
+      default:
+        this.#start(slot);
+    }
+  }
+
+  #beginAnew(instance: Instance): void {
+    this.#leaveSlots(instance);
+    this.#drive.addStart(instance.node.id);
+    this.#moves.renewTries(instance);
+    this.#moves.reset(instance);
+  }
+
+  #stop(slot: Slot, reason: string): void {
+    this.#drive.forgetStarts(slot.node.id);
+    for (const instance of slot.instances) {
+      const { state, tryNumber } = instance;
+      if (isFinished(state) || (state === "none" && tryNumber === 0)) continue;
+      if (state === "queued" || state === "running" || state === "restarting") {
+        this.#drive.setStopping(slot.node.id, reason);
+        this.#cancel(instance, `stopped by ${reason}`, state !== "restarting");
+      } else {
+        this.#leaveSlots(instance);
+        this.#endStopped(instance, reason, this.#moves.now);
+      }
+    }
+  }
+
+  #endStopped(instance: Instance, reason: string, at: number): void {
+    const state = isStreaming(instance.node.manifest) ? "success" : "skipped";
+    this.#moves.end(instance, state, { at, reason: `stopped by ${reason}` });
+    this.noteFinished(instance);
+  }
+
+  #cancel({ attempt, node }: Instance, reason: string, isFinal: boolean): void {
+    const graceMs = node.manifest.graceMs ?? GRACE_MS;
+    if (attempt !== null) this.#cancels.push({ attempt, reason, graceMs, isFinal });
+  }
+
+  #leaveSlots(instance: Instance): void {
+    if (isOccupying(instance.state, instance.wait)) this.#released.push(instance);
+  }
+
+  #letBegin(slot: Slot, instance: Instance): void {
+    if (instance.gate === "signal") this.#table.letGo(instance);
+    this.#table.reconsider(slot);
+  }
+
+  /** A finished task and what of its downstream goes with it. What has starts of its own has its own reasons to begin. */
+  #reach(from: Slot): { readonly finished: Slot[]; readonly underWay: Slot[] } {
+    const finished = [from];
+    const underWay: Slot[] = [];
+    const seen = new Set([from]);
+    for (let next = 0; next < finished.length; next++) {
+      for (const index of finished[next]!.node.downstream) {
+        const slot = this.#table.slots[index]!;
+        if (seen.has(slot) || this.#drive.needsStart(slot.node.id)) continue;
+        seen.add(slot);
+        if (slot.instances.every(({ state }) => isFinished(state))) finished.push(slot);
+        else if (slot.instances.some(({ state }) => state !== "none")) underWay.push(slot);
+      }
+    }
+    return { finished, underWay };
+  }
+
+  #resetFinished(instance: Instance, archive: (instance: Instance) => void): void {
+    if (instance.state === "removed") return;
+    archive(instance);
+    this.#moves.renewTries(instance);
+    instance.startedAt = null;
+    instance.endedAt = null;
+    instance.reason = null;
+    this.#moves.reset(instance);
+  }
+
+  /** It works with what its upstream gave before: once more when it is through, for whatever comes now. */
+  #repeatLater(slot: Slot): void {
+    for (const instance of slot.instances) {
+      if (instance.state === "scheduled" && instance.step === null) this.#moves.unschedule(instance);
+      else if (instance.state !== "none") this.#drive.addStart(slot.node.id, 1);
+    }
+  }
+}

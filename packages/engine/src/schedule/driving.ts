@@ -1,0 +1,146 @@
+/**
+ * Runs that signals, ticks and people drive: reads the log for them, puts to each what concerns it, and sees to what
+ * that means for attempts that are under way. Everything is decided within the job's turn, between two transactions.
+ */
+import { join } from "node:path";
+import type { BundleCache } from "../execute/bundle-cache.ts";
+import type { Executor, ExecutorEvent } from "../execute/contract.ts";
+import { GRACE_MS } from "../model/index.ts";
+import { messageOf } from "../service/errors.ts";
+import type { Database } from "../store/database.ts";
+import type { Admission } from "./admission.ts";
+import type { InHand } from "./in-hand.ts";
+import type { RunActor, Traces } from "./run-actor.ts";
+import type { Question } from "./run-ears.ts";
+import { SignalFeed } from "./signal-feed.ts";
+
+export interface DrivingOptions {
+  readonly database: Database;
+  readonly bundles: BundleCache;
+  readonly logsDir: string;
+  readonly executor: Executor | undefined;
+  readonly admission: Admission;
+  readonly inHand: InHand;
+  readonly wake: () => void;
+}
+
+type ReactionEnded = Extract<ExecutorEvent, { type: "reactionEnded" }>;
+
+export class Driving {
+  readonly #options: DrivingOptions;
+  readonly #feed: SignalFeed;
+  /** Runs to be looked at in the next turn: something has arrived, or a task is to begin again. */
+  readonly #due = new Set<RunActor>();
+  readonly #asked = new Map<string, RunActor>();
+  readonly #answers: ReactionEnded[] = [];
+
+  constructor(options: DrivingOptions) {
+    this.#options = options;
+    this.#feed = new SignalFeed(options);
+  }
+
+  /** A run that was just loaded: what its attempts had been asked before, they are asked again. */
+  add(actor: RunActor): void {
+    if (!actor.ears) return;
+    this.#feed.add(actor);
+    this.#due.add(actor);
+    for (const instance of actor.model.instances()) {
+      const reason = actor.model.stopping(instance);
+      const { attempt, node } = instance;
+      if (reason === null || attempt === null) continue;
+      const graceMs = node.manifest.graceMs ?? GRACE_MS;
+      this.#options.inHand.cancel(attempt, `stopped by ${reason}`, { graceMs, keepsSuccess: true });
+    }
+  }
+
+  drop(actor: RunActor): void {
+    this.#feed.drop(actor);
+    this.#due.delete(actor);
+    for (const [id, asking] of this.#asked) if (asking === actor) this.#asked.delete(id);
+  }
+
+  /** Something may have been sent. */
+  ask(): void {
+    this.#feed.ask();
+  }
+
+  stop(): void {
+    this.#feed.stop();
+  }
+
+  /** An `onSignal` has answered, or could not be asked. */
+  answered(event: ReactionEnded): void {
+    this.#answers.push(event);
+    this.#options.wake();
+  }
+
+  async read(): Promise<void> {
+    for (const actor of await this.#feed.read()) this.#due.add(actor);
+  }
+
+  /** What has arrived is put to the runs, and tasks that are to begin again do. */
+  apply({ now, touched, traces }: { touched: Set<RunActor>; traces: Traces; now: number }): void {
+    for (const { action, error, reactionId } of this.#answers.splice(0)) {
+      const actor = this.#asked.get(reactionId);
+      const letter = actor?.ears?.answered(reactionId, { action, error }, now);
+      if (letter) traces.deadLetters.push(letter);
+      if (actor) this.#due.add(actor);
+      this.#asked.delete(reactionId);
+    }
+    for (const actor of this.#feed.late()) touched.add(actor);
+    // Also those that something else has happened to: a task that has just ended may be asked to begin again.
+    const driven = new Set([...this.#due, ...[...touched].filter(({ ears }) => ears !== null)]);
+    this.#due.clear();
+    for (const actor of driven) {
+      touched.add(actor);
+      for (const question of actor.ears?.hear(actor.model, now) ?? []) this.#put(actor, question);
+      actor.beginAgain({ at: now, traces });
+      for (const instance of actor.model.takeReleased()) this.#options.admission.freed(actor, instance);
+    }
+  }
+
+  /** The batch is stored: attempts are stopped, and what waited for an end to be stored goes on. */
+  committed(touched: Iterable<RunActor>): void {
+    for (const actor of touched) {
+      for (const { attempt, graceMs, isFinal, reason } of actor.model.takeCancels())
+        this.#options.inHand.cancel(attempt, reason, { graceMs, keepsSuccess: isFinal });
+      // Some room was made for signals that had to stay in the log.
+      if (actor.ears?.isEmpty) this.#feed.refill(actor);
+      if (!actor.model.isPending) continue;
+      this.#due.add(actor);
+      this.#options.wake();
+    }
+  }
+
+  #put(actor: RunActor, question: Question): void {
+    this.#asked.set(question.id, actor);
+    void this.#submit(actor, question).catch((cause) => {
+      const error = {
+        name: "DispatchError",
+        message: messageOf(cause),
+        stack: null,
+        code: "TASK_NOT_DISPATCHED",
+      };
+      this.answered({ type: "reactionEnded", reactionId: question.id, action: null, error });
+    });
+  }
+
+  async #submit(actor: RunActor, { id, signal, taskId }: Question): Promise<void> {
+    const { bundles, executor, logsDir } = this.#options;
+    const { bundleHash } = actor.version;
+    const bundlePath = await bundles.path(bundleHash);
+    const { key, namespace, value } = signal;
+    executor?.submitReaction({
+      reactionId: id,
+      bundleHash,
+      bundlePath,
+      taskId,
+      tryNumber: actor.model.get(taskId)?.tryNumber ?? 0,
+      run: actor.facts,
+      dagRunId: actor.id,
+      conf: actor.run.conf,
+      signal: { namespace, key, value, version: signal.id },
+      logPath: join(logsDir, actor.run.dag_id, String(actor.id), "signals", `${taskId}-${signal.id}.log`),
+    });
+  }
+}

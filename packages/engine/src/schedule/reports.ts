@@ -1,0 +1,37 @@
+/** What executors report of attempts, put to the runs they belong to. */
+import type { Admission } from "./admission.ts";
+import type { InHand, Report } from "./in-hand.ts";
+import type { RunActor, Traces } from "./run-actor.ts";
+
+export interface ReportsContext {
+  readonly inHand: InHand;
+  readonly actors: ReadonlyMap<number, RunActor>;
+  readonly admission: Admission;
+  /** From this machine's clock to the database's. */
+  readonly fromLocal: (at: number) => number;
+}
+
+/** Reports of attempts that are no longer current fall away. */
+export function applyReports(
+  reports: readonly Report[],
+  { actors, admission, fromLocal, inHand }: ReportsContext,
+  { touched, traces }: { readonly touched: Set<RunActor>; readonly traces: Traces },
+): void {
+  for (const report of reports) {
+    const held = inHand.get(report.attempt);
+    const actor = held && actors.get(held.runId);
+    const instance = held && actor?.model.get(held.taskId, held.mapIndex);
+    if (!held || !actor || !instance) continue;
+    const key = { taskId: held.taskId, mapIndex: held.mapIndex, attempt: report.attempt };
+    const at = fromLocal(report.at);
+    if (report.type === "started") {
+      if (instance.attempt === report.attempt) instance.pid = report.pid;
+      if (actor.model.apply({ type: "started", ...key, at }, at)) touched.add(actor);
+    } else {
+      const keepsSlot = admission.keepsDeferred(actor, instance);
+      if (!actor.ended({ ...key, at, outcome: report.outcome, keepsSlot }, traces)) continue;
+      admission.freed(actor, instance);
+      touched.add(actor);
+    }
+  }
+}

@@ -1,0 +1,158 @@
+/** What drives a run besides the order of its tasks: where it is in the signal log, and what it has not done yet. */
+import type { Json } from "@tradewind/sdk/manifest";
+import { type Call, type Connection, call } from "./database.ts";
+import type { LogPosition } from "./signals-position.ts";
+import { statement } from "./statement.ts";
+
+export interface DriveRow {
+  readonly dag_run_id: number;
+  readonly tx: string;
+  readonly signal_id: number;
+  readonly since: Date;
+  readonly state: Json;
+}
+
+export interface DriveWrite {
+  readonly runId: number;
+  readonly position: LogPosition;
+  /** null: only the position has moved. */
+  readonly state: Json | null;
+}
+
+/**
+ * From the moment the run was queued on: who has made a run may send to it at once. What is open now may hold signals
+ * of that time under a position that cannot be seen yet.
+ */
+const OPEN = statement(
+  "drive-open",
+  `INSERT INTO run_drive (dag_run_id, tx, signal_id, since)
+   SELECT r.id, least((SELECT min(tx) FROM (SELECT s.tx FROM signal s WHERE s.created_at >= r.queued_at OFFSET 0) AS later),
+                      pg_snapshot_xmin(pg_current_snapshot())), 0, r.queued_at
+   FROM dag_run r WHERE r.id = ANY($1) ON CONFLICT DO NOTHING`,
+);
+
+const LOAD = statement(
+  "drive-load",
+  "SELECT dag_run_id, tx, signal_id, since, state FROM run_drive WHERE dag_run_id = ANY($1)",
+);
+
+const STORE = statement(
+  "drive-store",
+  `UPDATE run_drive d SET tx = u.tx, signal_id = u.signal_id, state = coalesce(u.state, d.state), updated_at = now()
+   FROM unnest($1::bigint[], $2::xid8[], $3::bigint[], $4::json[]) AS u(run, tx, signal_id, state)
+   WHERE d.dag_run_id = u.run`,
+);
+
+const CLOSE = statement("drive-close", "DELETE FROM run_drive WHERE dag_run_id = ANY($1)");
+
+/** Makes the rows that are missing. Whoever loads the run first decides nothing by it: the moment is the run's own. */
+export async function openDrives(db: Connection, runIds: readonly number[]): Promise<void> {
+  if (runIds.length > 0) await db.rows(OPEN, [runIds]);
+}
+
+export function loadDrives(db: Connection, runIds: readonly number[]): Promise<DriveRow[]> {
+  return db.rows<DriveRow>(LOAD, [runIds]);
+}
+
+/** An instance that has finished and begins again: what it gave is gone, and its tries are counted anew. */
+export interface AgainWrite {
+  readonly runId: number;
+  readonly taskId: string;
+  readonly mapIndex: number;
+  readonly maxTries: number;
+}
+
+/** A signal that the `onSignal` of a task could not deal with. */
+export interface DeadLetterWrite {
+  readonly listener: string;
+  readonly signalId: number;
+  readonly error: string;
+  readonly attempts: number;
+}
+
+const AGAIN = statement(
+  "drive-again",
+  `WITH forgotten AS (
+     DELETE FROM xcom x USING unnest($1::bigint[], $2::text[], $3::int[]) AS u(run, task, map)
+     WHERE x.dag_run_id = u.run AND x.task_id = u.task AND x.map_index = u.map
+   )
+   UPDATE task_instance t SET max_tries = u.tries
+   FROM unnest($1::bigint[], $2::text[], $3::int[], $4::int[]) AS u(run, task, map, tries)
+   WHERE t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map`,
+);
+
+const BURY = statement(
+  "drive-bury",
+  `INSERT INTO signal_dead_letter (listener, signal_id, tx, namespace, key, value, sender, sent_at, error, attempts)
+   SELECT g.listener, s.id, s.tx, s.namespace, s.key, s.value, s.sender, s.created_at, g.error, g.attempts
+   FROM unnest($1::text[], $2::bigint[], $3::text[], $4::int[]) AS g(listener, id, error, attempts)
+   JOIN signal s ON s.id = g.id
+   ON CONFLICT (listener, signal_id) DO UPDATE SET error = excluded.error, attempts = excluded.attempts`,
+);
+
+/** What a batch says of driven runs; nothing for the others. Before outputs are stored: those begin anew. */
+export function drivenCalls({
+  again,
+  deadLetters,
+  drives,
+  ends,
+}: {
+  readonly again: readonly AgainWrite[];
+  readonly deadLetters: readonly DeadLetterWrite[];
+  readonly drives: readonly DriveWrite[];
+  readonly ends: readonly { readonly runId: number }[];
+}): Call[] {
+  const calls: Call[] = [];
+  const ended = new Set(ends.map(({ runId }) => runId));
+  const over = drives.filter(({ runId }) => ended.has(runId)).map(({ runId }) => runId);
+  const open = drives.filter(({ runId }) => !ended.has(runId));
+  if (open.length > 0) calls.push(storeDrives(open));
+  if (over.length > 0) calls.push(closeDrives(over));
+  if (again.length > 0)
+    calls.push(
+      call(
+        AGAIN,
+        again.map(({ runId }) => runId),
+        again.map(({ taskId }) => taskId),
+        again.map(({ mapIndex }) => mapIndex),
+        again.map(({ maxTries }) => maxTries),
+      ),
+    );
+  if (deadLetters.length > 0)
+    calls.push(
+      call(
+        BURY,
+        deadLetters.map(({ listener }) => listener),
+        deadLetters.map(({ signalId }) => signalId),
+        deadLetters.map(({ error }) => error.replaceAll("\u0000", "")),
+        deadLetters.map(({ attempts }) => attempts),
+      ),
+    );
+  return calls;
+}
+
+function storeDrives(drives: readonly DriveWrite[]): Call {
+  return call(
+    STORE,
+    drives.map(({ runId }) => runId),
+    drives.map(({ position }) => position.tx),
+    drives.map(({ position }) => position.id),
+    drives.map(({ state }) => (state === null ? null : JSON.stringify(state))),
+  );
+}
+
+/** With the end of the runs: one that is cleared later hears from then on. */
+export function closeDrives(runIds: readonly number[]): Call {
+  return call(CLOSE, runIds);
+}
+
+const OPEN_NOW = statement(
+  "drive-open-now",
+  `INSERT INTO run_drive (dag_run_id, tx, signal_id, since)
+   VALUES ($1, pg_snapshot_xmin(pg_current_snapshot()), 0, now()) ON CONFLICT DO NOTHING RETURNING 1`,
+);
+
+/** For a run that nothing drove so far: it hears what this transaction sends. true: its owner has to load it again. */
+export async function openDriveNow(tx: Connection, runId: number): Promise<boolean> {
+  return (await tx.rows(OPEN_NOW, [runId])).length > 0;
+}
