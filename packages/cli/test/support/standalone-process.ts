@@ -1,7 +1,7 @@
 /** A real `tradewind standalone` on a folder of its own, on any free port. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { cp, mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { cp, mkdtemp, readFile, rm, stat, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 const DAGS = fileURLToPath(new URL("../dags", import.meta.url));
-const HELLO = fileURLToPath(new URL("../../../../examples/hello.ts", import.meta.url));
+const EXAMPLES = fileURLToPath(new URL("../../../../examples", import.meta.url));
 const START_MS = 50_000;
 const STOP_MS = 40_000;
 
@@ -29,12 +29,21 @@ export class StandaloneProcess {
   static async start(): Promise<StandaloneProcess> {
     const folder = await mkdtemp(join(tmpdir(), "tradewind-cli-"));
     await cp(DAGS, join(folder, "dags"), { recursive: true });
-    await cp(HELLO, join(folder, "dags", "hello.ts"));
+    await cp(join(EXAMPLES, "hello.ts"), join(folder, "dags", "hello.ts"));
     return StandaloneProcess.startOn(folder);
   }
 
+  /** With these files of examples/, and more options than the usual ones. */
+  static async startWith(examples: readonly string[], more: readonly string[]): Promise<StandaloneProcess> {
+    const folder = await mkdtemp(join(tmpdir(), "tradewind-cli-"));
+    // What they import beside the SDK.
+    await symlink(join(EXAMPLES, "..", "node_modules"), join(folder, "node_modules"));
+    for (const name of examples) await cp(join(EXAMPLES, name), join(folder, "dags", name));
+    return StandaloneProcess.startOn(folder, more);
+  }
+
   /** On a folder that a former one has left. */
-  static async startOn(folder: string): Promise<StandaloneProcess> {
+  static async startOn(folder: string, more: readonly string[] = []): Promise<StandaloneProcess> {
     const args = [
       "standalone",
       "--home",
@@ -45,6 +54,7 @@ export class StandaloneProcess {
       "0",
       "--parallelism",
       "4",
+      ...more,
     ];
     const child = spawnCli(args, {});
     const standalone = new StandaloneProcess(folder, child);

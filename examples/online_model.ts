@@ -1,0 +1,47 @@
+/**
+ * Batch and streaming in one DAG. The clicks say how far they are, each time a model is trained; a good one replaces
+ * the one that serves while the run goes on. It runs until it is told that the site is closed:
+ *
+ *   tradewind dags trigger online_model && tradewind signals send site.closed
+ *
+ * The clicks may as well come from another program, in any language: jobs/clicks.mjs sends over gRPC.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { dag, restart, signal, start } from "tradewind";
+import { z } from "zod";
+
+const watermark = signal("clicks.watermark", z.object({ hour: z.number() }));
+const validated = signal("model.validated", z.object({ hour: z.number(), accuracy: z.number() }));
+const closed = signal("site.closed");
+
+const params = z.object({ clicks: z.enum(["task", "outside"]).default("task") });
+
+export default dag("online_model", { tags: ["example"], owner: "ml", params, stop: closed }, (d) => {
+  // Never ends by itself. When it fails, it is started again.
+  d.task("clicks", { lifetime: "streaming" }, async (_, ctx) => {
+    if (ctx.params.clicks === "outside") return;
+    for (let hour = 0; !ctx.abort.aborted; hour++) {
+      await ctx.send(watermark, { hour });
+      await sleep(2_000, null, { signal: ctx.abort }).catch(() => {});
+    }
+  });
+
+  // Once for every watermark, however fast they come.
+  const model = d.task("train", { on: [start(watermark)], retries: 1 }, (_, ctx) => {
+    const accuracy = 0.9 + ctx.tryNumber / 1_000;
+    ctx.log.info("trained", { accuracy });
+    return { hour: ctx.tryNumber, accuracy };
+  });
+
+  // Runs again with every model. The signal is stored with the success, or not at all.
+  d.task("validate", { inputs: { model } }, async ({ model }, ctx) => {
+    if (model.accuracy > 0.9) await ctx.send(validated, model, { onSuccess: true });
+  });
+
+  // Begins with the model of yesterday, and anew with each good one.
+  d.task("serve", { lifetime: "streaming", grace: "5s", on: [restart(validated)] }, async (_, ctx) => {
+    ctx.log.info("serving", { model: ctx.tryNumber });
+    await new Promise((resolve) => ctx.abort.addEventListener("abort", resolve, { once: true }));
+    return `served model ${ctx.tryNumber}`;
+  });
+});
