@@ -16,19 +16,12 @@ import { OCCUPYING } from "../model/index.ts";
 import type { WakeUps } from "../signal/wake-up.ts";
 import { type Database, sqlState } from "../store/database.ts";
 import type { JobKind } from "../store/job-lease.ts";
-import {
-  batchCalls,
-  FENCED,
-  POOL_FULL,
-  type RunBatch,
-  recountPools,
-  STATE_MOVED,
-  settledPools,
-} from "../store/run-batch.ts";
+import { batchCalls, POOL_FULL, type RunBatch, recountPools, settledPools } from "../store/run-batch.ts";
 import { type ClaimedRun, rereadRuns } from "../store/run-claim.ts";
 import { Admission, type Admitted } from "./admission.ts";
 import { buildBatch, changesOf, isEmpty, runEnds } from "./batch-builder.ts";
 import { Callbacks } from "./callbacks.ts";
+import { Caution, isRefusal } from "./caution.ts";
 import type { DagRunJobOptions } from "./dag-run-job-options.ts";
 import { Dispatcher, undispatchable } from "./dispatcher.ts";
 import { Driving } from "./driving.ts";
@@ -50,8 +43,6 @@ const INFRA_LOSS_BUDGET = 3;
 /** How often one batch chooses again because a pool was full. */
 const MAX_ROUNDS = 5;
 const HOST = hostname();
-/** The database said no to a batch as a whole: fenced, moved on, full, or in the way of others. */
-const REFUSALS: ReadonlySet<string> = new Set([FENCED, STATE_MOVED, POOL_FULL, "40P01", "55P03"]);
 const CHECK_VIOLATION = "23514";
 
 /** What one batch is made of. */
@@ -76,6 +67,7 @@ export abstract class DagRunJob extends JobLoop {
   readonly #dispatcher: Dispatcher;
   readonly #callbacks: Callbacks;
   readonly #gates = new Gates();
+  readonly #caution = new Caution(this.logger);
   readonly #waits: Waits;
   readonly #timers: Timers;
   readonly #driving: Driving;
@@ -197,7 +189,7 @@ export abstract class DagRunJob extends JobLoop {
 
   /** For an attempt that no executor will answer for. */
   #answer(attempt: string, outcome: AttemptOutcome): void {
-    this.#hear({ type: "ended", attempt, at: Date.now(), outcome });
+    this.#mailbox.post({ type: "ended", attempt, at: Date.now(), outcome }, attempt);
   }
 
   #hear(event: ExecutorEvent): void {
@@ -228,7 +220,7 @@ export abstract class DagRunJob extends JobLoop {
     const touched = new Set<RunActor>();
     const runs = this.state === "running" ? await this.collect() : [];
     for (const actor of await this.#take(runs, traces)) touched.add(actor);
-    const reports = this.#mailbox.take();
+    const reports = this.#mailbox.take(this.#caution.limit);
     await this.#store({ touched, reports, traces }, async () => {
       const fired = await this.#waits.readFired(this.lease.jobId);
       await this.#driving.read();
@@ -277,7 +269,7 @@ export abstract class DagRunJob extends JobLoop {
       const news = this.hasPeers ? this.#admission.newsOfWaiting(this.lease.jobId) : null;
       if (isEmpty(batch)) {
         if (news) await this.database.pipeline([news]);
-        return this.#inHand.settle(reports);
+        return this.#settle(reports);
       }
       try {
         const calls = batchCalls(batch);
@@ -295,7 +287,7 @@ export abstract class DagRunJob extends JobLoop {
   }
 
   #committed(batch: RunBatch, admitted: readonly Admitted[], reports: readonly Report[]): void {
-    this.#inHand.settle(reports);
+    this.#settle(reports);
     for (const write of batch.instances) {
       if (write.to === "success") this.#dispatcher.forget(write.runId, write.taskId, write.mapIndex);
       // Ended without a report of its own (the run timed out): the process is still there.
@@ -319,16 +311,18 @@ export abstract class DagRunJob extends JobLoop {
     this.onStored(batch);
   }
 
+  #settle(reports: readonly Report[]): void {
+    this.#inHand.settle(reports);
+    this.#caution.passed(reports);
+  }
+
   /** The answer may have come after a long sleep: others may have these runs by now, so look first. */
   #dispatch(admitted: readonly Admitted[]): void {
     if (!this.lease.isTrusted()) {
       for (const { actor } of admitted) this.markStale(actor.id);
       return;
     }
-    for (const { actor, instance, attempt, executor } of admitted) {
-      const { node, mapIndex } = instance;
-      this.#inHand.add(attempt, { runId: actor.id, taskId: node.id, mapIndex, executor });
-    }
+    this.#inHand.take(admitted);
     this.#dispatcher.dispatch(admitted);
   }
 
@@ -337,11 +331,12 @@ export abstract class DagRunJob extends JobLoop {
     const state = sqlState(error) ?? "";
     this.#admission.reset();
     for (const actor of touched) this.#stale.add(actor.id);
-    for (const report of reports) this.#mailbox.post(report, report.attempt);
+    const again = state === CHECK_VIOLATION ? null : this.#caution.refused(reports, state, error);
+    for (const report of again ?? reports) this.#mailbox.post(report, report.attempt);
     if (state === CHECK_VIOLATION) {
       this.logger.error("a pool's slots were miscounted: counting again", { error: String(error) });
       await recountPools(this.database);
-    } else if (!REFUSALS.has(state)) throw error;
+    } else if (again === null && !isRefusal(state)) throw error;
     this.logger.debug("a batch was refused", { reason: state });
     this.#mailbox.wake();
   }
@@ -377,8 +372,7 @@ export abstract class DagRunJob extends JobLoop {
       this.#driving.add(actor);
       if (actor.run.is_fresh) continue;
       this.#waits.ask();
-      for (const { node, mapIndex } of actor.model.instances())
-        this.#dispatcher.forget(actor.id, node.id, mapIndex);
+      this.#dispatcher.forgetRun(actor);
       for (const instance of this.#inHand.reconcile(actor)) {
         const how = { traces, at, budget: this.#infraLossBudget };
         if (actor.lost(instance, "the process that ran it is gone", how))

@@ -69,6 +69,11 @@ export class Dispatcher {
     this.#outputs.delete(outputKey(runId, taskId, mapIndex));
   }
 
+  /** Of a run that was read again: what is known of its outputs may be out of date. */
+  forgetRun(actor: RunActor): void {
+    for (const { node, mapIndex } of actor.model.instances()) this.forget(actor.id, node.id, mapIndex);
+  }
+
   /** Submits at once what has all it needs; the rest follows when the database has answered. */
   dispatch(admitted: readonly Admitted[]): void {
     const later: Admitted[] = [];

@@ -8,6 +8,7 @@ import type { TaskManifest } from "@tradewind/sdk/manifest";
 import type { CancelTerms, Executor, ExecutorEvent } from "../execute/contract.ts";
 import type { Instance } from "../model/index.ts";
 import { OCCUPYING } from "../model/index.ts";
+import type { Admitted } from "./admission.ts";
 import type { RunActor } from "./run-actor.ts";
 
 export type Report = Extract<ExecutorEvent, { attempt: string }>;
@@ -41,8 +42,11 @@ export class InHand {
     return this.#held.get(attempt);
   }
 
-  add(attempt: string, held: Held): void {
-    this.#held.set(attempt, held);
+  take(admitted: readonly Admitted[]): void {
+    for (const { actor, attempt, executor, instance } of admitted) {
+      const { mapIndex, node } = instance;
+      this.#held.set(attempt, { runId: actor.id, taskId: node.id, mapIndex, executor });
+    }
   }
 
   /** The ends among these reports are dealt with. */

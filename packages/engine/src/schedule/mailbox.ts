@@ -51,10 +51,11 @@ export class Mailbox<T> {
     this.#called = false;
   }
 
-  take(): T[] {
-    const items = this.#items;
-    this.#items = [];
-    this.#urgent = false;
+  /** @param limit How many at most; the rest is as urgent as before. */
+  take(limit = Number.POSITIVE_INFINITY): T[] {
+    const items = this.#items.splice(0, limit);
+    this.#urgent = this.#items.length > 0;
+    if (this.#urgent) return items;
     const now = performance.now();
     for (const [about, { item, until }] of this.#patient) {
       if (until > now) break;
