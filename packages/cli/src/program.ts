@@ -25,12 +25,12 @@ const GROUPS: readonly Group[] = [
   },
   {
     name: "runs",
-    summary: "list, show, wait for, cancel and clear runs",
+    summary: "list, show, wait for, stop, cancel and clear runs",
     load: () => import("./commands/runs.ts"),
   },
   {
     name: "tasks",
-    summary: "list tasks, read logs, ask why one waits, clear and mark",
+    summary: "list tasks, read logs, ask why one waits, start, stop, clear and mark",
     load: () => import("./commands/tasks.ts"),
   },
   {

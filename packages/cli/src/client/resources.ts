@@ -150,6 +150,41 @@ export interface Wait {
   readonly last_polled_at: string | null;
 }
 
+/** What drives a run besides the order of its tasks. */
+export interface RunConditions {
+  readonly dag_id: string;
+  readonly dag_run_id: string;
+  readonly run_state: string;
+  readonly is_driven: boolean;
+  /** By what; null: it is open. */
+  readonly closed: string | null;
+  readonly rules: readonly SignalRule[];
+  readonly tasks: readonly {
+    readonly task_id: string;
+    readonly pending_starts: number;
+    readonly stopping: string | null;
+    readonly next_tick: string | null;
+  }[];
+}
+
+export interface SignalRule {
+  /** null: the run's own. */
+  readonly task_id: string | null;
+  readonly action: string;
+  readonly once: boolean;
+  readonly condition: string;
+  readonly missing: string;
+  readonly is_armed: boolean;
+  readonly fired: number;
+}
+
+/** What became of an order by hand. */
+export interface Ordered {
+  /** Of the signal that carries it; null: the run was over, and what was to start was cleared. */
+  readonly version: number | null;
+  readonly cleared: readonly { readonly task_id: string; readonly map_index: number }[];
+}
+
 export interface Token {
   readonly id: number;
   readonly name: string;

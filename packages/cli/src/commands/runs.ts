@@ -6,9 +6,10 @@ import { countStates } from "../client/wait-for-run.ts";
 import { parseDuration, wholeNumber } from "../input/values.ts";
 import { runColumns, runFields, watchRun } from "../output/run-view.ts";
 import type { Session } from "../session.ts";
+import { giveOrder } from "./orders.ts";
 
 export function command(session: Session) {
-  const runs = new Command("runs").description("list, show, wait for, cancel and clear runs");
+  const runs = new Command("runs").description("list, show, wait for, stop, cancel and clear runs");
   const { terminal } = session;
   const runPath = (dagId: string, runId: string) => path`/dags/${dagId}/dagRuns/${runId}`;
 
@@ -60,6 +61,18 @@ export function command(session: Session) {
     .action(async (dag, given, { timeout }) => {
       const runId = await findRunId(session.client, dag, given);
       session.exitCode = await watchRun(session, { dagId: dag, runId, timeoutMs: timeout });
+    });
+
+  runs
+    .command("stop")
+    .description(
+      "close a run: its streaming tasks stop, what waits for a start is skipped, the rest finishes",
+    )
+    .argument("<dag>")
+    .argument("<run>", RUN_ARGUMENT)
+    .action(async (dag, given) => {
+      const runId = await findRunId(session.client, dag, given);
+      await giveOrder(session, { dagId: dag, runId, taskId: null, action: "stop" });
     });
 
   runs

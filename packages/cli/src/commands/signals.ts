@@ -6,6 +6,7 @@ import type { Column } from "../output/table.ts";
 import { moment, relativeTime } from "../output/when.ts";
 import type { Session } from "../session.ts";
 import { serve } from "./service.ts";
+import { addConditions } from "./signal-conditions.ts";
 
 interface Listener {
   readonly name: string;
@@ -30,10 +31,13 @@ interface DeadLetter {
 }
 
 export function command(session: Session) {
-  const signals = new Command("signals").description("send signals, and see who listens to them");
+  const signals = new Command("signals").description(
+    "send signals, and see who listens to them and what for",
+  );
   addSend(signals, session);
   addList(signals, session);
   addListen(signals, session);
+  addConditions(signals, session);
   addListeners(signals, session);
   addDeadLetters(signals, session);
   addServe(signals, session);
@@ -169,15 +173,18 @@ function addServe(signals: Command, session: Session): void {
     .description("serve signals over gRPC against DATABASE_URL; any number may share one database")
     .option("--port <port>", "where it listens (TRADEWIND_SIGNALS_PORT, else 8081)", wholeNumber(0, 65535))
     .option("--host <address>", "where it listens (TRADEWIND_HOST, else 127.0.0.1)")
-    .action(async ({ host, port }) => {
+    .option("--tls-cert <file>", "its certificate, PEM (TRADEWIND_SIGNALS_TLS_CERT, else without TLS)")
+    .option("--tls-key <file>", "the key of its certificate (TRADEWIND_SIGNALS_TLS_KEY)")
+    .option("--tls-ca <file>", "clients need a certificate signed by this one (TRADEWIND_SIGNALS_TLS_CA)")
+    .action(async ({ host, port, tlsCa, tlsCert, tlsKey }) => {
       const { resolveConfig, startSignalServer } = await import("@tradewind/engine");
-      const flags = { host, signalsPort: port, home: session.options.home };
+      const tls = { signalsTlsCert: tlsCert, signalsTlsKey: tlsKey, signalsTlsCa: tlsCa };
+      const flags = { host, signalsPort: port, home: session.options.home, ...tls };
       const config = resolveConfig(flags, session.host.env);
       await serve(
         session,
         () => startSignalServer(config),
-        ({ address }) =>
-          session.note(`Signals are served on grpc://${address}; the token is in ${config.home}/token.`),
+        ({ url }) => session.note(`Signals are served on ${url}; the token is in ${config.home}/token.`),
       );
     });
 }

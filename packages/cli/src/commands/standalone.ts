@@ -27,6 +27,12 @@ export function command(session: Session) {
       "serve signals over gRPC there, too (TRADEWIND_SIGNALS_PORT, else not)",
       wholeNumber(0, 65535),
     )
+    .option("--signals-tls-cert <file>", "serve them with TLS (TRADEWIND_SIGNALS_TLS_CERT, else without)")
+    .option("--signals-tls-key <file>", "the key of that certificate (TRADEWIND_SIGNALS_TLS_KEY)")
+    .option(
+      "--signals-tls-ca <file>",
+      "clients need a certificate signed by this one (TRADEWIND_SIGNALS_TLS_CA)",
+    )
     .action(async (options) => {
       const { resolveConfig, startStandalone } = await import("@tradewind/engine");
       const config = resolveConfig({ ...options, home: session.options.home }, session.host.env);

@@ -20,6 +20,7 @@ import type { Column } from "../output/table.ts";
 import { relativeTime, span } from "../output/when.ts";
 import type { Session } from "../session.ts";
 import { explainTask } from "../why/explain-task.ts";
+import { giveOrder } from "./orders.ts";
 
 const STATES = [
   "none",
@@ -37,8 +38,16 @@ const STATES = [
   "removed",
 ] as const;
 
+const ORDERS = [
+  ["start", "start a task of a run now, and once more if it is under way"],
+  ["restart", "stop a task if it is under way, and start it anew"],
+  ["stop", "stop a task that is under way, and forget starts that wait"],
+] as const;
+
 export function command(session: Session) {
-  const tasks = new Command("tasks").description("list tasks, read logs, ask why one waits, clear and mark");
+  const tasks = new Command("tasks").description(
+    "list tasks, read logs, ask why one waits, start, stop, clear and mark",
+  );
   const name = async (
     dagId: string,
     run: string,
@@ -92,6 +101,19 @@ export function command(session: Session) {
     .action(async (dag, run, taskId, { mapIndex }) => {
       await explainTask(session, await name(dag, run, [taskId, mapIndex]));
     });
+
+  for (const [action, description] of ORDERS) {
+    tasks
+      .command(action)
+      .description(description)
+      .argument("<dag>")
+      .argument("<run>", RUN_ARGUMENT)
+      .argument("<task>")
+      .action(async (dag, run, taskId) => {
+        const runId = await findRunId(session.client, dag, run);
+        await giveOrder(session, { dagId: dag, runId, taskId, action });
+      });
+  }
 
   tasks
     .command("clear")

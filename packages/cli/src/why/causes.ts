@@ -17,6 +17,9 @@ const DEEPEST = 20;
 /** Of many tasks that are waited for, the first few stand for all. */
 const WIDEST = 5;
 
+/** Reasons that come from signals: also a task that runs or has ended has them. */
+const DRIVEN = new Set(["RUN_CLOSED", "SIGNAL", "START_PENDING", "STOPPING", "TICK"]);
+
 interface Place {
   readonly taskId: string;
   readonly mapIndex: number;
@@ -25,6 +28,15 @@ interface Place {
 /** What holds this instance back, or ended it; empty when nothing does. */
 export function causesOf(facts: RunFacts, place: Place): Promise<Cause[]> {
   return new Explanation(facts).causes(place, 0);
+}
+
+/** What is to come for a task that nothing holds back: that it is being stopped, or what makes it run again. */
+export async function outlookOf(facts: RunFacts, { mapIndex, taskId }: Place): Promise<string[]> {
+  const { reasons, state } = await facts.verdict(taskId, mapIndex);
+  const isSettled = state === "running" || state === "restarting" || ENDED_TASK_STATES.has(state ?? "none");
+  return isSettled
+    ? reasons.filter(({ code }) => DRIVEN.has(code)).map(({ message }) => clause(message))
+    : [];
 }
 
 class Explanation {

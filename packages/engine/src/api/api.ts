@@ -13,6 +13,7 @@ import {
   type ZodTypeProvider,
 } from "fastify-type-provider-zod";
 import { requireToken } from "./auth.ts";
+import { conditions } from "./conditions.ts";
 import { connections } from "./connections.ts";
 import type { ApiApp, ApiOptions, Resource } from "./context.ts";
 import { dagRunEdits } from "./dag-run-edits.ts";
@@ -43,6 +44,7 @@ import { announceClosing } from "./streaming.ts";
 import { taskInstanceEdits } from "./task-instance-edits.ts";
 import { taskInstances } from "./task-instances.ts";
 import { taskLogs } from "./task-logs.ts";
+import { taskOrders } from "./task-orders.ts";
 import { tasks } from "./tasks.ts";
 import { tokens } from "./tokens.ts";
 import { triggers } from "./triggers.ts";
@@ -55,6 +57,7 @@ import { why } from "./why.ts";
 import { xcomEntries } from "./xcom-entries.ts";
 
 const RESOURCES: readonly Resource[] = [
+  conditions,
   connections,
   dagRunEdits,
   dagRuns,
@@ -73,6 +76,7 @@ const RESOURCES: readonly Resource[] = [
   taskInstanceEdits,
   taskInstances,
   taskLogs,
+  taskOrders,
   tasks,
   tokens,
   triggers,

@@ -17,13 +17,15 @@ import {
   type TaskInstanceRow,
 } from "../store/list/task-instances.ts";
 import { countActivity, countStates, previousRun, readSlots, type StateCount } from "../store/list/why.ts";
+import { type DrivenRun, readDrivenRun } from "./conditions.ts";
 import type { Resource } from "./context.ts";
 import { requireRun } from "./dag-runs.ts";
 import { requireDag } from "./dags.ts";
 import { iso, nullableDate } from "./fields.ts";
 import { notFound } from "./problem.ts";
 import { addressOf, describe, mappedParams, mapQuery, taskParams } from "./task-instances.ts";
-import { deferredReasons } from "./why-deferred.ts";
+import { deferredReasons, type Finding } from "./why-deferred.ts";
+import { againReasons, startReasons, underWayReasons } from "./why-driven.ts";
 
 const reasonDocument = z.object({
   code: z.string(),
@@ -85,6 +87,8 @@ interface Case {
   readonly task: TaskManifest;
   /** Missing until the run starts. */
   readonly instance: TaskInstanceRow | undefined;
+  /** null: it does not run, or only the order of its tasks drives it. */
+  readonly driven: DrivenRun | null;
 }
 
 async function explain(database: Database, address: InstanceAddress): Promise<z.output<typeof whyDocument>> {
@@ -96,7 +100,9 @@ async function explain(database: Database, address: InstanceAddress): Promise<z.
   const manifest = (await readManifests(database, [run.version_id])).get(run.version_id);
   const task = manifest?.tasks.find((each) => each.taskId === address.taskId);
   if (manifest === undefined || task === undefined) throw notFound(`${describe(address)} does not exist`);
-  const reasons = await reasonsOf({ dag, database, instance, manifest, run, task });
+  const driven = run.state === "running" ? await readDrivenRun(database, run.dag_id, run.run_id) : null;
+  const facts = { dag, database, driven: driven?.isDriven ? driven : null, instance, manifest, run, task };
+  const reasons = await reasonsOf(facts);
   return {
     dag_id: address.dagId,
     dag_run_id: address.runId,
@@ -109,17 +115,23 @@ async function explain(database: Database, address: InstanceAddress): Promise<z.
 }
 
 async function reasonsOf(facts: Case): Promise<Reason[]> {
-  const { instance, run } = facts;
+  const { driven, instance, run, task } = facts;
   const state = instance?.state ?? "none";
   if (isTaskState(state) && FINISHED.has(state)) {
-    return [reason("FINISHED", `It has ended: ${state}${instance?.reason ? ` (${instance.reason})` : ""}.`)];
+    const ended = `It has ended: ${state}${instance?.reason ? ` (${instance.reason})` : ""}.`;
+    return [reason("FINISHED", ended), ...(driven ? againReasons(driven, task).map(shown) : [])];
   }
-  if (state === "running" || state === "restarting") return [reason("RUNNING", "It is running.")];
+  const underWay = driven ? underWayReasons(driven, task).map(shown) : [];
+  if (state === "running" || state === "restarting")
+    return [reason("RUNNING", "It is running."), ...underWay];
   if (run.state === "success" || run.state === "failed") {
     return [reason("RUN_FINISHED", `The run has ended: ${run.state}. Clear the task to run it again.`)];
   }
   const general = [...(await schedulerReasons(facts)), ...pausedReasons(facts)];
-  const own = run.state === "queued" ? await queuedRunReasons(facts) : await instanceReasons(facts, state);
+  const own =
+    run.state === "queued"
+      ? await queuedRunReasons(facts)
+      : [...(await instanceReasons(facts, state)), ...(state === "none" ? [] : underWay)];
   // That it is about to start is true only when nothing else holds it back.
   return general.length === 0 ? own : [...general, ...own.filter(({ code }) => !IMMINENT.has(code))];
 }
@@ -127,7 +139,7 @@ async function reasonsOf(facts: Case): Promise<Reason[]> {
 const IMMINENT = new Set(["READY", "RUN_QUEUED"]);
 
 async function instanceReasons(facts: Case, state: string): Promise<Reason[]> {
-  const { instance } = facts;
+  const { driven, instance, task } = facts;
   switch (state) {
     case "up_for_retry":
     case "up_for_reschedule": {
@@ -141,16 +153,18 @@ async function instanceReasons(facts: Case, state: string): Promise<Reason[]> {
       ];
     }
     case "deferred":
-      return (await deferredReasons(facts.database, instance?.wait ?? null, tryEnds(facts))).map(
-        ({ code, message, until }) => reason(code, message, until),
-      );
+      return (await deferredReasons(facts.database, instance?.wait ?? null, tryEnds(facts))).map(shown);
     case "queued":
       return [reason("EXECUTOR", "It has its pool slots and waits for the executor to start it.")];
     case "scheduled":
       return limitReasons(facts);
     default: {
+      const start = driven ? startReasons(driven, task, instance?.try_number ?? 0).map(shown) : [];
       const waiting = [...(await upstreamReasons(facts)), ...(await pastReasons(facts))];
-      return waiting.length > 0 ? waiting : limitReasons(facts);
+      const isAsked = start[0]?.code === "START_PENDING";
+      return waiting.length > 0 || (start.length > 0 && !isAsked)
+        ? [...start, ...waiting]
+        : [...start, ...(await limitReasons(facts))];
     }
   }
 }
@@ -288,6 +302,10 @@ function list(counts: readonly StateCount[]): string {
         `${task_id} is ${state === "none" ? "not started" : state}${count > 1 ? ` (${count} instances)` : ""}`,
     );
   return counts.length > 10 ? `${shown.join(", ")} and ${counts.length - 10} more` : shown.join(", ");
+}
+
+function shown({ code, message, until }: Finding): Reason {
+  return reason(code, message, until);
 }
 
 function reason(code: string, message: string, until: Date | null = null): Reason {

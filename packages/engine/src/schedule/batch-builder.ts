@@ -23,7 +23,8 @@ export function changesOf(actor: RunActor): ActorChanges {
   if (!ears) return { actor, changes, drive: null };
   const state = (model.drive?.takeState() ?? null) as Json | null;
   // A position that has only moved on is not worth a transaction.
-  if (state === null && changes.length === 0 && !ears.isLate) return { actor, changes, drive: null };
+  const isQuiet = state === null && changes.length === 0 && !ears.isLate && !ears.hasOrders;
+  if (isQuiet) return { actor, changes, drive: null };
   return { actor, changes, drive: { runId: actor.id, position: ears.takePosition(), state } };
 }
 

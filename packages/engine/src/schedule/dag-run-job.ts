@@ -369,7 +369,7 @@ export abstract class DagRunJob extends JobLoop {
       this.actors.set(actor.id, actor);
       const at = this.lease.now();
       actor.model.start(at);
-      this.#driving.add(actor);
+      this.#driving.add(actor, at);
       if (actor.run.is_fresh) continue;
       this.#waits.ask();
       this.#dispatcher.forgetRun(actor);

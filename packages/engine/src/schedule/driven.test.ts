@@ -4,7 +4,7 @@ import type { Json } from "@tradewind/sdk/manifest";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database.ts";
-import { openDriveNow } from "../store/run-drives.ts";
+import { giveOrder } from "../store/run-orders.ts";
 import { sendSignals } from "../store/signals.ts";
 
 let rig: SchedulerRig;
@@ -23,20 +23,17 @@ async function send(key: string, value: Json = null, namespace = "default"): Pro
   rig.wakeUps.send("signals");
 }
 
-async function order(id: number, taskId: string | null, action: string): Promise<void> {
-  const { run_id } = await rig.run(id);
-  const { dag_id } = (await rig.db.one<{ dag_id: string }>(
+async function order(id: number, taskId: string | null, action: "start" | "restart" | "stop"): Promise<void> {
+  const { run_id: runId } = await rig.run(id);
+  const { dag_id: dagId } = (await rig.db.one<{ dag_id: string }>(
     adhoc("SELECT dag_id FROM dag_run WHERE id = $1"),
     [id],
   ))!;
-  await rig.db.transaction(async (tx) => {
-    if (await openDriveNow(tx, id))
-      await tx.rows(adhoc("UPDATE dag_run SET generation = generation + 1 WHERE id = $1"), [id]);
-    const key = [dag_id, run_id, ...(taskId === null ? [] : [taskId])].join("/");
-    await sendSignals(tx, [{ namespace: "action", key, value: { action, by: "Ann" }, sender: "test" }]);
-  });
+  const wish = { dagId, runId, user: "Ann" };
+  await rig.db.transaction((tx) =>
+    giveOrder(tx, taskId === null ? { ...wish, taskId, action: "stop" } : { ...wish, taskId, action }),
+  );
   rig.wakeUps.send(`run:${id}`);
-  rig.wakeUps.send("signals");
 }
 
 const inState = (id: number, wanted: Record<string, string>) =>

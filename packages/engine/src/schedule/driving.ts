@@ -39,11 +39,13 @@ export class Driving {
     this.#feed = new SignalFeed(options);
   }
 
-  /** A run that was just loaded: what its attempts had been asked before, they are asked again. */
-  add(actor: RunActor): void {
+  /** A run that was just loaded: orders by hand first. What its attempts had been asked before, they are asked again. */
+  add(actor: RunActor, now: number): void {
     if (!actor.ears) return;
     this.#feed.add(actor);
     this.#due.add(actor);
+    actor.ears.obey(actor.model, now);
+    for (const instance of actor.model.takeReleased()) this.#options.admission.freed(actor, instance);
     for (const instance of actor.model.instances()) {
       const reason = actor.model.stopping(instance);
       const { attempt, node } = instance;

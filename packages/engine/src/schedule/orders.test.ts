@@ -73,9 +73,9 @@ describe("an order to a run that is under way", () => {
   it("restarts a task, and stops it; what waits for its end goes on", async () => {
     const id = await rig.trigger("long", { runId: "r1" });
     await rig.until(async () => noted("r1 wait") === 1, "the first try");
-    expect(await order(id, "wait", "restart")).toMatchObject({ kind: "ordered", isLoadedAgain: true });
+    expect(await order(id, "wait", "restart")).toMatchObject({ kind: "ordered" });
     await rig.until(async () => noted("r1 wait") === 2, "the second");
-    expect(await order(id, "wait", "stop")).toMatchObject({ kind: "ordered", isLoadedAgain: false });
+    expect(await order(id, "wait", "stop")).toMatchObject({ kind: "ordered" });
     expect(await rig.ended(id)).toBe("success");
     expect((await rig.tasks(id)).wait).toMatchObject({ state: "skipped", reason: "stopped by ada" });
     expect(await rig.output(id, "after")).toBe("done");

@@ -11,7 +11,7 @@ import type { ErrorFacts } from "@tradewind/sdk/program";
 import type { SignalAction } from "../execute/contract.ts";
 import { type Heard, namesMatch, type RunModel, type RunName } from "../model/index.ts";
 import { senderName } from "../signal/sender-name.ts";
-import type { DriveRow } from "../store/run-drives.ts";
+import type { DriveRow, StoredOrder } from "../store/run-drives.ts";
 import { comparePositions, type LogPosition, laterPosition } from "../store/signals-position.ts";
 import type { SignalRow } from "../store/signals-read.ts";
 import type { DagVersion } from "./version-cache.ts";
@@ -44,8 +44,6 @@ interface Asked {
   answer: SignalAction | null;
 }
 
-/** Orders by hand: their namespace in the log. */
-export const ACTION_NAMESPACE = "action";
 /** So many wait here at most; the rest stays in the log. */
 const INBOX = 1_000;
 const LATE_MS = 60_000;
@@ -55,35 +53,48 @@ const FIRST_DELAY_MS = 1_000;
 const ACTIONS = { START: "start", RESTART: "restart", STOP: "stop" } as const;
 
 export class RunEars {
-  /** What may concern the run: orders by hand, and what its rules and tasks listen to ("*" stands for any text). */
+  /** What may concern the run: what its rules and tasks listen to ("*" stands for any text). */
   readonly names: readonly SignalName[];
   readonly #run: RunName;
   readonly #since: Date;
   readonly #reacting: readonly { readonly taskId: string; readonly names: readonly SignalName[] }[];
+  readonly #orders: readonly StoredOrder[];
   readonly #inbox: SignalRow[] = [];
   readonly #asked = new Map<string, Asked>();
   #position: LogPosition;
   #storedPosition: LogPosition;
   #storedAt = performance.now();
+  #isStored = false;
   #readTo: LogPosition;
 
   constructor(run: RunName, version: DagVersion, row: DriveRow) {
     this.#run = run;
     this.#since = row.since;
+    this.#orders = row.orders;
     this.#position = { tx: row.tx, id: row.signal_id };
     this.#storedPosition = this.#position;
     this.#readTo = this.#position;
     this.#reacting = version.manifest.tasks.flatMap(({ reacts, taskId }) =>
       reacts ? [{ taskId, names: reacts }] : [],
     );
-    const own = `${run.dagId}/${run.runId}`;
-    const orders = [own, ...version.manifest.tasks.map(({ taskId }) => `${own}/${taskId}`)];
     const leaves = version.rules.rules.flatMap(({ condition }) => condition.leaves);
     this.names = [
-      ...orders.map((key) => ({ namespace: ACTION_NAMESPACE, key })),
       ...leaves.filter((leaf) => leaf.kind === "signal"),
       ...this.#reacting.flatMap(({ names }) => names),
     ];
+  }
+
+  /** Once after the run was loaded: what was ordered by hand since. The owner's next batch says that it is done. */
+  obey(model: RunModel, now: number): void {
+    for (const { action, by, taskId } of this.#orders) {
+      if (taskId !== null) model.apply({ type: "ordered", taskId, action, reason: by }, now);
+      else model.apply({ type: "closed", reason: by }, now);
+    }
+  }
+
+  /** Orders were carried out that are still in the row, whatever came of them. */
+  get hasOrders(): boolean {
+    return this.#orders.length > 0 && !this.#isStored;
   }
 
   /** Read up to here: nothing before it is wanted again. */
@@ -158,6 +169,7 @@ export class RunEars {
   /** Where it is now, to be stored. */
   takePosition(): LogPosition {
     this.#storedAt = performance.now();
+    this.#isStored = true;
     this.#storedPosition = this.#position;
     return this.#position;
   }
@@ -192,7 +204,6 @@ export class RunEars {
 
   #put(model: RunModel, signal: SignalRow, now: number): void {
     const { id: version, key, namespace, sender, value } = signal;
-    if (namespace === ACTION_NAMESPACE) this.#obey(model, signal, now);
     const isOwn = sender.startsWith(senderName({ ...this.#run, taskId: "" }));
     const from = isOwn ? { dagId: this.#run.dagId, runId: this.#run.runId } : null;
     const heard: Heard = { kind: "signal", namespace, key, value, version, from };
@@ -202,17 +213,5 @@ export class RunEars {
       if (!asked?.answer || asked.answer === "NONE" || model.drive?.closed !== null) continue;
       model.apply({ type: "ordered", taskId, action: ACTIONS[asked.answer], reason: key }, now);
     }
-  }
-
-  /** An order by hand, if it is for this run. */
-  #obey(model: RunModel, { key, value }: SignalRow, now: number): void {
-    const own = `${this.#run.dagId}/${this.#run.runId}`;
-    const { action, by } = (value ?? {}) as { readonly action?: unknown; readonly by?: unknown };
-    const reason = typeof by === "string" ? by : "hand";
-    if (key === own && action === "stop") model.apply({ type: "closed", reason }, now);
-    if (!key.startsWith(`${own}/`)) return;
-    const taskId = key.slice(own.length + 1);
-    if (action === "start" || action === "restart" || action === "stop")
-      model.apply({ type: "ordered", taskId, action, reason }, now);
   }
 }

@@ -10,6 +10,14 @@ export interface DriveRow {
   readonly signal_id: number;
   readonly since: Date;
   readonly state: Json;
+  readonly orders: readonly StoredOrder[];
+}
+
+/** Given by hand. `taskId` null: the run is to be closed. */
+export interface StoredOrder {
+  readonly taskId: string | null;
+  readonly action: "start" | "restart" | "stop";
+  readonly by: string;
 }
 
 export interface DriveWrite {
@@ -33,12 +41,13 @@ const OPEN = statement(
 
 const LOAD = statement(
   "drive-load",
-  "SELECT dag_run_id, tx, signal_id, since, state FROM run_drive WHERE dag_run_id = ANY($1)",
+  "SELECT dag_run_id, tx, signal_id, since, state, orders FROM run_drive WHERE dag_run_id = ANY($1)",
 );
 
 const STORE = statement(
   "drive-store",
-  `UPDATE run_drive d SET tx = u.tx, signal_id = u.signal_id, state = coalesce(u.state, d.state), updated_at = now()
+  `UPDATE run_drive d SET tx = u.tx, signal_id = u.signal_id, state = coalesce(u.state, d.state), orders = '[]',
+     updated_at = now()
    FROM unnest($1::bigint[], $2::xid8[], $3::bigint[], $4::json[]) AS u(run, tx, signal_id, state)
    WHERE d.dag_run_id = u.run`,
 );
@@ -155,4 +164,14 @@ const OPEN_NOW = statement(
 /** For a run that nothing drove so far: it hears what this transaction sends. true: its owner has to load it again. */
 export async function openDriveNow(tx: Connection, runId: number): Promise<boolean> {
   return (await tx.rows(OPEN_NOW, [runId])).length > 0;
+}
+
+const ADD_ORDER = statement(
+  "drive-add-order",
+  "UPDATE run_drive SET orders = (orders::jsonb || $2::jsonb)::json, updated_at = now() WHERE dag_run_id = $1",
+);
+
+/** The run is locked, and its generation is raised in the same transaction. */
+export async function addOrder(tx: Connection, runId: number, order: StoredOrder): Promise<void> {
+  await tx.rows(ADD_ORDER, [runId, JSON.stringify(order)]);
 }

@@ -8,5 +8,8 @@ CREATE TABLE run_drive (
   -- What was sent before the run was there does not concern it, even if its position comes later.
   since      timestamptz NOT NULL,
   state      json NOT NULL DEFAULT '{}',
+  -- Given by hand and not carried out yet. Whoever adds one raises the run's generation, so that the owner, whose writes
+  -- empty the list, has always seen all of it.
+  orders     json NOT NULL DEFAULT '[]',
   updated_at timestamptz NOT NULL DEFAULT now()
 );

@@ -1,0 +1,175 @@
+/** Orders by hand and what signals drive, against a real server with rows as a scheduler leaves them. */
+import { beforeAll, describe, expect, it } from "vitest";
+import { drive, drivenManifest, STARTED_AT } from "../../engine/test/api/driven.ts";
+import { Installation, manifestOf } from "../../engine/test/api/installation.ts";
+import { runCaptured } from "./support/captured-host.ts";
+
+let server: Installation;
+let url: string;
+const tw = (...argv: string[]) =>
+  runCaptured(argv, { env: { TRADEWIND_URL: url, TRADEWIND_TOKEN: server.token } });
+
+beforeAll(async () => {
+  server = await Installation.open();
+  url = await server.app.listen({ host: "127.0.0.1", port: 0 });
+  await server.addJob("scheduler");
+  await server.addDag(manifestOf("etl", [{ taskId: "a" }, { taskId: "b", upstream: ["a"] }]));
+  await server.addDag(drivenManifest("online"));
+});
+
+const lastOrder = async () =>
+  (
+    await server.sql<{ key: string; value: unknown }>(
+      "SELECT key, value FROM signal WHERE namespace = 'action' ORDER BY id DESC LIMIT 1",
+    )
+  )[0];
+
+describe("orders", () => {
+  it("start a task at once; restart and stop one after a question", async () => {
+    await server.addRun("etl", { runId: "r1" });
+    const started = await tw("tasks", "start", "etl", "@latest", "b");
+    expect(started).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/Task b of r1 is to start \(signal \d+\)\./),
+    });
+    for (const action of ["restart", "stop"]) {
+      const asked = await tw("tasks", action, "etl", "r1", "b");
+      expect(asked).toMatchObject({ code: 2, stderr: expect.stringContaining("add --yes to do it") });
+      const done = await tw("tasks", action, "etl", "r1", "b", "--yes", "--json");
+      expect(JSON.parse(done.stdout)).toMatchObject({ task_id: "b", action, version: expect.any(Number) });
+      expect(await lastOrder()).toEqual({ key: "etl/r1/b", value: { action, by: "admin" } });
+    }
+  });
+
+  it("clear what is to start in a run that is over", async () => {
+    const id = await server.addRun("etl", { runId: "over", state: "success" });
+    for (const task of ["a", "b"]) await server.addInstance(id, task, { state: "success", tryNumber: 1 });
+    expect(await tw("tasks", "stop", "etl", "over", "a", "--yes")).toMatchObject({
+      code: 5,
+      stderr: expect.stringContaining("tradewind tasks start etl over a"),
+    });
+    expect(await tw("tasks", "start", "etl", "over", "a")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("The run over is over. Run a and what comes after it again?"),
+    });
+    const cleared = await tw("tasks", "start", "etl", "over", "a", "--yes");
+    expect(cleared).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining("The run over was over. Will run again: a, b."),
+    });
+  });
+
+  it("close a run that something drives", async () => {
+    await server.addRun("online", { runId: "open" });
+    const closed = await tw("runs", "stop", "online", "open", "--yes");
+    expect(closed).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/The run open is to close \(signal/),
+    });
+    expect(await lastOrder()).toEqual({ key: "online/open", value: { action: "stop", by: "admin" } });
+    await server.addRun("etl", { runId: "plain" });
+    expect(await tw("runs", "stop", "etl", "plain", "--yes")).toMatchObject({
+      code: 5,
+      stderr: expect.stringContaining("tradewind runs cancel etl plain"),
+    });
+  });
+
+  it("must name what there is", async () => {
+    expect(await tw("tasks", "start", "etl", "r1", "zzz")).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining('has no task "zzz"'),
+    });
+    expect((await tw("tasks", "start", "etl", "none", "a")).code).toBe(3);
+    expect((await tw("runs", "stop", "etl", "none", "--yes")).code).toBe(3);
+  });
+});
+
+describe("signals conditions", () => {
+  beforeAll(async () => {
+    const id = await server.addRun("online", { runId: "half", startedAt: STARTED_AT });
+    await drive(server, id, (each, tell) => {
+      tell("a");
+      tell("c");
+      each.addStart("train");
+      each.setStopping("serve", "ada");
+    });
+    const closed = await server.addRun("online", { runId: "closed", startedAt: STARTED_AT });
+    await drive(server, closed, (each) => each.close("site.closed"));
+  });
+
+  it("show the rules of one run and what was asked of its tasks", async () => {
+    const { code, stdout } = await tw("signals", "conditions", "online", "half");
+    expect(code).toBe(0);
+    const lines = stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => line.split(/ {2,}/).slice(2));
+    expect(lines).toEqual([
+      ["TASK", "ACTION", "CONDITION", "MISSING", "FIRED", "STATE"],
+      ["train", "start", "1 pending"],
+      ["serve", "stop", "being stopped by ada"],
+      ["train", "start", "all(a, b)", "b", "0", "armed"],
+      ["train", "stop", "c, once", "1", "done"],
+      ["serve", "restart", 'mode = "open"', 'mode = "open"', "0", "armed"],
+      ["(the run)", "stop", "closed", "closed", "0", "armed"],
+      ["report", "start", "every", expect.any(String), "armed"],
+    ]);
+    const [shown] = JSON.parse((await tw("signals", "conditions", "online", "half", "--json")).stdout);
+    expect(shown).toMatchObject({
+      dag_run_id: "half",
+      rules: [{ condition: "all(a, b)", missing: "b" }, {}, {}, {}],
+    });
+  });
+
+  it("show those of all driven runs, or of one DAG", async () => {
+    const all = await tw("signals", "conditions");
+    expect(all.stdout).toMatch(/^online +half +train +start +all\(a, b\) +b +0 +armed$/m);
+    expect(all.stdout).toMatch(/^online +closed .*closed by site.closed$/m);
+    const names = async (...args: string[]) =>
+      (
+        JSON.parse((await tw("signals", "conditions", ...args, "--json")).stdout) as { dag_run_id: string }[]
+      ).map(({ dag_run_id }) => dag_run_id);
+    expect(await names("online")).toEqual(expect.arrayContaining(["half", "closed", "open"]));
+    expect(await names("etl")).toEqual(["r1"]);
+    expect((await tw("signals", "conditions", "--limit", "1")).stderr).toContain(
+      "runs shown; --limit 0 shows all",
+    );
+  });
+
+  it("say when there are none", async () => {
+    expect(await tw("signals", "conditions", "nothing")).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining("No run is driven by signals."),
+    });
+    expect((await tw("signals", "conditions", "etl", "plain")).stderr).toContain(
+      "Only the order of its tasks",
+    );
+    expect((await tw("signals", "conditions", "etl", "none")).code).toBe(3);
+  });
+});
+
+describe("tasks why", () => {
+  const why = async (runId: string, taskId: string) =>
+    (await tw("tasks", "why", "online", runId, taskId)).stdout;
+
+  it("says which signals a task waits for", async () => {
+    const id = await server.addRun("online", { runId: "why", startedAt: STARTED_AT });
+    for (const taskId of ["train", "report"]) await server.addInstance(id, taskId);
+    await server.addInstance(id, "load", { state: "running", tryNumber: 1, startedAt: new Date() });
+    await server.addInstance(id, "serve", { state: "running", tryNumber: 1 });
+    await server.addInstance(id, "ask", { state: "success", tryNumber: 1 });
+    await drive(server, id, (each, tell) => {
+      tell("a");
+      each.setStopping("serve", "ada");
+    });
+    expect(await why("why", "train")).toMatch(
+      /^train is none\n {2}because it waits for a signal: all\(a, b\); b is missing\n {2}because its rule .*\n {4}because load is running/,
+    );
+    expect(await why("why", "report")).toContain("because its next time is 2026-01-01T11:00:00.000Z");
+    expect(await why("why", "serve")).toBe("serve is running\n  it is being stopped by ada\n");
+    expect(await why("why", "ask")).toContain("it runs again on a signal, if its onSignal says so: ask.*");
+    expect(await why("why", "load")).toContain("load is running: nothing holds it back");
+    const { stdout } = await tw("tasks", "why", "online", "why", "serve", "--json");
+    expect(JSON.parse(stdout)).toMatchObject({ because: [], outlook: ["it is being stopped by ada"] });
+  });
+});

@@ -1,0 +1,213 @@
+/**
+ * `…/conditions`: what drives a run besides the order of its tasks, and how far each rule is. The engine's own model says
+ * so, of what the run's owner has stored; a signal that it has not come to yet has no part in it.
+ */
+import type { DagManifest } from "@tradewind/sdk/manifest";
+import { z } from "zod";
+import { Drive, isDriven, isStreaming, type RuleReport, RuleSet, storedDrive } from "../model/index.ts";
+import type { Connection } from "../store/database.ts";
+import { readManifests } from "../store/list/dag-versions.ts";
+import {
+  DRIVEN_RUN_ORDER,
+  type DrivenRunRow,
+  findDrivenRun,
+  listDrivenRuns,
+} from "../store/list/run-drives.ts";
+import type { Resource } from "./context.ts";
+import { runParams } from "./dag-runs.ts";
+import { cursorPageOf, cursorQuery, id, iso, nullableDate, orderBy } from "./fields.ts";
+import { notFound } from "./problem.ts";
+
+const ruleDocument = z
+  .object({
+    /** null: the run's own, which closes it. */
+    task_id: z.string().nullable(),
+    /** Its place among the rules of its task. */
+    rule_index: z.number(),
+    action: z.enum(["start", "restart", "stop"]),
+    once: z.boolean(),
+    /** As it is written. */
+    condition: z.string(),
+    /** What is still to be heard for it to fire. */
+    missing: z.string(),
+    /** false: it has fired and was to fire once, or the run is closed. */
+    is_armed: z.boolean(),
+    fired: z.number(),
+    parts: z.array(
+      z.object({
+        text: z.string(),
+        is_met: z.boolean(),
+        /** Of the signal that it has heard last. */
+        version: z.number().nullable(),
+        /** The latest value, where that counts; left out when it is large. */
+        latest: z.any().optional(),
+      }),
+    ),
+  })
+  .meta({ id: "SignalRule" });
+
+const taskDocument = z.object({
+  task_id: z.string(),
+  /** It does not start by its upstream tasks alone. */
+  needs_start: z.boolean(),
+  is_streaming: z.boolean(),
+  /** Starts that were asked for and wait. */
+  pending_starts: z.number(),
+  /** By what its current attempt is being stopped. */
+  stopping: z.string().nullable(),
+  next_tick: nullableDate,
+});
+
+const conditionsDocument = z
+  .object({
+    dag_id: z.string(),
+    dag_run_id: z.string(),
+    run_state: z.string(),
+    /** false: its tasks follow each other, and that is all. */
+    is_driven: z.boolean(),
+    /** By what: nothing is heard any more. */
+    closed: z.string().nullable(),
+    next_tick: nullableDate,
+    rules: z.array(ruleDocument),
+    /** Those that signals, ticks or orders have to do with. */
+    tasks: z.array(taskDocument),
+  })
+  .meta({ id: "RunConditions" });
+
+const listQuery = z.strictObject({
+  ...cursorQuery,
+  dag_id: id.optional(),
+  order_by: orderBy(DRIVEN_RUN_ORDER, "start_date"),
+});
+
+export const conditions: Resource = (app, { database }) => {
+  app.get(
+    "/api/v2/dags/:dag_id/dagRuns/:dag_run_id/conditions",
+    { schema: { params: runParams, response: { 200: conditionsDocument }, tags: ["Signal"] } },
+    async ({ params }) => {
+      const driven = await readDrivenRun(database, params.dag_id, params.dag_run_id);
+      if (driven === null) throw notFound(`DAG "${params.dag_id}" has no run "${params.dag_run_id}"`);
+      return show(driven);
+    },
+  );
+
+  app.get(
+    "/api/v2/signals/conditions",
+    {
+      schema: {
+        querystring: listQuery,
+        response: {
+          200: z.object({
+            runs: z.array(conditionsDocument),
+            total_entries: z.number().nullable(),
+            next_cursor: z.string().nullable(),
+            previous_cursor: z.string().nullable(),
+          }),
+        },
+        tags: ["Signal"],
+      },
+    },
+    async ({ query }) => {
+      const found = await listDrivenRuns(database, { dagId: query.dag_id }, cursorPageOf(query));
+      return {
+        runs: (await withDrives(database, found.rows)).map(show),
+        total_entries: found.total,
+        next_cursor: found.next,
+        previous_cursor: found.previous,
+      };
+    },
+  );
+};
+
+/** A run and what drives it, as the engine would load it. */
+export interface DrivenRun {
+  readonly run: DrivenRunRow;
+  readonly manifest: DagManifest;
+  readonly drive: Drive;
+  readonly isDriven: boolean;
+}
+
+/** null: there is no such run. */
+export async function readDrivenRun(
+  connection: Connection,
+  dagId: string,
+  runId: string,
+): Promise<DrivenRun | null> {
+  const row = await findDrivenRun(connection, dagId, runId);
+  return row === undefined ? null : (await withDrives(connection, [row]))[0]!;
+}
+
+/** Rules are compiled once per version: many runs of a page have the same. */
+async function withDrives(connection: Connection, rows: readonly DrivenRunRow[]): Promise<DrivenRun[]> {
+  const manifests = await readManifests(
+    connection,
+    rows.map(({ version_id }) => version_id),
+  );
+  const ruleSets = new Map([...manifests].map(([version, manifest]) => [version, new RuleSet(manifest)]));
+  return rows.map((run) => {
+    const { conf, dag_id: dagId, run_id: runId, version_id: version } = run;
+    const manifest = manifests.get(version)!;
+    const drive = new Drive({
+      manifest,
+      rules: ruleSets.get(version)!,
+      run: { dagId, runId, conf },
+      startedAt: run.started_at?.getTime() ?? 0,
+      stored: storedDrive(run.drive),
+    });
+    // What drove it was forgotten with its end: it hears nothing.
+    if (run.state === "success" || run.state === "failed") drive.close("its end");
+    return { run, manifest, drive, isDriven: run.has_drive || isDriven(manifest) };
+  });
+}
+
+function show({ drive, isDriven, manifest, run }: DrivenRun): z.output<typeof conditionsDocument> {
+  // Until it starts nobody knows from when on its intervals count.
+  const tick = (at: number | null) => (at === null || run.state !== "running" ? null : iso(new Date(at)));
+  const tasks = manifest.tasks.map((task) => ({
+    task_id: task.taskId,
+    needs_start: drive.needsStart(task.taskId),
+    is_streaming: isStreaming(task),
+    pending_starts: drive.starts(task.taskId),
+    stopping: drive.stopping(task.taskId),
+    next_tick: tick(drive.tickAt(task.taskId)),
+    has_rules: task.rules !== undefined,
+  }));
+  return {
+    dag_id: run.dag_id,
+    dag_run_id: run.run_id,
+    run_state: run.state,
+    is_driven: isDriven,
+    closed: drive.closed,
+    next_tick: tick(drive.nextTickAt()),
+    rules: drive.report().map(showRule),
+    tasks: tasks
+      .filter(
+        (each) =>
+          each.needs_start ||
+          each.is_streaming ||
+          each.has_rules ||
+          each.pending_starts > 0 ||
+          each.stopping !== null,
+      )
+      .map(({ has_rules: _, ...shown }) => shown),
+  };
+}
+
+function showRule(rule: RuleReport): z.output<typeof ruleDocument> {
+  return {
+    task_id: rule.taskId,
+    rule_index: rule.ruleIndex,
+    action: rule.action,
+    once: rule.once,
+    condition: rule.text,
+    missing: rule.missing,
+    is_armed: rule.isArmed,
+    fired: rule.fired,
+    parts: rule.leaves.map(({ latest, met, text, version }) => ({
+      text,
+      is_met: met,
+      version,
+      ...(latest === undefined ? {} : { latest }),
+    })),
+  };
+}

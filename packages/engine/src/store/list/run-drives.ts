@@ -1,0 +1,56 @@
+/** Runs that something drives besides the order of their tasks, with how far that is. */
+import type { Json } from "@tradewind/sdk/manifest";
+import type { Connection } from "../database.ts";
+import { COUNTED_EXACTLY, Conditions, first, type ListedPage, listPage, type Page } from "./query.ts";
+
+export interface DrivenRunRow {
+  readonly id: number;
+  readonly dag_id: string;
+  readonly run_id: string;
+  readonly state: string;
+  readonly conf: Json;
+  readonly started_at: Date | null;
+  readonly version_id: number;
+  /** As its owner has stored it; null: it has not, or the run is over. */
+  readonly drive: Json;
+  readonly has_drive: boolean;
+}
+
+export const DRIVEN_RUN_ORDER = {
+  start_date: "r.started_at",
+  dag_id: "r.dag_id",
+  dag_run_id: "r.run_id",
+} as const;
+
+const COLUMNS = `r.id, r.dag_id, r.run_id, r.state, r.conf, r.started_at, r.version_id, d.state AS drive,
+  d.dag_run_id IS NOT NULL AS has_drive`;
+
+/** Those that are running. */
+export function listDrivenRuns(
+  connection: Connection,
+  filter: { readonly dagId?: string | undefined },
+  page: Page,
+): Promise<ListedPage<DrivenRunRow>> {
+  return listPage(connection, {
+    columns: COLUMNS,
+    from: "run_drive d JOIN dag_run r ON r.id = d.dag_run_id",
+    where: new Conditions().equals("r.state", "running").equals("r.dag_id", filter.dagId),
+    order: DRIVEN_RUN_ORDER,
+    tiebreak: "r.id",
+    page,
+    countUpTo: COUNTED_EXACTLY,
+  });
+}
+
+/** Any run, whatever drives it. */
+export function findDrivenRun(
+  connection: Connection,
+  dagId: string,
+  runId: string,
+): Promise<DrivenRunRow | undefined> {
+  return first(connection, {
+    columns: COLUMNS,
+    from: "dag_run r LEFT JOIN run_drive d ON d.dag_run_id = r.id",
+    where: new Conditions().equals("r.dag_id", dagId).equals("r.run_id", runId),
+  });
+}
