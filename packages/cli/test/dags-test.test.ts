@@ -5,6 +5,7 @@ import { runCli } from "./support/standalone-process.ts";
 
 const DAGS = fileURLToPath(new URL("./dags", import.meta.url));
 const WAITING = fileURLToPath(new URL("./waiting-dags/waiting.ts", import.meta.url));
+const DRIVEN = fileURLToPath(new URL("./driven-dags/driven.ts", import.meta.url));
 const EXAMPLES = fileURLToPath(new URL("../../../examples", import.meta.url));
 const test = (...args: string[]) =>
   runCli(["dags", "test", ...args], { DATABASE_URL: "postgres://secret@db/x" });
@@ -118,5 +119,42 @@ describe("dags test", () => {
     const wrong = await test(WAITING, "--event", "tradewind.file={path");
     expect(wrong.code).toBe(2);
     expect(wrong.stderr).toContain("--event tradewind.file is not valid JSON");
+  });
+
+  it("runs what signals and times drive, and tells what they asked for", async () => {
+    const { code, stdout, stderr } = await test(
+      DRIVEN,
+      "--skip-waits",
+      "--signal",
+      "site.closed@25m",
+      'clicks.hour@5m={"late":true}',
+      "--json",
+    );
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    const result = JSON.parse(stdout) as { tasks: { task_id: string; tries: number; history: unknown[] }[] };
+    expect(result).toMatchObject({ state: "success", closed_by: "site.closed" });
+    const tries = Object.fromEntries(result.tasks.map(({ task_id, tries }) => [task_id, tries]));
+    expect(tries).toMatchObject({ clicks: 1, train: 3, report: 2 });
+    expect(result.tasks.find(({ task_id }) => task_id === "train")?.history.at(-1)).toMatchObject({
+      try_number: 3,
+      output: 3,
+      start: 300,
+    });
+    expect(stderr).toContain("≈ clicks.hour 7 from clicks\n");
+    expect(stderr).toContain('≈ clicks.hour {"late":true} from outside\n');
+    expect(stderr).toContain("» train starts, by clicks.hour\n");
+    expect(stderr).toContain("» serve restarts, by model.ready\n");
+    expect(stderr).toMatch(/✓ serve success in .* \(restarted by model.ready\)/);
+    expect(stderr).toContain("» report starts, by its time\n");
+    expect(stderr).toContain("» the run is closed by site.closed\n");
+  });
+
+  it("closes a run that would go on", async () => {
+    const { code, stderr } = await test(DRIVEN, "--until", "200ms");
+    expect(code).toBe(0);
+    expect(stderr).toContain("Its time was over, so the run was closed. See --until.");
+    const wrong = await test(DRIVEN, "--signal", "clicks.hour={");
+    expect(wrong.code).toBe(2);
+    expect(wrong.stderr).toContain("--signal clicks.hour is not valid JSON");
   });
 });

@@ -1,6 +1,6 @@
-/** Callbacks that no attempt is there to run: those of the DAG, and of a task that its trigger ended. */
-import type { Instance } from "@tradewind/engine/model";
-import type { CallbackCall, Program, TaskHost } from "@tradewind/sdk/program";
+/** The author's code that no attempt runs: callbacks of the DAG and of tasks that were ended from outside, `onSignal`. */
+import type { Instance, SignalFacts } from "@tradewind/engine/model";
+import type { CallbackCall, Program, ReactOutcome, TaskHost } from "@tradewind/sdk/program";
 import type { Journal } from "./journal.ts";
 
 type OfRun = Pick<CallbackCall, "run" | "conf">;
@@ -23,19 +23,31 @@ export class Callbacks {
     error: CallbackCall["error"] = null,
   ): Promise<void> {
     const taskId = instance?.node.id ?? null;
-    const host: TaskHost = {
-      ...this.#journal.host(taskId ?? "", instance?.mapIndex ?? -1),
+    const host = this.#host(taskId ?? "", instance?.mapIndex ?? -1);
+    const tryNumber = instance?.tryNumber ?? 1;
+    const done = await this.#program.callback({ taskId, event, tryNumber, error, host, ...this.#ofRun });
+    if (done.ok) return;
+    host.log("error", `callback for ${event} failed: ${done.error.message}`, { stack: done.error.stack });
+  }
+
+  /** What a signal means to a task. Never rejects. */
+  async ask(taskId: string, tryNumber: number, signal: SignalFacts): Promise<ReactOutcome> {
+    const { from: _, ...heard } = structuredClone(signal);
+    const host = this.#host(taskId, -1);
+    const answer = this.#program.react?.({ taskId, tryNumber, signal: heard, host, ...this.#ofRun });
+    return (await answer) ?? { ok: true, action: "NONE" };
+  }
+
+  #host(taskId: string, mapIndex: number): TaskHost {
+    return {
+      ...this.#journal.host(taskId, mapIndex),
       abort: new AbortController().signal,
-      // A callback has no steps, and looks at nothing.
+      // There are no steps here, and nothing is looked at.
       recall: async () => ({}),
       remember: async () => {},
       inStep: (_name, work) => work(),
       currentStep: () => null,
       check: async () => undefined,
     };
-    const tryNumber = instance?.tryNumber ?? 1;
-    const done = await this.#program.callback({ taskId, event, tryNumber, error, host, ...this.#ofRun });
-    if (done.ok) return;
-    host.log("error", `callback for ${event} failed: ${done.error.message}`, { stack: done.error.stack });
   }
 }

@@ -3,12 +3,13 @@ export class DagTestError extends Error {
   override readonly name = "DagTestError";
   readonly code:
     | "TW_TEST_BAD_OPTION"
+    | "TW_TEST_ENDLESS"
     | "TW_TEST_NEVER_FIRES"
     | "TW_TEST_NOT_A_DAG"
+    | "TW_TEST_NOT_STOPPED"
     | "TW_TEST_NO_EVENT"
     | "TW_TEST_STUCK"
-    | "TW_TEST_TASK_UNKNOWN"
-    | "TW_TEST_UNSUPPORTED";
+    | "TW_TEST_TASK_UNKNOWN";
   /** The message without its remedy, for whoever knows another one. */
   readonly problem: string;
 

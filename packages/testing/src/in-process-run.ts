@@ -1,57 +1,48 @@
 /**
  * One run in this process. The engine's model decides what is next; this class does what scheduler, executor and
- * triggerer do otherwise. On a virtual clock, time moves only when nothing is under way: to the next retry, or to the
- * end of the next wait. So a timeline is the same in every execution, as long as the tasks themselves are.
+ * triggerer do otherwise. On a virtual clock, time moves only when nothing is under way: to the next retry, tick or
+ * signal, or to the end of the next wait. So a timeline is the same in every execution, as long as the tasks are.
  */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import {
-  type Candidate,
   compileGraph,
   type Instance,
-  ReadyQueue,
+  isDriven,
+  RuleSet,
   RunModel,
-  retryDelayMs,
+  type SignalFacts,
 } from "@tradewind/engine/model";
 import type { Json } from "@tradewind/sdk";
 import type { DagManifest, TriggerCall } from "@tradewind/sdk/manifest";
-import type { Deferral, Program, RunFacts, SettledInput, TaskOutcome } from "@tradewind/sdk/program";
+import type { Program, RunFacts, SettledInput } from "@tradewind/sdk/program";
+import { Admission } from "./admission.ts";
+import { Attempts } from "./attempts.ts";
 import { Callbacks } from "./callbacks.ts";
 import { type Clock, RealClock, VirtualClock } from "./clock.ts";
+import { endless, stuck } from "./dead-end.ts";
 import { DagTestError } from "./errors.ts";
+import { Hearing } from "./hearing.ts";
 import { Journal } from "./journal.ts";
+import { durationOption } from "./moment.ts";
+import { NotedDrive } from "./noted-drive.ts";
 import type { RunOptions } from "./options.ts";
+import { Outside } from "./outside.ts";
+import { Reports } from "./reports.ts";
 import { RunResult } from "./result.ts";
 import { confOf, runFacts, startOf } from "./run-facts.ts";
-import {
-  deferralOf,
-  type Sequel,
-  sequelOf,
-  sequelOfTaskTimeout,
-  sequelOfTimeout,
-  type TryEnd,
-  waitOf,
-} from "./sequel.ts";
+import { deferralOf, sequelOf, sequelOfTaskTimeout, sequelOfTimeout } from "./sequel.ts";
 import { StepMemory } from "./step-memory.ts";
-import { timedAttempt } from "./timed-attempt.ts";
 import { TriggerDesk } from "./trigger-desk.ts";
-import { type KeptWait, Waits } from "./waits.ts";
+import { Waits } from "./waits.ts";
 
-interface Ready extends Candidate {
-  readonly instance: Instance;
-}
-
-interface Ended {
-  readonly instance: Instance;
-  readonly attempt: string;
-  readonly outcome: TaskOutcome;
-  readonly durationMs: number;
-}
-
-/** The one limit of a test: how many tasks run at once. Pools have room for all. */
-const LIMIT = "run";
 const NEVER = Number.POSITIVE_INFINITY;
+const DAY_MS = 86_400_000;
+/** Of one task: rules that start each other never come to an end, and neither do ticks. */
+const MAX_TRIES = 10_000;
+/** Who closes a run that nothing else does. */
+const END_OF_TEST = "the end of the test";
 
 export class InProcessRun {
-  readonly #program: Program;
   readonly #manifest: DagManifest;
   readonly #model: RunModel;
   readonly #journal: Journal;
@@ -59,63 +50,108 @@ export class InProcessRun {
   readonly #memory = new StepMemory();
   readonly #waits: Waits;
   readonly #callbacks: Callbacks;
+  readonly #attempts: Attempts;
+  readonly #reports: Reports;
+  readonly #hearing: Hearing;
+  readonly #outside: Outside;
   readonly #facts: RunFacts;
   readonly #conf: Json;
-  readonly #concurrency: number;
+  readonly #admission: Admission;
   readonly #startedAt: number;
   readonly #deadline: number;
+  /** When a run that is still open is closed. */
+  readonly #closesAt: number;
   readonly #over = new AbortController();
-  readonly #ready = new ReadyQueue<Ready>();
+  /** Tasks that something may stop while they work. */
+  readonly #stoppable: ReadonlySet<string>;
   /** What has happened and waits to be heard. */
-  readonly #mailbox: (() => void)[] = [];
+  readonly #mailbox: (() => void | Promise<void>)[] = [];
   #wake: () => void = () => {};
-  #attempts = 0;
-  #running = 0;
+  #attemptCount = 0;
   #isTimedOut = false;
+  #closedBy: "idle" | "until" | null = null;
   /** The test cannot be carried out, whatever a task makes of that. */
   #refusal: DagTestError | null = null;
 
   constructor(program: Program, options: RunOptions) {
-    this.#program = program;
     this.#manifest = program.describe();
-    for (const { taskId, map, rules, lifetime, every } of this.#manifest.tasks) {
-      const problem =
-        map !== null
-          ? "is mapped"
-          : rules || every || lifetime === "streaming"
-            ? "is driven by signals or times of its own"
-            : null;
-      if (problem === null) continue;
-      throw new DagTestError("TW_TEST_UNSUPPORTED", `task "${taskId}" ${problem}, which runDag cannot run`);
-    }
-    this.#concurrency = options.concurrency ?? this.#manifest.maxActiveTasks;
-    if (!(this.#concurrency >= 1)) {
-      throw new DagTestError(
-        "TW_TEST_BAD_OPTION",
-        `concurrency must be 1 or more, got ${options.concurrency}`,
-      );
-    }
-    this.#model = RunModel.load(compileGraph(this.#manifest), []);
+    this.#admission = new Admission(options, this.#manifest);
+    this.#stoppable = stoppable(this.#manifest, options);
     this.#startedAt = startOf(options);
     this.#deadline = this.#startedAt + (this.#manifest.runTimeoutMs ?? NEVER);
-    this.#clock =
+    const clock =
       options.clock === "real" ? new RealClock(this.#startedAt) : new VirtualClock(this.#startedAt);
-    this.#facts = runFacts(this.#manifest.dagId, this.#startedAt, options);
-    this.#journal = new Journal(options, this.#facts);
+    this.#clock = clock;
+    const run = runFacts(this.#manifest.dagId, this.#startedAt, options);
+    this.#facts = run;
+    const journal = new Journal(options, run, () => clock.now() - this.#startedAt);
+    this.#journal = journal;
     this.#conf = confOf(options);
-    this.#callbacks = new Callbacks(program, this.#journal, { run: this.#facts, conf: this.#conf });
+    const taskIds = new Set(this.#manifest.tasks.map(({ taskId }) => taskId));
+    this.#outside = new Outside(options, { run, startedAt: this.#startedAt, taskIds });
+    this.#closesAt =
+      options.until === undefined
+        ? Math.max(this.#startedAt + DAY_MS, this.#outside.lastAt)
+        : this.#startedAt + durationOption("until", options.until);
+    const model = RunModel.load(compileGraph(this.#manifest), [], { drive: this.#driveFor(options) });
+    this.#model = model;
+    this.#callbacks = new Callbacks(program, journal, { run, conf: this.#conf });
+    const post = (news: () => void | Promise<void>) => this.#post(news);
+    const refuse = (error: DagTestError) => this.#refuse(error);
     this.#waits = new Waits({
-      clock: this.#clock,
-      desk: new TriggerDesk(options.triggers ?? {}, this.#clock, this.#journal.signals),
-      journal: this.#journal,
+      clock,
+      desk: new TriggerDesk(options.triggers ?? {}, clock, journal.signals),
+      journal,
       memory: this.#memory,
       deadline: this.#deadline,
-      post: (news) => this.#post(news),
-      refuse: (error) => {
-        this.#refusal ??= error;
-      },
+      post,
+      refuse,
     });
-    this.#journal.signals.onSend(() => this.#post(() => this.#waits.hear()));
+    this.#reports = new Reports({
+      callbacks: this.#callbacks,
+      clock,
+      journal,
+      model,
+      run,
+      waits: this.#waits,
+    });
+    this.#attempts = new Attempts({
+      program,
+      isVirtual: clock.isVirtual,
+      settleMs: options.settle === undefined ? undefined : durationOption("settle", options.settle),
+      runOver: this.#over.signal,
+      onEnd: (ended) => post(() => this.#reports.ended(ended)),
+      onSilence: () => post(() => {}),
+      refuse,
+    });
+    this.#hearing = new Hearing({
+      clock,
+      journal,
+      manifest: this.#manifest,
+      model,
+      run,
+      ask: (taskId, signal) => this.#callbacks.ask(taskId, model.get(taskId)?.tryNumber ?? 0, signal),
+      post,
+    });
+    journal.signals.listen({ heard: (signal) => post(() => this.#heard(signal)), refuse });
+  }
+
+  /** As the scheduler has it: a run that nothing drives by its DAG has a drive when somebody gives orders. */
+  #driveFor({ orders = [] }: RunOptions): NotedDrive | null {
+    if (!isDriven(this.#manifest) && orders.length === 0) return null;
+    const { dagId, runId } = this.#facts;
+    const options = {
+      manifest: this.#manifest,
+      rules: new RuleSet(this.#manifest),
+      run: { dagId, runId, conf: this.#conf },
+      startedAt: this.#startedAt,
+    };
+    return new NotedDrive(options, (action) => this.#journal.act(action));
+  }
+
+  #heard(signal: SignalFacts): void {
+    this.#hearing.take(signal);
+    this.#waits.hear();
   }
 
   async finish(): Promise<RunResult> {
@@ -123,11 +159,12 @@ export class InProcessRun {
       const reason = await this.#play();
       const state = reason === null ? "success" : "failed";
       await this.#callbacks.run(null, state === "success" ? "success" : "failure");
-      const { timeline, logs, triggeredRuns, signals } = this.#journal;
+      const { actions, deadLetters, timeline, logs, triggeredRuns, signals } = this.#journal;
       const tasks = [...this.#model.instances()].map((instance) => this.#journal.result(instance));
       const { runId } = this.#facts;
-      const noted = { timeline, logs, triggeredRuns, signals: signals.sent };
-      return new RunResult({ state, reason, runId, tasks, ...noted });
+      const closedBy = this.#isTimedOut ? null : (this.#closedBy ?? this.#model.drive?.closed ?? null);
+      const noted = { actions, deadLetters, timeline, logs, triggeredRuns, signals: signals.sent };
+      return new RunResult({ state, reason, runId, tasks, closedBy, ...noted });
     } finally {
       this.#over.abort(new DOMException("the run is over", "AbortError"));
       await this.#waits.close();
@@ -137,56 +174,86 @@ export class InProcessRun {
   /** Why the run failed; null: it did not. */
   async #play(): Promise<string | null> {
     this.#model.start(this.#clock.now());
+    for (const signal of this.#outside.take(this.#startedAt)) this.#journal.give(signal);
+    while (this.#mailbox.length > 0) await this.#mailbox.shift()!();
     for (;;) {
-      this.#openGates();
-      this.#admit();
-      this.#note();
+      this.#settle();
+      if (this.#refusal !== null) throw this.#refusal;
       const verdict = this.#model.verdict();
       if (verdict.state !== "running") {
         if (this.#isTimedOut) return "timed_out";
         return verdict.state === "failed" ? verdict.reason : null;
       }
-      const isBusy = this.#running > 0 || this.#waits.isAsking;
-      const nextMoment = () => Math.min(this.#nextMoment(), this.#runEnd());
-      if (!isBusy && nextMoment() === NEVER) throw this.#stuck();
-      if (this.#mailbox.length === 0)
-        await this.#clock.pass(nextMoment, { isBusy, arrival: () => this.#arrival() });
-      const news = this.#mailbox.shift();
-      if (news) news();
-      else await this.#fireDue();
-      if (this.#refusal !== null) throw this.#refusal;
+      await this.#next();
     }
+  }
+
+  /** All that follows from what has happened, until nothing follows any more. */
+  #settle(): void {
+    const { drive } = this.#model;
+    do {
+      this.#openGates();
+      this.#hearing.hear();
+      this.#admit();
+      this.#reports.note();
+      for (const cancel of this.#model.takeCancels()) this.#attempts.stop(cancel);
+      if (drive) this.#waits.dropAbandoned();
+    } while (this.#model.beginAgain(this.#clock.now(), (instance) => this.#journal.forget(instance)));
+  }
+
+  /** Lets time pass until there is news, or something is due, and sees to it. */
+  async #next(): Promise<void> {
+    const moments = () => Math.min(this.#nextMoment(), this.#runEnd());
+    if (this.#mailbox.length === 0) {
+      let isBusy = this.#isBusy();
+      if (!isBusy && moments() === NEVER) return this.#stall();
+      if (!isBusy && this.#attempts.size > 0 && this.#clock.isVirtual) {
+        // Silent as they are, they share this thread.
+        await nextTurn();
+        isBusy = this.#isBusy();
+      }
+      if (this.#mailbox.length === 0) {
+        const nextMoment = () => Math.min(moments(), this.#closing());
+        await this.#clock.pass(nextMoment, { isBusy, arrival: () => this.#arrival() });
+      }
+    }
+    if (this.#refusal !== null) return;
+    const news = this.#mailbox.shift();
+    if (news) await news();
+    else await this.#fireDue();
+  }
+
+  #isBusy(): boolean {
+    const mayBeStopped = this.#model.drive?.closed === null && this.#nextMoment() !== NEVER;
+    return this.#attempts.isBusy(mayBeStopped) || this.#waits.isAsking || this.#hearing.isAsking;
+  }
+
+  /** Nothing is left to happen by itself. */
+  #stall(): void {
+    if (this.#model.drive?.closed !== null)
+      throw stuck(this.#manifest.dagId, { model: this.#model, waits: this.#waits });
+    this.#close("idle");
+  }
+
+  #close(by: "idle" | "until"): void {
+    this.#closedBy = by;
+    this.#model.apply({ type: "closed", reason: END_OF_TEST }, this.#clock.now());
   }
 
   /** A test has no earlier runs, so the past is always in order. */
   #openGates(): void {
-    for (const { node, mapIndex } of this.#model.takeGated()) {
+    for (const { node, mapIndex } of this.#model.takeGated())
       this.#model.apply({ type: "gateOpened", taskId: node.id, mapIndex }, this.#clock.now());
-    }
   }
 
   #admit(): void {
     for (const instance of this.#model.takeReady()) {
-      const { node, mapIndex, step } = instance;
-      if (step === null && node.manifest.startTrigger) {
-        this.#startWaiting(instance, deferralOf(node.manifest.startTrigger));
-        continue;
-      }
-      this.#ready.add({
-        instance,
-        weight: node.weight,
-        mapIndex,
-        logicalDate: null,
-        pool: "",
-        slots: 0,
-        limits: [LIMIT],
-      });
+      const { startTrigger } = instance.node.manifest;
+      if (instance.step === null && startTrigger)
+        this.#reports.startWaiting(instance, this.#newAttempt(), deferralOf(startTrigger));
+      else this.#admission.add(instance);
     }
-    this.#ready.release(LIMIT);
-    const picks = this.#ready.take((_, kind) =>
-      kind === "pool" ? { slots: -1, occupied: 0 } : { slots: this.#concurrency, occupied: this.#running },
-    );
-    for (const { instance } of picks) this.#dispatch(instance);
+    for (const instance of this.#admission.take(this.#attempts)) this.#dispatch(instance);
   }
 
   #dispatch(instance: Instance): void {
@@ -197,11 +264,12 @@ export class InProcessRun {
     // A branch may have ruled it out while it stood in line.
     if (!this.#model.apply({ type: "queued", ...of }, now)) return;
     this.#model.apply({ type: "started", at: now, ...of }, now);
-    this.#note();
-    this.#running++;
+    if (tryNumber > MAX_TRIES) this.#refuse(endless(instance, now - this.#startedAt));
+    if (this.#refusal !== null) return;
+    this.#journal.begin(instance);
+    this.#reports.note();
     const resumed = instance.step !== null;
     this.#journal.report({ type: "started", taskId: node.id, mapIndex, tryNumber, resumed });
-    const startedAt = performance.now();
     const call = {
       ...of,
       tryNumber,
@@ -217,11 +285,7 @@ export class InProcessRun {
         check: (trigger: TriggerCall) => this.#check(instance, trigger),
       },
     };
-    const limits = { timeoutMs: node.manifest.timeoutMs, runOver: this.#over.signal };
-    void timedAttempt(this.#program, call, limits).then((outcome) => {
-      const durationMs = performance.now() - startedAt;
-      this.#post(() => this.#hear({ instance, attempt, outcome, durationMs }));
-    });
+    this.#attempts.start(instance, call, this.#stoppable.has(node.id));
   }
 
   #inputs(instance: Instance): Record<string, SettledInput> {
@@ -231,8 +295,22 @@ export class InProcessRun {
     );
   }
 
-  #post(news: () => void): void {
+  async #check(instance: Instance, trigger: TriggerCall): Promise<Json | undefined> {
+    try {
+      return await this.#waits.check(instance, trigger, this.#over.signal);
+    } catch (error) {
+      if (error instanceof DagTestError) this.#refuse(error);
+      throw error;
+    }
+  }
+
+  #post(news: () => void | Promise<void>): void {
     this.#mailbox.push(news);
+    this.#wake();
+  }
+
+  #refuse(error: DagTestError): void {
+    this.#refusal ??= error;
     this.#wake();
   }
 
@@ -242,68 +320,12 @@ export class InProcessRun {
     });
   }
 
-  #hear({ instance, attempt, outcome, durationMs }: Ended): void {
-    const { node, mapIndex } = instance;
-    const now = this.#clock.now();
-    const of = { taskId: node.id, mapIndex, attempt, at: now };
-    this.#running--;
-    switch (outcome.kind) {
-      case "deferred":
-        if (this.#model.apply({ type: "deferred", wait: waitOf(outcome, now), ...of }, now))
-          this.#waits.begin(instance, attempt, outcome);
-        break;
-      case "rescheduled": {
-        const retryAt = now + outcome.afterMs;
-        if (this.#model.apply({ type: "rescheduled", retryAt, ...of }, now)) this.#journal.putOff(instance);
-        break;
-      }
-      default:
-        this.#end(instance, attempt, outcome);
-    }
-    this.#note(durationMs);
-  }
-
-  /** An attempt, or the trigger it waited for, ended the try. */
-  #end(instance: Instance, attempt: string, outcome: TryEnd): void {
-    const { node, mapIndex, tryNumber } = instance;
-    const { dagId, runId } = this.#facts;
-    const now = this.#clock.now();
-    const of = { taskId: node.id, mapIndex, attempt, at: now };
-    this.#journal.keep(node.id, outcome);
-    if (outcome.kind === "success") {
-      this.#model.apply({ type: "succeeded", skip: outcome.skip, ...of }, now);
-    } else if (outcome.kind === "skipped") {
-      this.#model.apply({ type: "skipped", reason: outcome.reason, ...of }, now);
-    } else {
-      const { retry, error } = outcome;
-      const retryAt =
-        now + retryDelayMs(node.manifest, { dagId, runId, taskId: node.id, mapIndex, tryNumber });
-      this.#model.apply({ type: "failed", retry, retryAt, reason: error.message, ...of }, now);
-    }
-  }
-
-  #startWaiting(instance: Instance, deferral: Deferral): void {
-    const { node, mapIndex } = instance;
-    const attempt = this.#newAttempt();
-    const at = this.#clock.now();
-    const event = { type: "startedWaiting", taskId: node.id, mapIndex, attempt, at } as const;
-    if (this.#model.apply({ ...event, wait: waitOf(deferral, at) }, at))
-      this.#waits.begin(instance, attempt, deferral);
-  }
-
-  async #check(instance: Instance, trigger: TriggerCall): Promise<Json | undefined> {
-    try {
-      return await this.#waits.check(instance, trigger, this.#over.signal);
-    } catch (error) {
-      if (error instanceof DagTestError) this.#refusal ??= error;
-      throw error;
-    }
-  }
-
-  /** When something is due by itself: a trigger, the end of a wait, a retry. */
+  /** When something is due by itself: a signal from outside, a trigger, the end of a wait, a retry, a tick. */
   #nextMoment(): number {
     return Math.min(
+      this.#outside.nextAt(),
       this.#waits.nextAt(),
+      this.#hearing.nextAt(),
       this.#model.nextDeadline() ?? NEVER,
       this.#model.nextRetryAt() ?? NEVER,
     );
@@ -313,9 +335,18 @@ export class InProcessRun {
     return this.#isTimedOut ? NEVER : this.#deadline;
   }
 
+  #closing(): number {
+    return this.#model.drive?.closed === null ? this.#closesAt : NEVER;
+  }
+
   /** What was fired counts before what is out of time at the same moment, and both before the end of the run. */
   async #fireDue(): Promise<void> {
     const now = this.#clock.now();
+    const given = this.#outside.take(now);
+    for (const signal of given) this.#journal.give(signal);
+    // They are heard first.
+    if (given.length > 0) return;
+    if (this.#nextMoment() > now && this.#closing() <= now) return this.#close("until");
     if (this.#nextMoment() > now && this.#runEnd() <= now) {
       this.#isTimedOut = true;
       this.#model.apply({ type: "halted", at: now, reason: "run timed out", active: "failed" }, now);
@@ -324,7 +355,7 @@ export class InProcessRun {
     for (const wait of this.#waits.takeFired(now)) {
       const sequel = sequelOf(wait.deferral, wait.outcome!);
       this.#waits.end(wait, sequel.kind === "resume" ? "resumed" : "finished");
-      await this.#follow(wait, sequel);
+      await this.#reports.follow(wait, sequel);
     }
     for (const instance of this.#model.takeOverdue(now)) {
       const wait = this.#waits.of(instance.attempt);
@@ -332,50 +363,21 @@ export class InProcessRun {
       this.#waits.end(wait, "timeout");
       const { timeoutMs } = instance.node.manifest;
       const isTryOver = timeoutMs !== null && (instance.startedAt ?? now) + timeoutMs <= now;
-      await this.#follow(wait, isTryOver ? sequelOfTaskTimeout(timeoutMs) : sequelOfTimeout(instance.wait));
+      const sequel = isTryOver ? sequelOfTaskTimeout(timeoutMs) : sequelOfTimeout(instance.wait);
+      await this.#reports.follow(wait, sequel);
     }
     this.#model.fireRetries(now);
   }
 
-  async #follow({ instance, attempt }: KeptWait, sequel: Sequel): Promise<void> {
-    const now = this.#clock.now();
-    if (instance.state !== "deferred" || instance.attempt !== attempt) return;
-    if (sequel.kind === "resume") {
-      const { node, mapIndex } = instance;
-      this.#model.apply({ type: "resumed", taskId: node.id, mapIndex, attempt }, now);
-      return;
-    }
-    this.#end(instance, attempt, sequel);
-    this.#note();
-    // No attempt is there to run it.
-    if (sequel.kind === "success") await this.#callbacks.run(instance, "success");
-    if (sequel.kind === "failed") {
-      const event = (instance.state as string) === "up_for_retry" ? "retry" : "failure";
-      await this.#callbacks.run(instance, event, sequel.error);
-    }
-  }
-
-  #stuck(): DagTestError {
-    const waiting = [...this.#model.instances()].find(({ state }) => state === "deferred");
-    const wait = this.#waits.of(waiting?.attempt ?? null);
-    if (wait) {
-      const { deferral, instance } = wait;
-      return new DagTestError(
-        "TW_TEST_NEVER_FIRES",
-        `task "${instance.node.id}" waits for "${deferral.trigger.kind}", which does not fire, without a timeout`,
-        "give an event in `triggers` (or `signals`), or the wait a timeout",
-      );
-    }
-    const { dagId } = this.#manifest;
-    return new DagTestError("TW_TEST_STUCK", `run of "${dagId}": nothing runs, and nothing is due`);
-  }
-
   #newAttempt(): string {
-    return `${this.#facts.runId}/${++this.#attempts}`;
+    return `${this.#facts.runId}/${++this.#attemptCount}`;
   }
+}
 
-  #note(durationMs?: number): void {
-    const atMs = this.#clock.now() - this.#startedAt;
-    this.#journal.note(this.#model.takeChanges(), atMs, durationMs);
-  }
+function stoppable({ tasks }: DagManifest, { orders = [] }: RunOptions): Set<string> {
+  const ordered = orders.flatMap(({ action, task }) => (action === "start" ? [] : (task ?? [])));
+  const ruled = tasks.filter(
+    ({ reacts, rules = [] }) => reacts || rules.some(({ action }) => action !== "start"),
+  );
+  return new Set([...ordered, ...ruled.map(({ taskId }) => taskId)]);
 }

@@ -1,6 +1,15 @@
 /** Run a DAG in a test: in-process, on a virtual clock, by the engine's own rules. */
 export { DagTestError } from "./errors.ts";
-export type { GivenSignal, LogLine, RunOptions, RunProgress } from "./options.ts";
-export { RunResult, type SentSignal, type TaskResult, type TimelineEntry } from "./result.ts";
+export type { When } from "./moment.ts";
+export type { GivenOrder, GivenSignal, LogLine, RunOptions, RunProgress } from "./options.ts";
+export {
+  type Action,
+  type DeadLetter,
+  RunResult,
+  type SentSignal,
+  type TaskResult,
+  type TimelineEntry,
+  type TryResult,
+} from "./result.ts";
 export { type RunnableDag, runDag } from "./run-dag.ts";
 export { after, type Delayed, type TriggerScript, type Triggers, type WaitFacts } from "./trigger-script.ts";

@@ -6,11 +6,13 @@ import type {
   ErrorFacts,
   RunFacts,
   SettledInput,
+  SignalToSend,
   TaskHost,
   TriggerRunRequest,
 } from "@tradewind/sdk/program";
+import { History, restarted } from "./history.ts";
 import type { LogLine, RunOptions, RunProgress } from "./options.ts";
-import type { TaskResult, TimelineEntry } from "./result.ts";
+import type { Action, DeadLetter, SentSignal, TaskResult, TimelineEntry } from "./result.ts";
 import { connectionOf } from "./run-facts.ts";
 import type { TryEnd } from "./sequel.ts";
 import { SignalLog } from "./signal-log.ts";
@@ -21,26 +23,36 @@ export type JournalHost = Pick<
   "log" | "output" | "variable" | "connection" | "triggerRun" | "send"
 >;
 
-const UNDER_WAY: ReadonlySet<string> = new Set(["running", "deferred", "up_for_reschedule"]);
+const UNDER_WAY: ReadonlySet<string> = new Set(["running", "restarting", "deferred", "up_for_reschedule"]);
 
 export class Journal {
   readonly timeline: TimelineEntry[] = [];
   readonly logs: Record<string, LogLine[]> = {};
   readonly triggeredRuns: TriggerRunRequest[] = [];
-  readonly signals: SignalLog;
+  readonly actions: Action[] = [];
+  readonly deadLetters: DeadLetter[] = [];
+  readonly signals = new SignalLog();
   readonly #options: RunOptions;
   readonly #run: RunFacts;
+  /** Milliseconds since the run began. */
+  readonly #elapsed: () => number;
+  readonly #history = new History();
   readonly #outputs = new Map<string, Json | undefined>();
   readonly #errors = new Map<string, ErrorFacts>();
 
-  constructor(options: RunOptions, run: RunFacts) {
+  constructor(options: RunOptions, run: RunFacts, elapsed: () => number) {
     this.#options = options;
     this.#run = run;
-    this.signals = new SignalLog(options.signals ?? []);
+    this.#elapsed = elapsed;
   }
 
   report(progress: RunProgress): void {
     this.#options.onEvent?.(progress);
+  }
+
+  /** A try begins, or goes on after a wait. */
+  begin(instance: Instance): void {
+    if (this.#history.begin(instance, this.#elapsed())) this.#errors.delete(instance.node.id);
   }
 
   keep(taskId: string, outcome: TryEnd): void {
@@ -48,23 +60,48 @@ export class Journal {
     else this.#errors.delete(taskId);
     if (outcome.kind !== "success") return;
     this.#outputs.set(taskId, outcome.output);
-    for (const signal of outcome.signals ?? []) this.signals.send(signal, this.#run);
+    for (const signal of outcome.signals ?? []) this.#send(taskId, signal);
+  }
+
+  /** It begins again: what it gave before is gone. */
+  forget({ node }: Instance): void {
+    this.#outputs.delete(node.id);
+  }
+
+  /** A signal from outside. */
+  give(signal: SignalToSend): void {
+    const { version } = this.signals.give(signal);
+    this.report({ type: "signal", taskId: null, version, ...signal });
+  }
+
+  act(action: Omit<Action, "atMs">): void {
+    this.actions.push({ atMs: this.#elapsed(), ...action });
+    this.report({ type: "action", ...action });
   }
 
   /** Writes down what the model decided: only what an author would call a step. `durationMs` is that of the attempt. */
-  note(changes: readonly Change[], atMs: number, durationMs = 0): void {
+  note(changes: readonly Change[], durationMs = 0): void {
+    const atMs = this.#elapsed();
     for (const { instance } of changes) {
-      const { node, mapIndex, tryNumber, state, retryAt } = instance;
+      const { node, mapIndex, tryNumber, state, reason, retryAt } = instance;
       const hasEnded = isFinished(state) || state === "up_for_retry";
       if (!hasEnded && !UNDER_WAY.has(state)) continue;
       this.timeline.push({ atMs, taskId: node.id, mapIndex, tryNumber, state });
       if (!hasEnded) continue;
-      const hasRun = tryNumber > 0 && state !== "upstream_failed";
-      const output = this.#outputOf(instance);
-      const error = this.#errors.get(node.id);
-      const ended = { taskId: node.id, mapIndex, tryNumber, state, output, error, retryAt: iso(retryAt) };
+      const end = { state, output: this.#outputOf(instance), error: this.#errors.get(node.id), reason };
+      const asTry = { ...end, state: state === "up_for_retry" ? "failed" : state };
+      const hasRun = this.#history.end(instance, asTry, atMs);
+      const ended = { taskId: node.id, mapIndex, tryNumber, ...end, retryAt: iso(retryAt) };
       this.report({ type: "ended", durationMs: hasRun ? durationMs : 0, ...ended });
     }
+  }
+
+  /** A try was stopped for another one that follows. */
+  restarted(instance: Instance, durationMs: number): void {
+    const { node, mapIndex, tryNumber } = instance;
+    const end = restarted(instance);
+    this.#history.end(instance, end, this.#elapsed());
+    this.report({ type: "ended", taskId: node.id, mapIndex, tryNumber, durationMs, ...end, retryAt: null });
   }
 
   /** A wait for a trigger has begun. */
@@ -112,8 +149,14 @@ export class Journal {
         if (created) this.triggeredRuns.push(structuredClone(request));
         return { runId, created };
       },
-      send: async (signal) => this.signals.send(signal, this.#run),
+      send: async (signal) => ({ version: this.#send(taskId, signal).version }),
     };
+  }
+
+  #send(taskId: string, signal: SignalToSend): SentSignal {
+    const sent = this.signals.send(signal, this.#run);
+    this.report({ type: "signal", taskId, ...sent });
+    return sent;
   }
 
   result(instance: Instance): TaskResult {
@@ -127,6 +170,7 @@ export class Journal {
       output: this.#outputOf(instance),
       error,
       reason,
+      history: this.#history.of(instance),
     };
   }
 

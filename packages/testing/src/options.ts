@@ -1,5 +1,7 @@
-import type { Json } from "@tradewind/sdk";
-import type { ConnectionFacts, ErrorFacts, LogLevel } from "@tradewind/sdk/program";
+import type { Duration, Json } from "@tradewind/sdk";
+import type { ConnectionFacts, ErrorFacts, LogLevel, SignalToSend } from "@tradewind/sdk/program";
+import type { When } from "./moment.ts";
+import type { Action } from "./result.ts";
 import type { Triggers } from "./trigger-script.ts";
 
 /** How to run a DAG in a test. */
@@ -16,22 +18,42 @@ export interface RunOptions<Conf = unknown> {
   readonly clock?: "virtual" | "real";
   /** What the triggers that tasks wait for do. Those of time need no entry: they fire on the clock of the run. */
   readonly triggers?: Triggers;
-  /** Signals that were sent before the first task runs. What tasks send is heard too. */
+  /** Signals from outside: there when the run begins, or `after` some time, or `at` a moment. What tasks send is heard too. */
   readonly signals?: readonly GivenSignal[];
+  /** What people ask for by hand while it runs. */
+  readonly orders?: readonly GivenOrder[];
+  /**
+   * How long a run that signals or times drive stays open if nothing closes it. "1d", or longer if something is given
+   * for later. It is closed earlier when nothing is left to happen.
+   */
+  readonly until?: Duration;
+  /**
+   * How long, in real time, a task has to be silent to count as one that waits to be stopped, so that the virtual clock
+   * goes on. "50ms" for streaming tasks, "1s" for others that something can stop.
+   */
+  readonly settle?: Duration;
   readonly variables?: Readonly<Record<string, string>>;
   /** By id; whatever is left out is empty. */
   readonly connections?: Readonly<Record<string, Partial<Omit<ConnectionFacts, "id">>>>;
-  /** Tasks at once: the DAG's `maxActiveTasks` when left out. 1 makes the order fully predictable. */
+  /** Batch tasks at once: 1 makes the order fully predictable. The DAG's `maxActiveTasks`, of all tasks, when left out. */
   readonly concurrency?: number;
   /** Called for every step of the run, as it happens. Must not throw. */
   readonly onEvent?: (event: RunProgress) => void;
 }
 
 /** A signal from outside; without a namespace it is in "default", without a value it brings null. */
-export interface GivenSignal {
+export interface GivenSignal extends When {
   readonly namespace?: string;
   readonly key: string;
   readonly value?: unknown;
+}
+
+/** Starts, restarts or stops a task. Without a task it is for the run itself, which can only be stopped: it is closed. */
+export interface GivenOrder extends When {
+  readonly task?: string;
+  readonly action: "start" | "restart" | "stop";
+  /** Who asks for it ("hand"). */
+  readonly by?: string;
 }
 
 interface OfTask {
@@ -67,9 +89,15 @@ export type RunProgress =
       readonly durationMs: number;
       readonly output: Json | undefined;
       readonly error: ErrorFacts | undefined;
+      /** Why it ended so, where there is more to say. */
+      readonly reason: string | null;
       /** When the next try is due: an ISO instant; null: there is none. */
       readonly retryAt: string | null;
-    } & OfTask);
+    } & OfTask)
+  /** A signal was sent: by a task, or from outside (null). */
+  | ({ readonly type: "signal"; readonly taskId: string | null; readonly version: number } & SignalToSend)
+  /** A rule, a time or a person asks for something. */
+  | ({ readonly type: "action" } & Omit<Action, "atMs">);
 
 /** A line that a task wrote with `ctx.log`. */
 export interface LogLine {

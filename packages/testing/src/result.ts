@@ -15,6 +15,38 @@ export interface TaskResult {
   readonly error: ErrorFacts | undefined;
   /** Why it did not run, or why it ended as it did, where there is more to say. */
   readonly reason: string | null;
+  /** Its tries, in order: a task that signals or times start may succeed many times. */
+  readonly history: readonly TryResult[];
+}
+
+/** How one try of a task went. */
+export interface TryResult {
+  readonly tryNumber: number;
+  readonly state: string;
+  readonly output: Json | undefined;
+  readonly error: ErrorFacts | undefined;
+  readonly reason: string | null;
+  /** Milliseconds since the run began. */
+  readonly startedMs: number;
+  readonly endedMs: number;
+}
+
+/** Something that a rule, a time, an `onSignal` or a person asked for. */
+export interface Action {
+  readonly atMs: number;
+  /** null: the run itself, which is closed. */
+  readonly taskId: string | null;
+  readonly action: "start" | "restart" | "stop";
+  /** The keys of the signals, or the tasks, that its rule heard; "its time"; who asked by hand. */
+  readonly by: string;
+}
+
+/** A signal that an `onSignal` could not deal with, however often it was asked. */
+export interface DeadLetter {
+  readonly taskId: string;
+  readonly key: string;
+  readonly version: number;
+  readonly error: string;
 }
 
 /** One moment of the run. On the virtual clock it is the same in every execution of the same test. */
@@ -34,7 +66,17 @@ export interface SentSignal extends SignalToSend {
 
 type RunResultFacts = Pick<
   RunResult,
-  "state" | "reason" | "runId" | "tasks" | "timeline" | "logs" | "triggeredRuns" | "signals"
+  | "state"
+  | "reason"
+  | "runId"
+  | "tasks"
+  | "timeline"
+  | "logs"
+  | "triggeredRuns"
+  | "signals"
+  | "actions"
+  | "closedBy"
+  | "deadLetters"
 >;
 
 /** A finished run. */
@@ -51,6 +93,14 @@ export class RunResult {
   readonly triggeredRuns: readonly TriggerRunRequest[];
   /** What tasks have sent, in order; with `onSuccess`, when they had succeeded. */
   readonly signals: readonly SentSignal[];
+  /** What rules, times and people have asked for, in order. */
+  readonly actions: readonly Action[];
+  /**
+   * What closed a run that signals or times drive: the keys of the signals of the DAG's `stop`, "the end of its batch
+   * tasks", who did it by hand; "idle" when nothing was left to happen, "until" when its time was over. Null: nothing.
+   */
+  readonly closedBy: string | null;
+  readonly deadLetters: readonly DeadLetter[];
 
   constructor(facts: RunResultFacts) {
     this.state = facts.state;
@@ -61,6 +111,9 @@ export class RunResult {
     this.logs = facts.logs;
     this.triggeredRuns = facts.triggeredRuns;
     this.signals = facts.signals;
+    this.actions = facts.actions;
+    this.closedBy = facts.closedBy;
+    this.deadLetters = facts.deadLetters;
   }
 
   /** End states by task id. */

@@ -272,11 +272,11 @@ test("every step is reported as it happens", async () => {
     d.task("ruled_out", { after: never }, () => 1);
   });
   await runDag(defined, { onEvent: (event) => events.push(event) });
-  const short = events.map((event) =>
-    event.type === "log"
-      ? `log ${event.message}`
-      : `${event.type} ${event.taskId} ${event.type === "ended" ? event.state : event.tryNumber}`,
-  );
+  const short = events.map((event) => {
+    if (event.type === "log") return `log ${event.message}`;
+    const what = "state" in event ? event.state : event.type === "started" ? event.tryNumber : "";
+    return `${event.type} ${event.taskId} ${what}`;
+  });
   expect(short).toEqual([
     "started a 1",
     "log careful",

@@ -10,7 +10,8 @@ export type RunnableDag<Conf = unknown> = Dag<Conf> | { readonly [PROGRAM]: Prog
 
 /**
  * Runs a DAG in this process: with the engine's own rules, without a database, on a virtual clock, so that no retry is
- * waited for. Resolves when the run has ended, whether it succeeded or failed.
+ * waited for. Resolves when the run has ended, whether it succeeded or failed. One that would go on, because signals or
+ * times may still start its tasks, is closed when nothing is left to happen, and after `until` at the latest.
  *
  * @example
  * ```ts
@@ -18,6 +19,9 @@ export type RunnableDag<Conf = unknown> = Dag<Conf> | { readonly [PROGRAM]: Prog
  * expect(run.state).toBe("success");
  * expect(run.outputs["count"]).toBe(3);
  * expect(run.task("load").tries).toBe(2);
+ *
+ * const driven = await runDag(online, { signals: [{ key: "clicks.hour", value: 7, after: "1h" }], until: "1d" });
+ * expect(driven.task("train").history.map(({ output }) => output)).toEqual([7]);
  * ```
  */
 export async function runDag<Conf>(

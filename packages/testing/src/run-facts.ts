@@ -2,6 +2,7 @@
 import type { Json } from "@tradewind/sdk";
 import type { ConnectionFacts, RunFacts } from "@tradewind/sdk/program";
 import { DagTestError } from "./errors.ts";
+import { isoOption } from "./moment.ts";
 import type { RunOptions } from "./options.ts";
 
 export function runFacts(dagId: string, startedAt: number, options: RunOptions): RunFacts {
@@ -11,14 +12,16 @@ export function runFacts(dagId: string, startedAt: number, options: RunOptions):
       ? null
       : options.logicalDate === undefined
         ? started
-        : iso("logicalDate", options.logicalDate);
+        : isoOption("logicalDate", options.logicalDate);
   return {
     dagId,
     runId: `manual__${logicalDate ?? started}`,
     runType: "manual",
     logicalDate,
-    intervalStart: options.dataInterval ? iso("dataInterval.start", options.dataInterval.start) : logicalDate,
-    intervalEnd: options.dataInterval ? iso("dataInterval.end", options.dataInterval.end) : logicalDate,
+    intervalStart: options.dataInterval
+      ? isoOption("dataInterval.start", options.dataInterval.start)
+      : logicalDate,
+    intervalEnd: options.dataInterval ? isoOption("dataInterval.end", options.dataInterval.end) : logicalDate,
     runAfter: logicalDate ?? started,
     startedAt: started,
     version: 1,
@@ -26,7 +29,7 @@ export function runFacts(dagId: string, startedAt: number, options: RunOptions):
 }
 
 export function startOf(options: RunOptions): number {
-  return options.now === undefined ? Date.now() : Date.parse(iso("now", options.now));
+  return options.now === undefined ? Date.now() : Date.parse(isoOption("now", options.now));
 }
 
 /** As it would arrive over the API: a copy, and only JSON. */
@@ -51,10 +54,4 @@ export function connectionOf(options: RunOptions, id: string): ConnectionFacts |
     extra: {},
   };
   return given && { ...empty, ...given, id };
-}
-
-function iso(name: string, value: Date | string): string {
-  const date = new Date(value);
-  if (!Number.isNaN(date.getTime())) return date.toISOString();
-  throw new DagTestError("TW_TEST_BAD_OPTION", `${name} must be a Date or an ISO text, got ${String(value)}`);
 }

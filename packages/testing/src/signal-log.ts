@@ -4,32 +4,51 @@ import type { Json } from "@tradewind/sdk";
 import type { SignalArgs, SignalEvent } from "@tradewind/sdk/builtin-triggers";
 import type { SignalToSend } from "@tradewind/sdk/program";
 import { DagTestError } from "./errors.ts";
-import type { GivenSignal } from "./options.ts";
 import type { SentSignal } from "./result.ts";
+
+/** A stream without end and without a pause would never let the run go on. */
+const MAX_SENT = 10_000;
+
+export interface SignalListener {
+  /** Called with each signal from now on. */
+  readonly heard: (signal: SignalFacts) => void;
+  /** The test cannot be carried out. */
+  readonly refuse: (error: DagTestError) => void;
+}
 
 export class SignalLog {
   readonly #log: SignalFacts[] = [];
-  #heard: () => void = () => {};
-
-  constructor(given: readonly GivenSignal[]) {
-    for (const { namespace = "default", key, value } of given)
-      this.#add({ namespace, key, value: jsonOf(key, value) }, null);
-  }
+  readonly #sent: SentSignal[] = [];
+  #listener: SignalListener = { heard: () => {}, refuse: () => {} };
 
   /** What the run itself has sent, in order. */
-  get sent(): SentSignal[] {
-    return this.#log.flatMap(({ from, ...signal }) => (from === null ? [] : [signal]));
+  get sent(): readonly SentSignal[] {
+    return this.#sent;
   }
 
-  /** Called after each signal that is sent from now on. */
-  onSend(heard: () => void): void {
-    this.#heard = heard;
+  listen(listener: SignalListener): void {
+    this.#listener = listener;
   }
 
-  send(signal: SignalToSend, from: RunName): { readonly version: number } {
-    const version = this.#add(structuredClone(signal), from);
-    this.#heard();
-    return { version };
+  /** From outside. */
+  give(signal: SignalToSend): SentSignal {
+    return this.#add(signal, null);
+  }
+
+  /** By a task of the run. */
+  send(signal: SignalToSend, from: RunName): SentSignal {
+    if (this.#sent.length >= MAX_SENT) {
+      const error = new DagTestError(
+        "TW_TEST_ENDLESS",
+        `the tasks of "${from.dagId}" have sent ${MAX_SENT} signals, the last one "${signal.key}"`,
+        "let the source of a streaming task end or pause in a test, until ctx.abort is aborted",
+      );
+      this.#listener.refuse(error);
+      throw error;
+    }
+    const sent = this.#add(structuredClone(signal), from);
+    this.#sent.push(sent);
+    return sent;
   }
 
   /** The first that a wait is over with; null: there is none yet. Everything here was sent since the run started. */
@@ -39,20 +58,10 @@ export class SignalLog {
     return found ? { key: found.key, value: found.value, version: found.version } : null;
   }
 
-  #add({ namespace, key, value }: SignalToSend, from: RunName | null): number {
-    const version = this.#log.length + 1;
-    this.#log.push({ namespace, key, value, version, from });
-    return version;
-  }
-}
-
-function jsonOf(key: string, value: unknown): Json {
-  try {
-    return JSON.parse(JSON.stringify(value ?? null)) as Json;
-  } catch (cause) {
-    throw new DagTestError(
-      "TW_TEST_BAD_OPTION",
-      `signals: the value of "${key}" must be JSON: ${String(cause)}`,
-    );
+  #add({ namespace, key, value }: SignalToSend, from: RunName | null): SentSignal {
+    const added = { namespace, key, value, version: this.#log.length + 1 };
+    this.#log.push({ ...added, from });
+    this.#listener.heard({ ...added, from });
+    return added;
   }
 }

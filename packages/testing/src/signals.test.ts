@@ -1,7 +1,15 @@
-import { conf, dag, FileTrigger, signal, start, type TaskContext, TimeDeltaTrigger } from "@tradewind/sdk";
+import {
+  conf,
+  type Duration,
+  dag,
+  FileTrigger,
+  signal,
+  type TaskContext,
+  TimeDeltaTrigger,
+} from "@tradewind/sdk";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { runDag } from "./index.ts";
+import { type RunResult, runDag } from "./index.ts";
 
 const ready = signal("ready", z.object({ n: z.number() }));
 
@@ -141,9 +149,60 @@ test("a value that is not JSON is refused", async () => {
   ).rejects.toMatchObject({ code: "TW_TEST_BAD_OPTION" });
 });
 
-test("tasks that signals or times drive are refused", async () => {
-  const driven = (options: object) => dag("driven", (d) => void d.task("t", options, () => 1));
-  for (const options of [{ on: [start(ready)] }, { every: "1h" }, { lifetime: "streaming" }]) {
-    await expect(runDag(driven(options))).rejects.toMatchObject({ code: "TW_TEST_UNSUPPORTED" });
-  }
+describe("a signal that comes later", () => {
+  const HOUR = 3_600_000;
+  const endOf = (run: RunResult) => run.timeline.at(-1)?.atMs;
+
+  test("ends a wait at its moment, some time after the run began or at a time of its clock", async () => {
+    const waiting = beside(n, () => 1);
+    const late = await runDag(waiting, { signals: [{ key: "ready", value: { n: 1 }, after: "2h" }] });
+    expect([late.outputs["waits"], endOf(late)]).toEqual([1, 2 * HOUR]);
+    const dated = await runDag(waiting, {
+      now: "2026-03-01T00:00:00Z",
+      signals: [
+        { key: "ready", value: { n: 9 }, at: new Date("2026-03-01T09:00:00Z") },
+        { key: "ready", value: { n: 5 }, at: "2026-03-01T05:00:00Z" },
+      ],
+    });
+    expect([dated.outputs["waits"], endOf(dated)]).toEqual([5, 5 * HOUR]);
+  });
+
+  test("counts at the very moment at which the wait is out of time, and not afterwards", async () => {
+    const limited = beside(
+      async (ctx) => (await ctx.until("s", ready, { timeout: "1h" })).value.n,
+      () => 1,
+    );
+    const given = (after: Duration) =>
+      runDag(limited, { signals: [{ key: "ready", value: { n: 1 }, after }] });
+    expect((await given("1h")).outputs["waits"]).toBe(1);
+    expect((await given("61m")).task("waits").error?.code).toBe("TW_WAIT_TIMEOUT");
+  });
+
+  test("does not hold up a run that is over", async () => {
+    const fine = beside(
+      () => 1,
+      () => 2,
+    );
+    expect(endOf(await runDag(fine, { signals: [{ key: "ready", after: "9d" }] }))).toBe(0);
+  });
+
+  test("has a moment that can be meant", async () => {
+    const fine = beside(
+      () => 1,
+      () => 2,
+    );
+    const wrong = [
+      { after: "soon" as never },
+      { at: "never" },
+      { at: "2020-01-01T00:00:00Z" },
+      { at: "2040-01-01T00:00:00Z", after: "1h" as const },
+      { namespace: "action" },
+    ];
+    for (const when of wrong) {
+      await expect(runDag(fine, { signals: [{ key: "ready", ...when }] })).rejects.toMatchObject({
+        code: "TW_TEST_BAD_OPTION",
+        message: expect.stringContaining("signals[0]"),
+      });
+    }
+  });
 });

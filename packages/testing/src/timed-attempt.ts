@@ -9,17 +9,17 @@ export type AttemptCall = Omit<TaskCall, "host"> & { readonly host: Omit<TaskHos
 export interface Limits {
   /** Of the whole try, waits included. */
   readonly timeoutMs: number | null;
-  /** Fires when the run is over before the attempt is. */
-  readonly runOver: AbortSignal;
+  /** Fires when it is to stop: nobody wants its end then, or at most its success. */
+  readonly stop: AbortSignal;
 }
 
 export async function timedAttempt(
   program: Program,
   call: AttemptCall,
-  { timeoutMs, runOver }: Limits,
+  { timeoutMs, stop }: Limits,
 ): Promise<TaskOutcome> {
   const controller = new AbortController();
-  const host: TaskHost = { ...call.host, abort: AbortSignal.any([controller.signal, runOver]) };
+  const host: TaskHost = { ...call.host, abort: AbortSignal.any([controller.signal, stop]) };
   const attempt = program.run({ ...call, host });
   if (timeoutMs === null) return attempt;
   let timer: NodeJS.Timeout | undefined;
@@ -31,6 +31,7 @@ export async function timedAttempt(
   if (outcome !== null) return outcome;
   const error = timeoutFacts(call.taskId, timeoutMs);
   controller.abort(new DOMException(error.message, "TimeoutError"));
+  if (stop.aborted) return { kind: "failed", error, retry: true };
   const willRetry = call.tryNumber <= call.maxTries;
   const { taskId, run, tryNumber, conf } = call;
   const event = willRetry ? "retry" : "failure";

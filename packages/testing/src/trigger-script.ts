@@ -1,9 +1,10 @@
 /** What a test says about the triggers of its DAG: what each fires with, fails with, or that it is run for real. */
-import { type Duration, type Ending, type Json, serialise, TimeDeltaTrigger } from "@tradewind/sdk";
+import type { Duration, Ending, Json } from "@tradewind/sdk";
 import type { BuiltinTriggers } from "@tradewind/sdk/builtin-triggers";
 import { TRIGGER, type TriggerEnding, type TriggerProgram } from "@tradewind/sdk/program";
 import { errorFacts } from "./error-facts.ts";
 import { DagTestError } from "./errors.ts";
+import { delayMs } from "./moment.ts";
 import type { TriggerOutcome } from "./sequel.ts";
 
 /** Found by symbol, as the engine does: it may be of another copy of the SDK. */
@@ -24,8 +25,7 @@ export interface Delayed<Event = unknown> {
  * ```
  */
 export function after<Event>(delay: Duration, event: Event | Ending | Error): Delayed<Event> {
-  const { wake } = serialise(new TimeDeltaTrigger({ delta: delay }));
-  return { [DELAYED]: { delayMs: (wake as { readonly afterMs: number }).afterMs, event } };
+  return { [DELAYED]: { delayMs: delayMs(delay), event } };
 }
 
 /** Who waits, for entries that are functions. */

@@ -136,6 +136,16 @@ export class Waits {
     });
   }
 
+  /** Waits of tasks that were stopped or begin anew: nobody is told how they end. */
+  dropAbandoned(): void {
+    for (const wait of this.#byAttempt.values()) {
+      const { attempt, instance, isOver } = wait;
+      if (!isOver && (instance.state !== "deferred" || instance.attempt !== attempt))
+        this.end(wait, "finished");
+    }
+    this.#due = this.#due.filter(({ wait }) => !wait.isOver);
+  }
+
   /** What a function task will find when it asks again is remembered here. */
   end(wait: KeptWait, how: "resumed" | "finished" | "timeout"): void {
     const { instance, deferral, outcome } = wait;

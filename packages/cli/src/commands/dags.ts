@@ -1,6 +1,7 @@
 import { Command } from "@commander-js/extra-typings";
 import { path } from "../client/client.ts";
 import type { Dag, DagDetails, DagRun, ImportProblem, Task } from "../client/resources.ts";
+import { parseTestSignal } from "../dag-test/given-signal.ts";
 import { parseTestConnections } from "../input/connection-uri.ts";
 import {
   parseConf,
@@ -147,13 +148,26 @@ export function command(session: Session) {
       "what ctx.connection reads: id=type://login:password@host:port/schema",
     )
     .option("--event <key=json...>", "what a trigger fires with, by its id, by task, or by task/step")
+    .option(
+      "--signal <key=json...>",
+      "a signal from outside, when the run begins; key@10m=json: ten minutes later",
+    )
+    .option("--until <duration>", "close a run that does not end by itself after that time", parseDuration)
     .option("--skip-waits", "jump over retry delays and waits for a time")
-    .action(async (what, { variable, connection, event, ...options }) => {
+    .action(async (what, { variable, connection, event, signal, ...options }) => {
       const { testDag } = await import("../dag-test/parent.ts");
       const events = parseEvents(parsePairs(event ?? [], "--event"));
       const variables = parsePairs(variable ?? [], "--variable");
       const connections = parseTestConnections(parsePairs(connection ?? [], "--connection"));
-      session.exitCode = await testDag(session, { ...options, what, variables, connections, events });
+      const signals = (signal ?? []).map(parseTestSignal);
+      session.exitCode = await testDag(session, {
+        ...options,
+        what,
+        variables,
+        connections,
+        events,
+        signals,
+      });
     });
 
   return dags;

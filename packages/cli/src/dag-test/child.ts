@@ -22,25 +22,31 @@ async function test(request: TestRequest): Promise<TestReport> {
     const exports = (await import(pathToFileURL(request.codePath).href)) as Record<string, unknown>;
     const startedAt = performance.now();
     const { events, ...options } = request.options;
-    const { state, reason, tasks, triggeredRuns } = await runDag(findDag(exports, request.dagId), {
+    const run = await runDag(findDag(exports, request.dagId), {
       ...options,
       triggers: { ...ownTriggers(exports), ...(events as Triggers) },
       onEvent: send,
     });
     const durationMs = performance.now() - startedAt;
-    return { type: "finished", state, reason, durationMs, tasks, triggeredRuns };
+    const { state, reason, closedBy, tasks, triggeredRuns } = run;
+    return { type: "finished", state, reason, closedBy, durationMs, tasks, triggeredRuns };
   } catch (error) {
     return { type: "refused", message: refusal(error) };
   }
 }
 
+const GIVE_EVENT = "give its event: --event '<trigger or task>=<json>'";
+const REMEDIES: Partial<Record<DagTestError["code"], string>> = {
+  TW_TEST_NO_EVENT: GIVE_EVENT,
+  TW_TEST_NEVER_FIRES: `${GIVE_EVENT}, or the signal: --signal '<key>=<json>'`,
+  TW_TEST_ENDLESS: "let it end earlier: --until 10m",
+};
+
 /** What was said for tests, said for those who have a command line. */
 function refusal(error: unknown): string {
   if (!(error instanceof DagTestError)) return error instanceof Error ? error.message : String(error);
-  const isAboutEvents = error.code === "TW_TEST_NO_EVENT" || error.code === "TW_TEST_NEVER_FIRES";
-  return isAboutEvents
-    ? `${error.problem}; give its event: --event '<trigger or task>=<json>'`
-    : error.message;
+  const remedy = REMEDIES[error.code];
+  return remedy === undefined ? error.message : `${error.problem}; ${remedy}`;
 }
 
 /** The trigger classes of the bundle, by their ids: they are run. */

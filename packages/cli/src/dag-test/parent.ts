@@ -26,6 +26,9 @@ export interface TestOptions {
   readonly variables?: TestRequest["options"]["variables"];
   readonly connections?: TestRequest["options"]["connections"];
   readonly events?: TestRequest["options"]["events"];
+  readonly signals?: TestRequest["options"]["signals"];
+  /** Milliseconds. */
+  readonly until?: number | undefined;
   readonly skipWaits?: boolean | undefined;
 }
 
@@ -37,12 +40,12 @@ export async function testDag(session: Session, options: TestOptions): Promise<E
   try {
     const found = await findTestDag(session, options, outFolder);
     const codePath = await writeBundle(found.bundle, found.folder, outFolder);
-    const { conf = {}, connections, events = {}, logicalDate, variables } = options;
+    const { conf = {}, connections, events = {}, logicalDate, signals, until, variables } = options;
     const clock = options.skipWaits ? "virtual" : "real";
     return await runChild(session, {
       codePath,
       dagId: found.dagId,
-      options: { clock, conf, connections, events, logicalDate, variables },
+      options: { clock, conf, connections, events, logicalDate, signals, until, variables },
     });
   } finally {
     await rm(outFolder, { recursive: true, force: true });

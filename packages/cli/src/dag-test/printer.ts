@@ -42,6 +42,16 @@ export class TestPrinter {
       case "ended":
         this.#ended(report);
         break;
+      case "signal": {
+        const from = report.taskId === null ? "from outside" : `from ${report.taskId}`;
+        this.#session.note(
+          `${terminal.paintNote("cyan", "≈")} ${report.key}${valueText(report.value)} ${from}`,
+        );
+        break;
+      }
+      case "action":
+        this.#session.note(`${terminal.paintNote("yellow", "»")} ${actionText(report)}`);
+        break;
       case "finished":
         this.#result = report;
         break;
@@ -64,7 +74,10 @@ export class TestPrinter {
       );
       return this.#refusal === undefined ? EXIT.failed : EXIT.usage;
     }
-    const { state, durationMs, reason, tasks, triggeredRuns } = this.#result;
+    const { state, closedBy, durationMs, reason, tasks, triggeredRuns } = this.#result;
+    if (closedBy === "idle")
+      this.#session.note("Nothing was left to happen, so the run was closed. Signals come with --signal.");
+    if (closedBy === "until") this.#session.note("Its time was over, so the run was closed. See --until.");
     for (const { dagId, runId } of triggeredRuns)
       this.#session.note(`Not made, because this is a test: run ${runId} of ${dagId}.`);
     await this.#session.printDone(
@@ -72,6 +85,7 @@ export class TestPrinter {
         dag_id: this.#dagId,
         state,
         reason,
+        closed_by: closedBy,
         duration: durationMs / 1000,
         tasks: tasks.map(taskView),
         triggered_runs: triggeredRuns.map(runView),
@@ -90,7 +104,7 @@ export class TestPrinter {
           ? terminal.paintNote("red", "✗")
           : "·";
     this.#session.note(
-      `${mark} ${name(report)} ${paintStateNote(terminal, report.state)} in ${span(report.durationMs / 1000)}${outputText(report.output)}`,
+      `${mark} ${name(report)} ${paintStateNote(terminal, report.state)} in ${span(report.durationMs / 1000)}${outputText(report.output)}${reasonText(report)}`,
     );
     if (report.error)
       this.#session.note(indent(report.error.stack ?? `${report.error.name}: ${report.error.message}`));
@@ -111,8 +125,14 @@ export class TestPrinter {
 }
 
 /** In the API's spelling, as everywhere in JSON output. */
-function taskView({ taskId, mapIndex, state, tries, output, error, reason }: TaskResult) {
-  return { task_id: taskId, map_index: mapIndex, state, tries, output, error, reason };
+function taskView({ taskId, mapIndex, history, ...task }: TaskResult) {
+  const { state, tries, output, error, reason } = task;
+  const view = { task_id: taskId, map_index: mapIndex, state, tries, output, error, reason };
+  return { ...view, history: history.map(tryView) };
+}
+
+function tryView({ tryNumber, startedMs, endedMs, ...rest }: TaskResult["history"][number]) {
+  return { try_number: tryNumber, ...rest, start: startedMs / 1000, end: endedMs / 1000 };
 }
 
 function runView({ dagId, runId, conf, logicalDate }: RunResult["triggeredRuns"][number]) {
@@ -124,9 +144,24 @@ function name({ taskId, mapIndex }: { taskId: string; mapIndex: number }): strin
 }
 
 function outputText(output: unknown): string {
-  if (output === undefined || output === null) return "";
-  const text = JSON.stringify(output);
-  return ` → ${text.length > OUTPUT_SHOWN ? `${text.slice(0, OUTPUT_SHOWN)}…` : text}`;
+  return output === undefined || output === null ? "" : ` →${valueText(output)}`;
+}
+
+function valueText(value: unknown): string {
+  if (value === null) return "";
+  const text = JSON.stringify(value);
+  return ` ${text.length > OUTPUT_SHOWN ? `${text.slice(0, OUTPUT_SHOWN)}…` : text}`;
+}
+
+/** The reason of a failure is its error. */
+function reasonText({ reason, error }: Extract<TestReport, { type: "ended" }>): string {
+  return reason === null || error !== undefined ? "" : ` (${reason})`;
+}
+
+const DONE = { start: "starts", restart: "restarts", stop: "stops" } as const;
+
+function actionText({ taskId, action, by }: Extract<TestReport, { type: "action" }>): string {
+  return taskId === null ? `the run is closed by ${by}` : `${taskId} ${DONE[action]}, by ${by}`;
 }
 
 function indent(text: string): string {

@@ -4,7 +4,7 @@ import type { RunOptions, RunProgress, RunResult, TaskResult } from "@tradewind/
 export interface TestRequest {
   readonly codePath: string;
   readonly dagId: string;
-  readonly options: Pick<RunOptions, "clock" | "conf" | "variables" | "connections"> & {
+  readonly options: Pick<RunOptions, "clock" | "conf" | "variables" | "connections" | "signals" | "until"> & {
     readonly logicalDate?: string;
     /** By the id of a trigger, by task, or by task and step. */
     readonly events: Readonly<Record<string, unknown>>;
@@ -17,6 +17,7 @@ export type TestReport =
       readonly type: "finished";
       readonly state: string;
       readonly reason: string | null;
+      readonly closedBy: string | null;
       readonly durationMs: number;
       readonly tasks: readonly TaskResult[];
       readonly triggeredRuns: RunResult["triggeredRuns"];

@@ -269,3 +269,20 @@ function signals() {
     },
   };
 }
+
+describe("a schedule or a rule that cannot be", () => {
+  it.each([
+    ["a cron expression", `{ schedule: cron("0 25 * * *") }`, "CRON_INVALID"],
+    ["a day that never comes", `{ schedule: cron("0 2 31 2 *") }`, "CRON_"],
+  ])("is the fault of its file alone: %s", async (_, options, code) => {
+    const folder = new FolderFixture();
+    await folder.write({
+      "bad.ts": `import { cron, dag } from "tradewind"; export default dag("bad", ${options}, (d) => { d.task("t", () => 1); });`,
+      "good.ts": dagText("good"),
+    });
+    const processor = processorOn(test.db, folder);
+    expect(await processor.runOnce()).toMatchObject({ published: 1, failed: 1 });
+    expect(await versions(test.db)).toEqual({ good: 1 });
+    expect(JSON.stringify(await importErrors(test.db))).toContain(code);
+  });
+});

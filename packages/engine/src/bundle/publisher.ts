@@ -3,6 +3,7 @@
  * file held up for long by one that hangs. Files are stored in the order of their names as far as they are ready.
  */
 import { readFile } from "node:fs/promises";
+import { ModelError } from "../model/index.ts";
 import { messageOf } from "../service/errors.ts";
 import { recordImportError } from "../store/dag-catalogue.ts";
 import {
@@ -123,7 +124,7 @@ export class Publisher {
   }
 }
 
-/** The content is at fault (a value or a size the server does not take), not the server or the moment. */
+/** The content is at fault (a value or a size the server does not take, a schedule that cannot be), not the moment. */
 function isRefusal(error: unknown): boolean {
-  return ["22", "23", "54"].includes(sqlState(error)?.slice(0, 2) ?? "");
+  return error instanceof ModelError || ["22", "23", "54"].includes(sqlState(error)?.slice(0, 2) ?? "");
 }

@@ -3,6 +3,8 @@
  * bundle carries its own copy of the SDK, and everything behind this door takes a manifest at its word.
  */
 import type { DagManifest, StartTrigger, TaskManifest } from "@tradewind/sdk/manifest";
+import { compileGraph, RuleSet, validateSchedule } from "../../model/index.ts";
+import { messageOf } from "../../service/errors.ts";
 import { isDelay, isKey, isTriggerCall } from "../../trigger/trigger-call.ts";
 
 /** What is wrong with it, or null. */
@@ -16,7 +18,21 @@ export function manifestProblem(manifest: DagManifest): string | null {
   if (schedule?.kind === "trigger" && !isTriggerCall(schedule.trigger)) {
     return `The schedule of DAG "${name}" is a trigger that cannot be stored: build the file with this engine's SDK.`;
   }
-  return taskProblem(name, manifest.tasks);
+  return taskProblem(name, manifest.tasks) ?? ruleProblem(name, manifest);
+}
+
+/** What the scheduler will do with it is done once here: there it would hold up every other DAG. */
+function ruleProblem(name: string, manifest: DagManifest): string | null {
+  try {
+    validateSchedule(manifest.schedule);
+    for (const { every } of manifest.tasks) if (every) validateSchedule(every);
+    compileGraph(manifest);
+    new RuleSet(manifest);
+    return null;
+  } catch (error) {
+    const code = (error as { code?: unknown }).code;
+    return `DAG "${name}": ${messageOf(error)}${typeof code === "string" ? ` [${code}]` : ""}`;
+  }
 }
 
 /** Exported twice under one id by one file. */

@@ -1,0 +1,16 @@
+import type { GivenSignal } from "@tradewind/testing";
+import { usageError } from "../errors.ts";
+import { parseDuration, parseJson } from "../input/values.ts";
+
+const LATER = /^(.+)@(\d+(?:\.\d+)?(?:ms|s|m|h|d|w))$/;
+
+/** `key=json`, or `key` alone; `key@10m=json` comes ten minutes after the run began. */
+export function parseTestSignal(text: string): GivenSignal {
+  const equals = text.indexOf("=");
+  const name = equals < 0 ? text : text.slice(0, equals);
+  if (name === "")
+    throw usageError("--signal takes the key of a signal.", "write it like this: --signal order.paid=7");
+  const [, key = name, delay] = LATER.exec(name) ?? [];
+  const value = equals < 0 ? null : parseJson(text.slice(equals + 1), `--signal ${name}`);
+  return { key, value, ...(delay !== undefined && { after: parseDuration(delay) }) };
+}
