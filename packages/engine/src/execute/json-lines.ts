@@ -9,6 +9,8 @@ export interface JsonLinesListener {
   message(raw: unknown): void;
   /** The other side wrote something that is no message. Comes once; nothing is read after it. */
   broken(reason: string): void;
+  /** No line may be longer. Unless told, the longest honest message of a task. */
+  readonly maxLength?: number;
 }
 
 /** Longer than the longest honest message: an output of MAX_OUTPUT_LENGTH with every character escaped. */
@@ -81,7 +83,7 @@ export class JsonLines<Sent> {
     if (this.#over || from === chunk.length) return;
     this.#parts.push(chunk.slice(from));
     this.#length += chunk.length - from;
-    if (this.#length > MAX_LINE_LENGTH) this.#break("a message without end");
+    if (this.#length > (this.#listener.maxLength ?? MAX_LINE_LENGTH)) this.#break("a message without end");
   }
 
   #line(line: string): void {

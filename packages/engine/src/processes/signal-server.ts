@@ -13,7 +13,7 @@ const DEFAULT_PORT = 8081;
 
 /** The signal service over gRPC; nothing where no port is configured. */
 export async function createSignalServer(parts: {
-  readonly config: Pick<Config, "host" | "signalsPort">;
+  readonly config: Pick<Config, "host" | "signalsPort" | "signalsTlsCert" | "signalsTlsKey" | "signalsTlsCa">;
   readonly database: Database;
   readonly logger: Logger;
   readonly signals: SignalService;
@@ -27,13 +27,14 @@ export async function createSignalServer(parts: {
       authenticate: async (token) => (await findToken(database, token))?.name,
       host: config.host,
       port: config.signalsPort,
+      tls: { cert: config.signalsTlsCert, key: config.signalsTlsKey, ca: config.signalsTlsCa },
       logger: logger.child({ component: "signals" }),
     }),
   ];
 }
 
 /** `tradewind signals serve`: one of any number on a shared database. Its admin token is that of its home folder. */
-export async function startSignalServer(config: Config): Promise<{ address: string; stop(): Promise<void> }> {
+export async function startSignalServer(config: Config): Promise<{ url: string; stop(): Promise<void> }> {
   const logger = createLogger({ level: config.logLevel, format: config.logFormat });
   const database = Database.connect(requireDatabaseUrl(config, "signals serve"), {
     max: config.databaseConnections,
@@ -57,5 +58,5 @@ export async function startSignalServer(config: Config): Promise<{ address: stri
     await stop();
     throw error;
   }
-  return { address: server!.address, stop };
+  return { url: server!.url, stop };
 }

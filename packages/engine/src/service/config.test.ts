@@ -16,7 +16,13 @@ describe("readConfig", () => {
       triggererQueues: ["default"],
       signals: "postgres",
       signalsToken: undefined,
+      signalsCa: undefined,
+      signalsClientCert: undefined,
+      signalsClientKey: undefined,
       signalsPort: undefined,
+      signalsTlsCert: undefined,
+      signalsTlsKey: undefined,
+      signalsTlsCa: undefined,
       logLevel: "info",
       logFormat: "pretty",
     });

@@ -22,8 +22,16 @@ export interface Config {
   readonly signals: string;
   /** For a remote signal service. */
   readonly signalsToken: string | undefined;
+  /** PEM files for a remote signal service with TLS: whom to trust, and who we are. */
+  readonly signalsCa: string | undefined;
+  readonly signalsClientCert: string | undefined;
+  readonly signalsClientKey: string | undefined;
   /** Where signals are served over gRPC. Undefined: nowhere. */
   readonly signalsPort: number | undefined;
+  /** PEM files for serving them with TLS; with `signalsTlsCa` clients need a certificate, too. */
+  readonly signalsTlsCert: string | undefined;
+  readonly signalsTlsKey: string | undefined;
+  readonly signalsTlsCa: string | undefined;
   readonly logLevel: LogLevel;
   readonly logFormat: "pretty" | "json";
 }
@@ -89,12 +97,18 @@ const SETTINGS: Settings = {
     fallback: undefined,
     read: (text) => text,
   },
+  signalsCa: fileSetting("--signals-ca", "TRADEWIND_SIGNALS_CA"),
+  signalsClientCert: fileSetting("--signals-client-cert", "TRADEWIND_SIGNALS_CLIENT_CERT"),
+  signalsClientKey: fileSetting("--signals-client-key", "TRADEWIND_SIGNALS_CLIENT_KEY"),
   signalsPort: {
     flag: "--signals-port",
     variable: "TRADEWIND_SIGNALS_PORT",
     fallback: undefined,
     read: (text) => whole(text, 0, 65_535),
   },
+  signalsTlsCert: fileSetting("--signals-tls-cert", "TRADEWIND_SIGNALS_TLS_CERT"),
+  signalsTlsKey: fileSetting("--signals-tls-key", "TRADEWIND_SIGNALS_TLS_KEY"),
+  signalsTlsCa: fileSetting("--signals-tls-ca", "TRADEWIND_SIGNALS_TLS_CA"),
   logLevel: {
     flag: "--log-level",
     variable: "TRADEWIND_LOG_LEVEL",
@@ -136,7 +150,13 @@ export function readConfig(sources: ConfigSources = {}): Config {
     triggererQueues: value("triggererQueues"),
     signals: value("signals"),
     signalsToken: value("signalsToken"),
+    signalsCa: value("signalsCa"),
+    signalsClientCert: value("signalsClientCert"),
+    signalsClientKey: value("signalsClientKey"),
     signalsPort: value("signalsPort"),
+    signalsTlsCert: value("signalsTlsCert"),
+    signalsTlsKey: value("signalsTlsKey"),
+    signalsTlsCa: value("signalsTlsCa"),
     logLevel: value("logLevel"),
     logFormat: value("logFormat"),
   };
@@ -165,6 +185,15 @@ function readFrom<T>(source: string, read: () => T): T {
 
 function folder(text: string, cwd: string): string {
   if (text === "" || text.includes("\0")) throw new Unfit("must name a folder.");
+  return resolve(cwd, text);
+}
+
+function fileSetting(flag: string, variable: string): Setting<string | undefined> {
+  return { flag, variable, fallback: undefined, read: file };
+}
+
+function file(text: string, cwd: string): string {
+  if (text === "" || text.includes("\0")) throw new Unfit("must name a file.");
   return resolve(cwd, text);
 }
 

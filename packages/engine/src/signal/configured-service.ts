@@ -12,7 +12,8 @@ import type { SignalService } from "./signal-service.ts";
 import type { WakeUps } from "./wake-up.ts";
 
 export interface SignalParts {
-  readonly config: Pick<Config, "signals" | "signalsToken">;
+  readonly config: Pick<Config, "signals" | "signalsToken"> &
+    Partial<Pick<Config, "signalsCa" | "signalsClientCert" | "signalsClientKey">>;
   readonly database: Database;
   readonly logger: Logger;
   readonly wakeUps: WakeUps;
@@ -28,7 +29,9 @@ export async function openSignals(parts: SignalParts): Promise<SignalService> {
   if (/^grpcs?:\/\//.test(config.signals)) {
     // Only now: most processes never need it, and it takes its time to load.
     const { SignalClient } = await import("./grpc/client.ts");
-    return SignalClient.connect(config.signals, { token: config.signalsToken ?? "", logger });
+    const { signals, signalsCa: ca, signalsClientCert: cert, signalsClientKey: key } = config;
+    const token = config.signalsToken ?? "";
+    return SignalClient.connect(signals, { token, logger, tls: { ca, cert, key } });
   }
   return fromModule(config.signals, { ...parts, logger });
 }

@@ -7,6 +7,12 @@ import type { Connection } from "./database.ts";
 import { statement } from "./statement.ts";
 import { triggerFingerprint } from "./trigger-fingerprint.ts";
 
+/**
+ * Of a DAG's current version `v`: its `end` is still to come. Asked when a run would be stored, so that none is made
+ * after it; and when triggers are taken and compared, so that nobody runs one that can make no more runs.
+ */
+export const IS_BEFORE_END = "coalesce((v.manifest->>'end')::timestamptz > now(), true)";
+
 /** With the rows of the DAGs locked: nobody waits for a schedule's trigger, so there is nothing to look for first. */
 const REMOVE = statement(
   "catalogue-remove-triggers",

@@ -8,6 +8,8 @@
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import { type Connection, call, type Database } from "./database.ts";
+import { IS_BEFORE_END } from "./schedule-triggers.ts";
+import { LOCK_SCHEDULE_KEYS, tellScheduleTriggers } from "./state-signals.ts";
 import { statement } from "./statement.ts";
 import { LOCK_TRIGGERS } from "./triggers.ts";
 
@@ -35,9 +37,10 @@ export interface ClaimRequest {
 
 const CLAIMED = "t.id, t.kind, t.args, t.bundle_hash, t.dag_id, t.replicas, t.created_at";
 
-/** The schedule of a DAG that is paused or gone sleeps with it. */
+/** The schedule of a DAG that is paused, gone or over sleeps with it. */
 const IS_AWAKE = `(t.dag_id IS NULL OR EXISTS (
-     SELECT 1 FROM dag g WHERE g.dag_id = t.dag_id AND NOT g.is_paused AND NOT g.is_stale))`;
+     SELECT 1 FROM dag g JOIN dag_version v ON v.id = g.version_id
+     WHERE g.dag_id = t.dag_id AND NOT g.is_paused AND NOT g.is_stale AND ${IS_BEFORE_END}))`;
 
 const IS_DUE = "t.timed IS NULL AND t.wake_at <= now() + $4 * interval '1 millisecond'";
 
@@ -141,9 +144,12 @@ const RELEASE_ALL_STANDBY = statement(
 /** A trigger that failed and that nobody can be told of, because it is a schedule: it begins anew after a while. */
 const POSTPONE = statement(
   "trigger-postpone",
-  `UPDATE trigger SET owner_job = NULL, standby_job = NULL, claimed_at = NULL,
-                      wake_at = now() + $3 * interval '1 millisecond'
-   WHERE id = ANY($2::bigint[]) AND (owner_job = $1 OR standby_job = $1) AND dag_id IS NOT NULL`,
+  `WITH postponed AS (
+     UPDATE trigger SET owner_job = NULL, standby_job = NULL, claimed_at = NULL,
+                        wake_at = now() + $3 * interval '1 millisecond'
+     WHERE id = ANY($2::bigint[]) AND (owner_job = $1 OR standby_job = $1) AND dag_id IS NOT NULL
+     RETURNING id, kind, dag_id, NULL::text AS run_id
+   ) ${tellScheduleTriggers("postponed", "failed", "'triggerer:' || $1::bigint")}`,
 );
 
 /** With the release, not after it: whoever lets go of everything is about to end and could not say so any more. */
@@ -188,7 +194,13 @@ export async function postponeTriggers(
   jobId: number,
   request: { readonly ids: readonly number[]; readonly delayMs: number },
 ): Promise<void> {
-  if (request.ids.length > 0) await db.pipeline([call(POSTPONE, jobId, request.ids, request.delayMs)]);
+  const { delayMs, ids } = request;
+  if (ids.length === 0) return;
+  await db.pipeline([
+    call(LOCK_TRIGGERS, ids),
+    call(LOCK_SCHEDULE_KEYS, ids),
+    call(POSTPONE, jobId, ids, delayMs),
+  ]);
 }
 
 /** Lets go of everything, and tells the others at once. */

@@ -23,6 +23,7 @@ import {
   countFree,
   dagsOfRuns,
   deleteUnwaited,
+  deleteUnwaitedCold,
   livePeersOf,
   nextColdIn,
   nextTimedIn,
@@ -107,15 +108,19 @@ describe("with 100,000 cold triggers, as many timed ones and their waits", () =>
     ["trigger-release-all", "(1)"],
     ["trigger-release-all-standby", "(1)"],
     ["trigger-postpone", "(1, '{1,2}', 1000)"],
-    ["trigger-fire", `(1, '{1,2}', '{"{}","{}"}')`],
+    ["trigger-fire", `(1, '{1,2}', '{"{}","{}"}', '{event,event}')`],
     ["trigger-note-polls", "(1, '{1,2}')"],
     ["trigger-subscribers", "('{1,2}', 50)"],
     ["trigger-unwaited", "(1)"],
     ["trigger-delete-unwaited", "(1, '{1,2}')"],
+    ["trigger-unwaited-cold", "(100, 1000)"],
+    ["trigger-delete-cold", "('{1,2}')"],
     ["event-lock-dags", "('{1,2}')"],
     ["event-lock-triggers", "('{1,2}')"],
     ["event-store-runs", `(1, '{1,2}', '{a,b}', '{"{}","{}"}')`],
+    ["signal-lock-schedules", "('{1,2}')"],
     ["timed-lock-dags", ""],
+    ["timed-lock-keys", ""],
     ["timed-store-runs", ""],
     ["engine-find-runs", "('{1}', '{dag}', '{x}', '{NULL}')"],
     ["engine-find-tasks", "('{1}', '{dag}', '{x}', '{NULL}', '{t}', '{NULL}')"],
@@ -157,6 +162,7 @@ async function runEverything(db: Database, jobId: number): Promise<void> {
   await subscribersOf(db, [1], 50);
   await unwaitedTriggers(db, jobId);
   await deleteUnwaited(db, jobId, [-1]);
+  await deleteUnwaitedCold(db, 0, 10);
   await fireTriggers(db, jobId, [{ id: -1, outcome: { kind: "event", payload: 1 } }]);
   await fireDueTimed(db, 5);
   await storeEventRuns(db, jobId, [{ triggerId: -1, runId: "x", payload: 1 }]);

@@ -117,6 +117,27 @@ const DELETE_UNWAITED = statement(
    RETURNING t.id`,
 );
 
+/**
+ * A page of all triggers by id. Those that nobody runs, because they only wait for their moment, are in nobody's hands
+ * when the last wait on them ends, is edited away or goes with its run: whoever ends a wait has locked it, and must not
+ * lock a trigger after that. They are looked through bit by bit instead.
+ */
+const UNWAITED_COLD = statement(
+  "trigger-unwaited-cold",
+  `SELECT count(*)::int AS read, max(p.id) AS last,
+          coalesce(array_agg(p.id) FILTER (WHERE p.is_cold AND w.one IS NULL), '{}') AS ids
+   FROM (SELECT t.id, t.owner_job IS NULL AND t.standby_job IS NULL AND t.dag_id IS NULL AS is_cold
+         FROM trigger t WHERE t.id > $1 ORDER BY t.id LIMIT $2) AS p
+   LEFT JOIN LATERAL (SELECT 1 AS one FROM deferral d WHERE d.waits_on = p.id LIMIT 1) AS w ON true`,
+);
+
+/** As above: after the lock, and again only what nobody has taken meanwhile. */
+const DELETE_COLD = statement(
+  "trigger-delete-cold",
+  `DELETE FROM trigger t WHERE t.id = ANY($1::bigint[]) AND t.owner_job IS NULL AND t.standby_job IS NULL
+     AND t.dag_id IS NULL AND NOT EXISTS (SELECT 1 FROM deferral d WHERE d.waits_on = t.id)`,
+);
+
 /** Milliseconds until the next timed trigger fires (negative: overdue), null when there is none. */
 export async function nextTimedIn(db: Database): Promise<number | null> {
   // By the index, also when the table was empty when the plan was made.
@@ -184,4 +205,15 @@ export async function deleteUnwaited(db: Database, jobId: number, ids: readonly 
   if (ids.length === 0) return [];
   const [, rows] = await db.pipeline([call(LOCK_TRIGGERS, ids), call(DELETE_UNWAITED, jobId, ids)]);
   return (rows as { id: number }[]).map((row) => row.id);
+}
+
+/**
+ * Deletes those of the next `limit` triggers after `after` that nobody runs and nobody waits for. Answers where to go on:
+ * 0 when the last was among them.
+ */
+export async function deleteUnwaitedCold(db: Database, after: number, limit: number): Promise<number> {
+  const [pages = []] = await db.pipeline([call(UNWAITED_COLD, after, limit)]);
+  const [{ ids, last, read }] = pages as [{ read: number; last: number | null; ids: number[] }];
+  if (ids.length > 0) await db.pipeline([call(LOCK_TRIGGERS, ids), call(DELETE_COLD, ids)]);
+  return read < limit ? 0 : (last ?? 0);
 }

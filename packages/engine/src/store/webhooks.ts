@@ -1,6 +1,7 @@
 /** What came in from outside, as signals: kept for whoever waits for it, now or in a moment, until retention. */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "./database.ts";
+import { sendSignals } from "./signals.ts";
 import { statement } from "./statement.ts";
 
 /** `signal.namespace` of webhooks; the key is the webhook's name. */
@@ -13,18 +14,17 @@ interface WebhookValue {
   readonly headers: { readonly [name: string]: string };
 }
 
-/** Answers its place among the signals, and when it came by the database's clock. */
+/**
+ * Answers its place among the signals, and when it came by the database's clock. To be called as late in a transaction
+ * as any that sends signals: whoever else calls this webhook waits for its end, so that calls are heard in their order.
+ */
 export async function recordWebhook(
   tx: Connection,
   { name, sender, value }: { name: string; sender: string; value: WebhookValue },
 ): Promise<{ id: number; created_at: Date }> {
-  const row = await tx.one<{ id: number; created_at: Date }>(RECORD, [
-    WEBHOOK_NAMESPACE,
-    name,
-    JSON.stringify(value),
-    sender,
-  ]);
-  return row!;
+  const draft = { namespace: WEBHOOK_NAMESPACE, key: name, value: { ...value }, sender };
+  const [sent] = await sendSignals(tx, [draft]);
+  return { id: sent!.id, created_at: sent!.createdAt };
 }
 
 /**
@@ -39,11 +39,6 @@ export async function webhookCaller(connection: Connection): Promise<number> {
 }
 
 const NO_TOKEN = Buffer.alloc(32);
-
-const RECORD = statement(
-  "webhook-record",
-  "INSERT INTO signal (namespace, key, value, sender) VALUES ($1, $2, $3, $4) RETURNING id, created_at",
-);
 
 const FIND_CALLER = statement("webhook-find-caller", "SELECT id FROM api_token WHERE sha256 = $1");
 

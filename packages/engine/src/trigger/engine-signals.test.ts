@@ -145,6 +145,25 @@ describe("a wait for a signal", () => {
     expect(await rig.outcome(hook)).toMatchObject({ payload: { value: { body: 1 } } });
   });
 
+  it("for what the engine tells is woken by its news", async () => {
+    await rig.triggerer({ lease: LONG_LEASE });
+    const task = await wait(args("dag/r/t", { namespace: "task", where: { state: "success" } }));
+    const anything = await wait(args("dag/*", { namespace: "*" }));
+    await isOwned();
+    const tell = (state: string) =>
+      rig.db.rows(
+        adhoc(`INSERT INTO signal (namespace, key, value, sender)
+               VALUES ('task', 'dag/r/t', json_build_object('state', $1::text), 'scheduler:1')`),
+        [state],
+      );
+    await tell("running");
+    await rig.tell("states");
+    expect(await rig.outcome(anything)).toMatchObject({ payload: { value: { state: "running" } } });
+    await tell("success");
+    await rig.tell("states");
+    expect(await rig.outcome(task)).toMatchObject({ payload: { value: { state: "success" } } });
+  });
+
   it("works with NOTIFY off", async () => {
     const database = Database.connect(rig.url);
     const { job } = await rig.triggerer({ wakeUps: new WakeUps(database, { enabled: false }) });
@@ -213,17 +232,34 @@ it("asks for a look only while somebody waits for signals", async () => {
     onFound: (findings) => found.push(...findings),
   });
   await watch.look();
-  watch.sent();
+  watch.hear("signals");
   expect(asked).toEqual([]);
   const trigger = { bundle_hash: null, dag_id: null, replicas: 1 as const, created_at: new Date(PAST) };
   engine.add({ ...trigger, id: 1, kind: "tradewind.signal", args: args("paid") });
-  watch.sent();
+  watch.hear("signals");
+  // What the engine tells of itself is not what this one waits for.
+  for (const topic of ["states", "runs", "fired", "tasks"] as const) watch.hear(topic);
   expect(asked).toHaveLength(1);
   await watch.look();
   expect(asked).toHaveLength(2);
   await store("paid", 1);
   await watch.look();
   expect(found).toMatchObject([{ kind: "outcome", id: 1, outcome: { payload: { value: 1 } } }]);
-  watch.sent();
+  watch.hear("signals");
   expect(asked).toHaveLength(2);
+
+  for (const [id, namespace] of [
+    [2, "run"],
+    [3, "t*"],
+  ] as const) {
+    const before = asked.length;
+    engine.add({ ...trigger, id, kind: "tradewind.signal", args: args("dag/*", { namespace }) });
+    watch.hear("states");
+    watch.hear("runs");
+    watch.hear("tasks");
+    expect(asked).toHaveLength(before + 2);
+    engine.remove(id);
+    watch.hear("states");
+    expect(asked).toHaveLength(before + 2);
+  }
 });

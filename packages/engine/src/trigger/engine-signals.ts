@@ -6,7 +6,7 @@
  */
 import type { SignalArgs, SignalEvent } from "@tradewind/sdk/builtin-triggers";
 import { fitsWait, hasWildcard, type SignalFacts } from "../model/index.ts";
-import { likePattern, RESERVED_NAMESPACES } from "../signal/signal.ts";
+import { isReserved, likePattern, RESERVED_NAMESPACES } from "../signal/signal.ts";
 import type { Database } from "../store/database.ts";
 import { logHead, placesOf, readKeys, versionsBefore } from "../store/engine-conditions-signals.ts";
 import { comparePositions, LOG_BEGIN, type LogPosition, startSince } from "../store/signals-position.ts";
@@ -101,6 +101,8 @@ export class SignalWaits {
   readonly #keys = new Map<string, Group<number>>();
   readonly #patterns = new Map<string, Group<LogPosition>>();
   readonly #found = new Map<number, SignalEvent>();
+  /** null: to be found out. */
+  #wantsStates: boolean | null = false;
 
   constructor(database: Database) {
     this.#database = database;
@@ -110,8 +112,15 @@ export class SignalWaits {
     return this.#keys.size + this.#patterns.size + this.#found.size;
   }
 
+  /** Somebody waits for what the engine itself tells. Asked at each of its batches. */
+  get wantsStates(): boolean {
+    this.#wantsStates ??= [...this.#patterns.values()].some(({ namespace }) => isReserved(namespace));
+    return this.#wantsStates;
+  }
+
   /** `begun`: when the wait began. */
   add(id: number, args: SignalArgs, begun: Date): void {
+    this.#wantsStates = null;
     const since = args.since === null ? begun : new Date(args.since);
     const name = nameOf(args);
     if (isReadByKey(args)) {
@@ -126,6 +135,7 @@ export class SignalWaits {
   }
 
   delete(id: number, args: SignalArgs): void {
+    this.#wantsStates = null;
     this.#found.delete(id);
     leave(this.#keys, nameOf(args), id);
     leave(this.#patterns, nameOf(args), id);
@@ -206,6 +216,7 @@ export class SignalWaits {
       }
       leave(this.#patterns, nameOf(group));
     }
+    this.#wantsStates = null;
     return true;
   }
 

@@ -55,16 +55,24 @@ interface Condition {
   wasMissing: boolean;
 }
 
+/** A joint wait with members of ours. */
+interface Joint {
+  /** Of all members. */
+  readonly names: readonly string[];
+  /** So far. */
+  readonly events: Record<string, Json>;
+  /** Of our members' events. */
+  readonly keys: Record<string, string | null>;
+  /** The key of the event of those that are run; null: it is always a new one. */
+  rest: string | null;
+}
+
 export class EngineTriggers {
   readonly #database: Database;
   readonly #conditions = new Map<number, Condition>();
   /** Conditions by trigger. */
   readonly #numbers = new Map<number, number[]>();
-  /** Joint waits with members of ours: the events so far, and the names of all. */
-  readonly #joint = new Map<
-    number,
-    { readonly names: readonly string[]; readonly events: Record<string, Json> }
-  >();
+  readonly #joint = new Map<number, Joint>();
   readonly #signals: SignalWaits;
   #lastNumber = 0;
 
@@ -87,6 +95,11 @@ export class EngineTriggers {
     return this.#signals.size > 0;
   }
 
+  /** For what the engine itself tells. */
+  get waitsForStates(): boolean {
+    return this.#signals.wantsStates;
+  }
+
   /**
    * Takes what is ours of a trigger. Answers the arguments with which the rest has to be run; null: there is no rest.
    *
@@ -107,7 +120,7 @@ export class EngineTriggers {
       .filter(([, call]) => isEngineKind(call.kind))
       .map(([member, { kind, args }]) => ({ member, kind, args: engineArgs(kind, args) }));
     if (ours.length === 0) return trigger.args;
-    this.#joint.set(id, { names: members.map(([name]) => name), events: {} });
+    this.#joint.set(id, { names: members.map(([name]) => name), events: {}, keys: {}, rest: "" });
     for (const one of ours) this.#add({ trigger, ...one, wasMissing: false });
     const rest = members.filter(([, call]) => !isEngineKind(call.kind));
     if (rest.length === 0) return null;
@@ -125,6 +138,7 @@ export class EngineTriggers {
     const joint = this.#joint.get(id);
     if (joint === undefined || outcome.kind !== "event") return outcome;
     Object.assign(joint.events, outcome.payload);
+    joint.rest = outcome.key;
     return this.#jointOutcome(id);
   }
 
@@ -133,11 +147,14 @@ export class EngineTriggers {
     const waits = [...this.#conditions].map(([id, condition]) => ({ id, condition }));
     const of = (kind: string) => waits.filter(({ condition }) => condition.kind === kind);
     const webhooks = of(WEBHOOK_KIND);
+    // A member of a joint schedule waits for one call, as a task does.
+    const isSchedule = ({ condition: { member, trigger } }: Waiting) =>
+      trigger.dag_id !== null && member === null;
     const looks = [
       await this.#lookAtRuns(of(RUN_KIND)),
       await this.#lookAtTasks(of(TASK_KIND)),
-      await this.#lookAtCalls(webhooks.filter(({ condition }) => condition.trigger.dag_id === null)),
-      await this.#lookForCalls(webhooks.filter(({ condition }) => condition.trigger.dag_id !== null)),
+      await this.#lookAtCalls(webhooks.filter((waiting) => !isSchedule(waiting))),
+      await this.#lookForCalls(webhooks.filter(isSchedule)),
     ];
     return looks.flatMap((findings) => findings());
   }
@@ -246,6 +263,7 @@ export class EngineTriggers {
     const joint = this.#joint.get(trigger.id);
     if (joint === undefined) return [];
     joint.events[member] = outcome.payload;
+    joint.keys[member] = outcome.key;
     const whole = this.#jointOutcome(trigger.id);
     return whole === null ? [] : [{ kind: "outcome", id: trigger.id, outcome: whole }];
   }
@@ -254,7 +272,9 @@ export class EngineTriggers {
     const joint = this.#joint.get(id);
     if (joint === undefined || !joint.names.every((name) => Object.hasOwn(joint.events, name))) return null;
     const payload = Object.fromEntries(joint.names.map((name) => [name, joint.events[name] as Json]));
-    return { kind: "event", payload, key: null };
+    // By the same events it is the same, whoever looks: after a take-over all of them are found again.
+    const keys = joint.names.map((name) => joint.keys[name] ?? null);
+    return { kind: "event", payload, key: joint.rest === null ? null : JSON.stringify([joint.rest, keys]) };
   }
 
   #missing(condition: Condition, what: string): Finding[] {

@@ -119,7 +119,7 @@ it("sleeps while its DAG is paused, and begins anew after a failure", async () =
   await rig.db.rows(adhoc("UPDATE dag SET is_paused = true WHERE dag_id = 'feed'"));
   await rig.tell("dags");
   await rig.until(() => job.size === 0, "it to sleep");
-  expect((await triggerRow(rig.db, id))?.owner_job).toBeNull();
+  await rig.until(async () => (await triggerRow(rig.db, id))?.owner_job === null, "it to be let go");
   await rig.db.rows(adhoc("UPDATE dag SET is_paused = false WHERE dag_id = 'feed'"));
   await rig.tell("dags");
   await rig.until(() => job.size === 1, "it to run again");
@@ -132,6 +132,36 @@ it("sleeps while its DAG is paused, and begins anew after a failure", async () =
     const row = await triggerRow(rig.db, broken);
     return row?.owner_job === null && row.wake_at.getTime() > Date.now() + 20_000;
   }, "it to be put off");
+});
+
+/** As if it had been published so; null: without an end. */
+const endAt = (end: string | null) =>
+  rig.db.rows(
+    adhoc(
+      "UPDATE dag_version SET manifest = manifest || jsonb_build_object('end', $1::text) WHERE dag_id = 'feed'",
+    ),
+    [end],
+  );
+
+it("makes no run after the end of its DAG: the trigger is let go, and what it said comes again if the end does not hold", async () => {
+  const { job } = await rig.triggerer({ lease: LONG_LEASE });
+  const path = await folder(["first"]);
+  const id = await feed(FOLDER, { folder: path });
+  await rig.until(async () => (await events()).length === 1, "the first event's run");
+  await endAt("2026-01-01T00:00:00Z");
+  await folder(["second"]);
+  // Nobody compares meanwhile: it is dropped because of what it said, and not told that it is stored.
+  await rig.until(() => job.size === 0, "it to be stopped");
+  await rig.tell("dags");
+  await rig.until(async () => (await triggerRow(rig.db, id))?.owner_job === null, "it to be let go");
+  const { attempt } = await rig.wait("demo.now", await rig.bundle("demo.now", "yield 1;"));
+  await rig.outcome(attempt);
+  expect((await triggerRow(rig.db, id))?.owner_job).toBeNull();
+  expect(await events()).toEqual(["first"]);
+  await endAt(null);
+  await rig.tell("dags");
+  await rig.until(async () => (await events()).length === 2, "the second event's run");
+  expect(await events()).toEqual(["first", "second"]);
 });
 
 it("makes one run of every call of a webhook since it was published", async () => {

@@ -16,10 +16,21 @@ export const STALL_FD = 4;
 /** Bytes of JSON that an event may have. */
 export const MAX_EVENT_BYTES = 1024 * 1024;
 
+/** Characters that an event's key may have. */
+export const MAX_KEY_LENGTH = 4_096;
+
+/**
+ * Characters that a line of the child may have: an event, its key, and what is around them. Whatever else it says is
+ * cut, or said in several lines. A child that sends more is none of ours any more, and is ended.
+ */
+export const MAX_LINE_LENGTH = 2 * 1024 * 1024;
+
 export interface Assignment extends Omit<TriggerWork, "id"> {
   readonly serial: number;
   /** An earlier start of it had an event: to end without another is no failure. */
   readonly hasFired: boolean;
+  /** Of a built-in one: its last event. What it saw then is nothing new, though another child saw it. */
+  readonly lastEvent?: Json;
 }
 
 export type ToRunner =

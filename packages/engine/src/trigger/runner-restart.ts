@@ -40,10 +40,7 @@ export class RunnerRestart {
 
   /** @param seen The trigger whose code stood in the way of all others when it happened; null: none was seen. */
   died(at: number, { proven, unproven }: Casualties, seen: number | null): Verdict {
-    if (at - this.#lastAt > IN_A_ROW_MS) {
-      this.#deaths = 0;
-      this.#cleared.clear();
-    }
+    this.left(at);
     this.#lastAt = at;
     this.#deaths++;
     this.#sights = [...this.#sights, seen].slice(-SIGHTS_KEPT);
@@ -56,6 +53,13 @@ export class RunnerRestart {
     }
     const delayMs = Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (this.#deaths - 1));
     return { guilty: this.#guilty(seen), delayMs };
+  }
+
+  /** The child has gone, for whatever reason: after a long peace everything may be started at once. */
+  left(at: number): void {
+    if (at - this.#lastAt <= IN_A_ROW_MS) return;
+    this.#deaths = 0;
+    this.#cleared.clear();
   }
 
   /** In which order to start these again; each wave when all of the one before are proven. */

@@ -85,6 +85,28 @@ function looker(options: { database?: Database; passMs?: number } = {}) {
 }
 
 describe("each firing is one run", () => {
+  it("also of what the engine itself tells, whose news wake it", async () => {
+    await rig.triggerer({ lease: LONG_LEASE });
+    await publish(leaf("other/*", { namespace: "run", where: { state: "failed" } }));
+    await rig.tell("dags");
+    const tell = async (key: string, state: string) => {
+      await rig.db.rows(
+        adhoc(`INSERT INTO signal (namespace, key, value, sender)
+               VALUES ('run', $1, json_build_object('state', $2::text), 'scheduler:1')`),
+        [key, state],
+      );
+      await rig.tell("states");
+    };
+    await tell("other/r1", "running");
+    await tell("other/r1", "failed");
+    await haveRuns(1);
+    await tell("another/r1", "failed");
+    await tell("other/r2", "failed");
+    await haveRuns(2);
+    const heard = (await runs()).map(({ conf }) => conf.signal as unknown as { key: string });
+    expect(heard.map(({ key }) => key)).toEqual(["other/r1", "other/r2"]);
+  });
+
   it("of what is sent since the DAG was published, also while no triggerer was there", async () => {
     await store(["paid", "too early"]);
     await publish(leaf("paid"));

@@ -10,7 +10,7 @@ import type { SignalCondition } from "@tradewind/sdk/manifest";
 import { compileCondition, hasWildcard, namesMatch } from "../model/index.ts";
 import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
-import { likePattern } from "../signal/signal.ts";
+import { isReserved, likePattern } from "../signal/signal.ts";
 import { CommitUnknownError, type Database, isTransient, sqlState } from "../store/database.ts";
 import {
   listSchedules,
@@ -78,6 +78,7 @@ export class SignalSchedules {
   #exact = new Map<string, Entry[]>();
   #patterns: Entry[] = [];
   #namespaces: readonly string[] | null = [];
+  #wantsStates = false;
   /** Everything up to here was read, for all that were known then. */
   #scanned: LogPosition | null = null;
   #isChanged = true;
@@ -90,6 +91,11 @@ export class SignalSchedules {
 
   get size(): number {
     return this.#entries.size;
+  }
+
+  /** Some hear what the engine itself tells. */
+  get wantsStates(): boolean {
+    return this.#wantsStates;
   }
 
   /** DAGs may have been published, paused or unpaused. */
@@ -166,6 +172,7 @@ export class SignalSchedules {
         }
     }
     this.#namespaces = [...namespaces].some((name) => name.includes("*")) ? null : [...namespaces];
+    this.#wantsStates = [...namespaces].some(isReserved);
   }
 
   /** Which of them may have something to do. */

@@ -1,9 +1,10 @@
 /**
- * When a triggerer looks at signals: when somebody sent some, again at once while there is more than one look can deal
+ * When a triggerer looks at signals: when somebody sent some, or the engine told something that is waited for; again at once while there is more than one look can deal
  * with, soon while an older open transaction holds something back (nobody tells when that one ends), and now and then
  * where NOTIFY does not work. Not at all while nobody waits and no DAG is scheduled on them.
  */
 import type { Logger } from "../service/logger.ts";
+import { type Topic, tellsOfStates } from "../signal/wake-up.ts";
 import type { Database } from "../store/database.ts";
 import type { EngineTriggers, Finding } from "./engine-triggers.ts";
 import { SignalSchedules } from "./signal-schedules.ts";
@@ -38,9 +39,12 @@ export class SignalWatch {
     this.#schedules = new SignalSchedules(options);
   }
 
-  /** Somebody sent signals. Who needs long for a look does not spend all its time on looking. */
-  sent(): void {
-    if (!this.#isIdle) this.#options.ask(Math.max(0, this.#restUntil - performance.now()));
+  /** Answers whether the topic concerns nobody else. Who needs long for a look does not spend all its time on looking. */
+  hear(topic: Topic | ""): boolean {
+    const isWanted = topic === "signals" ? !this.#isIdle : tellsOfStates(topic) && this.#wantsStates;
+    if (isWanted) this.#options.ask(Math.max(0, this.#restUntil - performance.now()));
+    if (topic === "dags" || topic === "") this.changed();
+    return topic === "signals" || topic === "states";
   }
 
   /** DAGs may have changed. */
@@ -75,5 +79,9 @@ export class SignalWatch {
 
   get #isIdle(): boolean {
     return !this.#options.engine.waitsForSignals && this.#schedules.size === 0;
+  }
+
+  get #wantsStates(): boolean {
+    return this.#options.engine.waitsForStates || this.#schedules.wantsStates;
   }
 }

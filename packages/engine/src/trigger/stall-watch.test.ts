@@ -12,8 +12,14 @@ function watched(whos: readonly (number | null)[]) {
 }
 
 it("names the one that was found again and again, though a look has failed", () => {
-  expect(watched([7, 7, 7]).watch.current).toMatchObject({ who: 7, looks: 3, streak: 3, stack: "stack 2" });
-  expect(watched([null, 7, 7]).watch.current).toMatchObject({ who: 7, streak: 2 });
+  expect(watched([7, 7, 7]).watch.current).toMatchObject({ who: 7, looks: 3, streak: 3, stack: "stack 0" });
+  expect(watched([null, 7, 7]).watch.current).toMatchObject({ who: 7, streak: 2, stack: "stack 1" });
+});
+
+it("does not name who was found by one look only, though it is remembered", () => {
+  expect(watched([7]).watch.current).toMatchObject({ who: 7, blocker: null });
+  expect(watched([7, 7]).watch.current).toMatchObject({ who: 7, blocker: 7 });
+  expect(watched([1, 7]).watch.current).toMatchObject({ who: null, blocker: null });
 });
 
 it("names nobody when every look finds another", () => {
@@ -22,7 +28,7 @@ it("names nobody when every look finds another", () => {
 
 it("tells the stall that is over, with its whole length, and starts anew", () => {
   const { watch, tooLong } = watched([7]);
-  expect(watch.note({ k: "over", ms: 640 })).toMatchObject({ who: 7, ms: 640 });
+  expect(watch.note({ k: "over", ms: 640 })).toMatchObject({ who: 7, blocker: null, ms: 640 });
   expect(watch.current).toBeNull();
   expect(watch.note({ k: "over", ms: 210 })).toMatchObject({ who: null, ms: 210, stack: "" });
   vi.advanceTimersByTime(10_000);

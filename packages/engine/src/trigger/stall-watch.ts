@@ -8,12 +8,17 @@ import type { Culprit, StallReport } from "./runner-protocol.ts";
 export interface Stall {
   /** The one that most looks have found, up to the last; null: none, or different ones. */
   readonly who: Culprit;
+  /** As `who`, if two looks in a row have found it: by one alone it may have come to work a moment before. */
+  readonly blocker: Culprit;
   readonly ms: number;
+  /** Where the first of the looks that found the same found it: the last may see what comes after the deed. */
   readonly stack: string;
   readonly looks: number;
   /** How many of the last looks found the same. */
   readonly streak: number;
 }
+
+const NOTHING_SEEN: Stall = { who: null, blocker: null, ms: 0, stack: "", looks: 0, streak: 0 };
 
 export class StallWatch {
   readonly #limitMs: number;
@@ -36,16 +41,18 @@ export class StallWatch {
   /** Answers the stall that is over with this report. */
   note(report: StallReport): Stall | null {
     if (report.k === "over") {
-      const stall = this.#stall ?? { who: null, stack: "", looks: 0, streak: 0, ms: 0 };
+      const stall = this.#stall ?? NOTHING_SEEN;
       this.end();
       return { ...stall, ms: report.ms };
     }
-    const { who, ms, stack } = report;
+    const { who, ms } = report;
     if (this.#stall === null) this.#limit = setTimeout(this.#tooLong, Math.max(0, this.#limitMs - ms));
     const looks = (this.#stall?.looks ?? 0) + 1;
     const streak = who === this.#lastWho ? (this.#stall?.streak ?? 0) + 1 : 1;
+    const stack = streak === 1 ? report.stack : (this.#stall?.stack ?? report.stack);
     this.#lastWho = who;
-    this.#stall = { who: streak * 2 > looks ? who : null, ms, stack, looks, streak };
+    const most = streak * 2 > looks ? who : null;
+    this.#stall = { who: most, blocker: streak >= 2 ? most : null, ms, stack, looks, streak };
     return null;
   }
 

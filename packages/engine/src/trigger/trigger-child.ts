@@ -11,6 +11,7 @@ import type { Logger } from "../service/logger.ts";
 import {
   CHANNEL_FD,
   type FromRunner,
+  MAX_LINE_LENGTH,
   readFromRunner,
   readStallReport,
   STALL_FD,
@@ -38,6 +39,8 @@ const PING_MS = 500;
 /** Until it has spoken for the first time: a machine under load may take long to start a process. */
 const START_MS = 30_000;
 const MAX_LAST_WORDS = 2_000;
+/** Characters that it may print from ping to ping; what is beyond that is not worth the engine's log. */
+const MAX_PRINTED = 16_384;
 
 export class TriggerChild {
   /** When its loop last answered, by performance.now(). */
@@ -51,6 +54,7 @@ export class TriggerChild {
   #isReady = false;
   #killed: string | null = null;
   #lastWords = "";
+  #printed = 0;
   #isGone = false;
 
   /** @throws when the system refuses to start a process at all. */
@@ -72,6 +76,7 @@ export class TriggerChild {
     this.#lines = new JsonLines(this.#process.stdio[CHANNEL_FD] as Socket, {
       message: (raw) => this.#read(raw),
       broken: (what) => this.kill(`it sent ${what}`),
+      maxLength: MAX_LINE_LENGTH,
     });
     new JsonLines(this.#process.stdio[STALL_FD] as Socket, {
       message: (raw) => {
@@ -79,6 +84,7 @@ export class TriggerChild {
         if (report !== null && !this.#isGone) this.#listener.stall(report);
       },
       broken: (what) => this.kill(`it sent ${what}`),
+      maxLength: MAX_LINE_LENGTH,
     });
     for (const stream of [this.#process.stdout, this.#process.stderr] as Readable[]) {
       stream.setEncoding("utf8");
@@ -109,6 +115,7 @@ export class TriggerChild {
 
   /** Counted, not timed: when this process itself stood still, its first ping afterwards says nothing about the child. */
   #ping(): void {
+    this.#printed = 0;
     const limitMs = this.#isReady ? this.#options.silenceMs : START_MS;
     if (++this.#unanswered > Math.ceil(limitMs / PING_MS)) {
       this.kill(`it did not answer for ${limitMs} ms`);
@@ -133,7 +140,11 @@ export class TriggerChild {
   /** What was printed outside of any trigger, or by native code. */
   #heard(text: string): void {
     this.#lastWords = (this.#lastWords + text).slice(-MAX_LAST_WORDS);
-    this.#options.logger.warn("a trigger process printed", { pid: this.pid, text: text.trim() });
+    const room = MAX_PRINTED - this.#printed;
+    this.#printed += text.length;
+    if (room <= 0) return;
+    const said = text.length > room ? `${text.slice(0, room)}… (there was more)` : text;
+    this.#options.logger.warn("a trigger process printed", { pid: this.pid, text: said.trim() });
   }
 
   #leave(how: string): void {

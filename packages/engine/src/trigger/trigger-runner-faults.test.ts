@@ -27,7 +27,8 @@ describe("a loop that stands still", () => {
     under.run(1, "counter", bundle);
     await under.event(1);
     // Where the machine itself has no time for us, nobody is blamed: so it may take more than one.
-    const blamed = () => under.heard.flatMap((each) => (each.on === "blocked" ? [each.stall] : []));
+    const blamed = () =>
+      under.heard.flatMap((each) => (each.on === "blocked" && each.stall.id !== null ? [each.stall] : []));
     let id = 1;
     while (blamed().length === 0) {
       under.run(++id, "busy", bundle, { ms: 600 });
@@ -49,7 +50,7 @@ describe("a loop that stands still", () => {
       "regex",
       `for (let n = 0; n < 3; n++) {
          await new Promise((resolve) => setTimeout(resolve, 300));
-         const until = Date.now() + 400;
+         const until = Date.now() + 800;
          for (let size = 20; Date.now() < until; size++) /^(a+)+$/.test("a".repeat(size) + "b");
        }
        yield "done";`,
@@ -58,8 +59,10 @@ describe("a loop that stands still", () => {
     await under.event(1);
     const seen = () => under.heard.filter((each) => each.on === "blocked");
     await under.until(() => seen().length >= 3);
-    const stalls = seen();
-    for (const { stall } of stalls)
+    // One that was over before the second look has no name.
+    const named = seen().filter(({ stall }) => stall.id !== null);
+    expect(named.length).toBeGreaterThan(0);
+    for (const { stall } of named)
       expect(stall).toMatchObject({ id: 1, stack: expect.stringContaining("at run (file:") });
   });
 

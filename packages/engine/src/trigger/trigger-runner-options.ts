@@ -14,6 +14,8 @@ export interface TriggerRunnerOptions {
   readonly silenceMs?: number;
   /** The child's JavaScript heap. 1024 unless told. */
   readonly heapMb?: number;
+  /** How many bundles that nothing uses any more a child may have loaded. 50 unless told. */
+  readonly maxDeadBundles?: number;
   /** How long a child that has nothing to run is kept. A minute unless told. */
   readonly idleMs?: number;
 }

@@ -1,6 +1,7 @@
 /**
  * Runs triggers in a child process and keeps them running: when the child dies, hangs, or is held up by one of them,
- * it is replaced, and everything except the guilty one is started again from its arguments.
+ * it is replaced, and everything except the guilty one is started again from its arguments. So it is when it has loaded
+ * many bundles that nothing uses any more: what Node has loaded it cannot unload.
  *
  * It owns which triggers are to run and which events await their acknowledgement, nothing else. If this process dies,
  * the guardian ends the child; another triggerer starts the triggers anew. An event that was reported and not yet
@@ -12,27 +13,21 @@ import { Guardian } from "../execute/guardian.ts";
 import { messageOf } from "../service/errors.ts";
 import type { Runner, RunnerReports, TriggerOutcome, TriggerWork } from "./contract.ts";
 import { RunnerAnswers } from "./runner-answers.ts";
-import type { Culprit, FromRunner, LogRecord, StallReport } from "./runner-protocol.ts";
+import type { FromRunner, LogRecord, StallReport } from "./runner-protocol.ts";
 import { crashed, RunnerRestart } from "./runner-restart.ts";
 import { type Stall, StallWatch } from "./stall-watch.ts";
 import { TriggerChild } from "./trigger-child.ts";
+import { type Entry, TriggerRoster } from "./trigger-roster.ts";
 import type { TriggerRunnerOptions } from "./trigger-runner-options.ts";
-
-/** One trigger that is to run. */
-interface Entry {
-  readonly work: TriggerWork;
-  /** Of its start in the present child; null while it awaits one. */
-  serial: number | null;
-  isProven: boolean;
-  hasFired: boolean;
-  /** The serial whose event was reported and awaits its acknowledgement. */
-  unacknowledged: number | null;
-  /** What a new child said while an event of the last one was still unacknowledged. */
-  held: TriggerOutcome | null;
-}
 
 /** Triggers per message: what is made in one piece must not keep this process from its heartbeat. */
 const CHUNK = 500;
+/** With more bundles that nothing uses a child is replaced, when it suits; with twice as many at once. */
+const MAX_DEAD_BUNDLES = 50;
+/** So long a trigger may take to pass on that its event is stored. */
+const FAREWELL_MS = 1_000;
+/** How long a child that is replaced may take for its triggers' cleanups. */
+const RENEWAL_MS = 5_000;
 
 export class TriggerRunner implements Runner {
   readonly #options: TriggerRunnerOptions;
@@ -40,18 +35,20 @@ export class TriggerRunner implements Runner {
   readonly #restart = new RunnerRestart();
   readonly #answers: RunnerAnswers;
   readonly #stalls: StallWatch;
-  /** By the trigger's id; and those in the present child by serial. */
-  readonly #entries = new Map<number, Entry>();
-  readonly #serials = new Map<number, Entry>();
+  readonly #roster = new TriggerRoster();
+  readonly #maxDeadBundles: number;
   #reports: RunnerReports | null = null;
   #child: TriggerChild | null = null;
   #entry = "";
   #isReady = false;
   /** Runs while there is nothing to run. */
   #idle: NodeJS.Timeout | null = null;
-  /** The child is about to end for want of work. */
+  /** The child was told to end: for want of work, or because it has loaded too much. */
   #isRetiring = false;
-  #nextSerial = 1;
+  #late: NodeJS.Timeout | null = null;
+  /** Runs while the child has loaded too much. */
+  #renewal: NodeJS.Timeout | null = null;
+  #acknowledgedAt = 0;
   #outbox: Entry[] = [];
   #waves: (readonly number[])[] = [];
   /** Those of the wave that was sent last and are not proven yet. */
@@ -65,6 +62,7 @@ export class TriggerRunner implements Runner {
 
   constructor(options: TriggerRunnerOptions) {
     this.#options = options;
+    this.#maxDeadBundles = options.maxDeadBundles ?? MAX_DEAD_BUNDLES;
     this.#guardian = new Guardian(options.logger);
     this.#answers = new RunnerAnswers(options.services, options.logger);
     this.#stalls = new StallWatch(options.blockLimitMs ?? 2_000, () => this.#blockedTooLong());
@@ -86,25 +84,17 @@ export class TriggerRunner implements Runner {
   run(work: readonly TriggerWork[]): void {
     for (const each of work) {
       this.stop([each.id]);
-      const entry: Entry = {
-        work: each,
-        serial: null,
-        isProven: false,
-        hasFired: false,
-        unacknowledged: null,
-        held: null,
-      };
-      this.#entries.set(each.id, entry);
-      this.#post(entry);
+      this.#post(this.#roster.add(each));
     }
     this.#attend();
   }
 
   ack(id: number): void {
-    const entry = this.#entries.get(id);
+    const entry = this.#roster.get(id);
     if (entry === undefined || entry.unacknowledged === null) return;
     const { unacknowledged, serial, held } = entry;
     entry.unacknowledged = null;
+    this.#acknowledgedAt = performance.now();
     // An event of a child that is gone has nobody to go on; its successor's word has waited for this.
     if (unacknowledged === serial) this.#child?.send({ k: "ack", serial });
     else if (held !== null) {
@@ -116,7 +106,7 @@ export class TriggerRunner implements Runner {
   stop(ids: readonly number[]): void {
     const serials: number[] = [];
     for (const id of ids) {
-      const serial = this.#forget(this.#entries.get(id));
+      const serial = this.#forget(this.#roster.get(id));
       if (serial !== null) serials.push(serial);
     }
     if (serials.length > 0) this.#child?.send({ k: "stop", serials });
@@ -124,14 +114,14 @@ export class TriggerRunner implements Runner {
 
   /** Without a trigger there is nothing that could fail to make progress. */
   progressAt(): number {
-    if (this.#child === null && this.#entries.size === 0) return performance.now();
+    if (this.#child === null && this.#roster.size === 0) return performance.now();
     return this.#child?.answeredAt ?? this.#progressAt;
   }
 
   /** A child, watched and pinged, costs a little all the time: there is one only while there is something to run. */
   #attend(): void {
     if (this.#isClosing || this.#entry === "") return;
-    if (this.#entries.size > 0) {
+    if (this.#roster.size > 0) {
       if (this.#idle !== null) clearTimeout(this.#idle);
       this.#idle = null;
       if (this.#child !== null || this.#again !== null) return;
@@ -144,19 +134,52 @@ export class TriggerRunner implements Runner {
 
   #retire(): void {
     this.#idle = null;
-    if (this.#entries.size > 0 || this.#child === null) return;
+    if (this.#roster.size > 0 || this.#child === null) return;
+    this.#dismiss(this.#child);
+  }
+
+  /**
+   * An event that awaits its acknowledgement, or whose trigger is just passing that on, would come again from the next
+   * child: the change waits for a moment without one, but not for ever. What the child says from then on is not heard;
+   * none of it is acknowledged, so it comes again.
+   */
+  #renew(): void {
+    this.#renewal = null;
+    const { deadBundles, size } = this.#roster;
+    const limit = this.#maxDeadBundles;
+    // One without work goes by itself.
+    if (deadBundles <= limit || this.#child === null || !this.#isReady || size === 0) return;
+    const isCalm = this.#roster.isCalm && performance.now() - this.#acknowledgedAt >= FAREWELL_MS;
+    // One that is still being started carefully has other worries.
+    if (this.#wave.size > 0 || (deadBundles <= 2 * limit && !isCalm)) {
+      this.#renewLater();
+      return;
+    }
+    const why = "the trigger process has loaded many bundles that are not used; starting another";
+    this.#options.logger.info(why, { bundles: deadBundles, triggers: size });
+    this.#takeBack();
+    this.#dismiss(this.#child);
+  }
+
+  #renewLater(): void {
+    this.#renewal ??= setTimeout(() => this.#renew(), FAREWELL_MS).unref();
+  }
+
+  /** Its successor, if there is anything to run, starts when it has gone. */
+  #dismiss(child: TriggerChild): void {
     this.#isRetiring = true;
     this.#isReady = false;
-    this.#child.send({ k: "close" });
+    child.send({ k: "close" });
+    this.#late = setTimeout(() => child.kill("it did not end in time"), RENEWAL_MS);
   }
 
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
-    this.#entries.clear();
-    this.#serials.clear();
+    this.#roster.clear();
     this.#stalls.end();
     if (this.#again !== null) clearTimeout(this.#again);
     if (this.#idle !== null) clearTimeout(this.#idle);
+    if (this.#renewal !== null) clearTimeout(this.#renewal);
     const child = this.#child;
     if (child !== null) {
       child.send({ k: "close" });
@@ -198,7 +221,7 @@ export class TriggerRunner implements Runner {
     } else if (message.k === "logs") for (const record of message.records) this.#log(record);
     else if (message.k === "signs") this.#signs(message);
     else {
-      const entry = this.#serials.get(message.serial);
+      const entry = this.#roster.bySerial(message.serial);
       if (message.k === "request") {
         const { n, ask } = message;
         // Also when it was stopped just now: the child would wait for ever.
@@ -212,7 +235,7 @@ export class TriggerRunner implements Runner {
 
   #ready(): void {
     this.#isReady = true;
-    this.#waves = [...this.#restart.waves([...this.#entries.keys()])];
+    this.#waves = [...this.#restart.waves(this.#roster.ids)];
     this.#outbox = [];
     this.#nextWave();
   }
@@ -221,7 +244,7 @@ export class TriggerRunner implements Runner {
     const wave = this.#waves.shift();
     if (wave === undefined) return;
     for (const id of wave) {
-      const entry = this.#entries.get(id);
+      const entry = this.#roster.get(id);
       // One that was asked for meanwhile runs already.
       if (entry === undefined || entry.serial !== null) continue;
       if (this.#waves.length > 0) this.#wave.add(entry);
@@ -240,25 +263,16 @@ export class TriggerRunner implements Runner {
   #sendSome(): void {
     // Lost with the child: its successor begins with everything anyway.
     if (!this.#isReady) this.#outbox = [];
-    const entries = this.#outbox.splice(0, CHUNK).filter((entry) => this.#isWaiting(entry));
-    const work = entries.map((entry) => {
-      const { kind, args, bundlePath } = entry.work;
-      const serial = this.#nextSerial++;
-      entry.serial = serial;
-      this.#serials.set(serial, entry);
-      return { serial, kind, args, bundlePath, hasFired: entry.hasFired };
-    });
+    const entries = this.#outbox.splice(0, CHUNK).filter((entry) => this.#roster.isWaiting(entry));
+    const work = entries.map((entry) => this.#roster.assign(entry));
     if (work.length > 0) this.#child?.send({ k: "run", work });
     if (this.#outbox.length > 0) setImmediate(() => this.#sendSome());
-  }
-
-  #isWaiting(entry: Entry): boolean {
-    return this.#entries.get(entry.work.id) === entry && entry.serial === null;
   }
 
   #outcome(entry: Entry, outcome: TriggerOutcome): void {
     if (outcome.kind === "event") {
       entry.hasFired = true;
+      if (entry.work.bundlePath === null) entry.lastEvent = outcome.payload;
       entry.unacknowledged = entry.serial;
       this.#reports?.outcome(entry.work.id, outcome);
       return;
@@ -270,7 +284,7 @@ export class TriggerRunner implements Runner {
   }
 
   #log(raw: LogRecord): void {
-    const entry = this.#serials.get(raw.serial);
+    const entry = this.#roster.bySerial(raw.serial);
     if (entry === undefined) return;
     const { level, message, fields } = this.#answers.record(raw);
     this.#reports?.log(entry.work.id, level, message, fields);
@@ -278,11 +292,11 @@ export class TriggerRunner implements Runner {
 
   #signs({ polled, steady }: Extract<FromRunner, { k: "signs" }>): void {
     for (const serial of polled) {
-      const entry = this.#serials.get(serial);
+      const entry = this.#roster.bySerial(serial);
       if (entry !== undefined) this.#reports?.polled(entry.work.id);
     }
     for (const serial of steady) {
-      const entry = this.#serials.get(serial);
+      const entry = this.#roster.bySerial(serial);
       if (entry === undefined) continue;
       entry.isProven = true;
       this.#proved(entry);
@@ -298,17 +312,17 @@ export class TriggerRunner implements Runner {
     if (stall !== null) this.#tellBlocked(stall);
   }
 
-  #tellBlocked({ who, ms, stack }: Stall): void {
-    const entry = typeof who === "number" ? this.#serials.get(who) : undefined;
+  #tellBlocked({ blocker, ms, stack }: Stall): void {
+    const entry = typeof blocker === "number" ? this.#roster.bySerial(blocker) : undefined;
     this.#reports?.blocked({ id: entry?.work.id ?? null, ms, stack });
   }
 
   /** Nobody is failed who was not found again and again. */
   #blockedTooLong(): void {
     const stall = this.#stalls.current;
-    if (stall === null || stall.who === null || stall.streak < 2) return;
+    if (stall === null || stall.blocker === null) return;
     // None: it was stopped meanwhile, and does not know.
-    const guilty = this.#culprits(stall.who);
+    const guilty = this.#roster.culprits(stall.blocker);
     const ms = this.#options.blockLimitMs ?? 2_000;
     this.#tellBlocked({ ...stall, ms: Math.max(stall.ms, ms) });
     const message = `The trigger held up all triggers of its process for more than ${ms} ms and was stopped:\n${stall.stack}`;
@@ -319,26 +333,20 @@ export class TriggerRunner implements Runner {
     this.#isBlamed = true;
   }
 
-  /** A trigger, or all triggers of a bundle whose top level it was. */
-  #culprits(who: NonNullable<Culprit>): Entry[] {
-    if (typeof who === "string") {
-      return [...this.#serials.values()].filter(({ work }) => work.bundlePath === who);
-    }
-    const entry = this.#serials.get(who);
-    return entry === undefined ? [] : [entry];
-  }
-
   #gone(child: TriggerChild, reason: string): void {
     if (this.#child !== child) return;
     this.#guardian.release(child.pid);
     this.#progressAt = child.answeredAt;
     this.#child = null;
+    if (this.#late !== null) clearTimeout(this.#late);
     if (this.#isClosing) {
       this.#closed.resolve();
       return;
     }
     if (this.#isRetiring) {
       this.#isRetiring = false;
+      this.#isBlamed = false;
+      this.#restart.left(performance.now());
       this.#takeBack();
       this.#attend();
       return;
@@ -348,24 +356,22 @@ export class TriggerRunner implements Runner {
 
   #startAgain(reason: string, stall: Stall | null): void {
     const isBlamed = this.#isBlamed;
-    const casualties = { proven: new Set<number>(), unproven: new Set<number>() };
-    for (const { isProven, work } of this.#serials.values()) {
-      casualties[isProven ? "proven" : "unproven"].add(work.id);
-    }
-    const seen = typeof stall?.who === "number" ? this.#serials.get(stall.who) : undefined;
+    const casualties = this.#roster.casualties();
+    // Seen once is enough to be noted: it takes two deaths to be blamed for it.
+    const seen = typeof stall?.who === "number" ? this.#roster.bySerial(stall.who) : undefined;
     this.#isBlamed = false;
     this.#takeBack();
     let delayMs = 0;
     if (!isBlamed) {
       const verdict = this.#restart.died(performance.now(), casualties, seen?.work.id ?? null);
       delayMs = verdict.delayMs;
-      const guilty = verdict.guilty === null ? undefined : this.#entries.get(verdict.guilty);
+      const guilty = verdict.guilty === null ? undefined : this.#roster.get(verdict.guilty);
       if (guilty !== undefined) this.#outcome(guilty, { kind: "failed", error: crashed(reason) });
     }
     this.#options.logger.warn("the trigger process has ended; starting another", {
       reason,
       delayMs,
-      triggers: this.#entries.size,
+      triggers: this.#roster.size,
     });
     this.#again = setTimeout(() => {
       this.#again = null;
@@ -378,20 +384,15 @@ export class TriggerRunner implements Runner {
     this.#isReady = false;
     this.#stalls.end();
     this.#wave.clear();
-    this.#serials.clear();
-    for (const entry of this.#entries.values()) {
-      entry.serial = null;
-      entry.isProven = false;
-      entry.held = null;
-    }
+    this.#roster.takeBack();
   }
 
   /** Answers the serial it had in the present child. */
   #forget(entry: Entry | undefined): number | null {
     if (entry === undefined) return null;
-    if (this.#entries.get(entry.work.id) === entry) this.#entries.delete(entry.work.id);
-    if (entry.serial !== null) this.#serials.delete(entry.serial);
-    if (this.#entries.size === 0) this.#attend();
+    this.#roster.forget(entry);
+    if (this.#roster.deadBundles > this.#maxDeadBundles) this.#renewLater();
+    if (this.#roster.size === 0) this.#attend();
     this.#proved(entry);
     return entry.serial;
   }

@@ -14,7 +14,7 @@ import {
   ownedTriggers,
   releaseTriggers,
 } from "../store/trigger-claim.ts";
-import { deleteUnwaited, unwaitedTriggers } from "../store/triggers.ts";
+import { deleteUnwaited, deleteUnwaitedCold, unwaitedTriggers } from "../store/triggers.ts";
 import type { Runner, TriggerWork } from "./contract.ts";
 import type { EngineTriggers } from "./engine-triggers.ts";
 import type { TriggerLog } from "./trigger-log.ts";
@@ -29,9 +29,14 @@ export interface ShardParts {
   readonly onFailed: (id: number, error: ErrorFacts) => void;
 }
 
+/** Of those that nobody runs, looked at in one sweep: with a million of them a sweep must cost no more than with a few. */
+const COLD_AT_ONCE = 1_000;
+
 export class TriggerShard {
   readonly #parts: ShardParts;
   readonly #held = new Map<number, ClaimedTrigger>();
+  /** Up to here the last sweep has looked at those that nobody runs. */
+  #sweptTo = 0;
 
   constructor(parts: ShardParts) {
     this.#parts = parts;
@@ -70,6 +75,7 @@ export class TriggerShard {
     const { database } = this.#parts;
     const unwaited = await unwaitedTriggers(database, jobId);
     this.drop(await deleteUnwaited(database, jobId, unwaited));
+    this.#sweptTo = await deleteUnwaitedCold(database, this.#sweptTo, COLD_AT_ONCE);
   }
 
   /** Gives so many to whoever wants them; answers how many it gave. The newest go: they have the least to lose. */

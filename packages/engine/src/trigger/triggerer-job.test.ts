@@ -277,3 +277,17 @@ it("a trigger that is seeded without a wait is swept, not run for ever", async (
   await rig.tell("triggers");
   await rig.until(async () => (await triggerRow(rig.db, id)) === undefined && job.size === 0, "the sweep");
 });
+
+it("a moment that nobody waits for any more goes long before it comes", async () => {
+  await rig.triggerer();
+  const seed = { timed: { payload: null }, wakeMs: 3_600_000 };
+  const left = await rig.wait("tradewind.datetime", null, seed);
+  const kept = await rig.wait("tradewind.datetime", null, seed);
+  await rig.db.rows(
+    adhoc("UPDATE deferral SET waits_on = NULL, ended_at = now(), end_kind = 'timeout' WHERE attempt = $1"),
+    [left.attempt],
+  );
+  await rig.tell("triggers");
+  await rig.until(async () => (await triggerRow(rig.db, left.triggerId)) === undefined, "the sweep");
+  expect(await triggerRow(rig.db, kept.triggerId)).toBeDefined();
+});

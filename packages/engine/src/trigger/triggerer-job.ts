@@ -373,11 +373,7 @@ export class TriggererJob extends JobLoop {
   }
 
   #wakeUp(topic: Topic | ""): void {
-    if (topic === "signals") {
-      this.#signals.sent();
-      return;
-    }
-    if (topic === "dags" || topic === "") this.#signals.changed();
+    if (this.#signals.hear(topic)) return;
     if (topic === "triggers") this.#looks.add("timed", "claim", "sweep");
     else if (topic === "jobs") this.#looks.add("claim");
     else if (topic === "dags") this.#looks.add("timed", "claim", "compare");

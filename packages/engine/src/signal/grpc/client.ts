@@ -30,6 +30,7 @@ import {
   toTimestamp,
 } from "./messages.ts";
 import { GrpcSubscription } from "./stream.ts";
+import { type ClientTls, clientCredentials, isGiven, isTlsFailure, tlsFailure } from "./tls.ts";
 
 export interface SignalClientOptions {
   /** Of the REST API. */
@@ -37,6 +38,8 @@ export interface SignalClientOptions {
   /** Who sends what names no sender; the name of the token unless told. */
   readonly sender?: string;
   readonly logger?: Logger;
+  /** For `grpcs://`: whom to trust, and who we are. */
+  readonly tls?: ClientTls;
   /** How long one call may take. */
   readonly timeoutMs?: number;
 }
@@ -44,7 +47,7 @@ export interface SignalClientOptions {
 const TIMEOUT_MS = 10_000;
 
 export class SignalClient extends RemoteSignals {
-  /** `grpc://host:port`, or `grpcs://host:port` for TLS. */
+  /** `grpc://host:port`, or `grpcs://host:port` for TLS. Throws SIGNAL_TLS_INVALID when its files do not fit. */
   static connect(address: string, options: SignalClientOptions): SignalClient {
     return new SignalClient(new GrpcTransport(address, options), options);
   }
@@ -67,7 +70,11 @@ class GrpcTransport implements SignalTransport {
     }
     this.#address = address;
     this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
-    const security = scheme === "grpcs" ? credentials.createSsl() : credentials.createInsecure();
+    const { tls = {} } = options;
+    // Whoever names certificates must not speak in the clear because of a letter.
+    if (scheme === "grpc" && isGiven(tls))
+      throw tlsFailure(address, "write the address with grpcs://.", null);
+    const security = scheme === "grpcs" ? clientCredentials(tls) : credentials.createInsecure();
     this.#client = new SignalsClient(target, security, {
       ...CHANNEL_OPTIONS,
       "grpc.initial_reconnect_backoff_ms": 100,
@@ -199,6 +206,8 @@ class GrpcTransport implements SignalTransport {
 
   #explain(error: ServiceError): EngineError {
     const code = error.metadata?.get(CODE_KEY)[0];
+    if (error.code === status.UNAVAILABLE && isTlsFailure(error.details))
+      return tlsFailure(this.#address, error.details, error);
     if (PASSING.has(error.code)) return awayError(this.#address, error.details, error);
     if (typeof code === "string") return new EngineError(code, error.details, { cause: error });
     return new EngineError(

@@ -7,7 +7,6 @@ import {
   Metadata,
   type MetadataValue,
   Server,
-  ServerCredentials,
   type ServerUnaryCall,
   type ServerWritableStream,
   type ServiceError,
@@ -21,6 +20,7 @@ import { CommitUnknownError, isTransient, sqlState } from "../../store/database.
 import type { SignalService } from "../signal-service.ts";
 import { CHANNEL_OPTIONS, CODE_KEY, SIGNALS_SERVICE } from "./definition.ts";
 import { listen, unaryHandlers } from "./handlers.ts";
+import { isGiven, type ServerTls, serverCredentials } from "./tls.ts";
 
 export interface GrpcServerOptions {
   readonly service: SignalService;
@@ -28,6 +28,8 @@ export interface GrpcServerOptions {
   readonly authenticate: (token: string) => Promise<string | undefined>;
   readonly host: string;
   readonly port: number;
+  /** Not given: without TLS. */
+  readonly tls?: ServerTls;
   readonly logger: Logger;
 }
 
@@ -49,19 +51,25 @@ export class GrpcSignalServer implements Service {
     return `${this.#options.host.includes(":") ? `[${this.#options.host}]` : this.#options.host}:${this.#port}`;
   }
 
+  /** As a client writes it. */
+  get url(): string {
+    return `${isGiven(this.#options.tls ?? {}) ? "grpcs" : "grpc"}://${this.address}`;
+  }
+
   async start(): Promise<void> {
-    const { host, logger, port } = this.#options;
+    const { host, logger, port, tls = {} } = this.#options;
+    const credentials = serverCredentials(tls);
     const server = new Server({ ...CHANNEL_OPTIONS, "grpc.keepalive_permit_without_calls": 1 });
     server.addService(SIGNALS_SERVICE, this.#implementation());
     const target = `${host.includes(":") ? `[${host}]` : host}:${port}`;
     this.#port = await new Promise<number>((resolve, reject) => {
-      server.bindAsync(target, ServerCredentials.createInsecure(), (error, bound) => {
+      server.bindAsync(target, credentials, (error, bound) => {
         if (error === null) resolve(bound);
         else reject(addressError(target, error));
       });
     });
     this.#server = server;
-    logger.info("signal server is listening", { address: this.address });
+    logger.info("signal server is listening", { url: this.url });
   }
 
   async stop(): Promise<void> {
@@ -69,10 +77,17 @@ export class GrpcSignalServer implements Service {
     const server = this.#server;
     this.#server = null;
     if (server === null) return;
-    const closed = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
-    const late = setTimeout(() => server.forceShutdown(), GRACE_MS);
-    await closed;
-    clearTimeout(late);
+    // Connections that never became a session, a TLS handshake that does not end, are in nobody's list: not waited for.
+    await new Promise<void>((resolve) => {
+      const late = setTimeout(() => {
+        server.forceShutdown();
+        resolve();
+      }, GRACE_MS);
+      server.tryShutdown(() => {
+        clearTimeout(late);
+        resolve();
+      });
+    });
   }
 
   #implementation() {

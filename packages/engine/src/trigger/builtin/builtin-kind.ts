@@ -11,6 +11,12 @@ export interface BuiltinKind {
   check(args: Json, host: TriggerHost): Promise<Json | undefined>;
 }
 
+/** What a built-in trigger is given beyond what authors' own have. */
+export interface BuiltinHost extends TriggerHost {
+  /** The last event of a former start that this one goes on for. */
+  readonly lastEvent?: Json;
+}
+
 export interface Fired {
   readonly payload: Json;
   readonly key: string | null;
@@ -22,7 +28,7 @@ type ArgsOf<K extends Kind> = BuiltinTriggers[K]["args"];
 export interface KindParts<K extends Kind> {
   readonly args: Reader<ArgsOf<K>>;
   /** Yields each event, is resumed when it is stored, and returns when there are no more or `host.abort` fires. */
-  run(args: ArgsOf<K>, host: TriggerHost): AsyncGenerator<Fired, void, void>;
+  run(args: ArgsOf<K>, host: BuiltinHost): AsyncGenerator<Fired, void, void>;
   check(args: ArgsOf<K>, host: TriggerHost): Promise<Json | undefined>;
 }
 

@@ -12,7 +12,7 @@ import type { Json } from "@tradewind/sdk/manifest";
 import type { TriggerHost } from "@tradewind/sdk/program";
 import { Pause, untilAborted, withDeadline } from "./abort.ts";
 import type { Reader } from "./argument-readers.ts";
-import { type BuiltinKind, builtinKind, type Fired } from "./builtin-kind.ts";
+import { type BuiltinHost, type BuiltinKind, builtinKind, type Fired } from "./builtin-kind.ts";
 import { Patience, spread } from "./patience.ts";
 
 /** No single look may take longer. */
@@ -71,13 +71,14 @@ async function checkOnce<A>(kind: PolledKind<A>, args: A, host: TriggerHost): Pr
   }
 }
 
-async function* poll<A>(kind: PolledKind<A>, args: A, host: TriggerHost): AsyncGenerator<Fired, void, void> {
+async function* poll<A>(kind: PolledKind<A>, args: A, host: BuiltinHost): AsyncGenerator<Fired, void, void> {
   const intervalMs = kind.intervalMs(args);
   const patience = new Patience(host, intervalMs);
   const hide = (secret: string) => void patience.mask.add(secret);
   const pause = new Pause();
   let view: View | undefined;
-  let last: Json | undefined;
+  let last = host.lastEvent;
+  if (kind.again === "never" && last !== undefined) return;
   let note = "";
   try {
     while (!host.abort.aborted) {

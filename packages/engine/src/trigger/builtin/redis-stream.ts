@@ -4,14 +4,15 @@
  * All starts of a trigger are the same consumer, so that one finds what another left.
  *
  * Whoever dies between the storing and the acknowledgement leaves an entry that comes a second time, with the same
- * key (its id). Without a group nothing is acknowledged, and a start begins at `from` once more.
+ * key (its id). Without a group nothing is acknowledged: a start begins after the last event of the former one, where
+ * that is known here, else at `from` once more.
  */
 import type { RedisStreamArgs } from "@tradewind/sdk/builtin-triggers";
 import type { Json } from "@tradewind/sdk/manifest";
 import type { TriggerHost } from "@tradewind/sdk/program";
 import { Pause, untilAborted, withDeadline } from "./abort.ts";
 import { like, members, orNull, text } from "./argument-readers.ts";
-import { builtinKind, type Fired } from "./builtin-kind.ts";
+import { type BuiltinHost, builtinKind, type Fired } from "./builtin-kind.ts";
 import { openConnection } from "./connection.ts";
 import { Patience } from "./patience.ts";
 import { RedisClient } from "./redis-client.ts";
@@ -52,10 +53,11 @@ export const redisStreamKind = builtinKind("tradewind.redisstream", {
   },
 });
 
-async function* follow(args: RedisStreamArgs, host: TriggerHost): AsyncGenerator<Fired, void, void> {
+async function* follow(args: RedisStreamArgs, host: BuiltinHost): AsyncGenerator<Fired, void, void> {
   const patience = new Patience(host, RETRY_MS);
   const pause = new Pause();
-  const position: Position = { last: null };
+  const before = args.group === null ? (host.lastEvent as Partial<Entry> | undefined)?.id : undefined;
+  const position: Position = { last: before ?? null };
   let reader: StreamReader | undefined;
   /** Runs one step on an open reader; undefined: it failed, the pause is over, and the reader is gone. */
   const attempt = async <T>(step: (reader: StreamReader) => Promise<T>): Promise<T | undefined> => {

@@ -182,6 +182,14 @@ describe("a stream without a group", () => {
     expect(await checkBuiltin(callOf(STREAM, stream("tale")), host())).toBeUndefined();
   });
 
+  it("goes on after the last event of a former start, where it is told of one", async () => {
+    const first = await redis.client.xadd("former", "*", "n", "1");
+    await redis.client.xadd("former", "*", "n", "2");
+    const lastEvent = { id: String(first), fields: { n: "1" } };
+    const running = await startTrigger(STREAM, stream("former"), Object.assign(host(), { lastEvent }));
+    expect(text(await running.next())).toBe("2");
+  });
+
   it("misses nothing that is added while its server was away for it", async () => {
     const here = host();
     const trigger = await startTrigger(STREAM, stream("gaps"), here);

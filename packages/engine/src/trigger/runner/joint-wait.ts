@@ -1,7 +1,12 @@
 /**
  * Several triggers waited for together: fires once, with the first event of each by name. A member that fails fails
  * the whole, one that ends the task ends it. The members' events are acknowledged when the joint one is.
+ *
+ * What the joint event is known by is made of what its members' are. Built-in triggers look at how things are: where
+ * they give no key, the same sight is the same event. What an author's own trigger yields without a key is new each
+ * time, and so is the whole. That a time has passed tells no events apart.
  */
+import { createHash } from "node:crypto";
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
 import type { RunningTrigger, TriggerHost, TriggerProgram, TriggerYield } from "@tradewind/sdk/program";
 
@@ -48,12 +53,15 @@ class JointWait implements RunningTrigger {
       return { kind: "done" };
     }
     const events: Record<string, Json> = {};
+    const identities = new Map<string, Json>();
     // What settles first otherwise: a failure, or a member that ends the task.
     const ended = Promise.withResolvers<TriggerYield>();
     const all = this.#members.map(async ([name, call]) => {
       const first = await this.#first(name, call);
-      if (first.kind === "event") events[name] = first.payload;
-      else ended.resolve(first);
+      if (first.kind !== "event") return ended.resolve(first);
+      events[name] = first.payload;
+      const identity = call.timed === null ? identityOf(call, first) : "";
+      if (identity !== null) identities.set(name, identity);
     });
     const fired = Promise.all(all).then(() => null);
     const outcome = await Promise.race([fired, ended.promise]);
@@ -62,7 +70,13 @@ class JointWait implements RunningTrigger {
     if (Object.keys(events).length < this.#members.length) return await ended.promise;
     this.#hasFired = true;
     const payload = Object.fromEntries(this.#members.map(([name]) => [name, events[name] as Json]));
-    return { kind: "event", payload, key: null };
+    return { kind: "event", payload, key: this.#key(identities) };
+  }
+
+  #key(identities: ReadonlyMap<string, Json>): string | null {
+    if (identities.size < this.#members.length) return null;
+    const known = this.#members.map(([name]) => identities.get(name) ?? null);
+    return createHash("sha256").update(JSON.stringify(known)).digest("base64url");
   }
 
   async cleanup(): Promise<void> {
@@ -105,6 +119,14 @@ class JointWait implements RunningTrigger {
       await pause(Math.min(left, MAX_TIMER_MS), this.#host.abort);
     }
   }
+}
+
+function identityOf(
+  { source }: TriggerCall,
+  { key, payload }: Extract<TriggerYield, { kind: "event" }>,
+): Json | null {
+  if (typeof key === "string") return key;
+  return source === "builtin" ? { payload } : null;
 }
 
 export function withoutEvent(): Error {

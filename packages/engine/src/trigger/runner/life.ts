@@ -11,14 +11,21 @@ import type {
   ConnectionFacts,
   LogLevel,
   RunningTrigger,
-  TriggerHost,
   TriggerProgram,
   TriggerYield,
 } from "@tradewind/sdk/program";
 import { isTooDeep } from "../../execute/json-lines.ts";
 import { factsOf } from "../../execute/task-runner/error-facts.ts";
+import type { BuiltinHost } from "../builtin/builtin-kind.ts";
 import type { TriggerOutcome } from "../contract.ts";
-import { type Assignment, isEnding, MAX_EVENT_BYTES, type TriggerQuestion } from "../runner-protocol.ts";
+import {
+  type Assignment,
+  isEnding,
+  MAX_EVENT_BYTES,
+  MAX_KEY_LENGTH,
+  type TriggerQuestion,
+} from "../runner-protocol.ts";
+import type { EventGate } from "./event-gate.ts";
 import { withoutEvent } from "./joint-wait.ts";
 import { print } from "./output.ts";
 import type { Places } from "./places.ts";
@@ -29,6 +36,8 @@ import { inScope, type Scope } from "./scope.ts";
 export interface Surroundings {
   readonly line: ReportLine;
   readonly places: Places;
+  readonly questions: Places;
+  readonly gate: EventGate;
   find(kind: string, bundlePath: string | null, asker: Scope): Promise<TriggerProgram>;
   ask(serial: number, question: TriggerQuestion): Promise<Json | undefined>;
   /** It has ended and cleaned up. */
@@ -37,6 +46,13 @@ export interface Surroundings {
 
 /** How long code that was told to stop may take before cleanup is called regardless. */
 const STOP_MS = 1_000;
+/** Characters of an error's message, and of its stack. */
+const MAX_ERROR_LENGTH = 64 * 1024;
+/** What a trigger may ask for at once. */
+const MAX_QUESTIONS = 16;
+const MAX_NAME_LENGTH = 1_000;
+/** Of a joint wait the supervisor may have to keep the event for long: until what it waits for itself has happened. */
+const JOINT_KIND = "tradewind.all";
 
 export class Life implements Scope {
   readonly who: number;
@@ -77,7 +93,14 @@ export class Life implements Scope {
 
   /** Something it set going threw where nobody could catch it. */
   fail(thrown: unknown): void {
-    this.#end({ kind: "failed", error: factsOf(thrown) }, thrown);
+    const { code, message, name, stack } = factsOf(thrown);
+    const error = {
+      name: cut(name),
+      message: cut(message),
+      stack: stack && cut(stack),
+      code: code && cut(code),
+    };
+    this.#end({ kind: "failed", error }, thrown);
   }
 
   log(level: LogLevel, message: string, fields?: Readonly<Record<string, Json>>): void {
@@ -102,15 +125,9 @@ export class Life implements Scope {
     if (this.#ended) return;
     if (yielded.kind === "event") {
       const { payload, key } = yielded;
-      checkSize(payload);
-      this.#hasFired = true;
-      const stored = new Promise<void>((resolve) => {
-        this.#acknowledge = resolve;
-      });
-      this.#report({ kind: "event", payload, key: typeof key === "string" ? key : null });
-      await stored;
+      await this.#fire(payload, typeof key === "string" ? key : null);
     } else if (yielded.kind === "ending" && isEnding(yielded.ending)) {
-      if (yielded.ending.kind === "success") checkSize(yielded.ending.output);
+      checkSize(yielded.ending.kind === "success" ? yielded.ending.output : yielded.ending.reason);
       this.#end({ kind: "ending", ending: yielded.ending });
     } else if (yielded.kind === "done") {
       if (!this.#hasFired) throw withoutEvent();
@@ -119,6 +136,27 @@ export class Life implements Scope {
     } else {
       const message = "The trigger yielded something that this engine does not know; upgrade the engine.";
       throw Object.assign(new Error(message), { code: "BUNDLE_PROTOCOL" });
+    }
+  }
+
+  async #fire(payload: Json, key: string | null): Promise<void> {
+    const bytes = checkSize(payload);
+    if (key !== null && key.length > MAX_KEY_LENGTH) {
+      const message = `The key of the trigger's event has ${key.length} characters; ${MAX_KEY_LENGTH} is the limit.`;
+      throw Object.assign(new Error(message), { code: "TW_EVENT_TOO_LARGE" });
+    }
+    const isCounted = this.#assignment.kind !== JOINT_KIND;
+    const leave = await this.#around.gate.enter(isCounted ? bytes : 0, this.#abort.signal);
+    try {
+      if (this.#ended) return;
+      this.#hasFired = true;
+      const stored = new Promise<void>((resolve) => {
+        this.#acknowledge = resolve;
+      });
+      this.#report({ kind: "event", payload, key });
+      await stored;
+    } finally {
+      leave();
     }
   }
 
@@ -149,15 +187,18 @@ export class Life implements Scope {
     this.#around.line.send({ k: "outcome", serial: this.who, outcome });
   }
 
-  #host(): TriggerHost {
+  #host(): BuiltinHost {
     const signal = this.#abort.signal;
     const { line, places } = this.#around;
+    const { lastEvent } = this.#assignment;
     return {
+      ...(lastEvent !== undefined && { lastEvent }),
       abort: signal,
       log: (level, message, fields) => this.log(level, String(message), fields),
-      variable: async (key) => (await this.#ask({ what: "variable", key })) as string | undefined,
+      variable: async (key) =>
+        (await this.#ask({ what: "variable", key: String(key) })) as string | undefined,
       connection: async (id) =>
-        (await this.#ask({ what: "connection", connectionId: id })) as ConnectionFacts | undefined,
+        (await this.#ask({ what: "connection", connectionId: String(id) })) as ConnectionFacts | undefined,
       polled: () => {
         if (!this.#ended) line.polled(this.who);
       },
@@ -167,12 +208,19 @@ export class Life implements Scope {
 
   #ask(question: TriggerQuestion): Promise<Json | undefined> {
     if (this.#ended) return Promise.reject(new Error("the trigger is over"));
-    return this.#around.ask(this.who, question);
+    const name = question.what === "variable" ? question.key : question.connectionId;
+    if (name.length > MAX_NAME_LENGTH) return Promise.resolve(undefined);
+    const { ask, questions } = this.#around;
+    return questions.within(`${this.who}`, MAX_QUESTIONS, this.#abort.signal, () => ask(this.who, question));
   }
 }
 
-/** An event that cannot be sent, or that would choke those who read it in one piece. */
-function checkSize(payload: Json): void {
+function cut(text: string): string {
+  return text.length > MAX_ERROR_LENGTH ? `${text.slice(0, MAX_ERROR_LENGTH)}…` : text;
+}
+
+/** An event that cannot be sent, or that would choke those who read it in one piece. Answers its size. */
+function checkSize(payload: Json): number {
   let text: string | undefined;
   let reason = "it is undefined, a function or a symbol";
   try {
@@ -189,7 +237,7 @@ function checkSize(payload: Json): void {
     throw Object.assign(new Error(message), { code: "TW_EVENT_NOT_JSON" });
   }
   const bytes = Buffer.byteLength(text);
-  if (bytes <= MAX_EVENT_BYTES) return;
+  if (bytes <= MAX_EVENT_BYTES) return bytes;
   const message = `The trigger's event is ${bytes} bytes of JSON; ${MAX_EVENT_BYTES} is the limit. Store it elsewhere and yield where it is.`;
   throw Object.assign(new Error(message), { code: "TW_EVENT_TOO_LARGE" });
 }

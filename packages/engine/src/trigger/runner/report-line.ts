@@ -9,6 +9,12 @@ import type { JsonLines } from "../../execute/json-lines.ts";
 import type { FromRunner, LogRecord } from "../runner-protocol.ts";
 
 const SIGNS_MS = 1_000;
+/** What one trigger may say in a second; the rest is dropped. Reading it all would keep the supervisor from the others. */
+const RECORDS_PER_SECOND = 1_000;
+/** Characters of log in one line; each may become six when it is written as JSON. */
+const LINE_LENGTH = 128 * 1024;
+/** Serials in one line. */
+const SIGNS_AT_ONCE = 10_000;
 const MAX_MESSAGE_LENGTH = 16 * 1024;
 const MAX_FIELDS_LENGTH = 16 * 1024;
 /** While the supervisor is this far behind, log records are dropped: they must not fill the memory of all. */
@@ -18,6 +24,10 @@ export class ReportLine {
   readonly #socket: Socket;
   readonly #lines: JsonLines<FromRunner>;
   #records: LogRecord[] = [];
+  /** Of the records that are gathered. */
+  #length = 0;
+  /** Records of each trigger in this second. */
+  #said = new Map<number, number>();
   #dropped = new Map<number, number>();
   #polled = new Set<number>();
   #started = new Set<number>();
@@ -35,13 +45,18 @@ export class ReportLine {
   }
 
   log(serial: number, level: LogLevel, message: string, fields?: Readonly<Record<string, Json>>): void {
-    if (this.#socket.writableLength > MAX_BACKLOG_BYTES) {
+    const said = (this.#said.get(serial) ?? 0) + 1;
+    if (said > RECORDS_PER_SECOND || this.#socket.writableLength > MAX_BACKLOG_BYTES) {
       this.#dropped.set(serial, (this.#dropped.get(serial) ?? 0) + 1);
       return;
     }
+    this.#said.set(serial, said);
     const record: LogRecord = { serial, level, message: message.slice(0, MAX_MESSAGE_LENGTH) };
+    const read = fields === undefined ? null : readable(fields);
     if (this.#records.length === 0) setImmediate(() => this.flush());
-    this.#records.push(fields === undefined ? record : { ...record, fields: readable(fields) });
+    this.#records.push(read === null ? record : { ...record, fields: read.fields });
+    this.#length += record.message.length + (read?.length ?? 0);
+    if (this.#length > LINE_LENGTH) this.flush();
   }
 
   polled(serial: number): void {
@@ -53,25 +68,31 @@ export class ReportLine {
   }
 
   over(serial: number): void {
-    for (const signs of [this.#polled, this.#started, this.#steady, this.#dropped]) signs.delete(serial);
+    const all = [this.#polled, this.#started, this.#steady, this.#dropped, this.#said];
+    for (const signs of all) signs.delete(serial);
   }
 
   flush(): void {
     if (this.#records.length === 0) return;
     const records = this.#records;
     this.#records = [];
+    this.#length = 0;
     this.#lines.send({ k: "logs", records });
   }
 
   #signs(): void {
+    this.#said.clear();
     for (const [serial, count] of this.#dropped) {
       this.log(serial, "warn", `${count} log records were dropped: there were more than could be sent.`);
       this.#dropped.delete(serial);
     }
-    if (this.#polled.size > 0 || this.#steady.size > 0) {
-      this.send({ k: "signs", polled: [...this.#polled], steady: [...this.#steady] });
-      this.#polled.clear();
+    const polled = [...this.#polled];
+    const steady = [...this.#steady];
+    for (let at = 0; at < Math.max(polled.length, steady.length); at += SIGNS_AT_ONCE) {
+      const part = (serials: readonly number[]) => serials.slice(at, at + SIGNS_AT_ONCE);
+      this.send({ k: "signs", polled: part(polled), steady: part(steady) });
     }
+    this.#polled.clear();
     // What started during this second will have lasted for at least one when the next is over.
     this.#steady = this.#started;
     this.#started = new Set();
@@ -79,11 +100,16 @@ export class ReportLine {
 }
 
 /** Fields are JSON by their type only: a log call must not be what fails a trigger. */
-function readable(fields: Readonly<Record<string, Json>>): Readonly<Record<string, Json>> {
+function readable(fields: Readonly<Record<string, Json>>): {
+  readonly fields: Readonly<Record<string, Json>>;
+  readonly length: number;
+} {
   try {
-    const text = JSON.stringify(fields);
-    return text.length <= MAX_FIELDS_LENGTH ? fields : { note: "these fields were too large" };
+    const { length } = JSON.stringify(fields);
+    if (length <= MAX_FIELDS_LENGTH) return { fields, length };
+    return { fields: { note: "these fields were too large" }, length: 0 };
   } catch (error) {
-    return { note: `these fields are not JSON: ${String(error)}` };
+    const note = `these fields are not JSON: ${String(error).slice(0, 1_000)}`;
+    return { fields: { note }, length: note.length };
   }
 }

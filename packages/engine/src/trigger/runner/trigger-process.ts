@@ -10,6 +10,7 @@ import type { Json } from "@tradewind/sdk/manifest";
 import { JsonLines } from "../../execute/json-lines.ts";
 import { factsOf } from "../../execute/task-runner/error-facts.ts";
 import { type Assignment, CHANNEL_FD, type FromRunner, type ToRunner } from "../runner-protocol.ts";
+import { EventGate } from "./event-gate.ts";
 import { guardExits } from "./exits.ts";
 import { Life, type Surroundings } from "./life.ts";
 import { captureOutput, print } from "./output.ts";
@@ -39,6 +40,8 @@ const line = new ReportLine(socket, lines);
 const surroundings: Surroundings = {
   line,
   places: new Places(),
+  questions: new Places(),
+  gate: new EventGate(),
   find: findProgram,
   ask(serial, ask) {
     const n = ++asked;

@@ -1,7 +1,8 @@
 /**
  * The thread that notices when the event loop stands still, and says whose code it stands in. It looks at the beat of
  * the main thread; when that fails to come it looks again and again into the main thread, until it is over. What it
- * finds goes out at once, over a descriptor of its own: the supervisor hears of it while the loop still stands.
+ * finds goes out at once, over a descriptor of its own: the supervisor hears of it while the loop still stands. One look
+ * tells who is at work, two that find the same tell who has been: so the second follows soon after the first.
  */
 import { writeSync } from "node:fs";
 import { workerData } from "node:worker_threads";
@@ -10,6 +11,7 @@ import { BEAT_MS, type Pulse } from "./pulse.ts";
 import { type Sight, StallProbe } from "./stall-probe.ts";
 
 const STALL_MS = 200;
+const SECOND_LOOK_MS = 50;
 const LOOK_AGAIN_MS = 250;
 /** Enough to see that it is always the same code, few enough not to slow it down. */
 const MAX_LOOKS = 12;
@@ -21,7 +23,7 @@ let lookedAt = process.hrtime.bigint();
 /** How long this thread itself stood still since that beat: then so did the machine, or it had no time for us. */
 let lateMs = 0;
 /** Null while the loop turns. */
-let stall: { looks: number; nextAt: number } | null = null;
+let stall: { looks: number; sights: number; nextAt: number } | null = null;
 
 setInterval(look, BEAT_MS);
 look();
@@ -37,7 +39,7 @@ function look(): void {
     beat = current;
     lateMs = 0;
   } else if (stillMs() >= (stall?.nextAt ?? STALL_MS)) {
-    stall ??= { looks: 0, nextAt: 0 };
+    stall ??= { looks: 0, sights: 0, nextAt: 0 };
     stall.nextAt = stillMs() + LOOK_AGAIN_MS;
     if (++stall.looks <= MAX_LOOKS && !probe.begin(current)) lookOutside();
   }
@@ -63,7 +65,9 @@ function lookOutside(): void {
 }
 
 function seen({ who, stack }: Sight): void {
-  if (stall !== null) report({ k: "seen", who, ms: Math.round(stillMs()), stack });
+  if (stall === null) return;
+  if (++stall.sights === 1) stall.nextAt = Math.min(stall.nextAt, stillMs() + SECOND_LOOK_MS);
+  report({ k: "seen", who, ms: Math.round(stillMs()), stack });
 }
 
 function report(stallReport: StallReport): void {

@@ -1,0 +1,109 @@
+/**
+ * Certificates and keys of both ends, as files. They are read once, when a server or client is made, and looked at then:
+ * what does not fit would otherwise show as connections that fail, one by one, with nothing but a number to say why.
+ */
+import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { ChannelCredentials, ServerCredentials } from "@grpc/grpc-js";
+import { EngineError, messageOf } from "../../service/errors.ts";
+
+/** Paths of PEM files. */
+export interface ServerTls {
+  /** The server's certificate, followed by those between it and the root. */
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+  /** Who must have signed the certificate of every client. Not given: none is asked for. */
+  readonly ca?: string | undefined;
+}
+
+/** Paths of PEM files. */
+export interface ClientTls {
+  /** Who must have signed the server's certificate. Not given: those that Node trusts. */
+  readonly ca?: string | undefined;
+  /** For a server that asks for one. */
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+}
+
+export function isGiven(tls: ServerTls | ClientTls): boolean {
+  return tls.cert !== undefined || tls.key !== undefined || tls.ca !== undefined;
+}
+
+/** @throws SIGNAL_TLS_INVALID */
+export function serverCredentials(tls: ServerTls): ServerCredentials {
+  if (!isGiven(tls)) return ServerCredentials.createInsecure();
+  const pair = readPair(tls);
+  if (pair === null) {
+    throw refused(`${tls.ca} is to check the certificates of clients, but the server has none itself`);
+  }
+  const roots = tls.ca === undefined ? null : readCertificates(tls.ca);
+  return ServerCredentials.createSsl(
+    roots,
+    [{ cert_chain: pair.cert, private_key: pair.key }],
+    roots !== null,
+  );
+}
+
+/** @throws SIGNAL_TLS_INVALID */
+export function clientCredentials(tls: ClientTls): ChannelCredentials {
+  const roots = tls.ca === undefined ? null : readCertificates(tls.ca);
+  const pair = readPair(tls);
+  return ChannelCredentials.createSsl(roots, pair?.key ?? null, pair?.cert ?? null);
+}
+
+/** The other end, or this one, does not accept a certificate: nothing that another attempt could change. */
+export function isTlsFailure(details: string): boolean {
+  return /certificate|SSL routines|wrong version number/i.test(details);
+}
+
+export function tlsFailure(address: string, why: string, cause: unknown): EngineError {
+  return new EngineError(
+    "SIGNAL_TLS_INVALID",
+    `There is no TLS with the signal service at ${address}: ${why}`,
+    { cause },
+  );
+}
+
+function readPair({ cert, key }: ClientTls): { readonly cert: Buffer; readonly key: Buffer } | null {
+  if (cert === undefined && key === undefined) return null;
+  if (cert === undefined) throw refused(`the key ${key} has no certificate: give both`);
+  if (key === undefined) throw refused(`the certificate ${cert} has no key: give both`);
+  const pair = { cert: readCertificates(cert), key: readPem(key) };
+  let parsed: KeyObject;
+  try {
+    parsed = createPrivateKey(pair.key);
+  } catch (error) {
+    throw refused(`${key} holds no private key in PEM without a passphrase: ${messageOf(error)}`, error);
+  }
+  if (!new X509Certificate(pair.cert).checkPrivateKey(parsed)) {
+    throw refused(`the key ${key} does not belong to the certificate ${cert}`);
+  }
+  return pair;
+}
+
+/** One, or several one after the other. */
+function readCertificates(path: string): Buffer {
+  const pem = readPem(path);
+  const found = pem.toString("latin1").match(/-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----/gs);
+  if (found === null) throw refused(`${path} holds no certificate in PEM`);
+  for (const [at, each] of found.entries()) {
+    try {
+      new X509Certificate(each);
+    } catch (error) {
+      throw refused(`certificate ${at + 1} of ${path} cannot be read: ${messageOf(error)}`, error);
+    }
+  }
+  return pem;
+}
+
+function readPem(path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw refused(`${path} cannot be read: ${messageOf(error)}`, error);
+  }
+}
+
+function refused(why: string, cause?: unknown): EngineError {
+  return new EngineError("SIGNAL_TLS_INVALID", `The signal service cannot use TLS: ${why}.`, { cause });
+}

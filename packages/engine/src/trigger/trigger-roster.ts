@@ -1,0 +1,139 @@
+/**
+ * The triggers that are to run, which of them the present child has, and which bundles it has loaded for them. A bundle
+ * stays in the memory of a child for as long as the child lives, whether anything of it still runs or not.
+ */
+import type { Json } from "@tradewind/sdk/manifest";
+import type { TriggerOutcome, TriggerWork } from "./contract.ts";
+import type { Assignment, Culprit } from "./runner-protocol.ts";
+import type { Casualties } from "./runner-restart.ts";
+
+/** One trigger that is to run. */
+export interface Entry {
+  readonly work: TriggerWork;
+  /** Of its start in the present child; null while it awaits one. */
+  serial: number | null;
+  isProven: boolean;
+  hasFired: boolean;
+  /** Of a built-in one, for the next child. */
+  lastEvent: Json | undefined;
+  /** The serial whose event was reported and awaits its acknowledgement. */
+  unacknowledged: number | null;
+  /** What a new child said while an event of the last one was still unacknowledged. */
+  held: TriggerOutcome | null;
+}
+
+export class TriggerRoster {
+  /** By the trigger's id; and those in the present child by serial. */
+  readonly #entries = new Map<number, Entry>();
+  readonly #serials = new Map<number, Entry>();
+  /** Of each bundle that the present child has loaded, how many of its triggers run there. */
+  readonly #bundles = new Map<string, number>();
+  #deadBundles = 0;
+  #nextSerial = 1;
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  get ids(): number[] {
+    return [...this.#entries.keys()];
+  }
+
+  /** How many bundles the present child has loaded for triggers that are all over. */
+  get deadBundles(): number {
+    return this.#deadBundles;
+  }
+
+  /** Nothing was reported that awaits its acknowledgement. */
+  get isCalm(): boolean {
+    for (const { unacknowledged } of this.#entries.values()) if (unacknowledged !== null) return false;
+    return true;
+  }
+
+  get(id: number): Entry | undefined {
+    return this.#entries.get(id);
+  }
+
+  bySerial(serial: number): Entry | undefined {
+    return this.#serials.get(serial);
+  }
+
+  add(work: TriggerWork): Entry {
+    const entry: Entry = {
+      work,
+      serial: null,
+      isProven: false,
+      hasFired: false,
+      lastEvent: undefined,
+      unacknowledged: null,
+      held: null,
+    };
+    this.#entries.set(work.id, entry);
+    return entry;
+  }
+
+  /** It is still to run, and in no child. */
+  isWaiting(entry: Entry): boolean {
+    return this.#entries.get(entry.work.id) === entry && entry.serial === null;
+  }
+
+  /** It goes to the present child, with this. */
+  assign(entry: Entry): Assignment {
+    const serial = this.#nextSerial++;
+    entry.serial = serial;
+    this.#serials.set(serial, entry);
+    const { lastEvent, hasFired } = entry;
+    const { args, bundlePath, kind } = entry.work;
+    if (bundlePath !== null) {
+      const users = this.#bundles.get(bundlePath);
+      if (users === 0) this.#deadBundles--;
+      this.#bundles.set(bundlePath, (users ?? 0) + 1);
+    }
+    return { serial, kind, args, bundlePath, hasFired, ...(lastEvent !== undefined && { lastEvent }) };
+  }
+
+  forget(entry: Entry): void {
+    if (this.#entries.get(entry.work.id) === entry) this.#entries.delete(entry.work.id);
+    if (entry.serial === null || !this.#serials.delete(entry.serial)) return;
+    const { bundlePath } = entry.work;
+    if (bundlePath === null) return;
+    const users = (this.#bundles.get(bundlePath) ?? 1) - 1;
+    this.#bundles.set(bundlePath, users);
+    if (users === 0) this.#deadBundles++;
+  }
+
+  /** There is no child that runs any of them. */
+  takeBack(): void {
+    this.#serials.clear();
+    this.#bundles.clear();
+    this.#deadBundles = 0;
+    for (const entry of this.#entries.values()) {
+      entry.serial = null;
+      entry.isProven = false;
+      entry.held = null;
+    }
+  }
+
+  clear(): void {
+    this.#entries.clear();
+    this.#serials.clear();
+  }
+
+  /** A trigger, or all triggers of a bundle whose top level it was. */
+  culprits(who: NonNullable<Culprit>): Entry[] {
+    if (typeof who === "string") {
+      return [...this.#serials.values()].filter(({ work }) => work.bundlePath === who);
+    }
+    const entry = this.#serials.get(who);
+    return entry === undefined ? [] : [entry];
+  }
+
+  /** Those that the present child takes with it. */
+  casualties(): Casualties {
+    const found = { proven: new Set<number>(), unproven: new Set<number>() };
+    for (const { isProven, work } of this.#serials.values()) {
+      found[isProven ? "proven" : "unproven"].add(work.id);
+    }
+    return found;
+  }
+}
