@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { describe, expect, it } from "vitest";
 import { withGeneratedParts } from "../../scripts/generate-docs.ts";
@@ -8,6 +8,16 @@ describe("README", () => {
   it("shows examples/hello.ts as it is", () => {
     const [first] = blocksOf("README.md").filter(({ language }) => language === "ts");
     expect(first?.text).toBe(readFileSync(join(ROOT, "examples/hello.ts"), "utf8"));
+  });
+
+  it("shows a start that loads all DAGs of examples/", () => {
+    const [shown] = blocksOf("README.md").filter(({ language }) => language === "text");
+    const loaded = [...(shown?.text ?? "").matchAll(/^ {2}(\d+) DAGs? loaded: (.*)$/gm)];
+    const names = globSync("*.ts", { cwd: join(ROOT, "examples") })
+      .filter((name) => !name.endsWith(".test.ts"))
+      .map((name) => name.replace(".ts", ""));
+    expect(loaded.flatMap(([, , list]) => (list ?? "").split(", ")).sort()).toEqual(names.sort());
+    expect(Number(loaded.at(-1)?.[1])).toBe(names.length);
   });
 
   it("has the DAG and both commands above the fold, and CI runs the second", () => {

@@ -32,7 +32,9 @@ export class CliError extends Error {
   }
 }
 
+export const USAGE = "TW_CLI_USAGE";
+
 /** Wrong arguments: nothing was sent, nothing was done. */
 export function usageError(message: string, remedy?: string): CliError {
-  return new CliError("TW_CLI_USAGE", message, { exit: EXIT.usage, remedy });
+  return new CliError(USAGE, message, { exit: EXIT.usage, remedy });
 }

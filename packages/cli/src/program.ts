@@ -25,8 +25,13 @@ const GROUPS: readonly Group[] = [
   },
   {
     name: "runs",
-    summary: "list, show, wait for, stop, cancel and clear runs",
+    summary: "list, show, wait for, stop, cancel and clear runs, read their callbacks' logs",
     load: () => import("./commands/runs.ts"),
+  },
+  {
+    name: "backfill",
+    summary: "make the runs of past dates, watch and steer them",
+    load: () => import("./commands/backfill.ts"),
   },
   {
     name: "tasks",

@@ -42,7 +42,24 @@ describe("usage", () => {
   ])("%j is a usage error that says: %s", async (argv, message) => {
     const { code, stdout, stderr } = await runCaptured(argv);
     expect(stderr).toContain(message);
+    expect(stderr.split("\n", 1)[0]).toMatch(/ \[TW_CLI_USAGE\]$/);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  });
+
+  it.each([
+    [["dags", "lits", "--json"], "unknown command 'lits'"],
+    [["-o", "json", "dags", "trigger"], "missing required argument 'dag'"],
+    [["dags", "trigger", "x", "--conf", "[]", "--output=json"], "must hold a JSON object"],
+    [["runs", "--json"], "a command is missing"],
+  ])("%j says it as one JSON object: %s", async (argv, message) => {
+    const { code, stdout, stderr } = await runCaptured(argv);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr.trimEnd()).not.toContain("\n");
+    expect(JSON.parse(stderr)).toMatchObject({
+      code: "TW_CLI_USAGE",
+      message: expect.stringContaining(message),
+      exit_code: 2,
+    });
   });
 
   it("asking for help is no error", async () => {
@@ -79,13 +96,26 @@ describe("without a server", () => {
   it("says so, with the exit code for it, and no stack", async () => {
     const { code, stdout, stderr } = await runCaptured(["dags", "list"]);
     expect({ code, stdout }).toEqual({ code: 6, stdout: "" });
-    expect(stderr).toMatch(/^error: no server is known/);
+    expect(stderr).toMatch(/^error: no server is known.* \[TW_CLI_NO_SERVER\]\n/);
     expect(stderr).toContain("tradewind standalone");
     expect(stderr).not.toContain("    at ");
   });
 
+  it("says so as JSON with its code, the remedy, and nothing else", async () => {
+    const { code, stdout, stderr } = await runCaptured(["dags", "list", "--json"]);
+    expect({ code, stdout }).toEqual({ code: 6, stdout: "" });
+    expect(JSON.parse(stderr)).toEqual({
+      code: "TW_CLI_NO_SERVER",
+      message: expect.stringMatching(/^no server is known/),
+      exit_code: 6,
+      remedy: expect.stringContaining("tradewind standalone"),
+    });
+  });
+
   it("shows the stack with -v", async () => {
     expect((await runCaptured(["dags", "list", "-v"])).stderr).toContain("    at ");
+    const { stderr } = await runCaptured(["dags", "list", "-v", "--json"]);
+    expect(JSON.parse(stderr).stack[0]).toContain("    at ");
   });
 
   it("asks nobody where nobody can answer", async () => {

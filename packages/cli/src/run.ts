@@ -1,7 +1,9 @@
 import type { CommandUnknownOpts } from "@commander-js/extra-typings";
 import { CommanderError } from "commander";
-import { CliError } from "./errors.ts";
+import { withNearestDag } from "./client/missing-dag.ts";
+import { USAGE } from "./errors.ts";
 import { EXIT } from "./exit-code.ts";
+import { printError, tell, withCode } from "./output/error.ts";
 import { buildProgram } from "./program.ts";
 import { type Host, Session } from "./session.ts";
 import { Terminal } from "./terminal.ts";
@@ -9,13 +11,21 @@ import { Terminal } from "./terminal.ts";
 /** Runs one command line (without node and script) and answers with its exit code. Never rejects. */
 export async function run(argv: readonly string[], host: Host): Promise<number> {
   const terminal = new Terminal(host, host.env);
-  let verbose = argv.includes("-v") || argv.includes("--verbose");
+  // What the words say, for errors in the words themselves.
+  const style = {
+    json: saysJson(argv),
+    verbose: argv.includes("-v") || argv.includes("--verbose"),
+  };
+  let session: Session | undefined;
   try {
-    const { program, session } = await buildProgram(argv, (options) => new Session(host, terminal, options));
-    configure(program, host, terminal);
+    const built = await buildProgram(argv, (options) => new Session(host, terminal, options));
+    session = built.session;
+    const { program } = built;
+    configure(program, host, { terminal, isSilent: style.json });
     program.hook("preAction", () => {
-      verbose = session.options.verbose === true;
-      terminal.chooseColour(session.options.color ?? "auto");
+      style.json = built.session.format === "json";
+      style.verbose = built.session.options.verbose === true;
+      terminal.chooseColour(built.session.options.color ?? "auto");
     });
     if (argv.length === 0) {
       program.outputHelp();
@@ -24,62 +34,40 @@ export async function run(argv: readonly string[], host: Host): Promise<number> 
     await program.parseAsync([...argv], { from: "user" });
     return session.exitCode;
   } catch (error) {
-    return report(error, terminal, verbose);
+    if (error instanceof CommanderError) {
+      // It has printed its own message, unless it was told to be silent.
+      if (error.exitCode === 0) return EXIT.ok;
+      if (!style.json) return EXIT.usage;
+    }
+    const told = tell(await withNearestDag(error, session));
+    printError(terminal, told, style);
+    return told.exit;
   }
 }
 
-function configure(command: CommandUnknownOpts, host: Host, terminal: Terminal): void {
+function configure(
+  command: CommandUnknownOpts,
+  host: Host,
+  { terminal, isSilent }: { terminal: Terminal; isSilent: boolean },
+): void {
   command.exitOverride();
   command.configureHelp({ showGlobalOptions: true });
   command.configureOutput({
     writeOut: (text: string) => host.stdout.write(text),
-    writeErr: (text: string) => host.stderr.write(text),
+    writeErr: (text: string) => isSilent || host.stderr.write(text),
+    outputError: (text: string, write) => write(withCode(text, USAGE)),
     getOutHelpWidth: () => terminal.width ?? 100,
     getErrHelpWidth: () => terminal.width ?? 100,
     getOutHasColors: () => terminal.colour("stdout"),
     getErrHasColors: () => terminal.colour("stderr"),
   });
-  for (const child of command.commands) configure(child, host, terminal);
+  for (const child of command.commands) configure(child, host, { terminal, isSilent });
 }
 
-/** Says what went wrong, and gives the exit code for it. */
-function report(error: unknown, terminal: Terminal, verbose: boolean): number {
-  // Commander has already printed its own message.
-  if (error instanceof CommanderError) {
-    return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
-  }
-  const label = terminal.paintNote("red", "error:");
-  if (error instanceof CliError) {
-    terminal.note(`${label} ${error.message}`);
-    for (const { field, message } of error.fields)
-      terminal.note(`  ${terminal.paintNote("bold", field)}: ${message}`);
-    if (error.remedy) terminal.note(`  ${terminal.paintNote("dim", "→")} ${error.remedy}`);
-    if (verbose) printStack(error, terminal);
-    return error.exit;
-  }
-  const { code, message } = facts(error);
-  terminal.note(`${label} ${message}${code ? ` [${code}]` : ""}`);
-  if (verbose) printStack(error, terminal);
-  else if (!code)
-    terminal.note(`  ${terminal.paintNote("dim", "→")} run it again with -v to see where it happened`);
-  return ENGINE_EXITS[code ?? ""] ?? EXIT.failed;
-}
-
-/** Errors of the engine that the shell should tell from "it failed". */
-const ENGINE_EXITS: Readonly<Record<string, number>> = {
-  API_ADDRESS: EXIT.conflict,
-  CONFIG_INVALID: EXIT.usage,
-  HOME_IN_USE: EXIT.conflict,
-};
-
-function facts(error: unknown): { code: string | undefined; message: string } {
-  if (!(error instanceof Error)) return { code: undefined, message: String(error) };
-  const code = (error as { code?: unknown }).code;
-  return { code: typeof code === "string" ? code : undefined, message: error.message };
-}
-
-function printStack(error: unknown, terminal: Terminal): void {
-  for (let current = error; current instanceof Error; current = current.cause) {
-    terminal.note(terminal.paintNote("dim", current.stack ?? current.message));
-  }
+function saysJson(argv: readonly string[]): boolean {
+  return argv.some(
+    (word, at) =>
+      /^(?:--json|-o=?json|--output=json)$/.test(word) ||
+      (word === "json" && /^(?:-o|--output)$/.test(argv[at - 1] ?? "")),
+  );
 }

@@ -35,7 +35,7 @@ describe("dags test", () => {
     const { code, stderr } = await test(`${DAGS}/failing.ts`);
     expect(code).toBe(1);
     expect(stderr).toContain("✗ broken failed");
-    expect(stderr).toMatch(/Error: the disk is full\n.*failing\.ts:7/);
+    expect(stderr).toMatch(/Error: the disk is full\n.*failing\.ts:9/);
   });
 
   it("gives tasks the variables and connections of the command line, and no key of the engine", async () => {
@@ -53,20 +53,26 @@ describe("dags test", () => {
   it("a broken file shows where it is broken", async () => {
     const { code, stderr } = await test(`${DAGS}/broken.ts`);
     expect(code).toBe(1);
+    expect(stderr).toMatch(/^error: broken\.ts:3:7: .*this file does not load \[TW_CLI_IMPORT\]\n/);
     expect(stderr).toContain("> 3 | throw new Error");
   });
 
   it("a file that forgets to export its DAG is told so", async () => {
     const { code, stderr } = await test(`${DAGS}/forgotten.ts`);
     expect(code).toBe(2);
-    expect(stderr).toMatch(/forgotten\.ts exports no DAG\. It makes forgotten\.\n.*export default dag\(/);
+    expect(stderr).toMatch(
+      /forgotten\.ts exports no DAG\. It makes forgotten\. \[TW_CLI_USAGE\]\n.*export default dag\(/,
+    );
   });
 
   it("a file or DAG that is not there is exit code 3", async () => {
     expect((await test("nowhere.ts")).code).toBe(3);
     const { code, stderr } = await test("nothing", "--dags", EXAMPLES);
     expect(code).toBe(3);
-    expect(stderr).toContain("no file in");
+    expect(stderr).toMatch(/no file in .* \[TW_CLI_NO_DAG\]\n/);
+    expect((await test("helo", "--dags", EXAMPLES)).stderr).toContain(
+      '→ did you mean "hello"? Or name the file',
+    );
   });
 
   it("Ctrl-C stops it", async () => {
@@ -115,7 +121,9 @@ describe("dags test", () => {
     expect(stderr).toContain(
       'error: task "file" waits for "tradewind.file", and nothing says what that does',
     );
-    expect(stderr).toContain("--event '<trigger or task>=<json>'");
+    expect(stderr).toContain("--event '<trigger or task>=<json>' [TW_TEST_NO_EVENT]\n");
+    const told = JSON.parse((await test(WAITING, "--json", "-q")).stderr) as object;
+    expect(told).toMatchObject({ code: "TW_TEST_NO_EVENT", exit_code: 2 });
     const wrong = await test(WAITING, "--event", "tradewind.file={path");
     expect(wrong.code).toBe(2);
     expect(wrong.stderr).toContain("--event tradewind.file is not valid JSON");

@@ -76,8 +76,12 @@ describe("dags", () => {
     );
     const why = await tw("tasks", "why", "slow", "paused", "count");
     expect(why.stdout).toMatch(
-      /^count is none\n {2}because DAG "slow" is paused: its runs do not start\..*\n$/,
+      /^count is none\n {2}because DAG "slow" is paused: its runs do not start\..* \[DAG_PAUSED\]\n$/,
     );
+    expect(await json("tasks", "why", "slow", "paused", "count")).toMatchObject({
+      reasons: [{ code: "DAG_PAUSED" }],
+      because: [{ code: "DAG_PAUSED", because: [] }],
+    });
     await tw("dags", "unpause", "slow");
     expect((await tw("runs", "wait", "slow", "paused", "--timeout", "30s")).code).toBe(0);
   });
@@ -113,11 +117,22 @@ describe("dags", () => {
   it("answers what does not exist, conflicts, and wrong tokens with their own exit codes", async () => {
     const missing = await tw("dags", "show", "nothing");
     expect(missing).toMatchObject({ code: 3, stdout: "" });
-    expect(missing.stderr).toContain("nothing");
+    expect(missing.stderr).toContain(
+      'cannot show the DAG nothing: There is no DAG "nothing" [NOT_FOUND]\n  → `tradewind dags list` shows all DAGs',
+    );
+    expect((await tw("runs", "list", "helo")).stderr).toContain(
+      '→ did you mean "hello"? `tradewind dags list`',
+    );
+    const run = await tw("runs", "show", "hello", "nope", "--json");
+    expect(JSON.parse(run.stderr)).toEqual({
+      code: "NOT_FOUND",
+      message: expect.stringContaining("nope"),
+      exit_code: 3,
+    });
     expect((await tw("dags", "trigger", "hello", "--run-id", "mine")).code).toBe(5);
     const wrong = await tw("dags", "list", "--token", "tw_wrong");
     expect(wrong.code).toBe(4);
-    expect(wrong.stderr).toContain("--token");
+    expect(wrong.stderr).toMatch(/\[UNAUTHENTICATED\]\n.*--token/);
     expect((await tw("dags", "trigger", "hello", "--run-id", "not/allowed")).code).toBe(2);
   });
 });
@@ -128,6 +143,21 @@ describe("runs", () => {
     const failed = (await json("runs", "list", "failing", "--state", "failed")) as { state: string }[];
     expect(failed.length).toBeGreaterThan(0);
     expect(new Set(failed.map((run) => run.state))).toEqual(new Set(["failed"]));
+    expect(await json("runs", "list", "--dag", "failing", "--state", "failed")).toEqual(failed);
+    expect((await tw("runs", "list", "hello", "--dag", "failing")).code).toBe(2);
+  });
+
+  it("says of a failed one which task failed first, and what its callbacks said", async () => {
+    expect((await tw("runs", "show", "failing", "@latest")).stdout).toMatch(
+      /^failed first +broken, try 1: .*the disk is full/m,
+    );
+    await expect
+      .poll(async () => (await tw("runs", "logs", "failing", "@latest")).stdout, { timeout: 20_000 })
+      .toMatch(/ Callback "failure" of run ".*"\.\n.* the run has failed run=/);
+    expect((await tw("runs", "show", "hello", "mine")).stdout).not.toContain("failed first");
+    const silent = await tw("runs", "logs", "hello", "mine");
+    expect(silent).toMatchObject({ code: 0, stdout: "" });
+    expect(silent.stderr).toContain("No callback of mine has said anything");
   });
 
   it("waits with a timeout, detaches, and cancels", async () => {
@@ -209,7 +239,7 @@ describe("tasks", () => {
     await tw("dags", "trigger", "crowded", "--run-id", "pool");
     await expect
       .poll(async () => (await tw("tasks", "why", "crowded", "pool", "waits")).stdout, { timeout: 20_000 })
-      .toMatch(/because pool "tiny" is full: 0 of 1 slots are taken, it needs 2/);
+      .toMatch(/because pool "tiny" is full: 0 of 1 slots are taken, it needs 2.* \[POOL_FULL\]$/m);
     await tw("pools", "set", "tiny", "2");
     expect((await tw("runs", "wait", "crowded", "pool", "--timeout", "30s")).code).toBe(0);
   });

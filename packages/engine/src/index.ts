@@ -4,6 +4,7 @@ export { BundlerPool } from "./bundle/bundler-pool.ts";
 export { DagFolder } from "./bundle/dag-files.ts";
 export { forgetfulFiles } from "./bundle/file-ledger.ts";
 export { startApi } from "./processes/api.ts";
+export { startBackfillRunner } from "./processes/backfill.ts";
 export { startDagProcessor } from "./processes/dag-processor.ts";
 export { type OpenedDatabase, openDatabase } from "./processes/open-database.ts";
 export { startScheduler } from "./processes/scheduler.ts";

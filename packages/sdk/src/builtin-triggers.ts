@@ -181,7 +181,7 @@ export interface ProcessEvent {
   readonly endedAt: string;
 }
 
-/** Fires with the first call of the webhook that was received after `after`; null: after the wait began. */
+/** Fires with the first call of the webhook that was received after `after`; null: after the run of the task began. */
 export interface WebhookArgs {
   readonly name: string;
   readonly after: string | null;

@@ -82,7 +82,8 @@ export interface CheckedDagOptions {
   readonly callbacks: { readonly onSuccess?: Callback<never>; readonly onFailure?: Callback<never> };
 }
 
-const NAMES = [
+/** All that `dag()` takes. docs/guides/options.md has a row for each. */
+export const DAG_OPTION_NAMES = [
   "schedule",
   "start",
   "end",
@@ -103,7 +104,7 @@ const NAMES = [
 ] as const satisfies readonly (keyof DagOptions)[];
 
 export function checkDagOptions(options: unknown, where: string): CheckedDagOptions {
-  const o = knownOptions(options, NAMES, where);
+  const o = knownOptions(options, DAG_OPTION_NAMES, where);
   const schedule = scheduleManifest(o["schedule"], `${where}: schedule`);
   const start = instant(o["start"], `${where}: start`);
   const end = instant(o["end"], `${where}: end`);

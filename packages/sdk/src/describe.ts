@@ -1,6 +1,6 @@
 /** The manifest of a DAG: all that the engine sees of it. */
 import { methodOf, startTrigger } from "./deferral.ts";
-import { DagDefinitionError, show } from "./errors.ts";
+import { DagDefinitionError, naming, show } from "./errors.ts";
 import type { DagManifest, StartTrigger, TaskManifest } from "./manifest.ts";
 import { jsonSchemaOf } from "./params.ts";
 import type { DagPlan, TaskPlan } from "./plan.ts";
@@ -46,12 +46,16 @@ function startOf({ taskId, body }: TaskPlan, dagId: string): StartTrigger | null
     return { trigger: body.call, method: null, kwargs: {}, timeoutMs: null, onTimeout: "fail" };
   }
   if (body.kind !== "operator") return null;
-  const given = body.operator.startFrom?.() ?? null;
-  if (given === null) return null;
-  const start = startTrigger(given);
-  if (start.method === null || methodOf(body.operator, start.method) !== null) return start;
+  const { operator } = body;
+  const where = `dag ${show(dagId)}, task ${show(taskId)}`;
+  // Sensors make their triggers here, far from the line that gave them their arguments.
+  const start = naming(where, () => {
+    const given = operator.startFrom?.() ?? null;
+    return given === null ? null : startTrigger(given);
+  });
+  if (start === null || start.method === null || methodOf(operator, start.method) !== null) return start;
   throw new DagDefinitionError(
     "TW_BAD_OPTION",
-    `dag ${show(dagId)}, task ${show(taskId)}: startFrom names the method ${show(start.method)}, which its operator does not have`,
+    `${where}: startFrom names the method ${show(start.method)}, which its operator does not have`,
   );
 }

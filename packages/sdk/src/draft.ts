@@ -3,7 +3,7 @@
  * writes into it. Nothing here runs user code except the build functions.
  */
 import type { BranchChoice, DagBuilder } from "./builder.ts";
-import { DagDefinitionError, show } from "./errors.ts";
+import { DagDefinitionError, naming, show } from "./errors.ts";
 import { type Group, type Output, own, ownerOf, type Upstream } from "./handle.ts";
 import type { GroupManifest } from "./manifest.ts";
 import type { Operator } from "./operator.ts";
@@ -100,7 +100,8 @@ export class DraftBuilder {
         `${this.#where(id)}: d.trigger takes no inputs, since no code of yours runs; use after, or ctx.until in a task`,
       );
     }
-    return this.#put(id, options, { kind: "trigger", call: callAtDefinition(trigger) }, []);
+    const call = naming(this.#where(id), () => callAtDefinition(trigger));
+    return this.#put(id, options, { kind: "trigger", call }, []);
   }
 
   group(id: string, ...rest: unknown[]): Group {

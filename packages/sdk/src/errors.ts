@@ -112,6 +112,19 @@ export class TriggerError extends Error {
   }
 }
 
+/** Does what may refuse something of a task's, and names the task when it does. */
+export function naming<T>(where: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    const message = () => `${where}: ${(error as Error).message}`;
+    if (error instanceof TriggerError) throw new TriggerError(error.code, message(), { cause: error });
+    if (error instanceof DagDefinitionError)
+      throw new DagDefinitionError(error.code, message(), { cause: error });
+    throw error;
+  }
+}
+
 /** Any of the above. */
 export type CodedError = Error & { readonly code: string };
 
@@ -122,6 +135,17 @@ export function show(value: unknown): string {
   if (typeof value === "function") return "a function";
   if (typeof value === "bigint") return `${value}n`;
   if (Array.isArray(value)) return "an array";
-  if (typeof value === "object" && value !== null) return `a ${value.constructor?.name ?? "object"}`;
+  if (typeof value === "object" && value !== null) return withArticle(nameOfClass(value));
   return String(value);
+}
+
+/** A plain object is one to its author, not an "Object". */
+function nameOfClass(value: object): string {
+  const name: unknown = value.constructor?.name;
+  if (typeof name === "string" && name !== "" && name !== "Object") return name;
+  return Object.keys(value).length === 0 ? "empty object" : "object";
+}
+
+function withArticle(noun: string): string {
+  return `${/^[aeiou]/i.test(noun) ? "an" : "a"} ${noun}`;
 }

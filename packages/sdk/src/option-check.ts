@@ -1,5 +1,6 @@
 /** Checks of single options. Each error names the place, the option and what it takes. */
 import { DagDefinitionError, show } from "./errors.ts";
+import { nearest } from "./wording.ts";
 
 type Options = Readonly<Record<string, unknown>>;
 
@@ -86,27 +87,4 @@ export function func(o: Options, name: string, where: string): ((...args: never[
 
 function bad(where: string, name: string, wanted: string, got: unknown): DagDefinitionError {
   return new DagDefinitionError("TW_BAD_OPTION", `${where}: ${name} must be ${wanted}, got ${show(got)}`);
-}
-
-/** The known name within two edits, if any. */
-function nearest(name: string, names: readonly string[]): string | undefined {
-  const ranked = names.map((known) => ({
-    known,
-    edits: editDistance(name.toLowerCase(), known.toLowerCase()),
-  }));
-  ranked.sort((a, b) => a.edits - b.edits);
-  return ranked[0] && ranked[0].edits <= 2 ? ranked[0].known : undefined;
-}
-
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const change = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next[j] = Math.min(change, row[j]! + 1, next[j - 1]! + 1);
-    }
-    row = next;
-  }
-  return row[b.length]!;
 }

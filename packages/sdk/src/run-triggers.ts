@@ -113,7 +113,7 @@ function noWords(o: OptionReader<ExternalTaskOptions>): boolean {
 export interface WebhookOptions extends TriggerPlace {
   /** The webhook's name: part of its URL. */
   readonly name: string;
-  /** Only calls received after this moment count (the moment the wait began). */
+  /** Only calls received after this moment count (the start of the run that waits). */
   readonly after?: Moment;
 }
 

@@ -85,7 +85,7 @@ test("its pauses double, counted over all reschedules, up to an hour", async () 
 });
 
 test("its time counts from the first start of the try: then it fails without a retry, or is skipped", async () => {
-  const message = "Looking found nothing within 5000 ms";
+  const message = "Looking found nothing within 5 s";
   const poking = new Looking({ finds: [], timeout: "5s", interval: "2s" });
   expect(await run(poking, { maxTries: 3 })).toMatchObject({
     kind: "failed",

@@ -12,6 +12,7 @@ import { Operator } from "./operator.ts";
 import { choice, flag } from "./option-check.ts";
 import { sleep } from "./sleep.ts";
 import { serialise, type Waitable } from "./waitable.ts";
+import { durationText } from "./wording.ts";
 
 /** Options of every sensor, given together with its own arguments. */
 export interface SensorOptions {
@@ -103,7 +104,7 @@ export abstract class Sensor<Args = void, Value = true> extends Operator<SensorA
   }
 
   #timedOut(): Control {
-    const problem = `${this.constructor.name} found nothing within ${this.#settings.timeoutMs} ms`;
+    const problem = `${this.constructor.name} found nothing within ${durationText(this.#settings.timeoutMs)}`;
     if (this.#settings.softFail) return skip(problem);
     throw new TaskError("TW_SENSOR_TIMEOUT", problem);
   }

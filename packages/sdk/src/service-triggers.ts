@@ -4,7 +4,7 @@ import type { Moment } from "./instant.ts";
 import type { Json } from "./manifest.ts";
 
 export interface FileOptions extends PollOptions {
-  /** Absolute; its last part may have `*` and `?`, and then the first match in order of name counts. */
+  /** Absolute; its last part may have `*` and `?`: then a task gets the first match in order of name, a schedule each. */
   readonly path: string;
 }
 
@@ -119,7 +119,7 @@ export class SqlTrigger extends BuiltinTrigger<"tradewind.sql"> {
 export interface S3KeyOptions extends PollOptions {
   readonly bucket: string;
   readonly key: string;
-  /** true: `*` and `?` in the key are patterns, and the first match in order of key counts (false). */
+  /** true: `*` and `?` in the key are patterns; a task gets the first match in order of key, a schedule each (false). */
   readonly wildcard?: boolean;
   /** The id of a stored connection; without one, what the environment of the triggerer says. */
   readonly connection?: string;

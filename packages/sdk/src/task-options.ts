@@ -100,7 +100,8 @@ const UNLIMITED_RETRIES = 1_000_000_000;
 /** Options as they arrive at run time: any may be missing or wrong. */
 export type RawOptions = Readonly<Record<string, unknown>>;
 
-const DEFAULT_NAMES = [
+/** Those of them that `defaults` takes, too. */
+export const TASK_DEFAULT_NAMES = [
   "retries",
   "retryDelay",
   "retryBackoff",
@@ -124,9 +125,19 @@ const DEFAULT_NAMES = [
   "onRetry",
 ] as const satisfies readonly (keyof TaskDefaults)[];
 
-const TASK_NAMES = [...DEFAULT_NAMES, "after", "docs", "every", "inputs", "lifetime", "on", "rule"];
+/** All that a task of any kind takes. docs/guides/options.md has a row for each. */
+export const TASK_OPTION_NAMES: readonly string[] = [
+  ...TASK_DEFAULT_NAMES,
+  "after",
+  "docs",
+  "every",
+  "inputs",
+  "lifetime",
+  "on",
+  "rule",
+];
 
-const RULES: readonly TriggerRule[] = [
+export const RULES: readonly TriggerRule[] = [
   "allSuccess",
   "allFailed",
   "allDone",
@@ -154,12 +165,12 @@ const STREAMING: RawOptions = {
 
 /** Checks the `defaults` of a DAG or group; their values are checked with each task that uses them. */
 export function checkDefaults(defaults: unknown, where: string): RawOptions {
-  return knownOptions(defaults, DEFAULT_NAMES, `${where}: defaults`);
+  return knownOptions(defaults, TASK_DEFAULT_NAMES, `${where}: defaults`);
 }
 
 /** Checks the names of a task's options; `extra` names those of its kind. */
 export function checkTaskOptions(options: unknown, extra: readonly string[], where: string): RawOptions {
-  return knownOptions(options, [...TASK_NAMES, ...extra], where);
+  return knownOptions(options, [...TASK_OPTION_NAMES, ...extra], where);
 }
 
 /** The settings of a task from its options and the defaults around it, outermost first. */

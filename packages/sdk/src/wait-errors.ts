@@ -1,5 +1,6 @@
 import { show } from "./errors.ts";
 import type { ErrorFacts } from "./program.ts";
+import { durationText } from "./wording.ts";
 
 /**
  * What `ctx.until` rejects with when its `timeout` is over.
@@ -19,7 +20,7 @@ export class DeferralTimeoutError extends Error {
   readonly afterMs: number;
 
   constructor(step: string, afterMs: number) {
-    super(`ctx.until(${show(step)}) was not over after ${afterMs} ms`);
+    super(`ctx.until(${show(step)}) was not over after ${durationText(afterMs)}`);
     this.step = step;
     this.afterMs = afterMs;
   }

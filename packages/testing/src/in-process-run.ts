@@ -33,6 +33,7 @@ import { confOf, runFacts, startOf } from "./run-facts.ts";
 import { deferralOf, sequelOf, sequelOfTaskTimeout, sequelOfTimeout } from "./sequel.ts";
 import { StepMemory } from "./step-memory.ts";
 import { TriggerDesk } from "./trigger-desk.ts";
+import { checkKeys } from "./trigger-keys.ts";
 import { Waits } from "./waits.ts";
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -88,6 +89,7 @@ export class InProcessRun {
     this.#journal = journal;
     this.#conf = confOf(options);
     const taskIds = new Set(this.#manifest.tasks.map(({ taskId }) => taskId));
+    checkKeys(options.triggers ?? {}, taskIds);
     this.#outside = new Outside(options, { run, startedAt: this.#startedAt, taskIds });
     this.#closesAt =
       options.until === undefined
@@ -363,7 +365,7 @@ export class InProcessRun {
       this.#waits.end(wait, "timeout");
       const { timeoutMs } = instance.node.manifest;
       const isTryOver = timeoutMs !== null && (instance.startedAt ?? now) + timeoutMs <= now;
-      const sequel = isTryOver ? sequelOfTaskTimeout(timeoutMs) : sequelOfTimeout(instance.wait);
+      const sequel = isTryOver ? sequelOfTaskTimeout(timeoutMs) : sequelOfTimeout(instance);
       await this.#reports.follow(wait, sequel);
     }
     this.#model.fireRetries(now);

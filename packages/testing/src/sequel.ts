@@ -1,5 +1,5 @@
 /** What a wait that is over means for its task: the rules of the scheduler (schedule/waiting.ts of the engine). */
-import type { Wait } from "@tradewind/engine/model";
+import type { Instance, Wait } from "@tradewind/engine/model";
 import type { Json, StartTrigger } from "@tradewind/sdk/manifest";
 import type { Deferral, ErrorFacts, TaskOutcome, TriggerEnding } from "@tradewind/sdk/program";
 
@@ -20,8 +20,8 @@ export function deferralOf(start: StartTrigger): Deferral {
   return { ...start, name: null, onFailure: "fail" };
 }
 
-export function waitOf({ timeoutMs, onTimeout }: Deferral, at: number): Wait {
-  return { timeoutAt: timeoutMs === null ? null : at + timeoutMs, onTimeout, keepsSlot: false };
+export function waitOf({ method, onTimeout, timeoutMs }: Deferral, at: number): Wait {
+  return { timeoutAt: timeoutMs === null ? null : at + timeoutMs, onTimeout, keepsSlot: false, method };
 }
 
 export function sequelOf({ method, name, onFailure }: Deferral, outcome: TriggerOutcome): Sequel {
@@ -46,12 +46,15 @@ export function sequelOf({ method, name, onFailure }: Deferral, outcome: Trigger
 }
 
 /** The wait's own time is over. */
-export function sequelOfTimeout({ onTimeout, timeoutAt }: Wait): Sequel {
+export function sequelOfTimeout({ node, wait }: Instance): Sequel {
+  const { method, onTimeout, timeoutAt } = wait as Wait;
   if (onTimeout === "resume") return { kind: "resume" };
   if (onTimeout === "skip") return { kind: "skipped", reason: "the wait timed out" };
   const until = timeoutAt === null ? "" : ` at ${new Date(timeoutAt).toISOString()}`;
   const message = `the trigger had not fired when the wait timed out${until}`;
-  const error = failure("TimeoutError", "TASK_WAIT_TIMEOUT", message);
+  const isSensors = method === "fired" || (method === null && node.manifest.operator.endsWith("Sensor"));
+  const code = isSensors && onTimeout === "fatal" ? "TW_SENSOR_TIMEOUT" : "TASK_WAIT_TIMEOUT";
+  const error = failure("TimeoutError", code, message);
   return { kind: "failed", error, retry: onTimeout === "fail" };
 }
 

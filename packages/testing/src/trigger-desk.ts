@@ -11,6 +11,7 @@ import { DagTestError } from "./errors.ts";
 import { LiveTriggers } from "./live-trigger.ts";
 import type { TriggerOutcome } from "./sequel.ts";
 import type { SignalLog } from "./signal-log.ts";
+import { misspelt } from "./trigger-keys.ts";
 import { failedWith, programIn, type Said, said, type Triggers } from "./trigger-script.ts";
 
 /** Who asks. */
@@ -78,7 +79,7 @@ export class TriggerDesk {
     }
     if (call.kind === SIGNAL_KIND) return this.heard(call, asker);
     if (call.kind === "tradewind.all") return this.#askAll(call, asker);
-    throw noEvent(call, asker);
+    throw noEvent(call, asker, this.#triggers);
   }
 
   /** One look of a sensor, here and now: the event, or undefined for "not yet". */
@@ -90,7 +91,7 @@ export class TriggerDesk {
     const now = this.#clock.now();
     const entry = this.#find(call, asker);
     if (entry === null && call.timed !== null) return this.#checkMoment(call, now);
-    if (entry === null) throw noEvent(call, asker);
+    if (entry === null) throw noEvent(call, asker, this.#triggers);
     const answer = await this.#said(entry, call, asker);
     if (answer === null || asker.since + answer.delayMs > now) return undefined;
     const { outcome } = answer;
@@ -185,13 +186,19 @@ function inMember(name: string, { at, outcome }: Firing): Firing {
   return { at, outcome: { kind: "failed", error } };
 }
 
-function noEvent({ kind, source }: TriggerCall, { instance, step }: Asker): DagTestError {
+function noEvent({ kind, source }: TriggerCall, { instance, step }: Asker, given: Triggers): DagTestError {
   const taskId = instance.node.id;
   const where = step === null ? `task "${taskId}"` : `task "${taskId}" (${step})`;
-  const run = source === "bundle" ? ", or its class, which is then run" : "";
+  const isOwn = source === "bundle";
+  const hint = misspelt(given, [...(step === null ? [] : [`${taskId}/${step}`]), taskId, kind]);
+  const run = isOwn ? ", or its class, which is then run" : "";
+  // `dags test` runs the classes of a file's top level by itself: this one was not among them. No triggerer would find it.
+  const place = isOwn
+    ? " (its class has to stand at the top level of its module, not inside a function)"
+    : "";
   return new DagTestError(
     "TW_TEST_NO_EVENT",
-    `${where} waits for "${kind}", and nothing says what that does`,
+    `${where} waits for "${kind}", and nothing says what that does${place}${hint}`,
     `give its event${run}: runDag(dag, { triggers: { "${kind}": … } })`,
   );
 }

@@ -211,6 +211,47 @@ describe("what nothing is said about", () => {
     );
   });
 
+  test("and so is a class that nobody can find, and a key that stands for nothing", async () => {
+    class Inner extends Trigger<void, string> {
+      static id = "test.inner";
+      async *run() {
+        yield "x";
+      }
+    }
+    await expect(runDag(waitingFor(new Inner()))).rejects.toMatchObject({
+      code: "TW_TEST_NO_EVENT",
+      problem: expect.stringContaining("has to stand at the top level of its module"),
+    });
+    const hook = waitingFor(new WebhookTrigger({ name: "x" }));
+    const given = (triggers: Triggers) => runDag(hook, { triggers });
+    const bad = (message: string) => ({
+      code: "TW_TEST_BAD_OPTION",
+      message: expect.stringContaining(message),
+    });
+    await expect(given({ "tradewind.webhok": 1 })).rejects.toMatchObject(
+      bad('no trigger "tradewind.webhok"; did you mean "tradewind.webhook"?'),
+    );
+    await expect(given({ "tradewind.telegram": 1 })).rejects.toMatchObject(
+      bad("built-in triggers: tradewind.all"),
+    );
+    await expect(given({ "u/x": 1 })).rejects.toMatchObject(bad('no task "u"; did you mean "t/x"?'));
+    await expect(given({ "other/x": 1 })).rejects.toMatchObject(bad('no task "other"; tasks: t'));
+    await expect(given({ "t/xx": 1 })).rejects.toMatchObject({
+      code: "TW_TEST_NO_EVENT",
+      problem: expect.stringContaining('has "t/xx": did you mean "t/x"?'),
+    });
+    const run = await given({ "acme.own": 1, "test.inner": Inner, t: { body: 1, headers: {} } });
+    expect(run.state).toBe("success");
+  });
+
+  test("a sensor that waits in vain says so by its own code", async () => {
+    const sensors = dag("sensors", (d) => {
+      d.add("file", new FileSensor({ path: "/nowhere", timeout: "1h" }));
+    });
+    const run = await runDag(sensors, { triggers: { file: undefined } });
+    expect(run.task("file").error).toMatchObject({ code: "TW_SENSOR_TIMEOUT" });
+  });
+
   test("also when a sensor looks by itself and its task would be retried", async () => {
     const looking = dag("looking", (d) => {
       d.add("file", new FileSensor({ path: "/a", mode: "poke" }), { retries: 5 });

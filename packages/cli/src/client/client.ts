@@ -56,6 +56,10 @@ export class Client {
     return (await this.#json("POST", path, call)) as T;
   }
 
+  async put<T>(path: string, call: Call): Promise<T> {
+    return (await this.#json("PUT", path, call)) as T;
+  }
+
   async patch<T>(path: string, call: Call): Promise<T> {
     return (await this.#json("PATCH", path, call)) as T;
   }
@@ -121,7 +125,7 @@ export class Client {
       try {
         const response = await fetch(url, { ...request, signal: deadline(call) });
         if (response.ok) return response;
-        throw new HttpError(response.status, call.what, await readBody(response));
+        throw new HttpError(response.status, call.what, await readBody(response), path);
       } catch (error) {
         if (error instanceof HttpError || call.signal?.aborted) throw error;
         // A refused connection is an answer: nobody listens there, and a moment later it is still so.

@@ -25,6 +25,11 @@ describe("HttpError", () => {
     expect(error).toMatchObject({ message: 'cannot show the DAG x: There is no DAG "x"', code: "NOT_FOUND" });
   });
 
+  it("knows the DAG in whose path it happened", () => {
+    expect(new HttpError(404, "x", {}, "/dags/a%2Fb/dagRuns?limit=1").dagId).toBe("a/b");
+    expect(new HttpError(404, "x", {}, "/pools/a").dagId).toBeNull();
+  });
+
   it("names the field of a validation error", () => {
     const detail = [{ loc: ["body", "conf", "region"], msg: "must be a string", type: "x" }];
     expect(new HttpError(422, "cannot trigger x", { detail }).fields).toEqual([

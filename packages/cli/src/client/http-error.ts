@@ -6,8 +6,10 @@ import { processAlive } from "./target.ts";
 /** An answer that is not a success, told as: what failed, which field, what to do. */
 export class HttpError extends CliError {
   readonly status: number;
+  /** The DAG in whose path it happened. */
+  readonly dagId: string | null;
 
-  constructor(status: number, what: string, body: unknown) {
+  constructor(status: number, what: string, body: unknown, path = "") {
     const { message, fields } = explain(body);
     super(codeOf(body) ?? `HTTP_${status}`, `${what}: ${message ?? describeStatus(status)}`, {
       exit: exitOf(status),
@@ -16,6 +18,8 @@ export class HttpError extends CliError {
     });
     this.name = "HttpError";
     this.status = status;
+    const [, dagId] = /^\/dags\/([^/?]+)/.exec(path) ?? [];
+    this.dagId = dagId === undefined ? null : decodeURIComponent(dagId);
   }
 }
 

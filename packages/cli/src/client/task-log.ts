@@ -69,9 +69,20 @@ export async function* readLog(
   name: InstanceName,
   tryNumber: number,
 ): AsyncGenerator<LogEntry> {
+  yield* pages((token) => readPage(client, { name, tryNumber, token }));
+}
+
+/** What the run's own code has said: callbacks and `onSignal`. */
+export async function* readRunLog(client: Client, dagId: string, runId: string): AsyncGenerator<LogEntry> {
+  const where = path`/dags/${dagId}/dagRuns/${runId}/logs`;
+  const what = `cannot read the log of the run ${runId} of ${dagId}`;
+  yield* pages((token) => client.get<LogPage>(where, { what, query: { token } }));
+}
+
+async function* pages(read: (token: string | null) => Promise<LogPage>): AsyncGenerator<LogEntry> {
   let token: string | null = null;
   do {
-    const page: LogPage = await readPage(client, { name, tryNumber, token });
+    const page: LogPage = await read(token);
     yield* page.content;
     if (page.content.length === 0) return;
     token = page.continuation_token;

@@ -98,7 +98,7 @@ export function command(session: Session) {
       const now = options.wait
         ? await session.client.get<DagRun>(path`/dags/${dagId}/dagRuns/${run.dag_run_id}`, { what })
         : run;
-      await session.printObject(now, runFields(now, undefined));
+      await session.printObject(now, runFields(now));
     });
 
   for (const [name, isPaused, done] of [

@@ -1,15 +1,21 @@
 import { Command, Option } from "@commander-js/extra-typings";
 import { path } from "../client/client.ts";
 import { findRunId, RUN_ARGUMENT } from "../client/find-run.ts";
+import { firstFailure } from "../client/first-failure.ts";
 import type { DagRun, TaskInstance } from "../client/resources.ts";
+import { readRunLog } from "../client/task-log.ts";
 import { countStates } from "../client/wait-for-run.ts";
+import { usageError } from "../errors.ts";
 import { parseDuration, wholeNumber } from "../input/values.ts";
+import { printEntries } from "../output/log-line.ts";
 import { runColumns, runFields, watchRun } from "../output/run-view.ts";
 import type { Session } from "../session.ts";
 import { giveOrder } from "./orders.ts";
 
 export function command(session: Session) {
-  const runs = new Command("runs").description("list, show, wait for, stop, cancel and clear runs");
+  const runs = new Command("runs").description(
+    "list, show, wait for, stop, cancel and clear runs, read their callbacks' logs",
+  );
   const { terminal } = session;
   const runPath = (dagId: string, runId: string) => path`/dags/${dagId}/dagRuns/${runId}`;
 
@@ -17,6 +23,7 @@ export function command(session: Session) {
     .command("list")
     .description("list runs, newest first")
     .argument("[dag]", "only of this DAG")
+    .option("--dag <dag>", "the same")
     .addOption(
       new Option("--state <state...>", "only in these states").choices([
         "queued",
@@ -26,7 +33,9 @@ export function command(session: Session) {
       ]),
     )
     .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 25)
-    .action(async (dag, { state, limit }) => {
+    .action(async (named, { dag = named, state, limit }) => {
+      if (named !== undefined && named !== dag)
+        throw usageError(`runs of two DAGs are asked for: ${named} and ${dag}.`, "name one of them");
       const listed = await session.client.list<DagRun>({
         path: path`/dags/${dag ?? "~"}/dagRuns`,
         key: "dag_runs",
@@ -47,9 +56,24 @@ export function command(session: Session) {
       const run = await session.client.get<DagRun>(runPath(dag, runId), {
         what: `cannot show the run ${runId} of ${dag}`,
       });
-      const counts =
-        session.format === "table" ? await countStates(session.client, runPath(dag, runId)) : undefined;
-      await session.printObject(run, runFields(run, counts));
+      if (session.format !== "table") return session.printObject(run, []);
+      const counts = await countStates(session.client, runPath(dag, runId));
+      const failure =
+        run.state === "failed" ? await firstFailure(session.client, runPath(dag, runId)) : undefined;
+      await session.printObject(run, runFields(run, { counts, failure }));
+    });
+
+  runs
+    .command("logs")
+    .description("print what the run's callbacks (and onSignal) have said; `tasks logs` has the tasks'")
+    .argument("<dag>")
+    .argument("<run>", RUN_ARGUMENT)
+    .action(async (dag, given) => {
+      const runId = await findRunId(session.client, dag, given);
+      if ((await printEntries(session, readRunLog(session.client, dag, runId))) > 0) return;
+      session.note(
+        `No callback of ${runId} has said anything. The logs of its tasks: \`tradewind tasks logs\``,
+      );
     });
 
   runs

@@ -8,7 +8,7 @@ import { serve } from "./service.ts";
 export function command(session: Session) {
   return new Command("standalone")
     .description(
-      "run everything on this machine: database, DAG processor, scheduler with local executor, API server",
+      "run everything on this machine: database, DAG processor, scheduler with local executor, triggerer, API server",
     )
     .option("--dags <folder>", "the DAG folder (TRADEWIND_DAGS, else dags)")
     .option(

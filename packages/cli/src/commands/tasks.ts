@@ -8,13 +8,12 @@ import {
   getInstance,
   type InstanceName,
   instancePath,
-  type LogEntry,
   readLog,
 } from "../client/task-log.ts";
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { wholeNumber } from "../input/values.ts";
-import { logLine } from "../output/log-line.ts";
+import { printEntries } from "../output/log-line.ts";
 import { paintState, stateName } from "../output/state.ts";
 import type { Column } from "../output/table.ts";
 import { relativeTime, span } from "../output/when.ts";
@@ -218,7 +217,8 @@ async function printLog(
   const { client } = session;
   if (!options.follow) {
     const tryNumber = chosenTry(await getInstance(client, name), options.try);
-    return printEntries(session, readLog(client, name, tryNumber));
+    await printEntries(session, readLog(client, name, tryNumber));
+    return;
   }
   await session.interruptible(async (signal) => {
     try {
@@ -240,16 +240,6 @@ function chosenTry(instance: TaskInstance, wanted: number | undefined): number {
   throw new CliError(
     "TW_CLI_NO_SUCH_TRY",
     `the task ${instance.task_id} is at try ${instance.try_number}; there is no try ${wanted}.`,
-    {
-      exit: EXIT.notFound,
-    },
+    { exit: EXIT.notFound, remedy: "`tradewind tasks list` shows how many there are" },
   );
-}
-
-async function printEntries(session: Session, entries: AsyncIterable<LogEntry>): Promise<void> {
-  for await (const entry of entries) {
-    session.terminal.data(
-      session.format === "json" ? JSON.stringify(entry) : logLine(session.terminal, entry),
-    );
-  }
 }

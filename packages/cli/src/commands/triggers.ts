@@ -1,13 +1,13 @@
 import { Command, Option } from "@commander-js/extra-typings";
 import { path } from "../client/client.ts";
-import type { Trigger, TriggerRunner } from "../client/resources.ts";
+import type { Trigger } from "../client/resources.ts";
 import { wholeNumber } from "../input/values.ts";
 import { argsText } from "../output/args.ts";
 import type { Column } from "../output/table.ts";
 import { renderTable } from "../output/table.ts";
 import { moment, relativeTime } from "../output/when.ts";
 import type { Session } from "../session.ts";
-import { waitColumns } from "./waiting.ts";
+import { runnerName, waitColumns } from "./waiting.ts";
 
 const STATES = ["hot", "cold", "timed", "unowned"] as const;
 
@@ -95,8 +95,4 @@ function columns({ terminal }: Session): readonly Column<Trigger>[] {
     { title: "QUEUE", value: ({ queue }) => queue, optional: true },
     { title: "ARGUMENTS", value: ({ args }) => argsText(args), flexible: true, optional: true },
   ];
-}
-
-function runnerName({ hostname, id, is_alive }: TriggerRunner): string {
-  return `${id}${hostname ? ` on ${hostname}` : ""}${is_alive === false ? " (dead)" : ""}`;
 }

@@ -1,6 +1,6 @@
 import { Command } from "@commander-js/extra-typings";
 import type { Listed } from "../client/client.ts";
-import type { Wait } from "../client/resources.ts";
+import type { TriggerRunner, Wait } from "../client/resources.ts";
 import { wholeNumber } from "../input/values.ts";
 import { argsText } from "../output/args.ts";
 import type { Column } from "../output/table.ts";
@@ -57,6 +57,10 @@ async function read(
   return { items, total: items.length };
 }
 
+export function runnerName({ hostname, id, is_alive }: TriggerRunner): string {
+  return `${id}${hostname ? ` on ${hostname}` : ""}${is_alive === false ? " (dead)" : ""}`;
+}
+
 /** Of many triggers each wait says what it is for; of one they all are for the same. */
 export function waitColumns(of: "many triggers" | "one trigger"): readonly Column<Wait>[] {
   const all: readonly Column<Wait>[] = [
@@ -75,8 +79,7 @@ export function waitColumns(of: "many triggers" | "one trigger"): readonly Colum
     { title: "ON", value: ({ kind }) => kind },
     {
       title: "TRIGGERER",
-      value: ({ trigger_state, triggerer }) =>
-        triggerer ? `${triggerer.id}${triggerer.hostname ? ` on ${triggerer.hostname}` : ""}` : trigger_state,
+      value: ({ trigger_state, triggerer }) => (triggerer ? runnerName(triggerer) : trigger_state),
     },
     { title: "POLLED", value: ({ last_polled_at }) => relativeTime(last_polled_at), optional: true },
     { title: "ARGUMENTS", value: ({ args }) => argsText(args), flexible: true, optional: true },

@@ -31,7 +31,8 @@ async function test(request: TestRequest): Promise<TestReport> {
     const { state, reason, closedBy, tasks, triggeredRuns } = run;
     return { type: "finished", state, reason, closedBy, durationMs, tasks, triggeredRuns };
   } catch (error) {
-    return { type: "refused", message: refusal(error) };
+    const code = error instanceof Error ? (error as { code?: unknown }).code : null;
+    return { type: "refused", code: typeof code === "string" ? code : null, message: refusal(error) };
   }
 }
 

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import type { BundleResult, BundlerPool } from "@tradewind/engine";
+import { nearest } from "@tradewind/sdk/wording";
 import { CliError, usageError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import type { Session } from "../session.ts";
@@ -67,9 +68,14 @@ function pickById(results: readonly BundleResult[], dagId: string, folder: strin
     throw brokenFile(
       `no file in ${folder} that loads has the DAG ${dagId}; these do not load:\n\n${broken.map((each) => each.message).join("\n\n")}`,
     );
+  const ids = results.flatMap((each) => (each.kind === "bundled" ? each.manifests : []));
+  const near = nearest(
+    dagId,
+    ids.map((manifest) => manifest.dagId),
+  );
   throw new CliError("TW_CLI_NO_DAG", `no file in ${folder} exports the DAG ${dagId}.`, {
     exit: EXIT.notFound,
-    remedy: "name the file itself, or its folder with --dags",
+    remedy: `${near === undefined ? "" : `did you mean "${near}"? Or `}name the file itself, or its folder with --dags`,
   });
 }
 

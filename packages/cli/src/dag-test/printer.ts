@@ -1,4 +1,5 @@
 import type { RunResult, TaskResult } from "@tradewind/testing";
+import { CliError } from "../errors.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import { logLine } from "../output/log-line.ts";
 import { paintStateNote } from "../output/state.ts";
@@ -14,7 +15,7 @@ export class TestPrinter {
   readonly #dagId: string;
   readonly #skipsWaits: boolean;
   #result: Extract<TestReport, { type: "finished" }> | undefined;
-  #refusal: string | undefined;
+  #refusal: Extract<TestReport, { type: "refused" }> | undefined;
 
   constructor(session: Session, { dagId, options }: TestRequest) {
     this.#session = session;
@@ -56,7 +57,7 @@ export class TestPrinter {
         this.#result = report;
         break;
       case "refused":
-        this.#refusal = report.message;
+        this.#refusal = report;
     }
   }
 
@@ -68,12 +69,7 @@ export class TestPrinter {
   /** Says how it ended; `exit` is how the child did. */
   async end(exit: number | NodeJS.Signals | null): Promise<ExitCode> {
     const { terminal } = this.#session;
-    if (this.#result === undefined) {
-      terminal.note(
-        `${terminal.paintNote("red", "error:")} ${this.#refusal ?? `the process that ran ${this.#dagId} ended before the run did (${exit}).`}`,
-      );
-      return this.#refusal === undefined ? EXIT.failed : EXIT.usage;
-    }
+    if (this.#result === undefined) throw this.#noResult(exit);
     const { state, closedBy, durationMs, reason, tasks, triggeredRuns } = this.#result;
     if (closedBy === "idle")
       this.#session.note("Nothing was left to happen, so the run was closed. Signals come with --signal.");
@@ -93,6 +89,14 @@ export class TestPrinter {
       `${this.#dagId}: ${paintStateNote(terminal, state)} in ${span(durationMs / 1000)}, ${tasks.length} tasks.`,
     );
     return state === "success" ? EXIT.ok : EXIT.failed;
+  }
+
+  #noResult(exit: number | NodeJS.Signals | null): CliError {
+    if (this.#refusal === undefined) {
+      const message = `the process that ran ${this.#dagId} ended before the run did (${exit}).`;
+      return new CliError("TW_CLI_TEST", message, { exit: EXIT.failed });
+    }
+    return new CliError(this.#refusal.code ?? "TW_CLI_TEST", this.#refusal.message, { exit: EXIT.usage });
   }
 
   #ended(report: Extract<TestReport, { type: "ended" }>): void {

@@ -23,4 +23,4 @@ export type TestReport =
       readonly triggeredRuns: RunResult["triggeredRuns"];
     }
   /** The run could not be made. */
-  | { readonly type: "refused"; readonly message: string };
+  | { readonly type: "refused"; readonly code: string | null; readonly message: string };

@@ -3,6 +3,7 @@ import type { Health, ImportProblem, Pool } from "../client/resources.ts";
 import { findTarget, processAlive, readStandalone, type Target } from "../client/target.ts";
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
+import { withCode } from "../output/error.ts";
 import { relativeTime } from "../output/when.ts";
 import type { Session } from "../session.ts";
 import type { Check } from "./checks.ts";
@@ -54,7 +55,8 @@ export async function* checkServer(session: Session): AsyncGenerator<Check> {
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
     const name = error.exit === EXIT.auth ? "token" : "server";
-    yield { name, result: "fail", says: error.message, ...(error.remedy ? { remedy: error.remedy } : {}) };
+    const says = withCode(error.message, error.code);
+    yield { name, result: "fail", says, ...(error.remedy ? { remedy: error.remedy } : {}) };
   }
 }
 

@@ -1,4 +1,5 @@
 import type { LogEntry } from "../client/task-log.ts";
+import type { Session } from "../session.ts";
 import { plainText, type Style, type Terminal } from "../terminal.ts";
 
 const LEVELS: Readonly<Record<string, Style>> = {
@@ -25,6 +26,18 @@ export function logLine(terminal: Terminal, entry: LogEntry, stream: "stdout" | 
     ([key, value]) => ` ${paint("dim", `${key}=`)}${plainText(fieldText(value), false)}`,
   );
   return `${time}${label}${plainText(event, colour)}${rest.join("")}`;
+}
+
+/** Line by line; answers how many there were. */
+export async function printEntries(session: Session, entries: AsyncIterable<LogEntry>): Promise<number> {
+  let count = 0;
+  for await (const entry of entries) {
+    count++;
+    session.terminal.data(
+      session.format === "json" ? JSON.stringify(entry) : logLine(session.terminal, entry),
+    );
+  }
+  return count;
 }
 
 function clock(timestamp: string): string {

@@ -1,9 +1,9 @@
 /** How runs, and the waiting for them, look. */
-import type { DagRun } from "../client/resources.ts";
+import type { DagRun, TaskInstance } from "../client/resources.ts";
 import { type StateCounts, type Wait, type WaitResult, waitForRun } from "../client/wait-for-run.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import type { Fields, Session } from "../session.ts";
-import type { Terminal } from "../terminal.ts";
+import { plainLine, type Terminal } from "../terminal.ts";
 import { paintState, paintStateNote, stateName } from "./state.ts";
 import type { Column } from "./table.ts";
 import { moment, relativeTime, span } from "./when.ts";
@@ -24,7 +24,14 @@ export function runColumns(terminal: Terminal): readonly Column<DagRun>[] {
   ];
 }
 
-export function runFields(run: DagRun, counts: StateCounts | undefined): Fields {
+/** What is told of a run beside its own row, where somebody has asked for it. */
+interface RunTasks {
+  readonly counts?: StateCounts;
+  /** The task that failed first. */
+  readonly failure?: TaskInstance | undefined;
+}
+
+export function runFields(run: DagRun, { counts, failure }: RunTasks = {}): Fields {
   return [
     ["dag", run.dag_id],
     ["run", run.dag_run_id],
@@ -45,8 +52,14 @@ export function runFields(run: DagRun, counts: StateCounts | undefined): Fields 
     ["conf", isEmpty(run.conf) ? null : JSON.stringify(run.conf)],
     ["by", run.triggering_user_name],
     ["reason", run.end_reason],
+    ["failed first", failure && failureText(failure)],
     ["note", run.note],
   ];
+}
+
+function failureText({ task_id, map_index, try_number, reason }: TaskInstance): string {
+  const index = map_index < 0 ? "" : `[${map_index}]`;
+  return `${task_id}${index}, try ${try_number}${reason ? `: ${plainLine(reason)}` : ""}`;
 }
 
 /** Watches a run to its end, says how it went, and answers with the exit code that fits. */

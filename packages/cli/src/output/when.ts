@@ -1,4 +1,5 @@
 /** Moments and spans as people read them. JSON and YAML output keeps the API's own values instead. */
+import { durationText } from "@tradewind/sdk/wording";
 
 /** "3 m ago", "in 2 h"; the plain date when it is more than a month away. */
 export function relativeTime(iso: string | null | undefined, now: number = Date.now()): string {
@@ -28,26 +29,13 @@ export function span(seconds: number | null | undefined): string {
   const ms = Math.round(seconds * 1000);
   if (ms < 1000) return `${ms} ms`;
   if (ms < 100_000) return `${(ms / 1000).toFixed(1)} s`;
-  const [units, left] =
-    ms < HOUR ? ([MINUTE, SECOND] as const) : ms < DAY ? ([HOUR, MINUTE] as const) : ([DAY, HOUR] as const);
-  const major = Math.floor(ms / units);
-  const minor = Math.floor((ms % units) / left);
-  return minor === 0
-    ? `${major} ${NAMES.get(units)}`
-    : `${major} ${NAMES.get(units)} ${minor} ${NAMES.get(left)}`;
+  return durationText(ms);
 }
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-const NAMES = new Map([
-  [SECOND, "s"],
-  [MINUTE, "m"],
-  [HOUR, "h"],
-  [DAY, "d"],
-]);
-
 function coarse(ms: number): string {
   if (ms < MINUTE) return `${Math.round(ms / SECOND)} s`;
   if (ms < HOUR) return `${Math.round(ms / MINUTE)} m`;

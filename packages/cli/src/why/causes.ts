@@ -8,6 +8,8 @@ import { span } from "../output/when.ts";
 import type { RunFacts } from "./run-facts.ts";
 
 export interface Cause {
+  /** The server's, of what holds a task back; null: that another task is in some state, and why. */
+  readonly code: string | null;
   readonly says: string;
   readonly because: readonly Cause[];
 }
@@ -31,11 +33,13 @@ export function causesOf(facts: RunFacts, place: Place): Promise<Cause[]> {
 }
 
 /** What is to come for a task that nothing holds back: that it is being stopped, or what makes it run again. */
-export async function outlookOf(facts: RunFacts, { mapIndex, taskId }: Place): Promise<string[]> {
+export async function outlookOf(facts: RunFacts, { mapIndex, taskId }: Place): Promise<Cause[]> {
   const { reasons, state } = await facts.verdict(taskId, mapIndex);
   const isSettled = state === "running" || state === "restarting" || ENDED_TASK_STATES.has(state ?? "none");
   return isSettled
-    ? reasons.filter(({ code }) => DRIVEN.has(code)).map(({ message }) => clause(message))
+    ? reasons
+        .filter(({ code }) => DRIVEN.has(code))
+        .map(({ code, message }) => ({ code, says: clause(message), because: [] }))
     : [];
 }
 
@@ -69,7 +73,8 @@ class Explanation {
           reasons.map(async ({ code, message }) => {
             const waitsForTasks = code === "UPSTREAM";
             const open = (each: string) => !ENDED_TASK_STATES.has(each);
-            return cause(clause(message), waitsForTasks ? await this.#upstream(place, depth, open) : []);
+            const because = waitsForTasks ? await this.#upstream(place, depth, open) : [];
+            return { code, says: clause(message), because };
           }),
         );
     }
@@ -130,5 +135,5 @@ function clause(sentence: string): string {
 }
 
 function cause(says: string, because: readonly Cause[] = []): Cause {
-  return { says, because };
+  return { code: null, says, because };
 }

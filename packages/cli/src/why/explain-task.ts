@@ -8,32 +8,43 @@ import { RunFacts } from "./run-facts.ts";
 
 export async function explainTask(session: Session, name: InstanceName): Promise<void> {
   const facts = new RunFacts(session.client, name.dagId, name.runId);
-  const { state } = await facts.verdict(name.taskId, name.mapIndex);
+  const { state, reasons } = await facts.verdict(name.taskId, name.mapIndex);
   const causes = await causesOf(facts, name);
   const outlook = await outlookOf(facts, name);
   if (session.format !== "table") {
     return session.printObject(
-      { task_id: name.taskId, map_index: name.mapIndex, state, because: causes, outlook },
+      {
+        task_id: name.taskId,
+        map_index: name.mapIndex,
+        state,
+        reasons,
+        because: causes,
+        outlook: outlook.map(({ says }) => says),
+      },
       [],
     );
   }
   const { terminal } = session;
   const title = terminal.paint("bold", placeName(name));
   const isBare = causes.length === 0 && outlook.length === 0;
-  terminal.data(`${title} is ${paintState(terminal, state)}${isBare ? nothing(state) : ""}`);
+  const bare = isBare ? causeText(session, { code: reasons[0]?.code ?? null, says: nothing(state) }) : "";
+  terminal.data(`${title} is ${paintState(terminal, state)}${bare}`);
   printCauses(session, causes, 1);
-  for (const says of outlook) terminal.data(`  ${plainLine(says)}`);
+  for (const cause of outlook) terminal.data(`  ${causeText(session, cause)}`);
   if (state === "failed")
     session.note(`Its log: \`tradewind tasks logs ${name.dagId} ${name.runId} ${name.taskId}\``);
 }
 
 function printCauses(session: Session, causes: readonly Cause[], depth: number): void {
-  for (const { says, because } of causes) {
-    session.terminal.data(
-      `${"  ".repeat(depth)}${session.terminal.paint("yellow", "because")} ${plainLine(says)}`,
-    );
-    printCauses(session, because, depth + 1);
+  for (const cause of causes) {
+    const because = session.terminal.paint("yellow", "because");
+    session.terminal.data(`${"  ".repeat(depth)}${because} ${causeText(session, cause)}`);
+    printCauses(session, cause.because, depth + 1);
   }
+}
+
+function causeText({ terminal }: Session, { code, says }: Pick<Cause, "code" | "says">): string {
+  return code === null ? plainLine(says) : `${plainLine(says)} ${terminal.paint("dim", `[${code}]`)}`;
 }
 
 function nothing(state: string | null): string {

@@ -1,7 +1,9 @@
-import { dag } from "tradewind";
+import { type CallbackContext, dag } from "tradewind";
+
+const onFailure = ({ log, run }: CallbackContext) => log.warn("the run has failed", { run: run.id });
 
 /** Fails in the middle: what comes after is never run. */
-export default dag("failing", {}, (d) => {
+export default dag("failing", { onFailure }, (d) => {
   const first = d.task("first", () => 1);
   const broken = d.task("broken", { after: first }, (): number => {
     throw new Error("the disk is full");

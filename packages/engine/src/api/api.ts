@@ -13,6 +13,7 @@ import {
   type ZodTypeProvider,
 } from "fastify-type-provider-zod";
 import { requireToken } from "./auth.ts";
+import { backfills } from "./backfills.ts";
 import { conditions } from "./conditions.ts";
 import { connections } from "./connections.ts";
 import type { ApiApp, ApiOptions, Resource } from "./context.ts";
@@ -37,6 +38,7 @@ import {
   sendProblem,
   validatorCompiler,
 } from "./problem.ts";
+import { runLogs } from "./run-logs.ts";
 import { runWait } from "./run-wait.ts";
 import { signals } from "./signals.ts";
 import { signalListeners } from "./signals-listeners.ts";
@@ -57,6 +59,7 @@ import { why } from "./why.ts";
 import { xcomEntries } from "./xcom-entries.ts";
 
 const RESOURCES: readonly Resource[] = [
+  backfills,
   conditions,
   connections,
   dagRunEdits,
@@ -70,6 +73,7 @@ const RESOURCES: readonly Resource[] = [
   jobs,
   openApi,
   pools,
+  runLogs,
   runWait,
   signalListeners,
   signals,

@@ -114,7 +114,11 @@ export const connections: Resource = (app, options) => {
         };
         if (!(await createConnection(tx, secretBox, values)))
           throw conflict(`There already is a connection "${values.connId}"`);
-        const deed = { action: "create_connection", details: { connection_id: values.connId } };
+        const deed = {
+          action: "create_connection",
+          about: `connections/${values.connId}`,
+          details: { connection_id: values.connId },
+        };
         return { status: 201, body: show(await requireConnection(tx, values.connId)), deed };
       });
       return body;
@@ -150,7 +154,11 @@ export const connections: Resource = (app, options) => {
         };
         await updateConnection(tx, secretBox, values);
         const changed = FIELD_NAMES.filter((field) => body[field] !== undefined);
-        const deed = { action: "patch_connection", details: { connection_id: connId, fields: changed } };
+        const deed = {
+          action: "patch_connection",
+          about: `connections/${connId}`,
+          details: { connection_id: connId, fields: changed },
+        };
         return { result: await requireConnection(tx, connId), deed };
       });
       return show(row);
@@ -166,7 +174,11 @@ export const connections: Resource = (app, options) => {
         if (!(await deleteConnection(tx, connId))) throw noConnection(connId);
         return {
           result: undefined,
-          deed: { action: "delete_connection", details: { connection_id: connId } },
+          deed: {
+            action: "delete_connection",
+            about: `connections/${connId}`,
+            details: { connection_id: connId },
+          },
         };
       });
       return reply.code(204).send(null);

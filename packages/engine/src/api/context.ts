@@ -26,7 +26,7 @@ export interface ApiOptions {
   readonly logsDir: string;
   readonly runEdits: RunEdits;
   /** For those who wait for a run to end. */
-  readonly wakeUps: Pick<WakeUps, "listen" | "onLocal">;
+  readonly wakeUps: Pick<WakeUps, "listen" | "onLocal" | "wantStates">;
   /** The one of the configuration; on `database` unless given. Whoever gives it closes it. */
   readonly signals?: SignalService | undefined;
   /** Called after the commit of a change a scheduler may want to know of; it must not throw. */
@@ -36,8 +36,11 @@ export interface ApiOptions {
 export type Change =
   | { readonly kind: "run_created" | "run_edited" | "run_deleted"; readonly dagRunIds: readonly number[] }
   | { readonly kind: "dag_changed"; readonly dagIds: readonly string[] }
+  | { readonly kind: "backfill_changed"; readonly backfillId: number }
   | { readonly kind: "pool_changed"; readonly pool: string }
   | { readonly kind: "signal_sent"; readonly key: string }
+  /** Something was done that is on the audit log, whatever it was. */
+  | { readonly kind: "deed_done" }
   | { readonly kind: "signals_sent" };
 
 export type ApiApp = FastifyInstance<

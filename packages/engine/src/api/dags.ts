@@ -230,7 +230,9 @@ async function pause(
     const result = await setPaused(tx, dagIds, paused);
     const action = paused ? "pause_dag" : "unpause_dag";
     const deed =
-      result.length === 1 ? { action, dagId: result[0]! } : { action, details: { dag_ids: result } };
+      result.length === 1
+        ? { action, dagId: result[0]! }
+        : { action, about: result, details: { dag_ids: result } };
     return result.length === 0 ? { result } : { result, deed };
   });
   if (changed.length > 0) options.notify({ kind: "dag_changed", dagIds: changed });

@@ -5,19 +5,16 @@
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { type AuditEntry, recordAudit } from "../store/audit.ts";
+import { type Deed, recordAudit } from "../store/audit.ts";
 import type { Connection } from "../store/database.ts";
 import { claimKey, keepAnswer } from "../store/idempotency.ts";
 import { principalOf } from "./auth.ts";
 import type { ApiOptions } from "./context.ts";
 import { conflict, invalid, Problem } from "./problem.ts";
 
-/** What a change tells the log of deeds; who did it is added here. */
-type Deed = Omit<AuditEntry, "actor">;
-
 export interface Changed<T> {
   readonly result: T;
-  /** Missing: nothing changed, so there is nothing to record. */
+  /** Missing: nothing changed, so there is nothing to record. Who did it is added here. */
   readonly deed?: Deed;
 }
 
@@ -27,11 +24,13 @@ export async function change<T>(
   work: (tx: Connection) => Promise<Changed<T>>,
 ): Promise<T> {
   const actor = principalOf(request).name;
-  return options.database.transaction(async (tx) => {
-    const { deed, result } = await work(tx);
-    if (deed !== undefined) await recordAudit(tx, { ...deed, actor });
-    return result;
+  const { deed, result } = await options.database.transaction(async (tx) => {
+    const changed = await work(tx);
+    if (changed.deed !== undefined) await recordAudit(tx, { ...changed.deed, actor });
+    return changed;
   });
+  if (deed !== undefined) options.notify({ kind: "deed_done" });
+  return result;
 }
 
 export interface Creation<B> {
@@ -53,7 +52,6 @@ export async function create<B>(
     const kept = key === null ? null : await keptAnswer(tx, options, { key, request });
     if (kept !== null) return { ...kept, replayed: true } as const;
     const { body, deed, status } = await work(tx);
-    if (deed !== undefined) await recordAudit(tx, { ...deed, actor: principal.name });
     if (key !== null) {
       // Sealed, because an answer may repeat a value that the database otherwise holds only sealed.
       const sealedBody = options.secretBox
@@ -67,8 +65,10 @@ export async function create<B>(
         tokenId: principal.tokenId,
       });
     }
-    return { body, replayed: false, status } as const;
+    if (deed !== undefined) await recordAudit(tx, { ...deed, actor: principal.name });
+    return { body, replayed: false, status, isDeed: deed !== undefined } as const;
   });
+  if (!outcome.replayed && outcome.isDeed) options.notify({ kind: "deed_done" });
   if (outcome.replayed) reply.header("idempotency-replayed", "true");
   reply.code(outcome.status);
   return { body: outcome.body as B, replayed: outcome.replayed };

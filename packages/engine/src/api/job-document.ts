@@ -25,6 +25,7 @@ export const jobDocument = z
 
 /** Airflow's names of the kinds, which its clients filter by and look for. Kinds it has not keep their own. */
 export const JOB_KINDS: ReadonlyMap<string, string> = new Map([
+  ["BackfillJob", "backfill"],
   ["SchedulerJob", "scheduler"],
   ["DagProcessorJob", "dag_processor"],
   ["TriggererJob", "triggerer"],

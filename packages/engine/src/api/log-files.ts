@@ -1,44 +1,44 @@
 /**
- * The log of one try, as one growing text with byte offsets. A try may have had several attempts: lost ones, and one
- * after each wait; their files, and those of the triggers they waited for, follow each other in the order of their
- * first lines. Paths are made from rows that exist, never from what a caller sent.
+ * Log files that belong together, as one growing text with byte offsets; they follow each other in the order of their
+ * first lines. Those of one try: it may have had several attempts, lost ones and one after each wait, and there are
+ * those of the triggers they waited for. Those of a run itself: its callbacks, and what decided on signals. Paths are
+ * made from rows that exist, never from what a caller sent.
  */
 import type { Dirent } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { join, resolve, sep } from "node:path";
 import { type LogLine, readLog } from "../execute/task-log.ts";
+import type { DagRunRow } from "../store/list/dag-runs.ts";
 import type { TaskInstanceRow } from "../store/list/task-instances.ts";
 import { LogGrowth } from "./log-growth.ts";
 
-export interface TryLog {
+interface LogPiece {
   readonly lines: readonly LogLine[];
   readonly nextOffset: number;
   /** Nothing more was there at the time. */
   readonly end: boolean;
 }
 
-export class TryLogReader {
-  readonly #folder: string | null;
-  readonly #tryNumber: number;
+abstract class LogReader {
+  readonly #folders: readonly string[];
   readonly #beginnings = new Map<string, string>();
 
-  constructor(logsDir: string, row: TaskInstanceRow, tryNumber: number) {
+  constructor(logsDir: string, folders: readonly (readonly string[])[]) {
     const root = resolve(logsDir);
-    const folder = resolve(
-      join(root, row.dag_id, String(row.dag_run_id), row.task_id, String(row.map_index)),
-    );
-    // An id such as ".." was stored by nobody we trust with paths.
-    this.#folder = folder.startsWith(`${root}${sep}`) ? folder : null;
-    this.#tryNumber = tryNumber;
+    this.#folders = folders
+      .map((names) => resolve(join(root, ...names)))
+      // An id such as ".." was stored by nobody we trust with paths.
+      .filter((folder) => folder.startsWith(`${root}${sep}`));
   }
 
-  /** To be closed by whoever asks for it. */
-  growth(): LogGrowth {
-    return new LogGrowth(this.#folder);
+  protected abstract has(name: string): boolean;
+
+  protected get folder(): string | null {
+    return this.#folders[0] ?? null;
   }
 
   /** Whole lines from `offset` on, about `limit` bytes of them. */
-  async read(offset: number, limit: number): Promise<TryLog> {
+  async read(offset: number, limit: number): Promise<LogPiece> {
     const files = await this.#files();
     let base = 0;
     for (const [index, file] of files.entries()) {
@@ -57,22 +57,24 @@ export class TryLogReader {
   }
 
   async #files(): Promise<{ path: string; size: number }[]> {
-    if (this.#folder === null) return [];
-    const folder = this.#folder;
-    const entries: Dirent[] = await readdir(folder, { withFileTypes: true }).catch(() => []);
-    const prefix = `${this.#tryNumber}-`;
-    // isFile() is false for a symbolic link: what it points to may not be ours to show.
-    const names = entries.filter(
-      (entry) => entry.isFile() && entry.name.startsWith(prefix) && entry.name.endsWith(".log"),
-    );
+    const paths = (await Promise.all(this.#folders.map((folder) => this.#paths(folder)))).flat();
     const files = await Promise.all(
-      names.map(async (entry) => {
-        const path = join(folder, entry.name);
+      paths.map(async (path) => {
         const { size, mtimeMs } = await stat(path);
-        return { begun: names.length > 1 ? await this.#begun(path) : "", path, size, mtimeMs };
+        return { begun: paths.length > 1 ? await this.#begun(path) : "", path, size, mtimeMs };
       }),
     );
     return files.sort((a, b) => (a.begun === b.begun ? a.mtimeMs - b.mtimeMs : a.begun < b.begun ? -1 : 1));
+  }
+
+  async #paths(folder: string): Promise<string[]> {
+    const entries: Dirent[] = await readdir(folder, { withFileTypes: true }).catch(() => []);
+    return (
+      entries
+        // isFile() is false for a symbolic link: what it points to may not be ours to show.
+        .filter((entry) => entry.isFile() && entry.name.endsWith(".log") && this.has(entry.name))
+        .map((entry) => join(folder, entry.name))
+    );
   }
 
   /** The time of its first line. A file that has none yet comes last. */
@@ -82,5 +84,36 @@ export class TryLogReader {
     const first = (await readLog(path, { limit: 1 })).lines[0]?.t;
     if (first !== undefined) this.#beginnings.set(path, first);
     return first ?? "~";
+  }
+}
+
+export class TryLogReader extends LogReader {
+  readonly #tryNumber: number;
+
+  constructor(logsDir: string, row: TaskInstanceRow, tryNumber: number) {
+    super(logsDir, [[row.dag_id, String(row.dag_run_id), row.task_id, String(row.map_index)]]);
+    this.#tryNumber = tryNumber;
+  }
+
+  /** To be closed by whoever asks for it. */
+  growth(): LogGrowth {
+    return new LogGrowth(this.folder);
+  }
+
+  protected override has(name: string): boolean {
+    return name.startsWith(`${this.#tryNumber}-`);
+  }
+}
+
+export class RunLogReader extends LogReader {
+  constructor(logsDir: string, { dag_id, id }: DagRunRow) {
+    super(
+      logsDir,
+      ["callbacks", "signals"].map((kind) => [dag_id, String(id), kind]),
+    );
+  }
+
+  protected override has(): boolean {
+    return true;
   }
 }

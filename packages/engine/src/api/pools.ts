@@ -100,7 +100,7 @@ export const pools: Resource = (app, options) => {
         return {
           status: 201,
           body: show(await requirePool(tx, name)),
-          deed: { action: "create_pool", details: { pool: name, slots } },
+          deed: { action: "create_pool", about: `pools/${name}`, details: { pool: name, slots } },
         };
       });
       if (!replayed) options.notify({ kind: "pool_changed", pool: name });
@@ -129,6 +129,7 @@ export const pools: Resource = (app, options) => {
         await updatePool(tx, name, values);
         const deed = {
           action: "patch_pool",
+          about: `pools/${name}`,
           details: { pool: name, ...(values.slots === undefined ? {} : { slots: values.slots }) },
         };
         return { result: await requirePool(tx, name), deed };
@@ -154,7 +155,10 @@ export const pools: Resource = (app, options) => {
         const outcome = await deletePool(tx, name);
         if (outcome === "occupied")
           throw conflict(`Tasks occupy slots of pool "${name}": wait for them or cancel their runs`);
-        return { result: undefined, deed: { action: "delete_pool", details: { pool: name } } };
+        return {
+          result: undefined,
+          deed: { action: "delete_pool", about: `pools/${name}`, details: { pool: name } },
+        };
       });
       return reply.code(204).send(null);
     },

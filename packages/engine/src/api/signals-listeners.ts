@@ -127,7 +127,10 @@ export const signalListeners: Resource = (app, options) => {
       const { name } = request.params;
       await change(options, request, async (tx) => {
         if (await deleteListener(tx, name))
-          return { result: null, deed: { action: "delete_signal_listener", details: { name } } };
+          return {
+            result: null,
+            deed: { action: "delete_signal_listener", about: `listeners/${name}`, details: { name } },
+          };
         if (await findListener(tx, name))
           throw conflict(
             `The listener "${name}" is active. Stop the process that listens under its name first.`,
@@ -250,7 +253,11 @@ export const signalListeners: Resource = (app, options) => {
       const letter = await change(options, request, async (tx) => {
         if (!(await retryDeadLetter(tx, letterId))) throw missing(letterId);
         const { rows } = await listDeadLetters(tx, { id: letterId }, { limit: 1, offset: 0 });
-        const deed = { action: "retry_signal_dead_letter", details: { id: letterId } };
+        const deed = {
+          action: "retry_signal_dead_letter",
+          about: `deadLetters/${letterId}`,
+          details: { id: letterId },
+        };
         return { result: showDeadLetter(deadLetterOf(rows[0]!)), deed };
       });
       options.notify({ kind: "signals_sent" });
@@ -266,7 +273,14 @@ export const signalListeners: Resource = (app, options) => {
       const letterId = request.params.dead_letter_id;
       await change(options, request, async (tx) => {
         if (!(await deleteDeadLetter(tx, letterId))) throw missing(letterId);
-        return { result: null, deed: { action: "delete_signal_dead_letter", details: { id: letterId } } };
+        return {
+          result: null,
+          deed: {
+            action: "delete_signal_dead_letter",
+            about: `deadLetters/${letterId}`,
+            details: { id: letterId },
+          },
+        };
       });
       return reply.code(204).send(null);
     },

@@ -18,6 +18,7 @@ export function signalsOf(app: ApiApp, options: ApiOptions): SignalService {
     wakeUps: {
       listen: (onTopic) => wakeUps.listen(onTopic),
       onLocal: (onTopic) => wakeUps.onLocal(onTopic),
+      wantStates: (who, isWanted) => wakeUps.wantStates(who, isWanted),
       send: () => options.notify({ kind: "signals_sent" }),
     },
   });

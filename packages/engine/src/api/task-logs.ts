@@ -15,7 +15,8 @@ import { stream } from "./streaming.ts";
 import { addressOf, describe, requireInstance, taskParams } from "./task-instances.ts";
 
 const MAX_OFFSET = Number.MAX_SAFE_INTEGER;
-const CHUNK_BYTES = 256 * 1024;
+/** Of a log, about so much at once. */
+export const LOG_BYTES = 256 * 1024;
 const FULL_BYTES = 8 * 1024 * 1024;
 /** A quiet log is looked at ever more seldom, in case its growth goes unnoticed, and for the end of its try. */
 const FIRST_LOOK_MS = 50;
@@ -33,7 +34,7 @@ const where = {
 const logQuery = z.strictObject({ ...where, full_content: flag.default(false) });
 const streamQuery = z.strictObject(where);
 const message = z.looseObject({ timestamp: z.string(), event: z.string() });
-const logDocument = z.object({ content: z.array(message), continuation_token: z.string().nullable() });
+export const logDocument = z.object({ content: z.array(message), continuation_token: z.string().nullable() });
 
 const BASE = "/api/v2/dags/:dag_id/dagRuns/:dag_run_id/taskInstances/:task_id/logs/:try_number";
 
@@ -51,7 +52,7 @@ export const taskLogs: Resource = (app, options) => {
           wholeLog(log, from, stop),
         ) as never;
       }
-      const chunk = await log.read(from, query.full_content ? FULL_BYTES : CHUNK_BYTES);
+      const chunk = await log.read(from, query.full_content ? FULL_BYTES : LOG_BYTES);
       const over = chunk.end && isOver(row, request.params.try_number);
       return {
         content: chunk.lines.map(showLine),
@@ -109,7 +110,7 @@ async function* wholeLog(
   stop: AbortSignal,
 ): AsyncGenerator<string, void, undefined> {
   for (let offset = from; !stop.aborted; ) {
-    const chunk = await log.read(offset, CHUNK_BYTES);
+    const chunk = await log.read(offset, LOG_BYTES);
     if (chunk.lines.length > 0)
       yield chunk.lines.map((line) => `${JSON.stringify(showLine(line))}\n`).join("");
     if (chunk.end) return;
@@ -143,7 +144,7 @@ async function* liveLog(
         over = await ended();
         askAt = performance.now() + ASK_MS;
       }
-      const chunk = await log.read(offset, CHUNK_BYTES);
+      const chunk = await log.read(offset, LOG_BYTES);
       offset = chunk.nextOffset;
       if (chunk.lines.length > 0) {
         lookMs = FIRST_LOOK_MS;
@@ -175,6 +176,6 @@ function lastEventId(header: string | string[] | undefined): number | undefined 
   return offset;
 }
 
-function showLine(line: LogLine): z.output<typeof message> {
+export function showLine(line: LogLine): z.output<typeof message> {
   return { ...line.fields, timestamp: line.t, level: line.level, logger: line.source, event: line.message };
 }

@@ -44,7 +44,7 @@ describe("a task of a run that is not over", () => {
     });
     tw.changes.length = 0;
     await post(`etl/dagRuns/now-${action}/taskInstances/b/${action}`);
-    expect(tw.changes).toEqual([{ kind: "signals_sent" }]);
+    expect(tw.changes).toEqual([{ kind: "run_edited", dagRunIds: [id] }, { kind: "signals_sent" }]);
   });
 
   test("is ordered once per idempotency key", async () => {

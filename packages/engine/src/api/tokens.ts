@@ -57,7 +57,10 @@ export const tokens: Resource = (app, options) => {
       const token = newToken();
       const row = await change(options, request, async (tx) => {
         const result = await createToken(tx, { name, token, expiresAt });
-        return { result, deed: { action: "create_token", details: { id: result.id, name } } };
+        return {
+          result,
+          deed: { action: "create_token", about: `tokens/${result.id}`, details: { id: result.id, name } },
+        };
       });
       reply.code(201);
       return { ...show(row, principalOf(request).tokenId), token };
@@ -75,7 +78,10 @@ export const tokens: Resource = (app, options) => {
       await change(options, request, async (tx) => {
         const name = await deleteToken(tx, tokenId);
         if (name === undefined) throw notFound(`There is no token ${tokenId}`);
-        return { result: undefined, deed: { action: "delete_token", details: { id: tokenId, name } } };
+        return {
+          result: undefined,
+          deed: { action: "delete_token", about: `tokens/${tokenId}`, details: { id: tokenId, name } },
+        };
       });
       return reply.code(204).send(null);
     },

@@ -209,7 +209,7 @@ describe("waiting", () => {
       timeout_at: "2026-01-02T00:00:00.000Z",
       task_timeout_at: "2026-01-01T11:00:00.000Z",
       wake_at: expect.any(String),
-      triggerer: { id: owner, hostname: "alpha" },
+      triggerer: { id: owner, hostname: "alpha", is_alive: true },
       last_polled_at: START.toISOString(),
     });
     expect(body.waiting[1]).toMatchObject({ until: "2026-01-01T10:30:00.000Z" });

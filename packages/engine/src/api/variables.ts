@@ -86,7 +86,11 @@ export const variables: Resource = (app, options) => {
         const variable = { key, value: textOf(value), description };
         if (!(await createVariable(tx, secretBox, variable)))
           throw conflict(`There already is a variable "${key}"`);
-        return { status: 201, body: show(variable), deed: { action: "create_variable", details: { key } } };
+        return {
+          status: 201,
+          body: show(variable),
+          deed: { action: "create_variable", about: `variables/${key}`, details: { key } },
+        };
       });
       return body;
     },
@@ -117,7 +121,10 @@ export const variables: Resource = (app, options) => {
           description: given("description") ? (body.description ?? null) : former.description,
         };
         await updateVariable(tx, secretBox, variable);
-        return { result: variable, deed: { action: "patch_variable", details: { key } } };
+        return {
+          result: variable,
+          deed: { action: "patch_variable", about: `variables/${key}`, details: { key } },
+        };
       });
       return show(result);
     },
@@ -130,7 +137,10 @@ export const variables: Resource = (app, options) => {
       const key = request.params.variable_key;
       await change(options, request, async (tx) => {
         if (!(await deleteVariable(tx, key))) throw noVariable(key);
-        return { result: undefined, deed: { action: "delete_variable", details: { key } } };
+        return {
+          result: undefined,
+          deed: { action: "delete_variable", about: `variables/${key}`, details: { key } },
+        };
       });
       return reply.code(204).send(null);
     },

@@ -28,7 +28,9 @@ export const waitDocument = z
     task_timeout_at: nullableDate,
     /** Before this nobody has to look; null: it never fires by itself. */
     wake_at: nullableDate,
-    triggerer: z.object({ id: z.number(), hostname: z.string().nullable() }).nullable(),
+    triggerer: z
+      .object({ id: z.number(), hostname: z.string().nullable(), is_alive: z.boolean() })
+      .nullable(),
     last_polled_at: nullableDate,
   })
   .meta({ id: "Wait" });
@@ -99,7 +101,10 @@ export function showWait(row: WaitRow): z.output<typeof waitDocument> {
     timeout_at: iso(row.timeout_at),
     task_timeout_at: iso(row.task_timeout_at),
     wake_at: iso(row.wake_at),
-    triggerer: row.owner_job === null ? null : { id: row.owner_job, hostname: row.owner_host },
+    triggerer:
+      row.owner_job === null
+        ? null
+        : { id: row.owner_job, hostname: row.owner_host, is_alive: row.owner_alive },
     last_polled_at: iso(row.polled_at),
   };
 }

@@ -11,6 +11,10 @@ import { earlier } from "./waiting.ts";
 /** The queue of triggers, and of triggerers, that name none. */
 const DEFAULT_QUEUE = "default";
 const ARGS_SHOWN = 120;
+/** Of others it is not known whether they look again and again, or are told: they are mentioned when they have looked. */
+const POLLED_KINDS: ReadonlySet<string> = new Set(
+  ["file", "http", "sql", "s3key", "s3prefix", "rediskey", "process"].map((kind) => `tradewind.${kind}`),
+);
 
 export interface Finding {
   readonly code: string;
@@ -36,7 +40,7 @@ export async function deferredReasons(
   const facts = [
     `It waits on ${kind}${shortArgs(trigger.args)} since ${iso(deferred_at)}`,
     until === null ? ", without a timeout" : `, until ${iso(until)} at the latest`,
-    whoLooks(trigger),
+    whoLooks(kind, trigger),
   ];
   return [
     { code: "DEFERRED", message: `${facts.join("")}. It holds no worker.`, until },
@@ -44,14 +48,15 @@ export async function deferredReasons(
   ];
 }
 
-function whoLooks(trigger: WaitedTrigger): string {
+function whoLooks(kind: string, trigger: WaitedTrigger): string {
   const { polled_at, state, triggerer, wake_at } = trigger;
   if (state === "timed") return wake_at === null ? "" : `; it fires at ${iso(wake_at)}`;
   if (state === "cold" && wake_at === null) return "; it never fires by itself";
   if (state === "cold") return `; it cannot fire before ${iso(wake_at)}, and nobody looks until then`;
   if (state === "unowned") return "; no triggerer has it in hand";
-  const polled = polled_at === null ? "not polled yet" : `last polled at ${iso(polled_at)}`;
-  return `; on triggerer ${triggerer?.id} (${triggerer?.hostname}), ${polled}`;
+  const unpolled = POLLED_KINDS.has(kind) ? ", not polled yet" : "";
+  const polled = polled_at === null ? unpolled : `, last polled at ${iso(polled_at)}`;
+  return `; on triggerer ${triggerer?.id} (${triggerer?.hostname})${polled}`;
 }
 
 /** What keeps anybody from looking. */

@@ -127,6 +127,10 @@ test("waits for a trigger: on what, since and until when, on whom, last polled w
       until: "2026-01-01T12:00:00.000Z",
     },
   ]);
+  const [told] = await askDeferred({ kind: "tradewind.webhook", owner });
+  expect(told!.message).toContain(`; on triggerer ${owner} (alpha). It holds`);
+  const [unpolled] = await askDeferred({ kind: "tradewind.http", owner });
+  expect(unpolled!.message).toContain("(alpha), not polled yet. It holds");
   const [long] = await askDeferred({ owner, args: { path: "x".repeat(5000) } });
   expect(long!.message.length).toBeLessThan(400);
   const wakeAt = new Date(Date.now() + 3_600_000);

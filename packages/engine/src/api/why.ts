@@ -200,6 +200,13 @@ function pausedReasons({ dag, run }: Case): Reason[] {
 async function queuedRunReasons({ database, manifest, run, task }: Case): Promise<Reason[]> {
   if (run.run_after.getTime() > Date.now())
     return [reason("RUN_NOT_DUE", `The run starts at ${iso(run.run_after)}.`, run.run_after)];
+  if (run.run_type === "backfill")
+    return [
+      reason(
+        "RUN_QUEUED",
+        `The run is queued: its backfill starts it when its own limit has room. See: tradewind backfill list ${run.dag_id} --active`,
+      ),
+    ];
   const { runs } = await countActivity(database, run, task.taskId);
   if (runs >= manifest.maxActiveRuns) {
     return [

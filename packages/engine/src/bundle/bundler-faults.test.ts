@@ -86,6 +86,32 @@ describe("a broken file", () => {
     expect(errors["sdk.ts"]).not.toContain("../");
   });
 
+  it("is told by the code of its error, by the task at fault, and by the way out", async () => {
+    const folder = new FolderFixture();
+    const around = (line: string) =>
+      `import { dag, HttpSensor } from "tradewind";\nexport default dag("x", (d) => {\n  ${line}\n});\n`;
+    await folder.write({
+      "option.js": around(`d.task("a", { retires: 1 }, () => 1);`),
+      "sensor.js": around(`d.add("job", new HttpSensor({ url: "https://x.example", verb: "GET" }));`),
+      "trigger.js": around(`d.trigger("t", { run() {} });`),
+      "early.js": around(`const a = d.task("a", { after: b }, () => 1);\n  const b = d.task("b", () => 1);`),
+    });
+    await processorOn(test.db, folder).runOnce();
+    const errors = await importErrors(test.db);
+    expect(errors["option.js"]).toMatch(
+      /^option\.js:3:5: .* did you mean "retries"\? \[TW_UNKNOWN_OPTION\]\n/,
+    );
+    expect(errors["sensor.js"]).toMatch(
+      /dag "x", task "job": HttpTrigger: unknown option "verb".*\[TW_TRIGGER_ARGS\]$/,
+    );
+    expect(errors["trigger.js"]).toMatch(
+      /:3:5: .*task "t": an object is not a trigger.*\[TW_BAD_TRIGGER\]\n/,
+    );
+    expect(errors["early.js"]).toMatch(
+      /^early\.js:3:34: ReferenceError: .*\. A task can only use tasks that are defined before it: this keeps cycles out\n/,
+    );
+  });
+
   it("is refused with a reason when its DAGs cannot be taken", async () => {
     const folder = new FolderFixture();
     const program = (manifest: string) =>

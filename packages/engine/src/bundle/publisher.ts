@@ -116,7 +116,8 @@ export class Publisher {
       if (part.length > 1) for (const one of part) await this.#storePart([one]);
       else {
         const { file, bundled } = (part[0] as { from: Waiting }).from;
-        const message = `${file}: this file's DAGs could not be stored: ${messageOf(error)}`;
+        const code = error instanceof ModelError ? ` [${error.code}]` : "";
+        const message = `${file}: this file's DAGs could not be stored: ${messageOf(error)}${code}`;
         await recordImportError(database, file, message);
         onRefused(file, bundled, message);
       }

@@ -55,9 +55,9 @@ export class AttemptLog {
   }
 
   /** The engine's own word; not subject to the cap. */
-  engine(level: LogLevel, message: string): void {
+  engine(level: LogLevel, message: string, time = Date.now()): void {
     for (const line of this.#options.mask.whole(message).split("\n")) {
-      this.#write({ t: new Date().toISOString(), level, source: "engine", message: tidy(line) });
+      this.#write({ t: new Date(time).toISOString(), level, source: "engine", message: tidy(line) });
     }
   }
 

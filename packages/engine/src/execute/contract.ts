@@ -138,8 +138,11 @@ export interface TaskServices {
   triggerRun(request: TriggerRunRequest): Promise<{ readonly runId: string; readonly created: boolean }>;
   /** Stores a signal in the name of this task. */
   send(signal: SignalToSend, from: SenderPlace): Promise<{ readonly version: number }>;
-  /** Whether a trigger that waits for something in our own database would fire now, for a wait begun `agoMs` ago. */
-  check(trigger: TriggerCall, agoMs: number): Promise<Json | undefined>;
+  /**
+   * Whether a trigger that waits for something in our own database would fire now, for a wait begun `agoMs` ago in a run
+   * begun at `runStartedAt`.
+   */
+  check(trigger: TriggerCall, agoMs: number, runStartedAt: string | null): Promise<Json | undefined>;
 }
 
 /** Which task of which run a signal comes from. */

@@ -42,6 +42,11 @@ test.each<[string, Partial<Ending>, object]>([
   ["killed for its time", { ...exited(null, "SIGKILL"), interference: TIMEOUT }, TIMED_OUT],
   ["exit 0 after the timeout", { ...exited(0), interference: TIMEOUT }, TIMED_OUT],
   [
+    "a timeout, told as people write it",
+    { ...exited(0), interference: { why: "timeout", limitMs: 5_400_000 } },
+    { kind: "failed", error: { message: expect.stringContaining("exceeded its timeout of 1 h 30 m.") } },
+  ],
+  [
     "memory",
     { ...exited(null, "SIGKILL"), interference: MEMORY },
     { kind: "failed", error: { code: "TASK_OUT_OF_MEMORY" } },

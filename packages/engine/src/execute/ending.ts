@@ -3,6 +3,7 @@
  * the process (cancelled, stopped, out of time or memory) weighs more than what the process then said or how it died.
  */
 import type { ErrorFacts, TaskOutcome } from "@tradewind/sdk/program";
+import { durationText } from "@tradewind/sdk/wording";
 import type { AttemptOutcome, CancelTerms, SignalAction } from "./contract.ts";
 import type { JobOutcome } from "./protocol.ts";
 
@@ -100,7 +101,7 @@ function failed(error: ErrorFacts, callbackPending: boolean): AttemptOutcome {
 
 function timeoutFacts(subject: string, limitMs: number, reported: TaskOutcome | null): ErrorFacts {
   const stack = reported?.kind === "failed" ? reported.error.stack : null;
-  return errorFacts("TASK_TIMEOUT", `${subject} exceeded its timeout of ${limitMs} ms.`, stack);
+  return errorFacts("TASK_TIMEOUT", `${subject} exceeded its timeout of ${durationText(limitMs)}.`, stack);
 }
 
 function memoryFacts(subject: string, limit: { limitMb: number; usedMb: number }): ErrorFacts {

@@ -6,6 +6,7 @@
 
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Deferral, ErrorFacts } from "@tradewind/sdk/program";
+import { durationText } from "@tradewind/sdk/wording";
 import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import { AttemptLog } from "./attempt-log.ts";
@@ -43,6 +44,7 @@ abstract class BaseJob {
   readonly bundleHash: string;
   readonly dagRunId: number;
   readonly sender: SenderPlace;
+  readonly runStartedAt: string | null;
   readonly settings: JobSettings;
   /** "waiting" in the executor's line, "placed" with a process, "over" when its end was reported. */
   state: "waiting" | "placed" | "over" = "waiting";
@@ -62,6 +64,7 @@ abstract class BaseJob {
     this.dagRunId = workload.dagRunId;
     const { dagId, runId } = workload.run;
     this.sender = { dagId, runId, taskId: workload.taskId ?? "" };
+    this.runStartedAt = workload.run.startedAt;
     this.begunAt = performance.now() - ("elapsedMs" in workload ? workload.elapsedMs : 0);
     this.settings = settings;
     this.log = new AttemptLog({
@@ -91,7 +94,8 @@ abstract class BaseJob {
   async answer(ask: Question): Promise<Json | undefined> {
     const { services } = this.settings;
     if (ask.what === "recall" || ask.what === "remember") return await this.journal(ask);
-    if (ask.what === "check") return await services.check(ask.trigger, performance.now() - this.begunAt);
+    if (ask.what === "check")
+      return await services.check(ask.trigger, performance.now() - this.begunAt, this.runStartedAt);
     if (ask.what === "send") return { ...(await services.send(ask.signal, this.sender)) };
     if (ask.what === "triggerRun") return { ...(await services.triggerRun(ask.request)) };
     if (ask.what === "output") return await services.output(this.dagRunId, ask.taskId, ask.mapIndex);
@@ -177,7 +181,7 @@ export class AttemptJob extends BaseJob {
       this.log.engine("info", `Skipped: ${outcome.reason ?? "no reason given"}.`);
     else if (outcome.kind === "deferred") this.log.engine("info", waitingText(outcome));
     else if (outcome.kind === "rescheduled")
-      this.log.engine("info", `To be called again in ${outcome.afterMs} ms.`);
+      this.log.engine("info", `To be called again in ${durationText(outcome.afterMs)}.`);
     else if (!this.log.silent) this.log.engine("info", CLOSING[outcome.kind]);
     return { type: "ended", attempt: this.id, at: Date.now(), outcome };
   }
@@ -266,7 +270,7 @@ export class ReactionJob extends BaseJob {
 const CLOSING = { success: "Succeeded.", cancelled: "Cancelled.", lost: "Lost; it does not count as a try." };
 
 function waitingText({ trigger, timeoutMs }: Deferral): string {
-  const limit = timeoutMs === null ? "" : `, for ${timeoutMs} ms at most`;
+  const limit = timeoutMs === null ? "" : `, for ${durationText(timeoutMs)} at most`;
   return `Waits for the trigger ${trigger.kind}${limit}.`;
 }
 

@@ -45,7 +45,14 @@ export type JobOutcome = TaskOutcome | CallbackOutcome | ReactOutcome;
 export type ToChild =
   | JobMessage
   | { readonly k: "abort"; readonly id: string; readonly why: "timeout" | "cancel"; readonly reason: string }
-  | { readonly k: "reply"; readonly n: number; readonly value?: Json; readonly error?: string }
+  | {
+      readonly k: "reply";
+      readonly n: number;
+      readonly value?: Json;
+      readonly error?: string;
+      /** What is for user code to know of the error; left out where only the engine's log says more. */
+      readonly code?: string;
+    }
   | { readonly k: "exit" };
 
 /** What user code asks for while it runs. */

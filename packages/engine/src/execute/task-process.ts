@@ -11,6 +11,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
+import { durationText } from "@tradewind/sdk/wording";
 import { EngineError, messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import { Deadline } from "./deadline.ts";
@@ -168,10 +169,15 @@ export class TaskProcess {
   #askToStop(job: Job, asked: Extract<Interference, { why: "cancel" | "timeout" }>, again: boolean): void {
     const isCancel = asked.why === "cancel";
     const graceMs = (isCancel ? asked.graceMs : undefined) ?? this.#options.graceMs;
-    const reason = isCancel ? asked.reason : `${job.subject} exceeded its timeout of ${asked.limitMs} ms`;
+    const reason = isCancel
+      ? asked.reason
+      : `${job.subject} exceeded its timeout of ${durationText(asked.limitMs)}`;
     if (!again) this.#send({ k: "abort", id: job.id, why: asked.why, reason });
     this.#kill.within(graceMs, () => {
-      job.log.engine("warn", `It did not stop within ${graceMs} ms: killing process group ${this.pid}.`);
+      job.log.engine(
+        "warn",
+        `It did not stop within ${durationText(graceMs)}: killing process group ${this.pid}.`,
+      );
       this.#killGroup();
     });
   }
@@ -238,8 +244,9 @@ export class TaskProcess {
         error: messageOf(error),
       });
       // Of other errors the details (hosts, statements) are for the operator, not for user code.
-      const words = error instanceof EngineError ? error.message : failureText(ask);
-      if (this.#job === job) this.#send({ k: "reply", n, error: words });
+      const said = error instanceof EngineError ? error : { message: failureText(ask) };
+      const code = "code" in said ? { code: said.code } : {};
+      if (this.#job === job) this.#send({ k: "reply", n, error: said.message, ...code });
     }
   }
 
@@ -368,7 +375,7 @@ function announce(interference: Interference): string {
     case "cancel":
       return `${interference.keepsSuccess ? "Asked to stop" : "Cancelled"}: ${interference.reason}.`;
     case "timeout":
-      return `The timeout of ${interference.limitMs} ms has passed: asking the task to stop.`;
+      return `The timeout of ${durationText(interference.limitMs)} has passed: asking the task to stop.`;
     case "memory":
       return `Uses ${interference.usedMb} MB of memory, its limit is ${interference.limitMb} MB: killing it.`;
     case "stop":

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, it } from "vitest";
 import { testDatabase } from "../../test/support/test-database.ts";
 import type { Database } from "../store/database.ts";
-import { buryDeadJobs, livePeers } from "../store/job-lease.ts";
+import { buryDeadJobs, liveDrivers } from "../store/job-lease.ts";
 import { Lease } from "./lease.ts";
 
 describe("a job's lease", () => {
@@ -40,7 +40,7 @@ describe("a job's lease", () => {
   it("that others declared dead is lost for good", async () => {
     const lease = await open(1_000);
     const other = await open(60_000);
-    expect(await livePeers(db, "scheduler", other.jobId)).toContain(lease.jobId);
+    expect(await liveDrivers(db, other.jobId)).toContain(lease.jobId);
     await sleep(1_050);
     expect((await buryDeadJobs(db)).map((job) => job.id)).toContain(lease.jobId);
     expect(await lease.renew()).toBe(false);

@@ -1,5 +1,6 @@
 /** The rules of the system, as pure functions: no I/O, no clock, no randomness. */
 export * from "./admission.ts";
+export * from "./backfill.ts";
 export * from "./backoff.ts";
 export { Cron, validateCron } from "./cron.ts";
 export * from "./diagram.ts";

@@ -29,6 +29,9 @@ export interface Wait {
   readonly onTimeout: "fail" | "fatal" | "skip" | "resume";
   /** The pool counts it although it waits. */
   readonly keepsSlot: boolean;
+  /** What is waited for, in words, and where a worker goes on; for whoever is told that it took too long. */
+  readonly what?: string;
+  readonly method?: string | null;
 }
 
 /**

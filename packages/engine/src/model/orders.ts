@@ -10,6 +10,9 @@
  *               what is downstream of it
  *
  * A task that has finished begins again only when its end is stored: otherwise the end would never be told to anybody.
+ *
+ * A start is taken when a task begins for the first time, and when it begins again after it had finished. Whatever else
+ * makes it begin (it is restarted, cleared by hand, tried again, or waits for its upstream once more) takes none.
  */
 import { type Drive, isStreaming } from "./drive.ts";
 import type { Instance } from "./instance.ts";
@@ -17,7 +20,7 @@ import { isOccupying } from "./instance.ts";
 import type { InstanceTable, Slot } from "./instance-table.ts";
 import type { Moves } from "./moves.ts";
 import type { Heard } from "./signal-condition.ts";
-import { isFinished } from "./states.ts";
+import { isFinished, OCCUPYING } from "./states.ts";
 
 /** An attempt that is to stop, once the decision is stored. */
 export interface Cancel {
@@ -60,7 +63,8 @@ export class Orders {
 
   /** Something is about to begin again. */
   get isPending(): boolean {
-    return this.#again.size > 0;
+    for (const { node } of this.#again) if (this.#drive.starts(node.id) > 0) return true;
+    return false;
   }
 
   takeCancels(): Cancel[] {
@@ -72,6 +76,12 @@ export class Orders {
     return this.#released.splice(0);
   }
 
+  /** Just loaded. Somebody may have ended by hand what was to stop: what comes after that has nothing to do with it. */
+  noteLoaded({ instances, node }: Slot): void {
+    if (!instances.some(({ state }) => OCCUPYING.has(state))) this.#drive.setStopping(node.id, null);
+    for (const instance of instances) if (isFinished(instance.state)) this.noteFinished(instance);
+  }
+
   /** Loaded as finished, or just ended: does it begin again? */
   noteFinished(instance: Instance): void {
     if (this.#drive.starts(instance.node.id) > 0) this.#again.add(this.#table.slots[instance.node.index]!);
@@ -80,6 +90,21 @@ export class Orders {
   noteSuccess({ node }: Instance): void {
     this.#drive.setStopping(node.id, null);
     this.#news.push({ kind: "task", taskId: node.id, version: null });
+  }
+
+  /** Its upstream and its past let it run: does it? What has begun before needs no start for it. */
+  letBegin(instance: Instance): boolean {
+    const { manifest, id } = instance.node;
+    const isFirst = instance.tryNumber === 0;
+    const lacksStart = isFirst && this.#drive.needsStart(id) && this.#drive.starts(id) === 0;
+    const { closed } = this.#drive;
+    if (closed !== null && (lacksStart || isStreaming(manifest))) {
+      this.#moves.end(instance, "skipped", { at: this.#moves.now, reason: closedBy(closed) });
+      return false;
+    }
+    if (lacksStart) this.#table.hold(instance, "signal");
+    else if (isFirst) this.#drive.takeStart(id);
+    return !lacksStart;
   }
 
   /** true: some rule has fired. What fires acts in the order of the rules. */
@@ -96,8 +121,9 @@ export class Orders {
   /** Once a run is settled: what its own rules make of that. true: it has to be settled again. */
   followUp(): boolean {
     const heard = this.#news.shift();
+    const { closed } = this.#drive;
     if (heard) this.hear(heard);
-    else if (this.#drive.closed !== null) return false;
+    else if (closed !== null) this.#giveUp(closedBy(closed));
     else if (this.#drive.endsWithBatch && this.#isBatchDone()) this.close("the end of its batch tasks");
     else if (!this.#drive.isOpen) this.#giveUp("nothing can start it any more");
     return heard !== undefined || this.#table.hasAgenda;
@@ -105,7 +131,7 @@ export class Orders {
 
   carryOut({ action, atMost, reason, taskId }: Order): boolean {
     const slot = this.#table.slotOf(taskId);
-    if (!slot) return false;
+    if (!slot || (this.#drive.closed !== null && action !== "stop")) return false;
     switch (action) {
       case "start":
         this.#start(slot, atMost);
@@ -132,11 +158,10 @@ export class Orders {
     this.#drive.close(reason);
     for (const slot of this.#table.slots) {
       if (isStreaming(slot.node.manifest)) this.#stop(slot, reason);
-      else if (!slot.instances.some(({ state }) => state === "restarting"))
-        this.#drive.forgetStarts(slot.node.id);
+      else this.#drive.forgetStarts(slot.node.id);
     }
     this.#hasGivenUp = false;
-    this.#giveUp(`the run was closed by ${reason}`);
+    this.#giveUp(closedBy(reason));
     return true;
   }
 
@@ -153,7 +178,12 @@ export class Orders {
       if (finished.some(({ instances }) => instances.some(({ dirty }) => dirty))) continue;
       this.#again.delete(slot);
       hasBegun = true;
-      for (const { instances } of finished) for (const each of instances) this.#resetFinished(each, archive);
+      for (const { instances, node } of finished) {
+        // What has never begun takes its start when it does.
+        if (instances.some(({ tryNumber }) => tryNumber > 0)) this.#drive.takeStart(node.id);
+        for (const each of instances) this.#resetFinished(each, archive);
+        for (const index of node.downstream) this.#judgeAnew(this.#table.slots[index]!);
+      }
       for (const each of underWay) this.#repeatLater(each);
     }
     return hasBegun;
@@ -164,7 +194,8 @@ export class Orders {
     if (this.#hasGivenUp) return;
     this.#hasGivenUp = true;
     for (const { node, instances } of this.#table.slots) {
-      if (!this.#drive.needsStart(node.id) || this.#drive.starts(node.id) > 0) continue;
+      const isOut = this.#drive.closed !== null && isStreaming(node.manifest);
+      if (!(isOut || this.#drive.needsStart(node.id)) || this.#drive.starts(node.id) > 0) continue;
       for (const instance of instances) {
         if (instance.state === "none" && instance.tryNumber === 0)
           this.#moves.end(instance, "skipped", { at: this.#moves.now, reason });
@@ -182,10 +213,8 @@ export class Orders {
 
   #start(slot: Slot, atMost?: number): void {
     this.#drive.addStart(slot.node.id, atMost);
-    for (const instance of slot.instances) {
-      if (isFinished(instance.state)) this.#again.add(slot);
-      else if (instance.state === "none") this.#letBegin(slot, instance);
-    }
+    if (slot.instances.some(({ state }) => isFinished(state))) this.#again.add(slot);
+    this.#judgeAnew(slot);
   }
 
   #restart(slot: Slot, instance: Instance, reason: string): void {
@@ -193,12 +222,10 @@ export class Orders {
     switch (state) {
       case "restarting":
         // On its way already. If it was to stop, it begins anew instead.
-        if (this.#drive.stopping(node.id) !== null) this.#drive.addStart(node.id);
         this.#drive.setStopping(node.id, null);
         return;
       case "queued":
       case "running":
-        this.#drive.addStart(node.id);
         this.#drive.setStopping(node.id, null);
         instance.reason = `restarted by ${reason}`;
         this.#table.move(instance, "restarting");
@@ -214,6 +241,9 @@ export class Orders {
       case "up_for_reschedule":
         this.#beginAnew(instance);
         return;
+      case "none":
+        if (instance.tryNumber === 0) this.#start(slot);
+        return;
       default:
         this.#start(slot);
     }
@@ -221,13 +251,13 @@ export class Orders {
 
   #beginAnew(instance: Instance): void {
     this.#leaveSlots(instance);
-    this.#drive.addStart(instance.node.id);
     this.#moves.renewTries(instance);
     this.#moves.reset(instance);
   }
 
   #stop(slot: Slot, reason: string): void {
     this.#drive.forgetStarts(slot.node.id);
+    this.#hasGivenUp = false;
     for (const instance of slot.instances) {
       const { state, tryNumber } = instance;
       if (isFinished(state) || (state === "none" && tryNumber === 0)) continue;
@@ -244,6 +274,7 @@ export class Orders {
   #endStopped(instance: Instance, reason: string, at: number): void {
     const state = isStreaming(instance.node.manifest) ? "success" : "skipped";
     this.#moves.end(instance, state, { at, reason: `stopped by ${reason}` });
+    if (state === "success") this.noteSuccess(instance);
     this.noteFinished(instance);
   }
 
@@ -256,8 +287,9 @@ export class Orders {
     if (isOccupying(instance.state, instance.wait)) this.#released.push(instance);
   }
 
-  #letBegin(slot: Slot, instance: Instance): void {
-    if (instance.gate === "signal") this.#table.letGo(instance);
+  /** What waits for a start had been let through by its upstream: that may be another now. */
+  #judgeAnew(slot: Slot): void {
+    for (const instance of slot.instances) if (instance.gate === "signal") this.#table.letGo(instance);
     this.#table.reconsider(slot);
   }
 
@@ -292,7 +324,12 @@ export class Orders {
   #repeatLater(slot: Slot): void {
     for (const instance of slot.instances) {
       if (instance.state === "scheduled" && instance.step === null) this.#moves.unschedule(instance);
-      else if (instance.state !== "none") this.#drive.addStart(slot.node.id, 1);
+      else if (instance.state !== "none" && instance.state !== "restarting")
+        this.#drive.addStart(slot.node.id, 1);
     }
   }
+}
+
+function closedBy(reason: string): string {
+  return `the run was closed by ${reason}`;
 }

@@ -54,7 +54,7 @@ export type RunEvent =
   | { readonly type: "heard"; readonly heard: Heard }
   /** A tick or a person asks for it. */
   | ({ readonly type: "ordered" } & Order)
-  /** Nothing is heard any more: streaming tasks are stopped, what waits for a start is skipped, the rest goes on. */
+  /** Nothing is heard any more: streaming tasks are stopped or never begin, what waits for a start is skipped, the rest goes on. */
   | { readonly type: "closed"; readonly reason: string }
   /** The array a mapped task runs over is known. */
   | { readonly type: "expanded"; readonly taskId: string; readonly length: number }

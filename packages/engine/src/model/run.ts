@@ -91,6 +91,7 @@ export class RunModel {
     }
     for (const slot of this.#table.slots) {
       for (const instance of slot.instances) this.#resume(instance);
+      this.#orders?.noteLoaded(slot);
       this.#table.reconsider(slot);
     }
     this.#settle();
@@ -206,7 +207,6 @@ export class RunModel {
     if (state === "scheduled") this.#moves.isReady(instance);
     if (state === "up_for_retry" || state === "up_for_reschedule") this.#moves.sleep(instance);
     if (state === "deferred") this.#moves.moments.note(instance);
-    if (isFinished(state)) this.#orders?.noteFinished(instance);
   }
 
   #dispatch(event: RunEvent): boolean {
@@ -228,7 +228,8 @@ export class RunModel {
         if (instance.gate !== "waiting") return false;
         this.#table.letGo(instance);
         instance.gate = "open";
-        this.#letGo(instance);
+        // Its upstream may have begun again meanwhile.
+        this.#table.reconsider(this.#table.slotOf(event.taskId)!);
         return true;
       case "retryDue":
         return this.#wakeUp(instance);
@@ -241,8 +242,8 @@ export class RunModel {
   #hear(instance: Instance, event: Report): boolean {
     const { state } = instance;
     const isOut = state === "queued" || state === "running";
-    if (this.stopping(instance) !== null && event.type !== "started" && event.type !== "succeeded")
-      return this.#orders!.stopped(instance, this.#moves.now);
+    const isKept = event.type === "started" || (event.type === "succeeded" && state !== "restarting");
+    if (this.stopping(instance) !== null && !isKept) return this.#orders!.stopped(instance, this.#moves.now);
     if (state === "restarting") {
       if (event.type === "started") return false;
       this.#moves.renewTries(instance);
@@ -295,7 +296,9 @@ export class RunModel {
     instance.retryAt = null;
     if (instance.state === "up_for_reschedule") return this.#moves.schedule(instance, "sameTry");
     if (this.#verdictOn(instance) === "run") return this.#moves.schedule(instance, "newTry");
-    // Its upstream was cleared while it waited: it waits for them, like any task that has not started.
+    // Its upstream was cleared or begins again: it waits for them, like any task that has not started. If it was to be
+    // repeated, that was for their sake.
+    if (this.drive?.needsStart(instance.node.id) === false) this.drive.takeStart(instance.node.id);
     return this.#moves.reset(instance);
   }
 
@@ -304,6 +307,7 @@ export class RunModel {
       for (const instance of this.#table.slotOf(taskId)?.instances ?? []) {
         if (!from.has(instance.state)) continue;
         this.#moves.end(instance, "skipped", { at: this.#moves.now, reason: `ruled out by ${branch}` });
+        this.#noteEnd(instance);
       }
     }
   }
@@ -360,7 +364,7 @@ export class RunModel {
     const { manifest, gated, id } = instance.node;
     if (verdict === "wait") return;
     if (verdict !== "run") {
-      this.drive?.takeStart(id);
+      if (instance.tryNumber === 0) this.drive?.takeStart(id);
       this.#moves.end(instance, verdict, { at: this.#moves.now, reason: `trigger rule ${manifest.rule}` });
       this.#noteEnd(instance);
     } else if (manifest.map && instance.mapIndex < 0) {
@@ -369,20 +373,7 @@ export class RunModel {
     } else if (gated && instance.gate !== "open") {
       this.#table.hold(instance, "waiting");
       this.#gated.push(instance);
-    } else this.#letGo(instance);
-  }
-
-  /** Its upstream and its past let it run. What needs a start has to have one, unless it was let through before. */
-  #letGo(instance: Instance): void {
-    const { drive } = this;
-    const { id } = instance.node;
-    const lacksStart = drive?.needsStart(id) === true && instance.tryNumber === 0 && drive.starts(id) === 0;
-    if (lacksStart) {
-      this.#table.hold(instance, "signal");
-      return;
-    }
-    drive?.takeStart(id);
-    this.#moves.schedule(instance, "newTry");
+    } else if (this.#orders?.letBegin(instance) !== false) this.#moves.schedule(instance, "newTry");
   }
 
   #verdictOn(instance: Instance): Verdict {

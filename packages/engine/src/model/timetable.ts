@@ -114,14 +114,14 @@ function nextPeriod(
   return ticks.previous(ticks.previous(now) - 1);
 }
 
-interface Ticks {
+export interface Ticks {
   /** The first tick after. */
   next(after: number): number;
   /** The last tick at or before. */
   previous(until: number): number;
 }
 
-function ticksOf(
+export function ticksOf(
   schedule: Extract<ScheduleManifest, { kind: "cron" | "interval" }>,
   start: number | null,
 ): Ticks {

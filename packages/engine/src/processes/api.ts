@@ -64,6 +64,9 @@ export function passOn(change: Change, wakeUps: WakeUps): void {
     case "dag_changed":
       wakeUps.send("dags");
       return;
+    case "backfill_changed":
+      wakeUps.send("backfills");
+      return;
     case "pool_changed":
       wakeUps.send("pools");
       return;
@@ -73,5 +76,8 @@ export function passOn(change: Change, wakeUps: WakeUps): void {
       return;
     case "signals_sent":
       wakeUps.send("signals");
+      return;
+    case "deed_done":
+      wakeUps.send("states");
   }
 }

@@ -3,15 +3,16 @@ import { LocalExecutor } from "../execute/local-executor.ts";
 import { SchedulerJob } from "../schedule/scheduler-job.ts";
 import { taskServices } from "../schedule/task-services.ts";
 import { type Config, requireDatabaseUrl } from "../service/config.ts";
-import { EngineError } from "../service/errors.ts";
 import { type Home, openHome } from "../service/home.ts";
 import { createLogger, type Logger } from "../service/logger.ts";
 import { SecretBox } from "../service/secret-box.ts";
+import { startAll, stopAll } from "../service/service.ts";
 import { WakeUps } from "../signal/wake-up.ts";
-import { loadBundle } from "../store/dag-catalogue.ts";
 import { Database } from "../store/database.ts";
 import { migrate } from "../store/migrate.ts";
 import { VERSION } from "../version.ts";
+import { createBackfillHost } from "./backfill.ts";
+import { fetchBundle } from "./fetch-bundle.ts";
 
 export interface SchedulerParts {
   readonly config: Config;
@@ -41,13 +42,6 @@ export function createScheduler(parts: SchedulerParts): SchedulerJob {
   });
 }
 
-/** A bundle from where it is stored for good. */
-export async function fetchBundle(database: Database, hash: string): Promise<string> {
-  const code = await loadBundle(database, hash);
-  if (code === undefined) throw new EngineError("BUNDLE_MISSING", `Bundle ${hash} is not in the database.`);
-  return code;
-}
-
 /** `tradewind scheduler`: one of any number on a shared database. */
 export async function startScheduler(config: Config): Promise<{ stop(): Promise<void> }> {
   const logger = createLogger({ level: config.logLevel, format: config.logFormat });
@@ -60,11 +54,12 @@ export async function startScheduler(config: Config): Promise<{ stop(): Promise<
   });
   await migrate(database);
   const wakeUps = new WakeUps(database);
-  const scheduler = createScheduler({ config, database, home, logger, secretBox, wakeUps });
-  await scheduler.start();
+  const parts = { config, database, home, logger, secretBox, wakeUps };
+  const services = [createScheduler(parts), createBackfillHost(parts)];
+  await startAll(services, logger);
   return {
     stop: async () => {
-      await scheduler.stop();
+      await stopAll(services, logger);
       wakeUps.close();
       await database.close();
     },

@@ -23,6 +23,7 @@ import { runEdits } from "../store/run-edit.ts";
 import { ensureAdminToken } from "../store/tokens.ts";
 import { VERSION } from "../version.ts";
 import { passOn } from "./api.ts";
+import { createBackfillHost } from "./backfill.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
 import { openDatabase } from "./open-database.ts";
 import { createScheduler } from "./scheduler.ts";
@@ -61,7 +62,8 @@ export async function startStandalone(config: Config, signal?: AbortSignal): Pro
     const secretBox = await SecretBox.load(home.secretKey, process.env.TRADEWIND_SECRET_KEY);
     const wakeUps = new WakeUps(database);
     undo.push(async () => wakeUps.close());
-    const scheduler = createScheduler({ config, database, home, logger, secretBox, wakeUps });
+    const parts = { config, database, home, logger, secretBox, wakeUps };
+    const scheduler = createScheduler(parts);
     const triggererDatabase = connect("tradewind triggerer");
     undo.push(() => triggererDatabase.close());
     const triggerer = createTriggerer({
@@ -100,6 +102,7 @@ export async function startStandalone(config: Config, signal?: AbortSignal): Pro
       api,
       ...(await createSignalServer({ config, database: apiDatabase, logger, signals })),
       scheduler,
+      createBackfillHost(parts),
       triggerer,
       processor,
       new JobHeartbeat("dag_processor", database, logger),

@@ -11,7 +11,7 @@ import { triggerServices } from "../trigger/trigger-services.ts";
 import { TriggererJob } from "../trigger/triggerer-job.ts";
 import type { TriggererOptions } from "../trigger/triggerer-options.ts";
 import { VERSION } from "../version.ts";
-import { fetchBundle } from "./scheduler.ts";
+import { fetchBundle } from "./fetch-bundle.ts";
 
 export interface TriggererParts {
   readonly config: Config;

@@ -33,6 +33,7 @@ import { noTraces, type RunActor, type Traces } from "./run-actor.ts";
 import { loadActors } from "./run-loader.ts";
 import { Timers } from "./timers.ts";
 import { VersionCache } from "./version-cache.ts";
+import { WaitEndLog } from "./wait-ends.ts";
 import { Waits } from "./waits.ts";
 
 /** News of an attempt that has only just started can wait this long for company. */
@@ -69,6 +70,7 @@ export abstract class DagRunJob extends JobLoop {
   readonly #gates = new Gates();
   readonly #caution = new Caution(this.logger);
   readonly #waits: Waits;
+  readonly #waitEnds: WaitEndLog;
   readonly #timers: Timers;
   readonly #driving: Driving;
   readonly #reporting: ReportsContext;
@@ -101,12 +103,14 @@ export abstract class DagRunJob extends JobLoop {
       logsDir: options.logsDir,
       logger: this.logger,
     };
+    this.#waitEnds = new WaitEndLog(options.logsDir, this.logger);
     this.#callbacks = new Callbacks({ ...shared, executor: options.executors[0] });
     const hands = { inHand: this.#inHand, admission: this.#admission };
     this.#driving = new Driving({
       ...shared,
       ...hands,
       executor: options.executors[0],
+      wakeUps: options.wakeUps,
       wake: () => mailbox.wake(),
     });
     this.#reporting = { ...hands, actors: this.actors, fromLocal: (at) => this.lease.fromLocal(at) };
@@ -135,6 +139,7 @@ export abstract class DagRunJob extends JobLoop {
     await Promise.all(this.#executors.map((executor) => executor.stop(graceMs)));
     this.#timers.disarm();
     this.#driving.stop();
+    await this.#waitEnds.close();
   }
 
   /** Kills what runs, forgets every run: others have them. */
@@ -176,9 +181,9 @@ export abstract class DagRunJob extends JobLoop {
     this.#mailbox.wake();
   }
 
-  /** Signals may have been sent. */
-  protected askSignals(): void {
-    this.#driving.ask();
+  /** Signals may have been sent; "states": by the engine itself. */
+  protected askSignals(topic: "signals" | "states" = "signals"): void {
+    this.#driving.ask(topic);
   }
 
   /** The past of some waiting instance may have changed. */
@@ -243,9 +248,11 @@ export abstract class DagRunJob extends JobLoop {
       for (const actor of touched) this.#admission.note(actor, this.lease.now());
       await this.#commit(batch);
     } catch (error) {
+      this.#waits.takeLastLines();
       await this.#undo(batch, error);
       return;
     }
+    this.#waitEnds.write(this.#waits.takeLastLines());
     this.#driving.committed(touched);
     for (const actor of touched) if (this.actors.get(actor.id) === actor) this.#timers.note(actor);
   }

@@ -7,6 +7,7 @@ import type { BundleCache } from "../execute/bundle-cache.ts";
 import type { Executor, ExecutorEvent } from "../execute/contract.ts";
 import { GRACE_MS } from "../model/index.ts";
 import { messageOf } from "../service/errors.ts";
+import type { WakeUps } from "../signal/wake-up.ts";
 import type { Database } from "../store/database.ts";
 import type { Admission } from "./admission.ts";
 import type { InHand } from "./in-hand.ts";
@@ -21,6 +22,7 @@ export interface DrivingOptions {
   readonly executor: Executor | undefined;
   readonly admission: Admission;
   readonly inHand: InHand;
+  readonly wakeUps: WakeUps;
   readonly wake: () => void;
 }
 
@@ -61,9 +63,9 @@ export class Driving {
     for (const [id, asking] of this.#asked) if (asking === actor) this.#asked.delete(id);
   }
 
-  /** Something may have been sent. */
-  ask(): void {
-    this.#feed.ask();
+  /** Something may have been sent; "states": by the engine itself. */
+  ask(topic: "signals" | "states"): void {
+    this.#feed.ask(topic);
   }
 
   stop(): void {

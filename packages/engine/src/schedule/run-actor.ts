@@ -133,9 +133,10 @@ export class RunActor {
     const before = attemptWrite(this.id, instance, report.at);
     const { outcome } = report;
     const now = { at: report.at, traces };
-    if (this.model.stopping(instance) !== null && outcome.kind !== "success")
+    const isRestarting = instance.state === "restarting";
+    if (this.model.stopping(instance) !== null && (isRestarting || outcome.kind !== "success"))
       return this.#stopped(instance, now);
-    if (instance.state === "restarting") return this.#restarted(instance, now);
+    if (isRestarting) return this.#restarted(instance, now);
     switch (outcome.kind) {
       case "success":
         return this.#succeeded(instance, outcome, now);
@@ -182,9 +183,9 @@ export class RunActor {
     if (instance.state === "restarting") return this.#restarted(instance, how);
     const before = attemptWrite(this.id, instance, how.at);
     const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt };
-    const retryAt = how.at + this.#retryDelay(instance, how.at);
-    // What never ends meets the end of its host sooner or later.
+    // What never ends meets the end of its host sooner or later, and that is no failure of its own.
     const budget = isStreaming(instance.node.manifest) ? null : how.budget;
+    const retryAt = budget === null ? null : how.at + this.#retryDelay(instance, how.at);
     const event = { type: "lost", ...key, at: how.at, reason, budget, retryAt } as const;
     if (!this.model.apply(event, how.at)) return false;
     if (instance.state === "failed") this.#callback("failure", instance, how.traces, lostError(reason));
@@ -264,7 +265,7 @@ export class RunActor {
     if (timeoutMs !== null && startedAt !== null && startedAt + timeoutMs <= now.at) {
       const error = timeoutError(timeoutMs);
       this.#follow(instance, { kind: "failed", error, retry: true }, now);
-    } else this.#follow(instance, sequelOfTimeout(wait), now);
+    } else this.#follow(instance, sequelOfTimeout(wait, node.manifest.operator), now);
   }
 
   #follow(instance: Instance, sequel: Sequel, now: Circumstances): void {
@@ -318,7 +319,14 @@ export class RunActor {
   }
 
   #waitPlace(instance: Instance, wait: { readonly at: number; readonly attempt: string }): WaitPlace {
-    return { runId: this.id, bundleHash: this.version.bundleHash, instance, ...wait };
+    const { startedAt } = this.facts;
+    return {
+      runId: this.id,
+      bundleHash: this.version.bundleHash,
+      instance,
+      runStartedAt: startedAt,
+      ...wait,
+    };
   }
 
   /** Slots are counted by what the row says, always: a newer version may name another pool than the one it is in. */

@@ -11,6 +11,7 @@ import type { ErrorFacts } from "@tradewind/sdk/program";
 import type { SignalAction } from "../execute/contract.ts";
 import { type Heard, namesMatch, type RunModel, type RunName } from "../model/index.ts";
 import { senderName } from "../signal/sender-name.ts";
+import { isReserved } from "../signal/signal.ts";
 import type { DriveRow, StoredOrder } from "../store/run-drives.ts";
 import { comparePositions, type LogPosition, laterPosition } from "../store/signals-position.ts";
 import type { SignalRow } from "../store/signals-read.ts";
@@ -55,6 +56,8 @@ const ACTIONS = { START: "start", RESTART: "restart", STOP: "stop" } as const;
 export class RunEars {
   /** What may concern the run: what its rules and tasks listen to ("*" stands for any text). */
   readonly names: readonly SignalName[];
+  /** It listens to what the engine itself tells. */
+  readonly wantsStates: boolean;
   readonly #run: RunName;
   readonly #since: Date;
   readonly #reacting: readonly { readonly taskId: string; readonly names: readonly SignalName[] }[];
@@ -82,6 +85,7 @@ export class RunEars {
       ...leaves.filter((leaf) => leaf.kind === "signal"),
       ...this.#reacting.flatMap(({ names }) => names),
     ];
+    this.wantsStates = this.names.some(({ namespace }) => isReserved(namespace));
   }
 
   /** Once after the run was loaded: what was ordered by hand since. The owner's next batch says that it is done. */

@@ -7,6 +7,7 @@ import { type LoadedInstance, loadInstances, loadSkips } from "../store/run-load
 import { RunActor } from "./run-actor.ts";
 import { RunEars } from "./run-ears.ts";
 import type { DagVersion, VersionCache } from "./version-cache.ts";
+import { waitName } from "./wait-names.ts";
 
 export async function loadActors(
   database: Database,
@@ -117,5 +118,7 @@ function loadedActor(run: ClaimedRun, version: DagVersion, journal: Journal): Ru
 function loadedWait(row: LoadedInstance): Wait | null {
   if (row.state !== "deferred") return null;
   const timeoutAt = row.timeout_at?.getTime() ?? null;
-  return { timeoutAt, onTimeout: row.on_timeout ?? "fail", keepsSlot: row.keeps_slot };
+  const wait = { timeoutAt, onTimeout: row.on_timeout ?? "fail", keepsSlot: row.keeps_slot } as const;
+  const { wait_args: args, wait_kind: kind, wait_method: method } = row;
+  return kind === null ? wait : { ...wait, method, what: waitName({ kind, args }) };
 }

@@ -6,21 +6,21 @@
  * timer for the next due moment, a run of its own that ended and made room, or the heartbeat: each looks for what dead
  * schedulers left, and every third repeats all of it in case a wake-up got lost.
  */
-import type { Topic } from "../signal/wake-up.ts";
+import { type Topic, tellsOfStates } from "../signal/wake-up.ts";
 import type { Listening } from "../store/database.ts";
 import { createDueRuns, nextDueIn, planContinuous } from "../store/due-runs.ts";
-import { buryDeadJobs, livePeers } from "../store/job-lease.ts";
+import { buryDeadJobs, liveDrivers } from "../store/job-lease.ts";
 import type { RunBatch } from "../store/run-batch.ts";
 import {
   type ClaimedRun,
   leavesMore,
   nextQueuedAt,
-  ownedRuns,
   startQueuedRuns,
   takeOverRuns,
 } from "../store/run-claim.ts";
 import { DagRunJob } from "./dag-run-job.ts";
 import type { DagRunJobOptions } from "./dag-run-job-options.ts";
+import { compareOwned } from "./owned-runs.ts";
 import { planNext } from "./planner.ts";
 import type { RunActor } from "./run-actor.ts";
 
@@ -81,7 +81,11 @@ export class SchedulerJob extends DagRunJob {
 
   override async start(): Promise<void> {
     this.#offLocal = this.wakeUps.onLocal((topic) => this.#wakeUp(topic));
-    this.#listening = await this.wakeUps.listen((topic) => this.#wakeUp(topic));
+    this.#listening = await this.wakeUps.listen((topic) => {
+      // Of no use to a scheduler: passed on to whoever looks after backfills in this process.
+      if (topic === "backfills") this.wakeUps.tellHere(topic);
+      else this.#wakeUp(topic);
+    });
     await super.start();
     this.wakeUps.tellOthers("jobs");
   }
@@ -99,8 +103,7 @@ export class SchedulerJob extends DagRunJob {
     const look = this.#look;
     this.#look = NOTHING;
     try {
-      if (look.peers)
-        this.hasPeers = (await livePeers(this.database, "scheduler", this.lease.jobId)).length > 0;
+      if (look.peers) this.hasPeers = (await liveDrivers(this.database, this.lease.jobId)).length > 0;
       if (look.pools) await this.refreshPools();
       if (look.paused) await this.#checkOwned();
       if (look.callbacks) await this.adoptCallbacks();
@@ -163,6 +166,7 @@ export class SchedulerJob extends DagRunJob {
 
   protected override onStored(batch: RunBatch): void {
     this.wakeUps.tellHere("tasks");
+    if (batch.signals.length > 0) this.wakeUps.send("states");
     if (!this.hasPeers) return;
     for (const delta of batch.slots.values()) {
       if (delta < 0) {
@@ -174,14 +178,9 @@ export class SchedulerJob extends DagRunJob {
 
   /** What the database says of our runs, against memory: edits and pauses whose wake-up got lost show here. */
   async #checkOwned(): Promise<void> {
-    const owned = new Map((await ownedRuns(this.database, this.lease.jobId)).map((run) => [run.id, run]));
-    for (const actor of this.actors.values()) {
-      const row = owned.get(actor.id);
-      if (row?.generation !== actor.run.generation) this.markStale(actor.id);
-      else this.setPaused(actor, row.is_paused);
-    }
-    // Claimed by us, but the process stumbled before it could load them.
-    for (const id of owned.keys()) if (!this.actors.has(id)) this.markStale(id);
+    const { stale, paused } = await compareOwned(this.database, this.lease.jobId, this.actors);
+    for (const id of stale) this.markStale(id);
+    for (const [actor, isPaused] of paused) this.setPaused(actor, isPaused);
   }
 
   get #claimLimit(): number {
@@ -192,6 +191,7 @@ export class SchedulerJob extends DagRunJob {
     // One step a turn: a long backlog must not keep reports and the heartbeat waiting.
     const { dags, created } = await createDueRuns(this.database, planNext, DUE_LIMIT);
     if (created > 0) this.#look = { ...this.#look, queued: true };
+    if (created > 0) this.wakeUps.send("states");
     if (dags > 0) {
       this.#look = { ...this.#look, due: true };
       return this.wake();
@@ -210,6 +210,7 @@ export class SchedulerJob extends DagRunJob {
     });
     // A DAG with a full backlog gets its next scheduled run when one of them has started.
     if (started.length > 0) this.#lookForDue();
+    if (started.length > 0) this.wakeUps.send("states");
     const next = await nextQueuedAt(this.database);
     if (this.#queuedTimer) clearTimeout(this.#queuedTimer);
     if (next) {
@@ -225,6 +226,9 @@ export class SchedulerJob extends DagRunJob {
   }
 
   #wakeUp(topic: Topic | ""): void {
+    if (tellsOfStates(topic)) this.askSignals("states");
+    // The most frequent of all, and nothing to us but that.
+    if (topic === "states") return;
     // What happened may be more than the topic says.
     this.#untilSweep = 0;
     switch (topic) {
@@ -251,6 +255,7 @@ export class SchedulerJob extends DagRunJob {
         return;
       case "triggers":
       case "tasks":
+      case "backfills":
         return;
       case "":
         this.#look = EVERYTHING;

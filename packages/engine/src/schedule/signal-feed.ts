@@ -6,14 +6,16 @@
  * What is read is put to the runs in the turn that stores their positions: read again after a failed batch, it counts
  * once.
  */
+import type { WakeUps } from "../signal/wake-up.ts";
 import type { Database } from "../store/database.ts";
-import { comparePositions, type LogPosition } from "../store/signals-position.ts";
+import { comparePositions } from "../store/signals-position.ts";
 import { type LogEnd, readLog, type SignalRow } from "../store/signals-read.ts";
 import type { RunActor } from "./run-actor.ts";
 import { RunNames } from "./run-names.ts";
 
 export interface SignalFeedOptions {
   readonly database: Database;
+  readonly wakeUps: Pick<WakeUps, "wantStates">;
   readonly wake: () => void;
 }
 
@@ -31,6 +33,8 @@ export class SignalFeed {
   readonly #names = new RunNames();
   /** Runs that have been passed over because they had too much to do. */
   readonly #full = new Set<RunActor>();
+  /** Runs that listen to what the engine itself tells. */
+  readonly #wantStates = new Set<RunActor>();
   #isDue = false;
   #heldMs = 1;
   #lookedAt = 0;
@@ -44,6 +48,8 @@ export class SignalFeed {
     if (!actor.ears) return;
     this.#actors.set(actor.id, actor);
     this.#names.add(actor, actor.ears.names);
+    if (actor.ears.wantsStates) this.#wantStates.add(actor);
+    this.#askForStates();
     this.#isDue = true;
   }
 
@@ -51,12 +57,14 @@ export class SignalFeed {
     if (this.#actors.get(actor.id) !== actor) return;
     this.#actors.delete(actor.id);
     this.#full.delete(actor);
+    this.#wantStates.delete(actor);
+    this.#askForStates();
     this.#names.drop(actor, actor.ears!.names);
   }
 
-  /** Something may have been sent. */
-  ask(): void {
-    if (this.#actors.size === 0) return;
+  /** Something may have been sent; "states": by the engine itself. */
+  ask(topic: "signals" | "states" = "signals"): void {
+    if ((topic === "states" ? this.#wantStates : this.#actors).size === 0) return;
     this.#isDue = true;
     this.#options.wake();
   }
@@ -67,6 +75,8 @@ export class SignalFeed {
   }
 
   stop(): void {
+    this.#wantStates.clear();
+    this.#askForStates();
     if (this.#timer) clearTimeout(this.#timer);
   }
 
@@ -97,7 +107,7 @@ export class SignalFeed {
     return concerned;
   }
 
-  /** Runs at the end of the log, and apart from them the one farthest behind: it must not hold up the others. */
+  /** Runs at the end of the log, and apart from them those behind: they must not hold up the others. */
   #groups(): RunActor[][] {
     const willing: RunActor[] = [];
     for (const actor of this.#actors.values()) {
@@ -108,18 +118,16 @@ export class SignalFeed {
     const at = (actor: RunActor) => actor.ears!.readTo;
     const head = willing.map(at).reduce((a, b) => (comparePositions(a, b) < 0 ? b : a));
     const behind = willing.filter((actor) => comparePositions(at(actor), head) < 0);
-    const last = behind
-      .map(at)
-      .reduce<LogPosition | null>((a, b) => (a && comparePositions(a, b) < 0 ? a : b), null);
     const ahead = willing.filter((actor) => comparePositions(at(actor), head) === 0);
-    return last === null
-      ? [ahead]
-      : [ahead, behind.filter((actor) => comparePositions(at(actor), last) === 0)];
+    return behind.length === 0 ? [ahead] : [ahead, behind];
   }
 
   async #readFor(actors: readonly RunActor[]): Promise<Reading> {
     const { database } = this.#options;
-    const after = actors[0]!.ears!.readTo;
+    // From the farthest behind on: the others leave out what they have read.
+    const after = actors
+      .map(({ ears }) => ears!.readTo)
+      .reduce((a, b) => (comparePositions(a, b) < 0 ? a : b));
     const namespaces = new Set(actors.flatMap(({ ears }) => ears!.names.map(({ namespace }) => namespace)));
     const hasPattern = [...namespaces].some((namespace) => namespace.includes("*"));
     const end = await readLog(database, {
@@ -135,6 +143,10 @@ export class SignalFeed {
     for (const row of rows) for (const actor of this.#names.concernedBy(row)) portions.get(actor)?.push(row);
     for (const [actor, portion] of portions) actor.ears!.take(portion, position);
     return actors.filter((actor) => !actor.ears!.isEmpty);
+  }
+
+  #askForStates(): void {
+    this.#options.wakeUps.wantStates(this, this.#wantStates.size > 0);
   }
 
   #lookAgain(): void {

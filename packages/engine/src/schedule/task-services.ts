@@ -10,11 +10,13 @@ import { openConnection } from "../store/connections.ts";
 import { type Database, isTransient, type Transaction } from "../store/database.ts";
 import { momentAgo } from "../store/engine-conditions.ts";
 import { recallSteps, rememberStep } from "../store/journal.ts";
+import { findDag } from "../store/list/dags.ts";
 import { runEdits } from "../store/run-edit.ts";
 import { loadOutputs } from "../store/run-load.ts";
 import { sendSignals } from "../store/signals.ts";
 import { findVariable } from "../store/variables.ts";
 import { checkEngineTrigger } from "../trigger/engine-triggers.ts";
+import { sinceRun } from "../trigger/trigger-call.ts";
 
 const PATIENCE_MS = 30_000;
 
@@ -36,9 +38,10 @@ export function taskServices(
       return (await findVariable(database, secretBox, key))?.value;
     },
     connection: (id) => openConnection(database, secretBox, id),
-    async check(trigger, agoMs) {
+    async check(trigger, agoMs, runStartedAt) {
+      const call = sinceRun(trigger, runStartedAt);
       try {
-        return await checkEngineTrigger(database, trigger, await momentAgo(database, agoMs));
+        return await checkEngineTrigger(database, call, await momentAgo(database, agoMs));
       } catch (error) {
         const code = (error as { code?: unknown }).code;
         // What was found out is for the task to know; what went wrong on the way is not.
@@ -94,7 +97,11 @@ async function createRun(
     triggeredBy: "operator",
     triggeringUser: null,
   });
-  if (result.kind === "created") return { runId, created: true };
+  if (result.kind === "created") {
+    // A misfit takes the run back with it. One that was found is there, whatever its DAG's params say now.
+    await checkConf(tx, request);
+    return { runId, created: true };
+  }
   if (result.kind === "conflict" && result.on === "run_id") return { runId, created: false };
   if (result.kind === "conflict")
     throw new EngineError(
@@ -105,4 +112,21 @@ async function createRun(
     "TRIGGERED_DAG_UNKNOWN",
     `There is no DAG "${dagId}" that could be run. Check its id, and that its file still gives it.`,
   );
+}
+
+/** As the API does, before anybody sees the run: one that its DAG's params refuse would only fail, task by task. */
+async function checkConf(tx: Transaction, { conf, dagId }: TriggerRunRequest): Promise<void> {
+  const dag = await findDag(tx, dagId);
+  const schema = dag?.manifest?.paramsSchema ?? null;
+  if (dag === undefined || dag.version_id === null || schema === null) return;
+  // Its validator is as large as all the rest of a scheduler, and few need it.
+  const { ParamsCheck } = await import("../api/params-check.ts");
+  try {
+    new ParamsCheck().check({ id: dag.version_id, schema }, conf);
+  } catch (error) {
+    throw new EngineError(
+      "TRIGGERED_CONF_INVALID",
+      `The conf does not fit the params of DAG "${dagId}": ${messageOf(error)}.`,
+    );
+  }
 }

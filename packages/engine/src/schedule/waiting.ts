@@ -2,10 +2,13 @@
 import { randomBytes } from "node:crypto";
 import type { Json, StartTrigger, TriggerCall } from "@tradewind/sdk/manifest";
 import type { Deferral, ErrorFacts } from "@tradewind/sdk/program";
+import { durationText } from "@tradewind/sdk/wording";
 import type { Instance, Wait } from "../model/index.ts";
 import type { DeferralWrite, FiredDeferral, TriggerWrite } from "../store/deferrals.ts";
 import { triggerFingerprint } from "../store/trigger-fingerprint.ts";
 import type { TriggerOutcome } from "../trigger/contract.ts";
+import { sinceRun, waitsForCalls } from "../trigger/trigger-call.ts";
+import { waitName } from "./wait-names.ts";
 
 /** What a wait needs to know of where it belongs. */
 export interface WaitPlace {
@@ -16,6 +19,8 @@ export interface WaitPlace {
   readonly attempt: string;
   /** Milliseconds of the database's clock. */
   readonly at: number;
+  /** When its run began. */
+  readonly runStartedAt: string | null;
 }
 
 export function deferralOf(start: StartTrigger): Deferral {
@@ -23,12 +28,13 @@ export function deferralOf(start: StartTrigger): Deferral {
 }
 
 export function waitOf(deferral: Deferral, at: number, keepsSlot: boolean): Wait {
-  const { timeoutMs, onTimeout } = deferral;
-  return { timeoutAt: timeoutMs === null ? null : at + timeoutMs, onTimeout, keepsSlot };
+  const { method, onTimeout, timeoutMs, trigger } = deferral;
+  const timeoutAt = timeoutMs === null ? null : at + timeoutMs;
+  return { timeoutAt, onTimeout, keepsSlot, what: waitName(trigger), method };
 }
 
 export function deferralWrite(place: WaitPlace, deferral: Deferral): DeferralWrite {
-  const { runId, bundleHash, instance, attempt, at } = place;
+  const { runId, instance, attempt, at } = place;
   return {
     attempt,
     runId,
@@ -41,15 +47,17 @@ export function deferralWrite(place: WaitPlace, deferral: Deferral): DeferralWri
     onTimeout: deferral.onTimeout,
     onFailure: deferral.onFailure,
     timeoutAt: waitOf(deferral, at, false).timeoutAt,
-    trigger: triggerWrite(deferral.trigger, bundleHash),
+    trigger: triggerWrite(place, sinceRun(deferral.trigger, place.runStartedAt)),
   };
 }
 
-function triggerWrite(trigger: TriggerCall, bundleHash: string): TriggerWrite {
+function triggerWrite({ bundleHash, instance }: WaitPlace, trigger: TriggerCall): TriggerWrite {
   const { kind, args, source, queue, replicas, wake, timed } = trigger;
   const own = source === "builtin" ? null : bundleHash;
   return {
-    fingerprint: (isShared(trigger) ? triggerFingerprint(trigger, own) : randomBytes(32)).toString("hex"),
+    fingerprint: (isShared(trigger, instance) ? triggerFingerprint(trigger, own) : randomBytes(32)).toString(
+      "hex",
+    ),
     kind,
     args,
     bundleHash: own,
@@ -61,9 +69,13 @@ function triggerWrite(trigger: TriggerCall, bundleHash: string): TriggerWrite {
   };
 }
 
-/** A time counted from when the wait began is nobody else's. */
-function isShared({ wake }: TriggerCall): boolean {
-  return wake === null || "at" in wake;
+/**
+ * A time counted from when the wait began is nobody else's. Neither are the calls that a try has not taken yet, once it
+ * has waited before.
+ */
+function isShared(trigger: TriggerCall, { step }: Instance): boolean {
+  if (step !== null && waitsForCalls(trigger)) return false;
+  return trigger.wake === null || "at" in trigger.wake;
 }
 
 /** What a fired wait means for its task. */
@@ -98,18 +110,33 @@ export function sequelOf(fired: FiredDeferral): Sequel {
   }
 }
 
-/** What the end of a wait's own time means. */
-export function sequelOfTimeout({ onTimeout, timeoutAt }: Wait): Sequel {
+/** What the end of a wait's own time means. `operator`: of the task that waits. */
+export function sequelOfTimeout(wait: Wait, operator: string): Sequel {
+  const { onTimeout, timeoutAt, what = "the trigger" } = wait;
   if (onTimeout === "resume") return { kind: "resume" };
-  if (onTimeout === "skip") return { kind: "skipped", reason: "the wait timed out" };
   const until = timeoutAt === null ? "" : ` at ${new Date(timeoutAt).toISOString()}`;
-  const message = `the trigger had not fired when the wait timed out${until}`;
-  const error = { name: "TimeoutError", message, stack: null, code: "TASK_WAIT_TIMEOUT" };
-  return { kind: "failed", error, retry: onTimeout === "fail" };
+  const reason = `waited for ${what}, which had not come when the wait timed out${until}`;
+  if (onTimeout === "skip") return { kind: "skipped", reason };
+  const isSensors = isSensorWait(wait, operator);
+  const message = isSensors ? `${operator} ${reason}` : reason;
+  const code = isSensors ? "TW_SENSOR_TIMEOUT" : "TASK_WAIT_TIMEOUT";
+  return {
+    kind: "failed",
+    error: { name: "TimeoutError", message, stack: null, code },
+    retry: onTimeout === "fail",
+  };
+}
+
+/**
+ * A sensor ends for good when its time is over, and goes on at its own method, or has its event for its output; then
+ * it is known by its name alone. In the other modes its own process says so, by the same code.
+ */
+function isSensorWait({ method, onTimeout }: Wait, operator: string): boolean {
+  return onTimeout === "fatal" && (method === "fired" || (method === null && operator.endsWith("Sensor")));
 }
 
 /** The time of the whole try is up, waits included. */
 export function timeoutError(limitMs: number): ErrorFacts {
-  const message = `the task waited longer than its timeout of ${limitMs} ms allows`;
+  const message = `the task waited longer than its timeout of ${durationText(limitMs)} allows`;
   return { name: "TimeoutError", message, stack: null, code: "TASK_TIMEOUT" };
 }

@@ -3,10 +3,12 @@
  * triggers fired is read from the database when there is a reason to look: a wake-up, a run that was just loaded, the
  * heartbeat in case a wake-up got lost.
  */
+import type { Instance } from "../model/index.ts";
 import type { Database } from "../store/database.ts";
 import { type FiredDeferral, firedDeferrals } from "../store/deferrals.ts";
 import type { Admission } from "./admission.ts";
 import type { RunActor, Traces } from "./run-actor.ts";
+import type { WaitEndLine } from "./wait-ends.ts";
 
 /** In one turn: enough to be quick, few enough that reports and the heartbeat do not have to wait. */
 const FIRED_LIMIT = 2_000;
@@ -26,11 +28,20 @@ export class Waits {
   #isDue = true;
   /** More has fired than was read: a wait that looks overdue may be among the rest. */
   isBehind = false;
+  /** Of the batch at hand. */
+  #lastLines: WaitEndLine[] = [];
 
   constructor(database: Database, admission: Admission, actors: ReadonlyMap<number, RunActor>) {
     this.#database = database;
     this.#admission = admission;
     this.#actors = actors;
+  }
+
+  /** What the logs of waits that are out of time end with; to be written when the batch is stored, and else dropped. */
+  takeLastLines(): readonly WaitEndLine[] {
+    const lines = this.#lastLines;
+    this.#lastLines = [];
+    return lines;
   }
 
   /** A trigger of ours may have fired. */
@@ -75,10 +86,18 @@ export class Waits {
     const overdue = actor.model.takeOverdue(now);
     for (const instance of overdue) {
       const keptSlot = instance.wait?.keepsSlot === true;
+      const { attempt, tryNumber } = instance;
       actor.overdue(instance, { at: now, traces });
+      if (attempt !== null && instance.reason !== null) this.#note(actor, instance, { attempt, tryNumber });
       if (keptSlot) this.#admission.freed(actor, instance);
     }
     return overdue.length > 0;
+  }
+
+  #note(actor: RunActor, instance: Instance, of: Pick<WaitEndLine, "attempt" | "tryNumber">): void {
+    const place = [actor.run.dag_id, `${actor.id}`, instance.node.id, `${instance.mapIndex}`];
+    const message = `The wait is over: ${instance.reason}`;
+    this.#lastLines.push({ ...of, place, level: instance.state === "skipped" ? "info" : "error", message });
   }
 
   /** Instances that begin by waiting. true: some take a slot by it, which the database may refuse. */

@@ -7,7 +7,9 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { pgProxy } from "../../test/support/pg-proxy.ts";
 import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
 import { adhoc, Database } from "../store/database.ts";
+import { comparePositions } from "../store/signals-position.ts";
 import { PostgresSignals } from "./postgres-signals.ts";
+import { readPosition } from "./signal.ts";
 import type { SignalWatcher } from "./signal-service.ts";
 import { WakeUps } from "./wake-up.ts";
 
@@ -153,6 +155,38 @@ describe("a connection that breaks", () => {
     expect(proxy.faults.dropped).toBeGreaterThan(5);
     expect(done.map(Number).toSorted((a, b) => a - b)).toEqual([...Array(200).keys()]);
     expect((await service.list({ limit: 1_000 })).signals).toHaveLength(200);
+  });
+
+  it("after the commit of what had waited for a retry: it is not done again", async () => {
+    const proxy = await pgProxy(test.url);
+    closing.push(() => proxy.close());
+    let isIll = true;
+    let isToBreak = false;
+    const watcher: SignalWatcher = {
+      process: async (signals, tx) => {
+        if (isIll) throw new Error("not yet");
+        await noting().process(signals, tx);
+        isToBreak = signals.at(-1)?.value === 2;
+      },
+    };
+    const listening = await open(proxy.url).listen("l", { key: "*" }, watcher, {
+      backoffMs: 50,
+      leaseMs: 800,
+    });
+    await service.send([{ key: "k", value: 1 }]);
+    const [second] = await service.send([{ key: "k", value: 2 }]);
+    // The first is to be tried again, and the second waits behind it: the position goes past both.
+    const isPassed = () =>
+      comparePositions(readPosition(listening.position!), readPosition(second!.position)) >= 0;
+    while (!isPassed()) await new Promise((resolve) => setTimeout(resolve, 5));
+    proxy.set({ kind: "drop-commit-answer", random: () => (isToBreak ? 0 : 1) });
+    isIll = false;
+    await until(2);
+    proxy.set({ kind: "pass" });
+    await service.send([{ key: "k", value: 3 }]);
+    await until(3);
+    expect(proxy.faults.dropped).toBeGreaterThan(0);
+    expect(await effects()).toEqual(["1", "2", "3"]);
   });
 
   it("of those who listen for wake-ups: signals of others still come", async () => {

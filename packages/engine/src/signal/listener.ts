@@ -149,10 +149,9 @@ export class Listener implements Listening {
         if (this.#parked.size < MAX_PARKED) {
           await this.#deliverNext(subscription, { limit, waitMs });
         } else await this.#sleep(waitMs);
-        if (performance.now() >= this.#renewAt)
-          await this.#commit({ position: readPosition(this.#position!) });
+        if (performance.now() >= this.#renewAt) await this.#commit({});
       }
-      await this.#commit({ position: readPosition(this.#position!) });
+      await this.#commit({});
     } finally {
       subscription.close();
     }
@@ -292,7 +291,10 @@ export class Listener implements Listening {
     const held = this.#held;
     if (held === null) throw new EngineError("SIGNAL_LISTENER_LOST", "The listener is not held.");
     const started = performance.now();
-    const { hasRedeliveries } = await this.#parts.records.commit(held, change, effect);
+    // The position goes along with everything: a key that waits no more has dealt with signals up to it, and they would
+    // come again to whoever begins at an earlier one.
+    const { position = readPosition(this.#position!) } = change;
+    const { hasRedeliveries } = await this.#parts.records.commit(held, { ...change, position }, effect);
     this.#hasRedeliveries = hasRedeliveries;
     this.#renewAt = started + this.#leaseMs / 3;
   }

@@ -15,13 +15,14 @@ import { readLog } from "../store/signals-read.ts";
 import {
   DEFAULT_NAMESPACE,
   isPattern,
+  isReserved,
   keysOf,
   matches,
   type Signal,
   type SignalFilter,
   signalOf,
 } from "./signal.ts";
-import type { Topic, WakeUps } from "./wake-up.ts";
+import { type Topic, tellsOfStates, type WakeUps } from "./wake-up.ts";
 
 export interface Follower {
   readonly filter: SignalFilter;
@@ -32,7 +33,7 @@ export interface Follower {
 
 export interface LogTailOptions {
   readonly database: Database;
-  readonly wakeUps: Pick<WakeUps, "listen" | "onLocal">;
+  readonly wakeUps: Pick<WakeUps, "listen" | "onLocal" | "wantStates">;
   readonly logger: Logger;
   /** How often it looks although nobody called: while NOTIFY works, and while it does not. */
   readonly idleMs?: number;
@@ -54,6 +55,8 @@ export class LogTail {
   #exact = new Map<string, Follower[]>();
   #wild: Follower[] = [];
   #namespaces: readonly string[] | null = [];
+  /** Somebody wants what the engine itself tells, which is a lot; nobody else looks because of it. */
+  #wantsStates = false;
   #head: LogPosition | null = null;
   #running: Promise<void> | null = null;
   #listening: Promise<Listening | null> | null = null;
@@ -88,6 +91,7 @@ export class LogTail {
 
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#options.wakeUps.wantStates(this, false);
     this.#offLocal?.();
     this.#call();
     await this.#running;
@@ -104,6 +108,8 @@ export class LogTail {
         this.#head ??= (await startNow(this.#options.database)).position;
         // Between two reads, so that no read under way can lack what a newcomer wants.
         this.#admit();
+        // What was stored just now may be readable in a moment, however long something else has been held back.
+        if (this.#isCalled) heldMs = 1;
         this.#isCalled = false;
         const { isFull, isHeld, position, rows } = await readLog(this.#options.database, {
           after: this.#head,
@@ -131,7 +137,7 @@ export class LogTail {
   /** A connection that hears wake-ups, from the first follower on; without one it looks more often. */
   #attend(): void {
     const hear = (topic: Topic | "") => {
-      if (topic === "signals" || topic === "") this.#call();
+      if (topic === "signals" || topic === "" || (this.#wantsStates && tellsOfStates(topic))) this.#call();
     };
     this.#offLocal ??= this.#options.wakeUps.onLocal(hear);
     this.#listening ??= this.#options.wakeUps
@@ -211,6 +217,8 @@ export class LogTail {
         }
     }
     this.#namespaces = [...namespaces].some(isPattern) ? null : [...namespaces];
+    this.#wantsStates = [...namespaces].some(isReserved);
+    this.#options.wakeUps.wantStates(this, this.#wantsStates);
   }
 }
 

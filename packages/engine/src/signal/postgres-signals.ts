@@ -56,7 +56,7 @@ import type { WakeUps } from "./wake-up.ts";
 
 export interface PostgresSignalsOptions {
   readonly database: Database;
-  readonly wakeUps: Pick<WakeUps, "listen" | "onLocal" | "send">;
+  readonly wakeUps: Pick<WakeUps, "listen" | "onLocal" | "send" | "wantStates">;
   readonly logger?: Logger;
   /** Who sends what names no sender. */
   readonly sender?: string;

@@ -70,6 +70,12 @@ export const RESERVED_NAMESPACES: ReadonlySet<string> = new Set([
   "webhook",
 ]);
 
+/** Whether one of those may be meant; `*` stands for any text. */
+export function isReserved(namespace: string): boolean {
+  if (!isPattern(namespace)) return RESERVED_NAMESPACES.has(namespace);
+  return [...RESERVED_NAMESPACES].some((own) => matches(namespace, own));
+}
+
 export function signalOf(row: SignalRow): Signal {
   return {
     namespace: row.namespace,

@@ -1,32 +1,50 @@
 /**
- * Who did what. A row is written in the transaction of the deed, so that neither exists without the other. `details`
- * never carries a secret: callers pass names of changed fields, not values.
+ * Who did what. A row is written in the transaction of the deed, so that neither exists without the other, and a signal
+ * with it: namespace `action`, under the name of what it was done to. `details` never carries a secret: callers pass names
+ * of changed fields, not values. The signal has none of them.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "./database.ts";
 import { Conditions, first, type Listed, list, type Page } from "./list/query.ts";
+import { sendSignals } from "./signals.ts";
 import { statement } from "./statement.ts";
 
-export interface AuditEntry {
-  readonly actor: string;
+/** What was done, and to what. `start`, `restart` and `stop` alone are orders (run-orders.ts): no action is named so. */
+export type Deed = {
   readonly action: string;
-  readonly dagId?: string;
-  readonly runId?: string;
-  readonly taskId?: string;
-  readonly mapIndex?: number;
   readonly details?: { readonly [key: string]: Json };
+  /** It was an order, and is on the log as such. */
+  readonly isTold?: boolean;
+} & (
+  | {
+      readonly dagId: string;
+      readonly runId?: string;
+      readonly taskId?: string;
+      readonly mapIndex?: number;
+    }
+  /** Neither run nor task: `pools/<name>`. Or several DAGs, by their ids. */
+  | { readonly about: string | readonly string[] }
+);
+
+export type AuditEntry = Deed & { readonly actor: string };
+
+/** Once in a transaction, and last: from here on other deeds to the same wait. */
+export async function recordAudit(tx: Connection, entry: AuditEntry): Promise<void> {
+  const { action, actor, details, isTold = false } = entry;
+  const { dagId = null, runId = null, taskId = null, mapIndex = null } = "dagId" in entry ? entry : {};
+  const found = details === undefined ? null : JSON.stringify(details);
+  await tx.rows(INSERT_AUDIT, [actor, action, dagId, runId, taskId, mapIndex, found]);
+  if (isTold) return;
+  const value = { action, by: actor, ...(mapIndex === null ? {} : { mapIndex }) };
+  const keys = "dagId" in entry ? [keyOf(entry)] : [entry.about].flat();
+  await sendSignals(
+    tx,
+    keys.map((key) => ({ namespace: "action", key, value, sender: actor })),
+  );
 }
 
-export async function recordAudit(tx: Connection, entry: AuditEntry): Promise<void> {
-  await tx.rows(INSERT_AUDIT, [
-    entry.actor,
-    entry.action,
-    entry.dagId ?? null,
-    entry.runId ?? null,
-    entry.taskId ?? null,
-    entry.mapIndex ?? null,
-    entry.details === undefined ? null : JSON.stringify(entry.details),
-  ]);
+function keyOf({ dagId, runId, taskId }: Extract<AuditEntry, { dagId: string }>): string {
+  return [dagId, runId, taskId].filter((part) => part !== undefined).join("/");
 }
 
 export interface AuditRow {

@@ -42,8 +42,9 @@ export function breaksConnection(error: unknown): boolean {
   return severity === undefined || severity === "FATAL" || severity === "PANIC";
 }
 
-// admin shutdown, crash shutdown, cannot connect now (starting up), database dropped, idle session, too many connections
-const TRANSIENT_STATES = new Set(["57P01", "57P02", "57P03", "57P05", "53300"]);
+// admin shutdown, crash shutdown, cannot connect now (starting up), database dropped, idle session, too many connections,
+// a transaction that idled for too long (the process slept in the middle of it)
+const TRANSIENT_STATES = new Set(["57P01", "57P02", "57P03", "57P05", "53300", "25P03"]);
 const TRANSIENT_CODES = new Set([
   "ECONNREFUSED",
   "ECONNRESET",

@@ -11,6 +11,7 @@
  */
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { Database } from "./database.ts";
+import { tellRuns } from "./state-signals.ts";
 import { statement } from "./statement.ts";
 
 /** The parts of a manifest that decide when a DAG runs. */
@@ -35,6 +36,10 @@ const HAS_ROOM = `(SELECT count(*) FROM (
      SELECT 1 FROM dag_run q WHERE q.dag_id = d.dag_id AND q.state = 'queued' AND q.run_type = 'scheduled'
      LIMIT greatest(v.max_active_runs, 1)) AS waiting) < greatest(v.max_active_runs, 1)`;
 
+function iso(column: string): string {
+  return `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+}
+
 const LOCK_DUE = statement(
   "due-lock",
   `SELECT d.dag_id, d.version_id, v.manifest - 'tasks' AS manifest, d.next_logical_date, d.next_interval_start,
@@ -45,16 +50,24 @@ const LOCK_DUE = statement(
    FOR NO KEY UPDATE OF d SKIP LOCKED`,
 );
 
+/** Whoever tells of a DAG's schedule has locked the DAG. */
 const INSERT = statement(
   "due-insert",
-  `INSERT INTO dag_run (dag_id, run_id, run_type, logical_date, interval_start, interval_end, run_after, version_id,
+  `WITH added AS (INSERT INTO dag_run (dag_id, run_id, run_type, logical_date, interval_start, interval_end, run_after, version_id,
                         triggered_by)
    SELECT u.dag, u.run, 'scheduled', to_timestamp(u.logical / 1000), to_timestamp(u.istart / 1000),
           to_timestamp(u.iend / 1000), to_timestamp(u.after / 1000), u.version, 'timetable'
    FROM unnest($1::text[], $2::text[], $3::float8[], $4::float8[], $5::float8[], $6::float8[], $7::bigint[])
      AS u(dag, run, logical, istart, iend, after, version)
    ON CONFLICT DO NOTHING
-   RETURNING id`,
+   RETURNING id, dag_id, run_id, state, logical_date, run_after
+   ), ticked AS (
+     INSERT INTO signal (namespace, key, value, sender)
+     SELECT 'schedule', a.dag_id, json_build_object('runId', a.run_id, 'logicalDate', ${iso("a.logical_date")},
+                                                    'runAfter', ${iso("a.run_after")}), 'engine'
+     FROM added a
+   ), told AS (${tellRuns("added")})
+   SELECT id FROM added`,
 );
 
 const ADVANCE = statement(

@@ -57,14 +57,23 @@ const TASKS = statement(
    JOIN task_instance t ON t.dag_run_id = r.id AND t.task_id = u.task AND (u.map IS NULL OR t.map_index = u.map)`,
 );
 
-/** Index: signal_webhook. */
+/**
+ * Index: signal_webhook. In the order of their ids, in which calls of one webhook become visible. What a try has taken in
+ * an earlier wait it does not take again: a trigger that such a try waits for is its own, and has no other waits.
+ */
 const CALLS = statement(
   "engine-find-calls",
   `SELECT u.id, s.id AS signal_id, s.value
-   FROM unnest($1::bigint[], $2::text[], $3::timestamptz[]) AS u(id, name, after) CROSS JOIN LATERAL (
+   FROM unnest($1::bigint[], $2::text[], $3::timestamptz[], $4::bigint[]) AS u(id, name, after, trigger)
+   CROSS JOIN LATERAL (
+     SELECT coalesce(max((d.outcome->'calls'->>u.name)::bigint), 0) AS last
+     FROM (SELECT * FROM deferral w WHERE w.waits_on = u.trigger LIMIT 1) AS w
+     JOIN deferral d ON d.dag_run_id = w.dag_run_id AND d.task_id = w.task_id AND d.map_index = w.map_index
+       AND d.try_number = w.try_number AND d.outcome IS NOT NULL) AS taken
+   CROSS JOIN LATERAL (
      SELECT s.id, s.value FROM signal s
-     WHERE s.namespace = 'webhook' AND s.key = u.name AND s.created_at >= u.after
-     ORDER BY s.created_at, s.id LIMIT 1) AS s`,
+     WHERE s.namespace = 'webhook' AND s.key = u.name AND s.created_at >= u.after AND s.id > taken.last
+     ORDER BY s.id LIMIT 1) AS s`,
 );
 
 /**
@@ -120,10 +129,10 @@ export async function findTasks(
   return Map.groupBy(rows, (row) => row.id);
 }
 
-/** The first call since `after` of each. */
+/** The first call since `after` of each that whoever waits for `trigger` has not taken yet. */
 export async function findCalls(
   db: Database,
-  waits: readonly Wait<{ readonly name: string; readonly after: string }>[],
+  waits: readonly Wait<{ readonly name: string; readonly after: string; readonly trigger: number }>[],
 ): Promise<Map<number, FoundCall>> {
   const rows = await ask<FoundCall>(db, waits, () =>
     call(
@@ -131,6 +140,7 @@ export async function findCalls(
       ids(waits),
       waits.map(({ args }) => args.name),
       waits.map(({ args }) => args.after),
+      waits.map(({ args }) => args.trigger),
     ),
   );
   return new Map(rows.map((row) => [row.id, row]));

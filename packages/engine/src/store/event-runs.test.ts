@@ -6,7 +6,7 @@ import { type TestDatabase, testDatabase } from "../../test/support/test-databas
 import { seedTrigger, seedTriggerer } from "../../test/support/trigger-seed.ts";
 import { removeFiles } from "./dag-catalogue.ts";
 import { adhoc, CommitUnknownError, Database } from "./database.ts";
-import { eventRunId, storeEventRuns } from "./event-runs.ts";
+import { eventRunId, forgetEvents, storeEventRuns } from "./event-runs.ts";
 import { nextTimedRunIn, storeTimedRuns } from "./timed-schedules.ts";
 
 let test: TestDatabase;
@@ -29,6 +29,41 @@ const runs = () =>
   db.rows<RunRow>(adhoc("SELECT dag_id, run_id, state, run_type, conf FROM dag_run ORDER BY id"));
 
 describe("events of a schedule", () => {
+  it("are known by what is seen, not by how often somebody looks", () => {
+    const at = new Date("2026-01-01T00:00:00Z");
+    const id = (kind: string, intervalMs: number) =>
+      eventRunId({
+        trigger: { kind, args: { path: "/in", intervalMs }, replicas: 1 },
+        key: "k",
+        payload: 1,
+        at,
+      });
+    expect(id("tradewind.file", 10)).toBe(id("tradewind.file", 20));
+    expect(id("acme.file", 10)).not.toBe(id("acme.file", 20));
+  });
+
+  it("are remembered where they tell of a state, the last of each trigger, until that has ceased", async () => {
+    await seedDag(db, "feed");
+    const jobId = await seedTriggerer(db);
+    const triggerId = await seedTrigger(db, { dagId: "feed", ownerJob: jobId });
+    const memory = () => db.rows(adhoc("SELECT trigger_id, event FROM trigger_memory"));
+    const event = (n: number, isRemembered: boolean) => ({
+      triggerId,
+      runId: `e${n}`,
+      payload: { n },
+      isRemembered,
+    });
+    await storeEventRuns(db, jobId, [event(1, true), event(2, true), event(3, false)]);
+    expect(await memory()).toEqual([{ trigger_id: triggerId, event: { n: 2 } }]);
+    // Of somebody else's nothing is remembered, and nothing forgotten.
+    const other = await seedTriggerer(db);
+    await storeEventRuns(db, other, [event(4, true)]);
+    await forgetEvents(db, other, [triggerId]);
+    expect(await memory()).toEqual([{ trigger_id: triggerId, event: { n: 2 } }]);
+    await forgetEvents(db, jobId, [triggerId]);
+    expect(await memory()).toEqual([]);
+  });
+
   it("become queued runs of the current version, in their order, with the event in the conf", async () => {
     await seedDag(db, "feed");
     const version = await seedDag(db, "feed");
@@ -197,5 +232,19 @@ describe("the trigger of a DAG's schedule", () => {
     expect(await runs()).toMatchObject([{ dag_id: "feed", conf: { event: moment } }]);
     await publish(call({ wake: { at: moment }, timed: { payload: moment } }));
     expect(await storeTimedRuns(db)).toBe(0);
+  });
+
+  it("that is a moment after the end of its DAG makes no run; one before it does, however late", async () => {
+    await publish(call({ timed: { payload: null } }));
+    const past = "2026-01-31T00:00:00Z";
+    await db.rows(
+      adhoc("UPDATE dag_version SET manifest = manifest || jsonb_build_object('end', $1::text)"),
+      [past],
+    );
+    expect(await nextTimedRunIn(db)).toBeNull();
+    expect(await storeTimedRuns(db)).toBe(0);
+    await db.rows(adhoc("UPDATE trigger SET wake_at = $1"), [past]);
+    expect(await nextTimedRunIn(db)).toBeLessThan(0);
+    expect(await storeTimedRuns(db)).toBe(1);
   });
 });

@@ -40,9 +40,11 @@ const BURY = statement(
    RETURNING id, kind, hostname, pid`,
 );
 
+/** Whoever drives runs takes slots of the same pools. */
 const PEERS = statement(
   "job-peers",
-  "SELECT id FROM job WHERE kind = $1 AND state = 'running' AND lease_until > now() AND id <> $2",
+  `SELECT id FROM job
+   WHERE kind IN ('scheduler', 'backfill') AND state = 'running' AND lease_until > now() AND id <> $1`,
 );
 
 export interface JobIdentity {
@@ -96,6 +98,7 @@ export function buryDeadJobs(db: Connection): Promise<DeadJob[]> {
   return db.rows<DeadJob>(BURY);
 }
 
-export async function livePeers(db: Connection, kind: JobKind, self: number): Promise<number[]> {
-  return (await db.rows<{ id: number }>(PEERS, [kind, self])).map((row) => row.id);
+/** Other jobs that drive runs: schedulers and backfill jobs. */
+export async function liveDrivers(db: Connection, self: number): Promise<number[]> {
+  return (await db.rows<{ id: number }>(PEERS, [self])).map((row) => row.id);
 }

@@ -11,7 +11,8 @@ export interface PastQuestion {
 
 /**
  * Open when there is no earlier run by logical date, or when all instances of these tasks in the run before ended well.
- * A run before that has not even started has no instances yet: it keeps the gate shut. Index: dag_run_logical_date.
+ * A run before that has not even started has no instances yet: it keeps the gate shut. The first date of a backfill is
+ * its beginning, whatever came before. Index: dag_run_logical_date.
  */
 const OPEN = statement(
   "past-open",
@@ -21,7 +22,10 @@ const OPEN = statement(
      SELECT p.id, p.state FROM dag_run p
      WHERE p.dag_id = r.dag_id AND p.logical_date < r.logical_date ORDER BY p.logical_date DESC LIMIT 1
    ) AS before ON true
-   WHERE before.id IS NULL OR (
+   WHERE before.id IS NULL
+     OR EXISTS (SELECT 1 FROM backfill_date b
+                WHERE b.backfill_id = r.backfill_id AND b.ordinal = 0 AND b.dag_run_id = r.id)
+     OR (
      (before.state <> 'queued' OR EXISTS (SELECT 1 FROM task_instance t WHERE t.dag_run_id = before.id))
      AND NOT EXISTS (
        SELECT 1 FROM unnest($3::int[], $4::text[]) AS k(place, task)

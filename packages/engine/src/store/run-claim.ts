@@ -39,9 +39,19 @@ export interface InstanceColumns {
   readonly operators: readonly string[];
 }
 
-const CLAIMED = `r.id, ${RUN_COLUMNS}, r.version_id, r.generation, d.is_paused, v.task_count`;
+export const CLAIMED = `r.id, ${RUN_COLUMNS}, r.version_id, r.generation, d.is_paused, v.task_count`;
 
-const CLAIM_TASKS = 20_000;
+export const CLAIM_TASKS = 20_000;
+
+/**
+ * Runs of a backfill that is not over are its job's alone, and do not count against the DAG's max active runs: the
+ * backfill has a limit of its own. Those of one that is over (somebody cleared them afterwards) are as any other.
+ */
+const isFree = (run: string) =>
+  `(${run}.backfill_id IS NULL OR NOT EXISTS (
+       SELECT 1 FROM backfill b WHERE b.id = ${run}.backfill_id AND b.state IN ('running', 'paused')))`;
+const RUNNING = `(SELECT count(*) FROM dag_run a
+                  WHERE a.dag_id = d.dag_id AND a.state = 'running' AND a.backfill_id IS NULL)`;
 
 /**
  * DAGs that have a due queued run and room for it, the longest waiting first, locked against other starters. They are
@@ -62,9 +72,10 @@ const LOCK_DAGS = statement(
    FROM waiting w JOIN dag d ON d.dag_id = w.dag_id JOIN dag_version v ON v.id = d.version_id
      CROSS JOIN LATERAL (SELECT q.run_after FROM dag_run q
                          WHERE q.dag_id = d.dag_id AND q.state = 'queued' AND q.run_after <= now()
+                           AND ${isFree("q")}
                          ORDER BY q.run_after, q.id LIMIT 1) AS first
    WHERE NOT d.is_paused
-     AND v.max_active_runs > (SELECT count(*) FROM dag_run a WHERE a.dag_id = d.dag_id AND a.state = 'running')
+     AND v.max_active_runs > ${RUNNING}
    ORDER BY first.run_after LIMIT $1
    FOR NO KEY UPDATE OF d SKIP LOCKED`,
 );
@@ -73,15 +84,14 @@ const LOCK_DAGS = statement(
 const START = statement(
   "claim-start-runs",
   `WITH room AS (
-     SELECT d.dag_id, v.max_active_runs
-              - (SELECT count(*) FROM dag_run a WHERE a.dag_id = d.dag_id AND a.state = 'running') AS free
+     SELECT d.dag_id, v.max_active_runs - ${RUNNING} AS free
      FROM dag d JOIN dag_version v ON v.id = d.version_id
      WHERE d.dag_id = ANY($2)
    ), oldest AS (
      SELECT q.id, q.run_after, v.task_count
      FROM room CROSS JOIN LATERAL (
        SELECT r.id, r.run_after, r.version_id FROM dag_run r
-       WHERE r.dag_id = room.dag_id AND r.state = 'queued' AND r.run_after <= now()
+       WHERE r.dag_id = room.dag_id AND r.state = 'queued' AND r.run_after <= now() AND ${isFree("r")}
        ORDER BY r.run_after, r.id LIMIT least(greatest(room.free, 0), $3)
      ) q JOIN dag_version v ON v.id = q.version_id
      ORDER BY q.run_after, q.id LIMIT $3
@@ -94,7 +104,7 @@ const START = statement(
        AND q.state = 'queued'
      FOR UPDATE OF q SKIP LOCKED
    ), moved AS (
-     UPDATE dag_run r SET state = 'running', owner_job = $1, generation = r.generation + 1,
+     UPDATE dag_run r SET state = 'running', owner_job = $1, generation = r.generation + 1, backfill_id = NULL,
                           started_at = coalesce(r.started_at, now())
      FROM chosen WHERE r.id = chosen.id
      RETURNING r.*, chosen.is_fresh
@@ -104,10 +114,17 @@ const START = statement(
    ORDER BY r.id`,
 );
 
-/** One row per task; rows that a cleared run already has stay as they are. */
+/**
+ * One row per task; rows that a cleared run already has stay as they are. That the runs have started is told here: the
+ * statement that started them may have begun before somebody else, who had them until then, told of them.
+ */
 const INSERT_INSTANCES = statement(
   "claim-insert-instances",
-  `INSERT INTO task_instance (dag_run_id, task_id, max_tries, pool, pool_slots, limit_key, queue, priority_weight,
+  `WITH told AS (
+     INSERT INTO signal (namespace, key, value, sender)
+     SELECT 'run', u.key, '{"state":"running"}'::json, $12 FROM unnest($11::text[]) AS u(key)
+   )
+   INSERT INTO task_instance (dag_run_id, task_id, max_tries, pool, pool_slots, limit_key, queue, priority_weight,
                               executor, operator)
    SELECT r.id, t.* FROM unnest($1::bigint[]) AS r(id)
    CROSS JOIN unnest($2::text[], $3::int[], $4::text[], $5::int[], $6::text[], $7::text[], $8::int[], $9::text[],
@@ -121,13 +138,14 @@ const TAKE_OVER = statement(
      SELECT r.id, v.task_count
      FROM dag_run r LEFT JOIN job j ON j.id = r.owner_job JOIN dag_version v ON v.id = r.version_id
      WHERE r.state = 'running' AND (j.id IS NULL OR j.state <> 'running' OR j.lease_until <= now())
+       AND ${isFree("r")}
      ORDER BY r.id LIMIT $2
      FOR UPDATE OF r SKIP LOCKED
    ), chosen AS (
      SELECT id FROM (SELECT id, sum(task_count) OVER (ORDER BY id) - task_count AS before FROM orphan) o
      WHERE o.before < $3
    ), moved AS (
-     UPDATE dag_run r SET owner_job = $1, generation = r.generation + 1
+     UPDATE dag_run r SET owner_job = $1, generation = r.generation + 1, backfill_id = NULL
      FROM chosen WHERE r.id = chosen.id
      RETURNING r.*
    )
@@ -172,23 +190,34 @@ export function startQueuedRuns(db: Database, request: StartRequest): Promise<Cl
       request.limit,
       CLAIM_TASKS,
     ]);
-    for (const [versionId, ids] of byVersion(runs)) {
-      const c = await request.columns(tx, versionId);
-      await tx.rows(INSERT_INSTANCES, [
-        ids,
-        c.taskIds,
-        c.maxTries,
-        c.pools,
-        c.poolSlots,
-        c.limitKeys,
-        c.queues,
-        c.weights,
-        c.executors,
-        c.operators,
-      ]);
-    }
+    await insertInstances(tx, runs, request);
     return runs;
   });
+}
+
+/** For runs that this transaction has just started; with them goes the news of it. */
+export async function insertInstances(
+  tx: Connection,
+  runs: readonly ClaimedRun[],
+  request: Pick<StartRequest, "jobId" | "columns">,
+): Promise<void> {
+  for (const [versionId, started] of byVersion(runs)) {
+    const c = await request.columns(tx, versionId);
+    await tx.rows(INSERT_INSTANCES, [
+      started.map((run) => run.id),
+      c.taskIds,
+      c.maxTries,
+      c.pools,
+      c.poolSlots,
+      c.limitKeys,
+      c.queues,
+      c.weights,
+      c.executors,
+      c.operators,
+      started.map((run) => `${run.dag_id}/${run.run_id}`),
+      `scheduler:${request.jobId}`,
+    ]);
+  }
 }
 
 export function takeOverRuns(db: Connection, jobId: number, limit: number): Promise<ClaimedRun[]> {
@@ -216,12 +245,6 @@ export function ownedRuns(
   return db.rows(GENERATIONS, [jobId]);
 }
 
-function byVersion(runs: readonly ClaimedRun[]): Map<number, number[]> {
-  const groups = new Map<number, number[]>();
-  for (const run of runs) {
-    const ids = groups.get(run.version_id);
-    if (ids) ids.push(run.id);
-    else groups.set(run.version_id, [run.id]);
-  }
-  return groups;
+function byVersion(runs: readonly ClaimedRun[]): Map<number, ClaimedRun[]> {
+  return Map.groupBy(runs, (run) => run.version_id);
 }

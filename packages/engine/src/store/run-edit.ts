@@ -9,7 +9,7 @@
 import { randomBytes } from "node:crypto";
 import type { Connection } from "./database.ts";
 import { cancelWaits } from "./deferrals.ts";
-import { closeDrives } from "./run-drives.ts";
+import { closeDrives, forgetStops } from "./run-drives.ts";
 import type {
   ClearEdit,
   ClearResult,
@@ -22,6 +22,7 @@ import type {
   RunEdits,
   RunSelection,
 } from "./run-edits.ts";
+import { tellRuns, tellTasks } from "./state-signals.ts";
 import { statement } from "./statement.ts";
 
 const LOCK_RUNS = statement(
@@ -36,10 +37,13 @@ const DAG_FOR_RUN = statement(
 
 const INSERT_RUN = statement(
   "edit-insert-run",
-  `INSERT INTO dag_run (dag_id, run_id, run_type, logical_date, interval_start, interval_end, run_after, conf, version_id,
-                        triggered_by, triggering_user, note)
-   VALUES ($1, $2, CASE WHEN $9 = 'operator' THEN 'operator_triggered' ELSE 'manual' END, $3, $4, $5, coalesce($6, now()), $7, $8, $9, $10, $11)
-   ON CONFLICT DO NOTHING RETURNING id`,
+  `WITH added AS (
+     INSERT INTO dag_run (dag_id, run_id, run_type, logical_date, interval_start, interval_end, run_after, conf, version_id,
+                          triggered_by, triggering_user, note)
+     VALUES ($1, $2, CASE WHEN $9 = 'operator' THEN 'operator_triggered' ELSE 'manual' END, $3, $4, $5, coalesce($6, now()), $7, $8, $9, $10, $11)
+     ON CONFLICT DO NOTHING RETURNING id, dag_id, run_id, state
+   ), told AS (${tellRuns("added")})
+   SELECT id FROM added`,
 );
 
 const FIND_CONFLICT = statement(
@@ -76,7 +80,7 @@ const ARCHIVE = statement(
 
 const CLEAR = statement(
   "edit-clear-instances",
-  `UPDATE task_instance t SET
+  `WITH cleared AS (UPDATE task_instance t SET
      state = CASE WHEN t.state IN ('queued', 'running', 'restarting') THEN 'restarting' ELSE 'none' END,
      attempt = CASE WHEN t.state IN ('queued', 'running', 'restarting') THEN t.attempt END,
      max_tries = t.try_number + coalesce((k.task->>'retries')::int, 0), infra_losses = 0,
@@ -88,7 +92,8 @@ const CLEAR = statement(
    JOIN dag_run r ON r.id = u.run
    JOIN dag_version v ON v.id = r.version_id
    LEFT JOIN LATERAL jsonb_array_elements(v.manifest->'tasks') AS k(task) ON k.task->>'taskId' = u.task
-   WHERE t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map`,
+   WHERE t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map
+   RETURNING t.*) ${tellTasks("cleared")}`,
 );
 
 const ADAPT = statement(
@@ -119,10 +124,13 @@ const FORGET_OUTPUTS = statement(
 
 const MARK = statement(
   "edit-mark-instances",
-  `UPDATE task_instance t SET state = u.state, ended_at = now(), retry_at = NULL, reason = $5, attempt = NULL,
-          step = NULL, keeps_slot = false
-   FROM unnest($1::bigint[], $2::text[], $3::int[], $4::text[]) AS u(run, task, map, state)
-   WHERE t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map`,
+  `WITH marked AS (
+     UPDATE task_instance t SET state = u.state, ended_at = now(), retry_at = NULL, reason = $5, attempt = NULL,
+            step = NULL, keeps_slot = false
+     FROM unnest($1::bigint[], $2::text[], $3::int[], $4::text[]) AS u(run, task, map, state)
+     WHERE t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map
+     RETURNING t.*
+   ) ${tellTasks("marked")}`,
 );
 
 const RELEASE = statement(
@@ -136,23 +144,28 @@ const RELEASE = statement(
 /** An ended run goes back to the queue; a running one stays with its owner, who reloads it. */
 const REOPEN = statement(
   "edit-reopen-runs",
-  `UPDATE dag_run SET generation = generation + 1,
+  `WITH ended AS (
+     SELECT id FROM dag_run WHERE id = ANY($1) AND state IN ('success', 'failed')
+   ), reopened AS (UPDATE dag_run SET generation = generation + 1,
      clear_number = clear_number + 1,
      state = CASE WHEN state = 'running' THEN 'running' ELSE 'queued' END,
      queued_at = CASE WHEN state = 'running' THEN queued_at ELSE now() END,
      started_at = CASE WHEN state = 'running' THEN started_at END,
      ended_at = NULL, end_reason = NULL,
      version_id = CASE WHEN $2::boolean THEN (SELECT d.version_id FROM dag d WHERE d.dag_id = dag_run.dag_id) ELSE version_id END
-   WHERE id = ANY($1)`,
+   WHERE id = ANY($1) RETURNING id, dag_id, run_id, state
+   ) ${tellRuns("(SELECT reopened.* FROM reopened JOIN ended USING (id))")}`,
 );
 
 const BUMP = statement("edit-bump-runs", "UPDATE dag_run SET generation = generation + 1 WHERE id = ANY($1)");
 
 const END_RUN = statement(
   "edit-end-run",
-  `UPDATE dag_run SET state = $2, end_reason = $3, started_at = coalesce(started_at, now()), ended_at = now(),
-                      owner_job = NULL, generation = generation + 1
-   WHERE id = $1`,
+  `WITH ended AS (
+     UPDATE dag_run SET state = $2, end_reason = $3, started_at = coalesce(started_at, now()), ended_at = now(),
+                        owner_job = NULL, generation = generation + 1
+     WHERE id = $1 RETURNING dag_id, run_id, state
+   ) ${tellRuns("ended")}`,
 );
 
 const DELETE_RUN = statement("edit-delete-run", "DELETE FROM dag_run WHERE id = $1");
@@ -246,6 +259,7 @@ async function clearTasks(tx: Connection, edit: ClearEdit): Promise<ClearResult>
     );
     await cancelWaits(tx, [...touched]);
     await tx.rows(FORGET_OUTPUTS, keys);
+    await forgetStops(tx, chosen);
     if (edit.latestVersion) await moveToVersion(tx, reopened);
   }
   return { kind: "cleared", affected: chosen.map(keyOf) };

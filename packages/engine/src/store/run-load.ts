@@ -27,13 +27,19 @@ export interface LoadedInstance {
   /** Of the wait of a deferred instance. */
   readonly timeout_at: Date | null;
   readonly on_timeout: "fail" | "fatal" | "skip" | "resume" | null;
+  readonly wait_method: string | null;
+  readonly wait_kind: string | null;
+  /** Of its trigger; null when they are long. */
+  readonly wait_args: Json;
 }
 
 const INSTANCES = statement(
   "load-instances",
   `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.try_number, t.max_tries, t.infra_losses, t.attempt,
           t.executor_job, t.scheduled_at, t.queued_at, t.started_at, t.ended_at, t.retry_at, t.pid, t.pool, t.pool_slots,
-          t.limit_key, t.step, t.keeps_slot, d.timeout_at, d.on_timeout
+          t.limit_key, t.step, t.keeps_slot, d.timeout_at, d.on_timeout,
+          d.method AS wait_method, d.kind AS wait_kind,
+          (SELECT g.args FROM trigger g WHERE g.id = d.waits_on AND length(g.args::text) <= 2000) AS wait_args
    FROM task_instance t LEFT JOIN deferral d ON d.attempt = t.attempt AND t.state = 'deferred'
    WHERE t.dag_run_id = ANY($1) ORDER BY t.dag_run_id, t.task_id, t.map_index`,
 );

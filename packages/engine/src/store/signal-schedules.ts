@@ -11,6 +11,7 @@ import type { Json } from "@tradewind/sdk/manifest";
 import { type Connection, call, type Database } from "./database.ts";
 import type { ScheduleTerms } from "./signal-schedules-publish.ts";
 import { type LogPosition, laterPosition } from "./signals-position.ts";
+import { tellRuns } from "./state-signals.ts";
 import { statement } from "./statement.ts";
 
 export interface ScheduleRow extends ScheduleMark {
@@ -83,8 +84,8 @@ const MOVE = statement(
      INSERT INTO dag_run (dag_id, run_id, run_type, conf, version_id, triggered_by)
      SELECT m.dag_id, u.run, 'signal_triggered', u.conf, m.version_id, 'signal'
      FROM moved m CROSS JOIN unnest($9::text[], $10::json[]) WITH ORDINALITY AS u(run, conf, at) ORDER BY u.at
-     ON CONFLICT DO NOTHING RETURNING id
-   )
+     ON CONFLICT DO NOTHING RETURNING dag_id, run_id, state
+   ), told AS (${tellRuns("added")})
    SELECT (SELECT count(*) FROM moved) AS moved, (SELECT count(*) FROM added) AS added`,
 );
 

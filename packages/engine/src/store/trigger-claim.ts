@@ -23,6 +23,8 @@ export interface ClaimedTrigger {
   readonly dag_id: string | null;
   readonly replicas: 1 | 2;
   readonly created_at: Date;
+  /** Of a schedule that looks at a state: what made the last run, and has not ceased since. */
+  readonly last_event?: Json;
 }
 
 export interface ClaimRequest {
@@ -35,7 +37,8 @@ export interface ClaimRequest {
   readonly dead: readonly number[];
 }
 
-const CLAIMED = "t.id, t.kind, t.args, t.bundle_hash, t.dag_id, t.replicas, t.created_at";
+const CLAIMED = `t.id, t.kind, t.args, t.bundle_hash, t.dag_id, t.replicas, t.created_at,
+   (SELECT m.event FROM trigger_memory m WHERE m.trigger_id = t.id) AS last_event`;
 
 /** The schedule of a DAG that is paused, gone or over sleeps with it. */
 const IS_AWAKE = `(t.dag_id IS NULL OR EXISTS (

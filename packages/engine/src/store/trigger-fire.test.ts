@@ -10,7 +10,7 @@ import {
 } from "../../test/support/trigger-seed.ts";
 import { adhoc, type Database, sqlState } from "./database.ts";
 import { fireDueTimed, fireTriggers } from "./trigger-fire.ts";
-import { deleteUnwaited, nextTimedIn, unwaitedTriggers } from "./triggers.ts";
+import { deleteUnwaited, deleteUnwaitedCold, nextTimedIn, unwaitedTriggers } from "./triggers.ts";
 
 let db: Database;
 let runId: number;
@@ -205,6 +205,40 @@ describe("a trigger that nobody waits for", () => {
       return late;
     });
     expect(await deleting).toEqual([]);
+    expect((await waitRow(db, attempt)).waits_on).toBe(id);
+  });
+
+  it("and that nobody runs is deleted page by page; one that is waited for, run, or a schedule stays", async () => {
+    const first = await seedTrigger(db, { wakeMs: 3_600_000, timed: { payload: null } });
+    const timed = await seedTrigger(db, { wakeMs: 3_600_000, timed: { payload: null } });
+    await seedWait(db, { runId, triggerId: timed });
+    const run = await seedTrigger(db, { ownerJob: jobId });
+    const schedule = await seedTrigger(db, { dagId: "dag", wakeMs: 3_600_000 });
+    const cold = await seedTrigger(db, { wakeMs: 3_600_000 });
+    const left = async () => {
+      const ids = [first, timed, run, schedule, cold];
+      const rows = await Promise.all(ids.map((id) => triggerRow(db, id)));
+      return ids.filter((_, at) => rows[at] !== undefined);
+    };
+    const next = await deleteUnwaitedCold(db, first - 1, 2);
+    expect([next, await left()]).toEqual([timed, [timed, run, schedule, cold]]);
+    expect(await deleteUnwaitedCold(db, next, 100)).toBe(0);
+    expect(await left()).toEqual([timed, run, schedule]);
+    await db.rows(adhoc("DELETE FROM deferral WHERE waits_on = $1"), [timed]);
+    await deleteUnwaitedCold(db, 0, 10_000);
+    expect(await left()).toEqual([run, schedule]);
+  });
+
+  it("and that nobody runs stays when the subscriber came first and had not committed yet", async () => {
+    const id = await seedTrigger(db, { wakeMs: 3_600_000, timed: { payload: null } });
+    let deleting: Promise<number> | undefined;
+    const attempt = await db.transaction(async (tx) => {
+      const late = await seedWait(tx, { runId, triggerId: id });
+      deleting = deleteUnwaitedCold(db, id - 1, 1);
+      await waitingForLock(db);
+      return late;
+    });
+    await deleting;
     expect((await waitRow(db, attempt)).waits_on).toBe(id);
   });
 });

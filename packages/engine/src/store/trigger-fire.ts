@@ -17,7 +17,12 @@ import { LOCK_TRIGGERS } from "./triggers.ts";
 
 /** As it is stored with each wait. */
 export type WaitOutcome =
-  | { readonly kind: "event"; readonly payload: Json }
+  | {
+      readonly kind: "event";
+      readonly payload: Json;
+      /** Calls of webhooks, by name: see engine-conditions.ts. */
+      readonly calls?: Readonly<Record<string, number>>;
+    }
   | { readonly kind: "ending"; readonly ending: TriggerEnding }
   | { readonly kind: "failed"; readonly error: ErrorFacts };
 
@@ -44,11 +49,15 @@ const LOCK_DUE = statement(
    ORDER BY wake_at LIMIT $1 FOR UPDATE SKIP LOCKED`,
 );
 
-/** $1 null: timed ones, which belong to nobody. The waits are locked in the order in which every writer locks them. */
+/**
+ * $1 null: timed ones, which belong to nobody. The waits are locked in the order in which every writer locks them. What is
+ * told has no payload: it may be large, and each wait has it. Counted by grouping: a join of 10,000 to their waits would
+ * compare each to each, for batches have no other way.
+ */
 const FIRE = statement(
   "trigger-fire",
   `WITH due AS (
-     SELECT t.id, u.outcome FROM unnest($2::bigint[], $3::json[]) AS u(id, outcome)
+     SELECT t.id, t.kind, u.outcome, u.told FROM unnest($2::bigint[], $3::json[], $4::text[]) AS u(id, outcome, told)
      CROSS JOIN LATERAL (SELECT * FROM trigger WHERE id = u.id OFFSET 0) AS t
      WHERE t.dag_id IS NULL
        AND CASE WHEN $1::bigint IS NULL THEN t.timed IS NOT NULL ELSE t.owner_job = $1 OR t.standby_job = $1 END
@@ -59,7 +68,14 @@ const FIRE = statement(
      UPDATE deferral d SET fired_at = now(), outcome = w.outcome, waits_on = NULL
      FROM waiting w WHERE d.attempt = w.attempt
      RETURNING w.waits_on AS id, d.attempt, d.dag_run_id, d.task_id, d.map_index, d.try_number
-   ), gone AS (DELETE FROM trigger t USING due WHERE t.id = due.id RETURNING t.id)
+   ), gone AS (
+     DELETE FROM trigger t USING due WHERE t.id = due.id RETURNING t.id
+   ), told AS (
+     INSERT INTO signal (namespace, key, value, sender)
+     SELECT 'trigger', max(t.kind) || '/' || t.id, json_build_object('trigger', t.id, 'kind', max(t.kind),
+              'outcome', max(t.told), 'waits', sum(t.waits)), coalesce('triggerer:' || $1::bigint, 'engine')
+     FROM (SELECT id, kind, told, 0 AS waits FROM due UNION ALL SELECT id, NULL, NULL, 1 FROM fired) AS t GROUP BY t.id
+   )
    SELECT id, NULL::uuid AS attempt, NULL::bigint AS dag_run_id, NULL::text AS task_id, NULL::integer AS map_index,
           NULL::integer AS try_number FROM gone
    UNION ALL SELECT * FROM fired`,
@@ -89,7 +105,11 @@ export async function fireTriggers(db: Database, jobId: number, fires: readonly 
   if (fires.length === 0) return { fired: new Map(), gone: new Set() };
   const ids = fires.map(({ id }) => id);
   const outcomes = fires.map(({ outcome }) => JSON.stringify(outcome));
-  const [found = [], rows] = await db.pipeline([call(LOCK_TRIGGERS, ids), call(FIRE, jobId, ids, outcomes)]);
+  const kinds = fires.map(({ outcome }) => outcome.kind);
+  const [found = [], rows] = await db.pipeline([
+    call(LOCK_TRIGGERS, ids),
+    call(FIRE, jobId, ids, outcomes, kinds),
+  ]);
   const gone = new Set(ids);
   for (const { id } of found as { id: number }[]) gone.delete(id);
   return { fired: byTrigger(rows as FiredRow[]), gone };
@@ -108,7 +128,12 @@ export function fireDueTimed(
       // Nothing given: the moment itself is the event.
       JSON.stringify({ kind: "event", payload: timed.payload ?? wake_at.toISOString() }),
     );
-    const rows = await tx.rows<FiredRow>(FIRE, [null, due.map(({ id }) => id), outcomes]);
+    const rows = await tx.rows<FiredRow>(FIRE, [
+      null,
+      due.map(({ id }) => id),
+      outcomes,
+      due.map(() => "event"),
+    ]);
     const waits = rows.filter(({ attempt }) => attempt !== null);
     return {
       triggers: due.length,

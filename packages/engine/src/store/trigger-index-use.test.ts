@@ -8,7 +8,7 @@ import { testDatabase } from "../../test/support/test-database.ts";
 import { seedTriggerer } from "../../test/support/trigger-seed.ts";
 import { adhoc, call, type Database } from "./database.ts";
 import { findCalls, findNewCalls, findRuns, findTasks } from "./engine-conditions.ts";
-import { storeEventRuns } from "./event-runs.ts";
+import { forgetEvents, storeEventRuns } from "./event-runs.ts";
 import { nextTimedRunIn, storeTimedRuns } from "./timed-schedules.ts";
 import {
   claimTriggers,
@@ -117,14 +117,15 @@ describe("with 100,000 cold triggers, as many timed ones and their waits", () =>
     ["trigger-delete-cold", "('{1,2}')"],
     ["event-lock-dags", "('{1,2}')"],
     ["event-lock-triggers", "('{1,2}')"],
-    ["event-store-runs", `(1, '{1,2}', '{a,b}', '{"{}","{}"}')`],
+    ["event-store-runs", `(1, '{1,2}', '{a,b}', '{"{}","{}"}', '{t,f}')`],
+    ["event-forget", "(1, '{1,2}')"],
     ["signal-lock-schedules", "('{1,2}')"],
     ["timed-lock-dags", ""],
     ["timed-lock-keys", ""],
     ["timed-store-runs", ""],
     ["engine-find-runs", "('{1}', '{dag}', '{x}', '{NULL}')"],
     ["engine-find-tasks", "('{1}', '{dag}', '{x}', '{NULL}', '{t}', '{NULL}')"],
-    ["engine-find-calls", "('{1}', '{name10}', '{2026-01-01}')"],
+    ["engine-find-calls", "('{1}', '{name10}', '{2026-01-01}', '{1}')"],
     ["engine-find-new-calls", "('{1}', '{name10}', 100)"],
   ])("%s finds its rows by key", async (name, values) => {
     const [rows = []] = await db.pipeline([call(adhoc(`EXPLAIN (FORMAT JSON) EXECUTE "${name}"${values}`))]);
@@ -166,6 +167,7 @@ async function runEverything(db: Database, jobId: number): Promise<void> {
   await fireTriggers(db, jobId, [{ id: -1, outcome: { kind: "event", payload: 1 } }]);
   await fireDueTimed(db, 5);
   await storeEventRuns(db, jobId, [{ triggerId: -1, runId: "x", payload: 1 }]);
+  await forgetEvents(db, jobId, [-1]);
   await nextTimedRunIn(db);
   await storeTimedRuns(db);
   await findRuns(db, [{ id: 1, args: { dagId: "x", runId: "x", logicalDate: null, states: [] } }]);
@@ -179,7 +181,7 @@ async function runEverything(db: Database, jobId: number): Promise<void> {
     failedStates: [],
   };
   await findTasks(db, [{ id: 1, args: task }]);
-  await findCalls(db, [{ id: 1, args: { name: "x", after: "2026-01-01" } }]);
+  await findCalls(db, [{ id: 1, args: { name: "x", after: "2026-01-01", trigger: 1 } }]);
   await findNewCalls(db, [{ id: 1, args: { name: "x" } }], 10);
   await postponeTriggers(db, jobId, { ids: [-1], delayMs: 1 });
   await releaseTriggers(db, jobId, [-1]);

@@ -12,11 +12,19 @@ export interface TriggerWork {
   readonly args: Json;
   /** Where this machine keeps the bundle that defines it; null: it is built in. */
   readonly bundlePath: string | null;
+  /** Of a built-in one: what an earlier run of it, here or elsewhere, has told last. Seen again it is nothing new. */
+  readonly lastEvent?: Json;
 }
 
 /** How a trigger came to fire: what every wait on it is told. */
 export type TriggerOutcome =
-  | { readonly kind: "event"; readonly payload: Json; readonly key: string | null }
+  | {
+      readonly kind: "event";
+      readonly payload: Json;
+      readonly key: string | null;
+      /** The calls of webhooks that it consists of, by the webhook's name: whoever has got them does not get them again. */
+      readonly calls?: Readonly<Record<string, number>>;
+    }
   | { readonly kind: "ending"; readonly ending: TriggerEnding }
   /** It threw, returned without an event, could not be loaded, or blocked its neighbours. */
   | { readonly kind: "failed"; readonly error: ErrorFacts };
@@ -27,8 +35,18 @@ export interface RunnerReports {
   outcome(id: number, outcome: TriggerOutcome): void;
   log(id: number, level: LogLevel, message: string, fields?: Readonly<Record<string, Json>>): void;
   polled(id: number): void;
-  /** The loop stood still; `id` is null when no trigger could be named. */
-  blocked(stall: { readonly id: number | null; readonly ms: number; readonly stack: string }): void;
+  /** What its last event told of is so no more. */
+  ceased(id: number): void;
+  /** The loop stood still. Also for a trigger that is over meanwhile. */
+  blocked(stall: {
+    /** Null, as its kind, when no trigger could be named. */
+    readonly id: number | null;
+    readonly kind: string | null;
+    readonly ms: number;
+    readonly stack: string;
+    /** It is stopped for it, and fails: the same is said by its outcome. */
+    readonly isFailed: boolean;
+  }): void;
 }
 
 /** Runs any number of triggers in one child process. Restarts the child by itself, with everything that was running. */

@@ -228,6 +228,7 @@ it("asks for a look only while somebody waits for signals", async () => {
   const found: Finding[] = [];
   const watch = new SignalWatch({
     ...{ database: rig.db, logger: silentLogger, engine, isDeaf: () => true, onRuns: () => {} },
+    wakeUps: new WakeUps(rig.db),
     ask: (ms) => asked.push(ms),
     onFound: (findings) => found.push(...findings),
   });

@@ -149,6 +149,7 @@ describe("a wait for a webhook", () => {
     expect(await rig.outcome(fresh.attempt)).toEqual({
       kind: "event",
       payload: { body: { order: 7 }, headers: {} },
+      calls: { paid: expect.any(Number) },
     });
   });
 });
@@ -178,6 +179,7 @@ describe("a joint wait", () => {
     expect(await rig.outcome(attempt)).toEqual({
       kind: "event",
       payload: { said: "hello", call: { body: "now", headers: {} } },
+      calls: { paid: expect.any(Number) },
     });
   });
 

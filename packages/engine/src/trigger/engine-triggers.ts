@@ -28,11 +28,10 @@ import type { ClaimedTrigger } from "../store/trigger-claim.ts";
 import { badArguments } from "./builtin/trigger-error.ts";
 import type { TriggerOutcome } from "./contract.ts";
 import { engineArgs } from "./engine-args.ts";
-import { isEngineKind, RUN_KIND, SIGNAL_KIND, TASK_KIND, WEBHOOK_KIND } from "./engine-kinds.ts";
+import { isEngineKind, JOINT_KIND, RUN_KIND, SIGNAL_KIND, TASK_KIND, WEBHOOK_KIND } from "./engine-kinds.ts";
 import { type SignalLook, SignalWaits } from "./engine-signals.ts";
 import { isTriggerCall } from "./trigger-call.ts";
 
-const JOINT_KIND = "tradewind.all";
 /** Calls of one webhook that become runs in one look. */
 const CALLS_AT_ONCE = 100;
 
@@ -63,6 +62,7 @@ interface Joint {
   readonly events: Record<string, Json>;
   /** Of our members' events. */
   readonly keys: Record<string, string | null>;
+  readonly calls: Record<string, number>;
   /** The key of the event of those that are run; null: it is always a new one. */
   rest: string | null;
 }
@@ -120,7 +120,7 @@ export class EngineTriggers {
       .filter(([, call]) => isEngineKind(call.kind))
       .map(([member, { kind, args }]) => ({ member, kind, args: engineArgs(kind, args) }));
     if (ours.length === 0) return trigger.args;
-    this.#joint.set(id, { names: members.map(([name]) => name), events: {}, keys: {}, rest: "" });
+    this.#joint.set(id, { names: members.map(([name]) => name), events: {}, keys: {}, calls: {}, rest: "" });
     for (const one of ours) this.#add({ trigger, ...one, wasMissing: false });
     const rest = members.filter(([, call]) => !isEngineKind(call.kind));
     if (rest.length === 0) return null;
@@ -220,8 +220,9 @@ export class EngineTriggers {
       this.#database,
       waits.map(({ id, condition }) => {
         const { name, after } = condition.args as unknown as WebhookArgs;
-        // Not given: since the wait began. A call that came just before is not what was waited for.
-        return { id, args: { name, after: after ?? condition.trigger.created_at.toISOString() } };
+        // Not given: of a run that has not begun. Others wait for calls since their run began (trigger-call.ts).
+        const since = after ?? condition.trigger.created_at.toISOString();
+        return { id, args: { name, after: since, trigger: condition.trigger.id } };
       }),
     );
     return () =>
@@ -232,6 +233,7 @@ export class EngineTriggers {
           kind: "event",
           payload: call.value as unknown as Json,
           key: `${call.signal_id}`,
+          calls: { [(condition.args as unknown as WebhookArgs).name]: call.signal_id },
         });
       });
   }
@@ -264,6 +266,7 @@ export class EngineTriggers {
     if (joint === undefined) return [];
     joint.events[member] = outcome.payload;
     joint.keys[member] = outcome.key;
+    Object.assign(joint.calls, outcome.calls);
     const whole = this.#jointOutcome(trigger.id);
     return whole === null ? [] : [{ kind: "outcome", id: trigger.id, outcome: whole }];
   }
@@ -274,7 +277,9 @@ export class EngineTriggers {
     const payload = Object.fromEntries(joint.names.map((name) => [name, joint.events[name] as Json]));
     // By the same events it is the same, whoever looks: after a take-over all of them are found again.
     const keys = joint.names.map((name) => joint.keys[name] ?? null);
-    return { kind: "event", payload, key: joint.rest === null ? null : JSON.stringify([joint.rest, keys]) };
+    const key = joint.rest === null ? null : JSON.stringify([joint.rest, keys]);
+    const { calls } = joint;
+    return { kind: "event", payload, key, ...(Object.keys(calls).length > 0 && { calls }) };
   }
 
   #missing(condition: Condition, what: string): Finding[] {

@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { beforeEach, expect, it } from "vitest";
 import { seedDag } from "../../test/support/catalogue-seed.ts";
 import { pgProxy } from "../../test/support/pg-proxy.ts";
@@ -163,6 +166,70 @@ it("makes no run after the end of its DAG: the trigger is let go, and what it sa
   await rig.until(async () => (await events()).length === 2, "the second event's run");
   expect(await events()).toEqual(["first", "second"]);
 });
+
+const paths = async () => (await events()).map((event) => (event as { path: string }).path.split("/").at(-1));
+
+it("makes one run of every file, whoever sees it again, and another when it was changed", async () => {
+  const path = await folder(["sched-1.csv", "sched-2.csv"]);
+  await seedDag(rig.db, "feed");
+  const args = { path: `${path}/sched-*.csv`, intervalMs: 50 };
+  const id = await rig.trigger("tradewind.file", null, { dagId: "feed", args });
+  const first = await rig.triggerer({ lease: LONG_LEASE });
+  await rig.until(async () => (await events()).length === 2, "a run of each");
+  const { writeFile } = await import("node:fs/promises");
+  const pid = first.runner.pid!;
+  process.kill(pid, "SIGKILL");
+  await rig.until(() => first.runner.pid !== undefined && first.runner.pid !== pid, "another process");
+  await writeFile(`${path}/sched-3.csv`, "");
+  await rig.until(async () => (await events()).length === 3, "a run of the third");
+  await first.stop();
+  const second = await rig.triggerer();
+  await writeFile(`${path}/sched-4.csv`, "");
+  await rig.until(async () => (await events()).length === 4, "a run of the fourth");
+  // Its triggerer is dead for the others, which take over.
+  await rig.db.rows(adhoc("UPDATE job SET state = 'dead', lease_until = now() WHERE id = $1"), [
+    second.job.jobId,
+  ]);
+  const third = await rig.triggerer();
+  await rig.until(async () => (await triggerRow(rig.db, id))?.owner_job === third.job.jobId, "a take-over");
+  await writeFile(`${path}/sched-1.csv`, "once more");
+  await rig.until(async () => (await events()).length === 5, "a run of the changed one");
+  expect(await paths()).toEqual([...[1, 2, 3, 4].map((n) => `sched-${n}.csv`), "sched-1.csv"]);
+}, 60_000);
+
+it("makes no second run of a state that another has seen, and one when it has ceased and come again", async () => {
+  const server = createServer((_, response) => response.writeHead(status, {}).end(`${Math.random()}`));
+  let status = 200;
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo;
+  await seedDag(rig.db, "feed");
+  const http = { method: "GET", headers: {}, connection: null, status: null, json: null, body: null };
+  const args = { url: `http://127.0.0.1:${port}/`, ...http, intervalMs: 20 };
+  const id = await rig.trigger("tradewind.http", null, { dagId: "feed", args });
+  const asked = async () => {
+    let looks = 0;
+    const count = () => void looks++;
+    server.on("request", count);
+    await rig.until(() => looks >= 3, "three looks");
+    server.off("request", count);
+  };
+  const remembered = adhoc("SELECT 1 FROM trigger_memory WHERE trigger_id = $1");
+  const first = await rig.triggerer({ lease: LONG_LEASE });
+  await rig.until(async () => (await events()).length === 1, "the first run");
+  await first.stop();
+  const second = await rig.triggerer({ lease: LONG_LEASE });
+  await asked();
+  expect(await events()).toHaveLength(1);
+  status = 404;
+  await rig.until(async () => (await rig.db.one(remembered, [id])) === undefined, "its end to be seen");
+  await second.stop();
+  status = 200;
+  await rig.triggerer({ lease: LONG_LEASE });
+  await rig.until(async () => (await events()).length === 2, "the second run");
+  await asked();
+  expect(await events()).toHaveLength(2);
+  server.close();
+}, 60_000);
 
 it("makes one run of every call of a webhook since it was published", async () => {
   await seedDag(rig.db, "feed");

@@ -8,7 +8,7 @@
 import type { Json } from "@tradewind/sdk/manifest";
 import type { LogLevel } from "@tradewind/sdk/program";
 import { CommitUnknownError, type Database } from "../store/database.ts";
-import { eventRunId, storeEventRuns } from "../store/event-runs.ts";
+import { eventRunId, forgetEvents, storeEventRuns } from "../store/event-runs.ts";
 import type { ClaimedTrigger } from "../store/trigger-claim.ts";
 import { type FiredWait, fireTriggers, type WaitOutcome } from "../store/trigger-fire.ts";
 import type { TriggerOutcome } from "./contract.ts";
@@ -29,6 +29,7 @@ interface PendingRun {
   readonly triggerId: number;
   readonly runId: string;
   readonly payload: Json;
+  readonly isRemembered: boolean;
   readonly bytes: number;
 }
 
@@ -51,41 +52,53 @@ export class OutcomeDesk {
   readonly #database: Database;
   readonly #fires = new Map<number, PendingFire>();
   #runs: PendingRun[] = [];
+  /** Schedules whose last event has ceased to be so. */
+  readonly #ceased = new Set<number>();
 
   constructor(database: Database) {
     this.#database = database;
   }
 
   get size(): number {
-    return this.#fires.size + this.#runs.length;
+    return this.#fires.size + this.#runs.length + this.#ceased.size;
   }
 
   /** For tasks that wait. The first outcome of a trigger counts: with it the trigger is over. */
   fire(id: number, outcome: TriggerOutcome): void {
     if (this.#fires.has(id)) return;
-    const told: WaitOutcome =
-      outcome.kind === "event" ? { kind: "event", payload: outcome.payload } : outcome;
+    const told: WaitOutcome = outcome.kind === "event" ? withoutKey(outcome) : outcome;
     this.#fires.set(id, { id, outcome: told, bytes: JSON.stringify(told).length, isDoubtful: false });
   }
 
   /** For a schedule. The run's id is settled here, once: storing it may have to be repeated. */
   event(trigger: ClaimedTrigger, event: { readonly payload: Json; readonly key: string | null }): void {
-    this.run(trigger.id, eventRunId({ trigger, ...event, at: new Date() }), event.payload);
+    // What has a key is known by that; what others write may be anything but a state.
+    const isRemembered =
+      event.key === null && trigger.bundle_hash === null && trigger.kind !== "tradewind.all";
+    this.run(trigger.id, eventRunId({ trigger, ...event, at: new Date() }), event.payload, isRemembered);
   }
 
-  run(triggerId: number, runId: string, payload: Json): void {
+  /** Said after its last event was stored, and before the next one. */
+  ceased(id: number): void {
+    this.#ceased.add(id);
+  }
+
+  run(triggerId: number, runId: string, payload: Json, isRemembered = false): void {
+    this.#ceased.delete(triggerId);
     // A look may find again what the last one found and what is still to be stored.
     if (this.#runs.some((run) => run.triggerId === triggerId && run.runId === runId)) return;
-    this.#runs.push({ triggerId, runId, payload, bytes: JSON.stringify(payload).length });
+    this.#runs.push({ triggerId, runId, payload, isRemembered, bytes: JSON.stringify(payload).length });
   }
 
   forget(id: number): void {
     this.#fires.delete(id);
+    this.#ceased.delete(id);
     this.#runs = this.#runs.filter(({ triggerId }) => triggerId !== id);
   }
 
   clear(): void {
     this.#fires.clear();
+    this.#ceased.clear();
     this.#runs = [];
   }
 
@@ -128,6 +141,9 @@ export class OutcomeDesk {
   }
 
   async #storeRuns(jobId: number): Promise<{ acknowledged: number[]; lost: number[]; added: number }> {
+    const ceased = [...this.#ceased];
+    await forgetEvents(this.#database, jobId, ceased);
+    for (const id of ceased) this.#ceased.delete(id);
     const pending = firstOf(this.#runs);
     const stored = await storeEventRuns(this.#database, jobId, pending);
     const done = new Set(pending);
@@ -140,6 +156,10 @@ export class OutcomeDesk {
       added: stored.filter(({ dagRunId }) => dagRunId !== null).length,
     };
   }
+}
+
+function withoutKey({ key: _, ...event }: Extract<TriggerOutcome, { kind: "event" }>): WaitOutcome {
+  return event;
 }
 
 /** What an outcome means to whoever reads the task's log. */

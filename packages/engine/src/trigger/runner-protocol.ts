@@ -29,8 +29,6 @@ export interface Assignment extends Omit<TriggerWork, "id"> {
   readonly serial: number;
   /** An earlier start of it had an event: to end without another is no failure. */
   readonly hasFired: boolean;
-  /** Of a built-in one: its last event. What it saw then is nothing new, though another child saw it. */
-  readonly lastEvent?: Json;
 }
 
 export type ToRunner =
@@ -59,6 +57,8 @@ export type FromRunner =
   | { readonly k: "outcome"; readonly serial: number; readonly outcome: TriggerOutcome }
   /** It returned after its last event. */
   | { readonly k: "done"; readonly serial: number }
+  /** What its last event told of is so no more. */
+  | { readonly k: "ceased"; readonly serial: number }
   | { readonly k: "logs"; readonly records: readonly LogRecord[] }
   /** `steady`: started more than a second ago, and the process is still here. */
   | { readonly k: "signs"; readonly polled: readonly number[]; readonly steady: readonly number[] }
@@ -82,6 +82,7 @@ export function readFromRunner(raw: unknown): FromRunner | null {
     case "outcome":
       return isSerial(raw["serial"]) && isOutcome(raw["outcome"]) ? (raw as never) : null;
     case "done":
+    case "ceased":
       return isSerial(raw["serial"]) ? (raw as never) : null;
     case "logs":
       return isListOf(raw["records"], isLogRecord) ? (raw as never) : null;
@@ -104,7 +105,9 @@ export function readStallReport(raw: unknown): StallReport | null {
 
 function isOutcome(raw: unknown): boolean {
   if (!isRecord(raw)) return false;
-  if (raw["kind"] === "event") return raw["payload"] !== undefined && isText(raw["key"]);
+  // Which calls of webhooks it consists of is not for a child to say.
+  if (raw["kind"] === "event")
+    return raw["payload"] !== undefined && isText(raw["key"]) && raw["calls"] === undefined;
   if (raw["kind"] === "failed") return isErrorFacts(raw["error"]);
   return raw["kind"] === "ending" && isEnding(raw["ending"]);
 }

@@ -4,7 +4,7 @@
  * where NOTIFY does not work. Not at all while nobody waits and no DAG is scheduled on them.
  */
 import type { Logger } from "../service/logger.ts";
-import { type Topic, tellsOfStates } from "../signal/wake-up.ts";
+import { type Topic, tellsOfStates, type WakeUps } from "../signal/wake-up.ts";
 import type { Database } from "../store/database.ts";
 import type { EngineTriggers, Finding } from "./engine-triggers.ts";
 import { SignalSchedules } from "./signal-schedules.ts";
@@ -23,6 +23,7 @@ export interface SignalWatchOptions {
   /** Asks for a look: now, or after so many milliseconds. */
   readonly ask: (ms: number) => void;
   readonly isDeaf: () => boolean;
+  readonly wakeUps: Pick<WakeUps, "wantStates">;
   readonly onFound: (findings: readonly Finding[]) => void;
   /** Runs were made. */
   readonly onRuns: () => void;
@@ -65,6 +66,7 @@ export class SignalWatch {
       ({ isComplete, isHeld } = waits);
     }
     const schedules = await this.#schedules.look(deadline);
+    this.#options.wakeUps.wantStates(this, this.#wantsStates);
     this.#restUntil = 2 * performance.now() - begun;
     if (!isComplete || !schedules.isComplete) return ask(0);
     isHeld ||= schedules.isHeld;

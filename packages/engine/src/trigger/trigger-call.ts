@@ -3,7 +3,8 @@
  * one that no table takes (a NUL, a year that has no name, a text too long for an index) would void the batch that
  * stores it, with all that others have done, and every repetition of that batch.
  */
-import type { TriggerCall } from "@tradewind/sdk/manifest";
+import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
+import { JOINT_KIND, WEBHOOK_KIND } from "./engine-kinds.ts";
 
 export function isTriggerCall(raw: unknown): raw is TriggerCall {
   if (!isRecord(raw) || !isKey(raw.kind) || !isKey(raw.queue)) return false;
@@ -40,4 +41,30 @@ function isWake(wake: Record<string, unknown>): boolean {
 
 function isRecord(raw: unknown): raw is Record<string, unknown> {
   return typeof raw === "object" && raw !== null;
+}
+
+/**
+ * Of a task that waits for a webhook: a call since its run began counts, also one that came before the wait. Whoever
+ * hands out a URL and then waits for its call is called, now and then, in between.
+ */
+export function sinceRun(call: TriggerCall, startedAt: string | null): TriggerCall {
+  if (startedAt === null || !waitsForCalls(call) || !isRecord(call.args)) return call;
+  if (call.kind === WEBHOOK_KIND) {
+    const { after } = call.args as { readonly after?: Json };
+    return after == null ? { ...call, args: { ...call.args, after: startedAt } as Json } : call;
+  }
+  const members = Object.entries(membersOf(call)).map(([name, each]) => [name, sinceRun(each, startedAt)]);
+  return { ...call, args: { ...call.args, members: Object.fromEntries(members) as Json } as Json };
+}
+
+/** A webhook, or a joint wait with one among its members. */
+export function waitsForCalls(call: TriggerCall): boolean {
+  return call.kind === WEBHOOK_KIND || Object.values(membersOf(call)).some(waitsForCalls);
+}
+
+/** Of a joint wait; calls that are none are left to whoever runs it. */
+function membersOf({ args, kind }: TriggerCall): Readonly<Record<string, TriggerCall>> {
+  const members: unknown = kind === JOINT_KIND && isRecord(args) ? args["members"] : null;
+  if (!isRecord(members) || !Object.values(members).every(isTriggerCall)) return {};
+  return members as Readonly<Record<string, TriggerCall>>;
 }

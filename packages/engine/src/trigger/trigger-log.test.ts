@@ -59,6 +59,26 @@ it("begins with what is waited for and until when, hides secrets, and ends with 
   expect(read.lines).toHaveLength(3);
 });
 
+it("is in order of time, and takes what is found out just after the end", async () => {
+  const log = open();
+  const id = await seedTrigger(rig.db);
+  const attempt = await seedWait(rig.db, { runId: rig.runId, triggerId: id });
+  log.watch({ id, kind: "demo.busy", args: {} });
+  log.line(id, "info", "first");
+  log.engine(id, "info", "second");
+  await rig.until(async () => (await texts(attempt)).length === 3, "the first lines");
+  log.ended(id, [wait(attempt)], { level: "info", message: "The trigger fired: 1" });
+  log.engine(id, "warn", "The trigger blocked all others for 700 ms");
+  log.engine(id + 1, "warn", "of nobody");
+  await log.close();
+  expect((await texts(attempt)).slice(1)).toEqual([
+    ...["first", "second", "The trigger fired: 1"],
+    "The trigger blocked all others for 700 ms",
+  ]);
+  const times = (await rig.log(attempt)).map(({ t }) => t);
+  expect(times).toEqual([...times].sort());
+});
+
 it("announces a trigger that says nothing", async () => {
   const log = open({ announceAfterMs: 1 });
   const id = await seedTrigger(rig.db);
@@ -117,6 +137,20 @@ it("of a running trigger reaches the task's log live", async () => {
       "utf8",
     ),
   ).toContain('"fields":{"n":1}');
+});
+
+it("says once where a trigger has blocked all others, and the reason is one line", async () => {
+  await rig.triggerer();
+  const body = "await null; for (;;);";
+  const { attempt } = await rig.wait("demo.hang", await rig.bundle("demo.hang", body));
+  const { error } = (await rig.outcome(attempt)) as { error: { message: string; code: string } };
+  expect(error).toMatchObject({ code: "TRIGGER_BLOCKED", message: expect.not.stringContaining("\n") });
+  await rig.until(
+    async () => (await texts(attempt)).some((text) => text.includes("failed")),
+    "the last word",
+  );
+  const frames = (await texts(attempt)).filter((text) => /^ {4}at run \(/.test(text));
+  expect(frames).toHaveLength(1);
 });
 
 function wait(attempt: string) {

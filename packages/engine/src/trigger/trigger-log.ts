@@ -36,6 +36,8 @@ const ANNOUNCED_AT_ONCE = 50;
 const MAX_WAITING_LINES = 1_000;
 const MAX_ANNOUNCED = 10_000;
 const MAX_TOLD = 2 * MAX_ANNOUNCED;
+/** Triggers that have ended and may still be spoken of. */
+const MAX_ENDED = 100;
 
 interface Said {
   readonly level: LogLevel;
@@ -80,6 +82,8 @@ export class TriggerLog {
   readonly #talking = new Set<Topic>();
   readonly #silent = new Set<Topic>();
   #closings: Closing[] = [];
+  /** What is found out about a trigger just after it has ended still belongs into the logs of those that waited for it. */
+  readonly #ended = new Map<number, Closing>();
   /** Open logs, the longest unused first. */
   readonly #files = new Map<string, AttemptLog>();
   #work: Promise<void> | null = null;
@@ -120,7 +124,15 @@ export class TriggerLog {
   }
 
   engine(id: number, level: LogLevel, message: string): void {
-    this.#say(id, { level, message, time: Date.now(), byEngine: true });
+    const line = { level, message, time: Date.now(), byEngine: true };
+    const ended = this.#ended.get(id);
+    if (this.#topics.has(id) || ended === undefined) {
+      this.#say(id, line);
+      return;
+    }
+    ended.topic.lines.push(line);
+    this.#closings.push(ended);
+    this.#start();
   }
 
   /** The trigger's last word, for the waits that it ended. */
@@ -135,7 +147,11 @@ export class TriggerLog {
     this.#talking.delete(topic);
     if (waits.length === 0) return;
     topic.lines.push({ ...said, time: Date.now(), byEngine: true });
-    this.#closings.push({ topic, waits });
+    const closing = { topic, waits };
+    this.#closings.push(closing);
+    this.#ended.set(id, closing);
+    const [oldest] = this.#ended.keys();
+    if (this.#ended.size > MAX_ENDED && oldest !== undefined) this.#ended.delete(oldest);
     this.#start();
   }
 
@@ -241,7 +257,9 @@ export class TriggerLog {
       topic.told.set(place.attempt, isHearer);
       if (!isHearer && !isNew) continue;
       const file = await this.#file(this.#path(place));
-      if (isNew) file.engine("info", opening(topic, place, isHearer ? null : first));
+      // It was so before the first word, and is only written now.
+      const since = Math.min(lines[0]?.time ?? Date.now(), Date.now());
+      if (isNew) file.engine("info", opening(topic, place, isHearer ? null : first), since);
       if (!isHearer) continue;
       for (const line of lines) write(file, line);
       if (lost > 0) file.engine("warn", `${lost} lines of the trigger were dropped: it says too much.`);
@@ -311,7 +329,7 @@ function opening(topic: Topic, place: Place, heardBy: Place | null | undefined):
 
 function write(log: AttemptLog, line: Said): void {
   if (line.byEngine) {
-    log.engine(line.level, line.message);
+    log.engine(line.level, line.message, line.time);
     return;
   }
   const record = line.fields === undefined ? { m: line.message } : { m: line.message, f: line.fields };

@@ -7,6 +7,9 @@ import type { TriggerOutcome, TriggerWork } from "./contract.ts";
 import type { Assignment, Culprit } from "./runner-protocol.ts";
 import type { Casualties } from "./runner-restart.ts";
 
+/** Of those that are over, so many are still known by name. */
+const MAX_FORMER = 100;
+
 /** One trigger that is to run. */
 export interface Entry {
   readonly work: TriggerWork;
@@ -26,6 +29,8 @@ export class TriggerRoster {
   /** By the trigger's id; and those in the present child by serial. */
   readonly #entries = new Map<number, Entry>();
   readonly #serials = new Map<number, Entry>();
+  /** Those that were in a child and are over, the oldest first, by serial. */
+  readonly #former = new Map<number, TriggerWork>();
   /** Of each bundle that the present child has loaded, how many of its triggers run there. */
   readonly #bundles = new Map<string, number>();
   #deadBundles = 0;
@@ -58,13 +63,18 @@ export class TriggerRoster {
     return this.#serials.get(serial);
   }
 
+  /** What a serial stands for, or stood for until a moment ago. */
+  workOf(serial: number): TriggerWork | undefined {
+    return this.#serials.get(serial)?.work ?? this.#former.get(serial);
+  }
+
   add(work: TriggerWork): Entry {
     const entry: Entry = {
       work,
       serial: null,
       isProven: false,
-      hasFired: false,
-      lastEvent: undefined,
+      hasFired: work.lastEvent !== undefined,
+      lastEvent: work.lastEvent,
       unacknowledged: null,
       held: null,
     };
@@ -95,6 +105,9 @@ export class TriggerRoster {
   forget(entry: Entry): void {
     if (this.#entries.get(entry.work.id) === entry) this.#entries.delete(entry.work.id);
     if (entry.serial === null || !this.#serials.delete(entry.serial)) return;
+    this.#former.set(entry.serial, entry.work);
+    const [oldest] = this.#former.keys();
+    if (this.#former.size > MAX_FORMER && oldest !== undefined) this.#former.delete(oldest);
     const { bundlePath } = entry.work;
     if (bundlePath === null) return;
     const users = (this.#bundles.get(bundlePath) ?? 1) - 1;

@@ -2,7 +2,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { transform } from "esbuild";
 import { describe, expect, it, vi } from "vitest";
 import { RunnerUnderTest, triggerText } from "./testing/runner-under-test.ts";
 
@@ -44,6 +47,35 @@ describe("a loop that stands still", () => {
     expect(under.runner.pid).toBe(pid);
   });
 
+  it("is nobody's fault while Node loads what is needed for a first request", async () => {
+    const under = await RunnerUnderTest.start({ blockLimitMs: 1_000, silenceMs: 30_000 });
+    const text = triggerText(
+      "asks",
+      `const url = { toString() { const end = Date.now() + args.ms; while (Date.now() < end); return "data:,yes"; } };
+       yield await (await fetch(url)).text();`,
+    );
+    const bundle = await under.bundle(text);
+    under.run(1, "asks", bundle, { ms: 1_500 });
+    expect(await under.event(1)).toBe("yes");
+    expect(under.heard.filter((each) => each.on === "blocked")).toEqual([]);
+    under.run(2, "asks", bundle, { ms: 60_000 });
+    expect(await under.failure(2)).toMatchObject({ code: "TRIGGER_BLOCKED" });
+  });
+
+  it("is told of by the lines of its source", async () => {
+    const under = await RunnerUnderTest.start({ blockLimitMs: 1_000 });
+    const options = { sourcefile: "dags:/busy.ts", sourcemap: "inline" } as const;
+    const text = triggerText("hangs", "await null;\nwhile (true);");
+    const classes = "export function tradewind$classes() { return [hangs]; }";
+    const { code } = await transform(`${text}\n${classes}`, options);
+    const path = join(under.dir, "mapped.mjs");
+    await writeFile(path, code);
+    under.run(1, "hangs", path);
+    const { message, stack } = await under.failure(1);
+    expect(message).toMatch(/ and was stopped at .*\(dags:\/busy\.ts:\d+:\d+\)\.$/);
+    expect(stack).toMatch(/^ {4}at .*\(dags:\/busy\.ts:\d+:\d+\)/);
+  });
+
   it("is noticed each time, also inside a regular expression", async () => {
     const under = await RunnerUnderTest.start({ blockLimitMs: 30_000, silenceMs: 30_000 });
     const text = triggerText(
@@ -81,8 +113,10 @@ describe("a loop that stands still", () => {
       under.run(2, "hangs", bundle);
       const failure = await under.failure(2);
       const failedAt = performance.now();
-      expect(failure).toMatchObject({ code: "TRIGGER_BLOCKED", message: expect.stringContaining("    at ") });
-      expect(under.heard.find((each) => each.on === "blocked")).toMatchObject({ stall: { id: 2 } });
+      expect(failure).toMatchObject({ code: "TRIGGER_BLOCKED", stack: expect.stringContaining("    at ") });
+      expect(failure.message).toMatch(/^The trigger held up all .* for more than 1 s and was stopped.*$/);
+      const stall = { id: 2, kind: "hangs", isFailed: true };
+      expect(under.heard.find((each) => each.on === "blocked")).toMatchObject({ stall });
       // Its first event was reported and is unacknowledged: what comes after the restart has to wait for that.
       under.runner.ack(1);
       expect(await under.event(1, 2)).toBe(1);

@@ -230,7 +230,13 @@ it("has a process only while there is something to run", async () => {
   onTestFinished(() => runner.close(0));
   const up = Promise.withResolvers<void>();
   const ignore = () => {};
-  await runner.start({ outcome: () => up.resolve(), log: ignore, polled: ignore, blocked: ignore });
+  await runner.start({
+    outcome: () => up.resolve(),
+    log: ignore,
+    polled: ignore,
+    ceased: ignore,
+    blocked: ignore,
+  });
   expect(runner.pid).toBeUndefined();
   expect(performance.now() - runner.progressAt()).toBeLessThan(1_000);
   const moment = new Date().toISOString();
@@ -243,7 +249,13 @@ it("has a process only while there is something to run", async () => {
   const again = Promise.withResolvers<void>();
   const spare = new TriggerRunner({ services: SERVICES, logger: silentLogger, idleMs: 0 });
   onTestFinished(() => spare.close(0));
-  await spare.start({ outcome: () => again.resolve(), log: ignore, polled: ignore, blocked: ignore });
+  await spare.start({
+    outcome: () => again.resolve(),
+    log: ignore,
+    polled: ignore,
+    ceased: ignore,
+    blocked: ignore,
+  });
   // Asked for while it is about to leave: the next child has it.
   spare.run([{ id: 2, kind: "tradewind.datetime", args: { moment }, bundlePath: null }]);
   spare.stop([2]);

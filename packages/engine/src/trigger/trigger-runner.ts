@@ -7,15 +7,17 @@
  * the guardian ends the child; another triggerer starts the triggers anew. An event that was reported and not yet
  * acknowledged may come once more after a restart, so whoever stores events tells them apart.
  */
+import type { ErrorFacts } from "@tradewind/sdk/program";
 import { childEntries } from "../execute/child-entry.ts";
 import { taskEnvironment } from "../execute/environment.ts";
 import { Guardian } from "../execute/guardian.ts";
 import { messageOf } from "../service/errors.ts";
 import type { Runner, RunnerReports, TriggerOutcome, TriggerWork } from "./contract.ts";
 import { RunnerAnswers } from "./runner-answers.ts";
-import type { FromRunner, LogRecord, StallReport } from "./runner-protocol.ts";
+import type { FromRunner, LogRecord } from "./runner-protocol.ts";
 import { crashed, RunnerRestart } from "./runner-restart.ts";
-import { type Stall, StallWatch } from "./stall-watch.ts";
+import { StallJudge } from "./stall-judge.ts";
+import type { Stall } from "./stall-watch.ts";
 import { TriggerChild } from "./trigger-child.ts";
 import { type Entry, TriggerRoster } from "./trigger-roster.ts";
 import type { TriggerRunnerOptions } from "./trigger-runner-options.ts";
@@ -34,7 +36,7 @@ export class TriggerRunner implements Runner {
   readonly #guardian: Guardian;
   readonly #restart = new RunnerRestart();
   readonly #answers: RunnerAnswers;
-  readonly #stalls: StallWatch;
+  readonly #stalls: StallJudge;
   readonly #roster = new TriggerRoster();
   readonly #maxDeadBundles: number;
   #reports: RunnerReports | null = null;
@@ -65,7 +67,10 @@ export class TriggerRunner implements Runner {
     this.#maxDeadBundles = options.maxDeadBundles ?? MAX_DEAD_BUNDLES;
     this.#guardian = new Guardian(options.logger);
     this.#answers = new RunnerAnswers(options.services, options.logger);
-    this.#stalls = new StallWatch(options.blockLimitMs ?? 2_000, () => this.#blockedTooLong());
+    this.#stalls = new StallJudge(this.#roster, options.blockLimitMs ?? 2_000, {
+      told: (stall) => this.#reports?.blocked(stall),
+      condemned: (guilty, error) => this.#condemned(guilty, error),
+    });
   }
 
   /** Of the child that is alive now. */
@@ -204,7 +209,7 @@ export class TriggerRunner implements Runner {
         },
         {
           message: (message) => this.#message(child, message),
-          stall: (report) => this.#stalled(report),
+          stall: (report) => this.#stalls.note(report),
           gone: (reason) => this.#gone(child, reason),
         },
       );
@@ -228,6 +233,7 @@ export class TriggerRunner implements Runner {
         void this.#answers.answer(ask).then((answer) => child.send({ k: "reply", n, ...answer }));
       } else if (entry === undefined) return;
       else if (message.k === "done") this.#forget(entry);
+      else if (message.k === "ceased") this.#ceased(entry);
       else if (entry.unacknowledged === null) this.#outcome(entry, message.outcome);
       else entry.held = message.outcome;
     }
@@ -283,6 +289,11 @@ export class TriggerRunner implements Runner {
     this.#reports?.outcome(entry.work.id, words);
   }
 
+  #ceased(entry: Entry): void {
+    entry.lastEvent = undefined;
+    this.#reports?.ceased(entry.work.id);
+  }
+
   #log(raw: LogRecord): void {
     const entry = this.#roster.bySerial(raw.serial);
     if (entry === undefined) return;
@@ -307,26 +318,7 @@ export class TriggerRunner implements Runner {
     if (this.#wave.delete(entry) && this.#wave.size === 0) this.#nextWave();
   }
 
-  #stalled(report: StallReport): void {
-    const stall = this.#stalls.note(report);
-    if (stall !== null) this.#tellBlocked(stall);
-  }
-
-  #tellBlocked({ blocker, ms, stack }: Stall): void {
-    const entry = typeof blocker === "number" ? this.#roster.bySerial(blocker) : undefined;
-    this.#reports?.blocked({ id: entry?.work.id ?? null, ms, stack });
-  }
-
-  /** Nobody is failed who was not found again and again. */
-  #blockedTooLong(): void {
-    const stall = this.#stalls.current;
-    if (stall === null || stall.blocker === null) return;
-    // None: it was stopped meanwhile, and does not know.
-    const guilty = this.#roster.culprits(stall.blocker);
-    const ms = this.#options.blockLimitMs ?? 2_000;
-    this.#tellBlocked({ ...stall, ms: Math.max(stall.ms, ms) });
-    const message = `The trigger held up all triggers of its process for more than ${ms} ms and was stopped:\n${stall.stack}`;
-    const error = { name: "Error", message, stack: stall.stack, code: "TRIGGER_BLOCKED" };
+  #condemned(guilty: readonly Entry[], error: ErrorFacts): void {
     for (const entry of guilty) this.#outcome(entry, { kind: "failed", error });
     const name = guilty[0] === undefined ? "a trigger that was stopped" : `trigger "${guilty[0].work.kind}"`;
     this.#child?.kill(`${name} held up all others`);

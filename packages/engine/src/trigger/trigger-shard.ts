@@ -118,7 +118,7 @@ export class TriggerShard {
         try {
           if (path instanceof Error) throw path;
           const args = engine.add(trigger);
-          if (args !== null) work.push({ id: trigger.id, kind: trigger.kind, args, bundlePath: path });
+          if (args !== null) work.push({ ...workOf(trigger), args, bundlePath: path });
         } catch (error) {
           onFailed(trigger.id, factsOf(error));
         }
@@ -137,6 +137,10 @@ export class TriggerShard {
       return new EngineError("TRIGGER_NOT_LOADED", message, { cause: error });
     }
   }
+}
+
+function workOf({ id, kind, last_event }: ClaimedTrigger): Pick<TriggerWork, "id" | "kind" | "lastEvent"> {
+  return { id, kind, ...(last_event != null && { lastEvent: last_event }) };
 }
 
 function factsOf(error: unknown): ErrorFacts {

@@ -92,7 +92,7 @@ export class TriggererJob extends JobLoop {
     this.#polled = new PollNotes(options.database);
     this.#engine = new EngineTriggers(options.database);
     this.#signals = new SignalWatch({
-      ...{ database: options.database, logger: this.logger, engine: this.#engine },
+      ...{ database: options.database, logger: this.logger, engine: this.#engine, wakeUps: options.wakeUps },
       ask: (ms) => (ms === 0 ? this.#looks.now("signals") : this.#looks.later("signals", ms)),
       isDeaf: () => !this.#listening?.isUp,
       onFound: (findings) => this.#found(findings),
@@ -143,6 +143,7 @@ export class TriggererJob extends JobLoop {
       outcome: (id, outcome) => this.#report(id, outcome),
       log: (id, level, message, fields) => this.#say(id, { level, message, fields }),
       polled: (id) => this.#polled.add(id),
+      ceased: (id) => this.#ceased(id),
       blocked: (stall) => this.#onBlocked(stall),
     };
     await this.#options.runner.start(reports);
@@ -234,6 +235,12 @@ export class TriggererJob extends JobLoop {
     if (trigger.dag_id === null) this.#desk.fire(id, whole);
     else if (whole.kind === "event") this.#desk.event(trigger, whole);
     else void this.#postpone(id, trigger.dag_id, whole);
+  }
+
+  #ceased(id: number): void {
+    if (!this.#shard.get(id)?.dag_id) return;
+    this.#desk.ceased(id);
+    this.wake();
   }
 
   async #store(): Promise<void> {
@@ -352,12 +359,10 @@ export class TriggererJob extends JobLoop {
     else this.#log.line(id, line.level, line.message, line.fields);
   }
 
-  #onBlocked(stall: { readonly id: number | null; readonly ms: number; readonly stack: string }): void {
+  #onBlocked({ id, isFailed, kind, ms, stack }: Parameters<RunnerReports["blocked"]>[0]): void {
     this.#blocked++;
-    const { id, ms, stack } = stall;
-    const trigger = id === null ? undefined : this.#shard.get(id);
-    this.logger.warn("a trigger blocked all others", { trigger: id, kind: trigger?.kind, ms, stack });
-    if (id !== null)
+    this.logger.warn("a trigger blocked all others", { trigger: id, kind, ms, stack });
+    if (id !== null && !isFailed)
       this.#log.engine(id, "warn", `The trigger blocked all others for ${Math.round(ms)} ms:\n${stack}`);
   }
 

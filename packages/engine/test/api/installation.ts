@@ -54,6 +54,8 @@ export class Installation {
       runEdits,
       wakeUps,
       notify: (change) => {
+        // With every deed, and no news to a scheduler.
+        if (change.kind === "deed_done") return wakeUps.send("states");
         changes.push(change);
         if (change.kind === "signals_sent") wakeUps.send("signals");
       },

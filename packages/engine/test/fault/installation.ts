@@ -85,15 +85,15 @@ export class FaultInstallation {
   }
 
   start(place: SchedulerPlace): Promise<SchedulerProcess> {
-    return this.#comeUp(() => new SchedulerProcess(place));
+    return this.comeUp(() => new SchedulerProcess(place));
   }
 
   startTriggerer(place: TriggererPlace): Promise<TriggererProcess> {
-    return this.#comeUp(() => new TriggererProcess(place));
+    return this.comeUp(() => new TriggererProcess(place));
   }
 
   /** Nobody can come up while the database is away: then another is started, as a supervisor would. */
-  async #comeUp<P extends ComponentProcess>(make: () => P): Promise<P> {
+  async comeUp<P extends ComponentProcess>(make: () => P): Promise<P> {
     while (!this.#isClosed) {
       const component = make();
       this.processes.add(component);

@@ -1,10 +1,11 @@
 /**
- * A scheduler as a process of its own, for tests that kill, stop and cut it off. As `tradewind scheduler`, except that
+ * A scheduler, or with FAULT_JOB=backfill a backfill job, as a process of its own, for tests that kill, stop and cut it off. As `tradewind scheduler`, except that
  * its lease can be shorter, and that no number of lost attempts counts as a failure of the task: the faults here are
  * many, and the outcome must stay the scripted one.
  */
 import { BundleCache } from "../../src/execute/bundle-cache.ts";
 import { LocalExecutor } from "../../src/execute/local-executor.ts";
+import { BackfillJob } from "../../src/schedule/backfill-job.ts";
 import { SchedulerJob } from "../../src/schedule/scheduler-job.ts";
 import { taskServices } from "../../src/schedule/task-services.ts";
 import { requireDatabaseUrl, resolveConfig } from "../../src/service/config.ts";
@@ -31,7 +32,8 @@ const fetchBundle = async (hash: string) => {
   return code;
 };
 const wakeUps = new WakeUps(database);
-const scheduler = new SchedulerJob({
+const Job = process.env.FAULT_JOB === "backfill" ? BackfillJob : SchedulerJob;
+const scheduler = new Job({
   database,
   executors: [
     new LocalExecutor({

@@ -41,13 +41,14 @@ export interface ScriptedDag {
   readonly tasks: readonly ScriptedTask[];
   /** Makes a run every so often, from this moment on. */
   readonly every?: { readonly duration: string; readonly start: string };
+  readonly maxActiveRuns?: number;
 }
 
 export function scriptedDag(script: ScriptedDag): Dag {
   const schedule = script.every
     ? { schedule: every(script.every.duration as "1s"), start: script.every.start, catchup: true }
     : {};
-  return dag(script.id, { maxActiveRuns: 64, ...schedule }, (d) => {
+  return dag(script.id, { maxActiveRuns: script.maxActiveRuns ?? 64, ...schedule }, (d) => {
     const handles = new Map<string, AnyOutput>();
     for (const task of script.tasks) handles.set(task.id, addTask(d, task, handles));
   });

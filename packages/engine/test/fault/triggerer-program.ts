@@ -4,7 +4,7 @@
  */
 import { writeFileSync } from "node:fs";
 import { BundleCache } from "../../src/execute/bundle-cache.ts";
-import { fetchBundle } from "../../src/processes/scheduler.ts";
+import { fetchBundle } from "../../src/processes/fetch-bundle.ts";
 import { requireDatabaseUrl, resolveConfig } from "../../src/service/config.ts";
 import { openHome } from "../../src/service/home.ts";
 import { createLogger } from "../../src/service/logger.ts";

@@ -105,6 +105,11 @@ export const TRIGGERS: Owned = {
   owners: "SELECT id, owner_job FROM trigger WHERE id = ANY($1)",
 };
 
+export const BACKFILLS: Owned = {
+  mine: "SELECT id FROM backfill WHERE state IN ('running', 'paused') AND owner_job = $1",
+  owners: "SELECT id, owner_job FROM backfill WHERE id = ANY($1) AND state IN ('running', 'paused')",
+};
+
 /** How long things whose owner fell away stay without another one. Time without a database does not count. */
 export class TakeoverWatch extends Watch {
   readonly taken: { readonly how: string; readonly ms: number }[] = [];

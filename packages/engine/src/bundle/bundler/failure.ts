@@ -29,7 +29,7 @@ export interface ImportedArtefact {
 /** Something thrown while the artefact was imported or described. */
 export function thrownMessage(dagFile: DagFile, artefact: ImportedArtefact, thrown: unknown): string {
   if (thrown instanceof DagRefused) return `${dagFile.file}: ${thrown.message}`;
-  const title = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : `threw ${String(thrown)}`;
+  const title = titleOf(thrown);
   const stack = thrown instanceof Error ? (thrown.stack ?? "") : "";
   const frames = mappedFrames(stack, artefact);
   // The author's line, not the line of the library (or of the SDK) that noticed the mistake.
@@ -43,6 +43,20 @@ export function thrownMessage(dagFile: DagFile, artefact: ImportedArtefact, thro
       return `    at ${name === "" ? "" : `${name} `}(${position.file}:${position.line}:${position.column + 1})`;
     });
   return `${withCodeFrame(title, own.position, text)}\n\n${trace.join("\n")}`;
+}
+
+function titleOf(thrown: unknown): string {
+  if (!(thrown instanceof Error)) return `threw ${String(thrown)}`;
+  const { code } = thrown as { code?: unknown };
+  const title = `${thrown.name}: ${thrown.message}${typeof code === "string" ? ` [${code}]` : ""}`;
+  return isTooEarly(thrown) ? `${title}. ${TOO_EARLY}` : title;
+}
+
+const TOO_EARLY = "A task can only use tasks that are defined before it: this keeps cycles out";
+
+/** The language has no code for it, only V8's words. */
+function isTooEarly({ name, message }: Error): boolean {
+  return name === "ReferenceError" && message.endsWith("before initialization");
 }
 
 /** Whether the file's own code is among the callers. */

@@ -130,13 +130,13 @@ export class AttemptHost implements TaskHost {
     this.#controller.abort(new DOMException(reason, why === "timeout" ? "TimeoutError" : "AbortError"));
   }
 
-  answer(n: number, reply: { readonly value?: Json; readonly error?: string }): void {
+  answer(n: number, reply: { readonly value?: Json; readonly error?: string; readonly code?: string }): void {
     const pending = this.#pending.get(n);
     if (pending === undefined) return;
     this.#pending.delete(n);
     if (this.#pending.size === 0) this.#channel.await(false);
     if (reply.error === undefined) pending.resolve(reply.value);
-    else pending.reject(Object.assign(new Error(reply.error), { code: "TASK_SERVICE_FAILED" }));
+    else pending.reject(Object.assign(new Error(reply.error), { code: reply.code ?? "TASK_SERVICE_FAILED" }));
   }
 
   end(): void {

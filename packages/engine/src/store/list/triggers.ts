@@ -75,7 +75,8 @@ export function findTrigger(connection: Connection, id: number): Promise<Trigger
 }
 
 /** Whether the job of this alias holds its lease; false where there is no job. */
-const alive = (job: string) => `COALESCE(${job}.state = 'running' AND ${job}.lease_until > now(), false)`;
+export const alive = (job: string) =>
+  `COALESCE(${job}.state = 'running' AND ${job}.lease_until > now(), false)`;
 
 /** Before its time, or the schedule of a DAG that makes no runs now: nobody takes it up. */
 const RESTS = `(g.wake_at > now()

@@ -6,7 +6,7 @@ import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database.ts";
 import { statement } from "../statement.ts";
 import { COUNTED_EXACTLY, Conditions, type ListedPage, listPage, type Page } from "./query.ts";
-import { TRIGGER_STATE, type TriggerState, WAKE_AT } from "./triggers.ts";
+import { alive, TRIGGER_STATE, type TriggerState, WAKE_AT } from "./triggers.ts";
 
 export interface WaitRow {
   readonly dag_id: string;
@@ -28,6 +28,7 @@ export interface WaitRow {
   readonly task_timeout_at: Date | null;
   readonly owner_job: number | null;
   readonly owner_host: string | null;
+  readonly owner_alive: boolean;
   readonly polled_at: Date | null;
 }
 
@@ -93,7 +94,7 @@ const DETAILS = statement(
    SELECT w.dag_id, w.run_id, w.task_id, w.map_index, w.try_number, g.id AS trigger_id, g.kind, g.args, g.queue,
      ${TRIGGER_STATE} AS trigger_state, ${WAKE_AT}, w.name, w.method, w.deferred_at, w.timeout_at,
      w.started_at + own.timeout_ms * interval '1 millisecond' AS task_timeout_at,
-     g.owner_job, j.hostname AS owner_host, g.polled_at
+     g.owner_job, j.hostname AS owner_host, ${alive("j")} AS owner_alive, g.polled_at
    FROM wait w JOIN trigger g ON g.id = w.waits_on LEFT JOIN job j ON j.id = g.owner_job
      LEFT JOIN own USING (version_id, task_id)
    ORDER BY w.ordinality`,

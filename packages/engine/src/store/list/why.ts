@@ -25,7 +25,7 @@ export interface Activity {
   /** Instances of the run that are queued or running; and those of the same task among them. */
   readonly in_run: number;
   readonly of_task: number;
-  /** Running runs of the DAG. */
+  /** Running runs of the DAG, without those of backfills: they have limits of their own. */
   readonly runs: number;
 }
 
@@ -36,7 +36,7 @@ export async function countActivity(
 ): Promise<Activity> {
   const row = await connection.one<Activity>(
     adhoc(`SELECT count(*)::int8 AS in_run, count(*) FILTER (WHERE task_id = $3)::int8 AS of_task,
-        (SELECT count(*)::int8 FROM dag_run WHERE dag_id = $2 AND state = 'running') AS runs
+        (SELECT count(*)::int8 FROM dag_run WHERE dag_id = $2 AND state = 'running' AND backfill_id IS NULL) AS runs
       FROM task_instance WHERE dag_run_id = $1 AND state IN ('queued', 'running', 'restarting')`),
     [run.id, run.dag_id, taskId],
   );

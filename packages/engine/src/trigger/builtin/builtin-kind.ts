@@ -15,6 +15,8 @@ export interface BuiltinKind {
 export interface BuiltinHost extends TriggerHost {
   /** The last event of a former start that this one goes on for. */
   readonly lastEvent?: Json;
+  /** What the last event told of is so no more: when it comes about again, it is another event. */
+  ceased?(): void;
 }
 
 export interface Fired {

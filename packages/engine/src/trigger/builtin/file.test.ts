@@ -77,6 +77,23 @@ describe("a file", () => {
     expect(await pending.outcome).toMatchObject({ payload: { path: join(away, "x1") } });
   });
 
+  it("fires with every file, known by path, size and time of change", async () => {
+    const inner = join(folder, "each");
+    await mkdir(inner);
+    for (const name of ["a.csv", "b.csv"]) await writeFile(join(inner, name), name);
+    const started = async () => startTrigger(KIND, args(join(inner, "*.csv")), new TestHost());
+    const trigger = await started();
+    const both = [await trigger.next(), await trigger.next()];
+    expect(both).toMatchObject(["a.csv", "b.csv"].map((name) => ({ payload: { path: join(inner, name) } })));
+    // Whoever begins anew sees the same.
+    const again = await started();
+    expect([await again.next(), await again.next()]).toEqual(both);
+    await writeFile(join(inner, "a.csv"), "longer than before");
+    const changed = await trigger.next();
+    expect(changed).toMatchObject({ payload: { path: join(inner, "a.csv"), size: 18 } });
+    expect((changed as { key: string }).key).not.toBe((both[0] as { key: string }).key);
+  });
+
   it("fires again when the file was changed", async () => {
     const host = new TestHost();
     const path = join(folder, "again");

@@ -1,6 +1,8 @@
 /**
  * A file that is to appear. Polling is the truth: `fs.watch` sees nothing on network file systems and nothing in a
  * folder that does not exist yet. Where it works, it makes the trigger fire within milliseconds.
+ *
+ * A file is known by its path, size and time of change: written again it is another event, seen again it is not.
  */
 import { type FSWatcher, watch } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
@@ -9,8 +11,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { FileEvent } from "@tradewind/sdk/builtin-triggers";
 import { members, text, whole } from "./argument-readers.ts";
 import { globMatcher, hasWildcard } from "./glob.ts";
-import { polledKind, type Sight } from "./poll-loop.ts";
+import { listedKind } from "./poll-loop.ts";
 import { SharedClients } from "./shared-clients.ts";
+import type { Thing } from "./sights.ts";
 import { badArguments } from "./trigger-error.ts";
 
 const KIND = "tradewind.file";
@@ -18,10 +21,9 @@ const KIND = "tradewind.file";
 const SETTLED_MS = 30;
 const SETTLING_ROUNDS = 10;
 
-export const fileKind = polledKind(KIND, {
+export const fileKind = listedKind(KIND, {
   args: members({ path: text, intervalMs: whole(1) }),
   intervalMs: ({ intervalMs }) => intervalMs,
-  again: "changed",
   open: async ({ path }, host) => {
     const folder = dirname(resolve(path));
     if (hasWildcard(folder)) throw badArguments(KIND, "path: only its last part may have * and ?");
@@ -32,10 +34,11 @@ export const fileKind = polledKind(KIND, {
     return {
       place: "file",
       limit: 16,
-      look: async () => {
+      none: `${join(folder, name)} is not there yet`,
+      things: (signal) => {
         // Begun before the look: what appears in between is either seen or reported.
         watched.begin();
-        return lookFor(folder, name);
+        return filesIn(folder, name, signal);
       },
       watch: (hurry) => {
         watched.listener = hurry;
@@ -45,13 +48,13 @@ export const fileKind = polledKind(KIND, {
   },
 });
 
-async function lookFor(folder: string, name: string): Promise<Sight> {
+async function* filesIn(folder: string, name: string, signal: AbortSignal): AsyncGenerator<Thing> {
   const names = hasWildcard(name) ? (await namesIn(folder)).filter(globMatcher(name)).sort() : [name];
   for (const each of names) {
-    const event = await fileAt(join(folder, each));
-    if (event !== undefined) return { event: { ...event } };
+    signal.throwIfAborted();
+    const thing = await fileAt(join(folder, each));
+    if (thing !== undefined) yield thing;
   }
-  return { note: `${join(folder, name)} is not there yet` };
 }
 
 async function namesIn(folder: string): Promise<string[]> {
@@ -63,7 +66,7 @@ async function namesIn(folder: string): Promise<string[]> {
   }
 }
 
-async function fileAt(path: string): Promise<FileEvent | undefined> {
+async function fileAt(path: string): Promise<Thing | undefined> {
   try {
     let found = await stat(path);
     if (found.isDirectory()) return undefined;
@@ -74,7 +77,8 @@ async function fileAt(path: string): Promise<FileEvent | undefined> {
       found = await stat(path);
       if (found.size === before.size && found.mtimeMs === before.mtimeMs) break;
     }
-    return { path, size: found.size, mtime: found.mtime.toISOString() };
+    const event: FileEvent = { path, size: found.size, mtime: found.mtime.toISOString() };
+    return { name: path, event: { ...event }, key: `${found.mtimeMs} ${found.size} ${path}` };
   } catch (error) {
     if (isAbsence(error)) return undefined;
     throw error;
@@ -98,12 +102,13 @@ interface FolderWatch {
 const watches = new SharedClients<FolderWatch>(({ watcher }) => watcher.close());
 
 class WatchedFolder {
-  listener: (() => void) | null = null;
+  listener: ((path: string | null) => void) | null = null;
   readonly #folder: string;
   readonly #onMissing: (reason: string) => void;
   readonly #matches: (name: string) => boolean;
   readonly #changed = (name: string | null) => {
-    if (name === null || this.#matches(name)) this.listener?.();
+    if (name === null || this.#matches(name))
+      this.listener?.(name === null ? null : join(this.#folder, name));
   };
   #held: { readonly client: FolderWatch; release(): void } | null = null;
   #told = false;

@@ -20,7 +20,8 @@ import {
   whole,
 } from "./argument-readers.ts";
 import { type OpenConnection, openConnection } from "./connection.ts";
-import { polledKind, type Sight } from "./poll-loop.ts";
+import { polledKind } from "./poll-loop.ts";
+import type { Sight } from "./sights.ts";
 import { badArguments, refused } from "./trigger-error.ts";
 
 const KIND = "tradewind.http";

@@ -1,9 +1,11 @@
+import type { Json } from "@tradewind/sdk/manifest";
 import type { RunningTrigger, TriggerHost } from "@tradewind/sdk/program";
 import { describe, expect, it } from "vitest";
 import { callOf, startTrigger, TestHost } from "../../../test/support/trigger-host.ts";
 import { anyText, members, whole } from "./argument-readers.ts";
 import { builtinTrigger, checkBuiltin } from "./index.ts";
-import { polledKind, type Sight, type View } from "./poll-loop.ts";
+import { listedKind, polledKind } from "./poll-loop.ts";
+import type { Sight, Thing, View } from "./sights.ts";
 import { refused } from "./trigger-error.ts";
 
 /** A kind whose looks the test decides. */
@@ -135,8 +137,8 @@ describe("the life of a polling trigger", () => {
   it("looks before the interval is over when there is a hurry", async () => {
     const host = new TestHost();
     let hurry = () => {};
-    const watch = (call: () => void) => {
-      hurry = call;
+    const watch: View["watch"] = (call) => {
+      hurry = () => call(null);
     };
     const trigger = await start(kindOf(seeing(nothing, { event: "quick" }), { watch }), host, 3_600_000);
     const next = trigger.next();
@@ -219,5 +221,97 @@ describe("moments", () => {
     const { outcome } = trigger.begin();
     await trigger.stop();
     expect(await outcome).toEqual({ kind: "done" });
+  });
+});
+
+describe("what a former start has told", () => {
+  const held = (lastEvent: Json) => {
+    const host = new TestHost();
+    const ceased: number[] = [];
+    return Object.assign(host, { lastEvent, ceased: () => void ceased.push(host.polls), times: ceased });
+  };
+
+  it("is not told again while it is so, but when it has changed, or ceased and come again", async () => {
+    const host = held(1);
+    const trigger = await start(
+      kindOf(seeing({ event: 1 }, { event: 2 }, nothing, nothing, { event: 2 })),
+      host,
+    );
+    expect([await trigger.next(), await trigger.next()]).toMatchObject([{ payload: 2 }, { payload: 2 }]);
+    expect(host.times).toEqual([2]);
+    const anew = held("Monday");
+    const sights = [{ event: "Tuesday" }, nothing, { event: "Wednesday" }];
+    const other = await start(kindOf(seeing(...sights), { again: "anew" }), anew);
+    expect(await other.next()).toMatchObject({ payload: "Wednesday" });
+    host.stop();
+    anew.stop();
+  });
+
+  it("is all there was to tell, of what happens once", async () => {
+    const trigger = await start(kindOf(seeing({ event: 1 }), { again: "never" }), held(1));
+    expect(await trigger.next()).toEqual({ kind: "done" });
+  });
+});
+
+describe("several things", () => {
+  /** Looks that find these, one after the other, then the last for ever; counts what was taken of each. */
+  function listing(...looks: (readonly (readonly [name: string, key: string])[])[]) {
+    const taken: number[] = [];
+    const kind = listedKind("tradewind.file", {
+      args: members({ path: anyText, intervalMs: whole(1) }),
+      intervalMs: ({ intervalMs }) => intervalMs,
+      open: async () => ({
+        ...{ place: "somewhere", limit: 3, none: "nothing there" },
+        things: async function* (): AsyncGenerator<Thing> {
+          const found = looks[Math.min(taken.length, looks.length - 1)] ?? [];
+          const look = taken.push(0) - 1;
+          for (const [name, key] of found) {
+            taken[look]!++;
+            yield { name, event: `${name} ${key}`, key };
+          }
+        },
+      }),
+    });
+    return { kind, taken };
+  }
+
+  it("are an event each, with their keys, in their order; the first is found without the others", async () => {
+    const host = new TestHost();
+    const all = Array.from({ length: 250 }, (_, n) => [`f${n}`, `k${n}`] as const);
+    const { kind, taken } = listing([], all);
+    const trigger = await start(kind, host);
+    const first = await trigger.next();
+    expect(first).toEqual({ kind: "event", payload: "f0 k0", key: "k0" });
+    expect(taken).toEqual([0, 1]);
+    const keys = ["k0"];
+    while (keys.length < 250) keys.push(((await trigger.next()) as { key: string }).key);
+    expect(keys).toEqual(all.map(([, key]) => key));
+    expect(host.lines.map(({ message }) => message)).toEqual(["nothing there"]);
+    host.stop();
+    await trigger.cleanup();
+  });
+
+  it("are not told again when the last start told of them, as far as that is known", async () => {
+    const host = Object.assign(new TestHost(), { lastEvent: "b 1" });
+    const { kind } = listing([["a", "1"] as const, ["b", "1"] as const, ["c", "1"] as const]);
+    const trigger = await start(kind, host);
+    expect([await trigger.next(), await trigger.next()]).toMatchObject([
+      { payload: "a 1" },
+      { payload: "c 1" },
+    ]);
+    host.stop();
+    await trigger.cleanup();
+  });
+
+  it("are told again when they have changed, and when they were gone", async () => {
+    const host = new TestHost();
+    const [first, changed, other] = [["a", "1"] as const, ["a", "2"] as const, ["b", "1"] as const];
+    const { kind } = listing([first], [first], [changed], [other], [changed]);
+    const trigger = await start(kind, host);
+    const payloads = [];
+    for (let n = 0; n < 4; n++) payloads.push(((await trigger.next()) as { payload: Json }).payload);
+    expect(payloads).toEqual(["a 1", "a 2", "b 1", "a 2"]);
+    host.stop();
+    await trigger.cleanup();
   });
 });

@@ -2,7 +2,8 @@
 import { readFileSync } from "node:fs";
 import { processIdentity } from "../../service/process-identity.ts";
 import { instant, members, orNull, whole } from "./argument-readers.ts";
-import { polledKind, type View } from "./poll-loop.ts";
+import { polledKind } from "./poll-loop.ts";
+import type { View } from "./sights.ts";
 
 const INTERVAL_MS = 1_000;
 /** Start times are kept to the second, and the moment of boot that they are counted from can be adjusted by one. */

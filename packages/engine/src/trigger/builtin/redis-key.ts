@@ -1,8 +1,9 @@
 /** A key that is to appear in Redis, or to hold a certain text. */
 import { anyText, members, orNull, text, whole } from "./argument-readers.ts";
 import { openConnection } from "./connection.ts";
-import { polledKind, type Sight } from "./poll-loop.ts";
+import { polledKind } from "./poll-loop.ts";
 import { RedisClient, redisClients } from "./redis-client.ts";
+import type { Sight } from "./sights.ts";
 
 /** They share a socket and cost the server little. */
 const LOOKS_PER_SERVER = 64;

@@ -8,14 +8,15 @@ import {
 import type { S3KeyArgs, S3KeyEvent, S3PrefixArgs } from "@tradewind/sdk/builtin-triggers";
 import { anyText, flag, members, orNull, text, whole } from "./argument-readers.ts";
 import { globMatcher, hasWildcard, literalPrefix } from "./glob.ts";
-import { polledKind, type Sight } from "./poll-loop.ts";
+import { listedKind, polledKind } from "./poll-loop.ts";
 import { holdS3, s3Failure, statusOf } from "./s3-client.ts";
+import type { Sight, Thing } from "./sights.ts";
 
 const LOOKS_PER_BUCKET = 8;
 /** As many keys go into the event of a prefix. */
 const MAX_KEYS = 1_000;
 
-export const s3KeyKind = polledKind("tradewind.s3key", {
+export const s3KeyKind = listedKind("tradewind.s3key", {
   args: members({
     bucket: text,
     key: text,
@@ -24,15 +25,18 @@ export const s3KeyKind = polledKind("tradewind.s3key", {
     intervalMs: whole(1),
   }),
   intervalMs: ({ intervalMs }) => intervalMs,
-  again: "changed",
   open: async (args, host, hide) => {
     const s3 = await holdS3(host, args.connection, hide);
-    const look = args.wildcard && hasWildcard(args.key) ? firstMatch : oneObject;
+    const isPattern = args.wildcard && hasWildcard(args.key);
+    const objects = isPattern ? matchesOf : oneObject;
     const bucket = new Bucket(s3.client, args.bucket);
     return {
       place: `s3 ${args.connection ?? ""} ${args.bucket}`,
       limit: LOOKS_PER_BUCKET,
-      look: (signal) => look(bucket, args, signal),
+      none: isPattern
+        ? `no key like s3://${args.bucket}/${args.key} yet`
+        : `s3://${args.bucket}/${args.key} is not there yet`,
+      things: (signal) => objects(bucket, args, signal),
       close: s3.release,
     };
   },
@@ -60,19 +64,22 @@ export const s3PrefixKind = polledKind("tradewind.s3prefix", {
   },
 });
 
-async function oneObject(bucket: Bucket, { key }: S3KeyArgs, signal: AbortSignal): Promise<Sight> {
+async function* oneObject(bucket: Bucket, { key }: S3KeyArgs, signal: AbortSignal): AsyncGenerator<Thing> {
   const event = await bucket.head(key, signal);
-  return event === undefined
-    ? { note: `s3://${bucket.name}/${key} is not there yet` }
-    : { event: { ...event } };
+  if (event !== undefined) yield thingOf(event);
 }
 
-async function firstMatch(bucket: Bucket, { key }: S3KeyArgs, signal: AbortSignal): Promise<Sight> {
+async function* matchesOf(bucket: Bucket, { key }: S3KeyArgs, signal: AbortSignal): AsyncGenerator<Thing> {
   const matches = globMatcher(key);
   for await (const event of bucket.list(literalPrefix(key), signal)) {
-    if (matches(event.key)) return { event: { ...event } };
+    if (matches(event.key)) yield thingOf(event);
   }
-  return { note: `no key like s3://${bucket.name}/${key} yet` };
+}
+
+/** Written again it is another event. Neither way to ask tells more that both tell. */
+function thingOf(event: S3KeyEvent): Thing {
+  const { key, lastModified, size } = event;
+  return { name: key, event: { ...event }, key: `${lastModified} ${size} ${key}` };
 }
 
 async function enoughObjects(

@@ -7,7 +7,8 @@ import type { Json } from "@tradewind/sdk/manifest";
 import type pg from "pg";
 import { json, list, members, text, whole } from "./argument-readers.ts";
 import { openConnection } from "./connection.ts";
-import { polledKind, type Sight } from "./poll-loop.ts";
+import { polledKind } from "./poll-loop.ts";
+import type { Sight } from "./sights.ts";
 import { AS_JSON, holdPool, NUMERIC, SESSIONS } from "./sql-pool.ts";
 import { refused } from "./trigger-error.ts";
 

@@ -202,6 +202,9 @@ export class Life implements Scope {
       polled: () => {
         if (!this.#ended) line.polled(this.who);
       },
+      ceased: () => {
+        if (!this.#ended) line.send({ k: "ceased", serial: this.who });
+      },
       limited: (key, limit, work) => places.within(key, limit, signal, work),
     };
   }

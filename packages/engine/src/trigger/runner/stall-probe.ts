@@ -6,6 +6,7 @@
 import { type Debugger, Session } from "node:inspector";
 import type { Culprit } from "../runner-protocol.ts";
 import { CULPRIT } from "./scope.ts";
+import { sourceLine } from "./source-lines.ts";
 
 export interface Sight {
   readonly who: Culprit;
@@ -48,12 +49,13 @@ export class StallProbe {
     scripts: ReadonlyMap<string, string>,
     beat: bigint,
   ): Promise<void> {
+    let sight: Sight | null = null;
     try {
       // In a function of Node itself the names of the expression may mean something else: then its caller is asked.
       const frame = frames.find(({ location }) => !isInternal(scripts.get(location.scriptId))) ?? frames[0];
       if (frame !== undefined && this.#beat() === beat) {
         const who = await culprit(session, frame.callFrameId);
-        if (this.#beat() === beat) this.#seen({ who, stack: stackOf(frames, scripts) });
+        if (this.#beat() === beat) sight = { who, stack: "" };
       }
     } finally {
       session.post("Debugger.resume");
@@ -61,6 +63,8 @@ export class StallProbe {
       session.disconnect();
       this.#session = null;
     }
+    // After it was let go: reading where its code comes from takes a while.
+    if (sight !== null) this.#seen({ ...sight, stack: stackOf(frames, scripts) });
   }
 }
 
@@ -87,7 +91,8 @@ function stackOf(frames: readonly Debugger.CallFrame[], scripts: ReadonlyMap<str
     .slice(0, MAX_FRAMES)
     .map(({ functionName, location }) => {
       const { scriptId, lineNumber, columnNumber } = location;
-      const place = `${scripts.get(scriptId) ?? "unknown"}:${lineNumber + 1}:${(columnNumber ?? 0) + 1}`;
+      const url = scripts.get(scriptId) ?? "unknown";
+      const place = sourceLine({ url, line: lineNumber, column: columnNumber ?? 0 });
       return functionName === "" ? `    at ${place}` : `    at ${functionName} (${place})`;
     })
     .join("\n");

@@ -10,6 +10,7 @@ import type {
   TRIGGER as TriggerSymbol,
 } from "@tradewind/sdk/program";
 import { joint } from "./joint-wait.ts";
+import { beginLoad } from "./pulse.ts";
 import { inScope, type Scope } from "./scope.ts";
 
 /** By their registered names: this process must load nothing but the bundles themselves. */
@@ -44,8 +45,13 @@ export async function findProgram(
 
 /** Loaded when first asked for: the drivers behind the built-in kinds would take longer than all the rest. */
 async function builtin(kind: string): Promise<TriggerProgram | undefined> {
-  const { builtinTrigger } = await import("../builtin/index.ts");
-  return await builtinTrigger(kind);
+  const end = beginLoad();
+  try {
+    const { builtinTrigger } = await import("../builtin/index.ts");
+    return await builtinTrigger(kind);
+  } finally {
+    end();
+  }
 }
 
 function loaded(path: string, asker: Scope): Promise<ReadonlyMap<string, TriggerProgram>> {

@@ -13,6 +13,8 @@ import { type Sight, StallProbe } from "./stall-probe.ts";
 const STALL_MS = 200;
 const SECOND_LOOK_MS = 50;
 const LOOK_AGAIN_MS = 250;
+/** So long a load of the engine's own may take: less than what makes the supervisor end a silent process. */
+const LOAD_MS = 4_000;
 /** Enough to see that it is always the same code, few enough not to slow it down. */
 const MAX_LOOKS = 12;
 
@@ -38,7 +40,7 @@ function look(): void {
     stall = null;
     beat = current;
     lateMs = 0;
-  } else if (stillMs() >= (stall?.nextAt ?? STALL_MS)) {
+  } else if (stillMs() >= (stall?.nextAt ?? STALL_MS) + loadMs()) {
     stall ??= { looks: 0, sights: 0, nextAt: 0 };
     stall.nextAt = stillMs() + LOOK_AGAIN_MS;
     if (++stall.looks <= MAX_LOOKS && !probe.begin(current)) lookOutside();
@@ -52,6 +54,10 @@ function lastBeat(): bigint {
 /** For how long there was no beat, as far as the main thread is to blame. */
 function stillMs(): number {
   return millis(process.hrtime.bigint() - beat) - lateMs;
+}
+
+function loadMs(): number {
+  return Atomics.load(pulse.loads, 0) > 0 ? LOAD_MS : 0;
 }
 
 function millis(nanos: bigint): number {

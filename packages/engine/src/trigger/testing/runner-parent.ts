@@ -13,6 +13,7 @@ await runner.start({
   outcome: () => {},
   log: () => {},
   polled: () => {},
+  ceased: () => {},
   blocked: () => {},
 });
 runner.run([{ id: 1, kind, args: {}, bundlePath }]);

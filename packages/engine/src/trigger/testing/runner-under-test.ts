@@ -23,6 +23,7 @@ export type Heard =
       fields?: Json;
     }
   | { readonly on: "polled"; readonly id: number }
+  | { readonly on: "ceased"; readonly id: number }
   | { readonly on: "blocked"; readonly stall: Stall }
   /** What the engine's own log says. */
   | { readonly on: "engine"; readonly message: string; readonly text: string };
@@ -89,6 +90,7 @@ export class RunnerUnderTest {
         else under.#hear({ on: "log", id, level, message, ...(fields && { fields }) });
       },
       polled: (id) => under.#hear({ on: "polled", id }),
+      ceased: (id) => under.#hear({ on: "ceased", id }),
       blocked: (stall) => under.#hear({ on: "blocked", stall }),
     });
     // There is a child only while there is something to run.

@@ -1,0 +1,31 @@
+/** A signal service as a process would have it: with connections of its own. */
+import { PostgresSignals } from "../../packages/engine/src/signal/postgres-signals.ts";
+import type { SignalService } from "../../packages/engine/src/signal/signal-service.ts";
+import { WakeUps } from "../../packages/engine/src/signal/wake-up.ts";
+import { Database } from "../../packages/engine/src/store/database.ts";
+
+export type Way =
+  | { readonly kind: "postgres"; readonly url: string; readonly notify: boolean }
+  | { readonly kind: "grpc" | "http"; readonly url: string; readonly token: string };
+
+export async function openService(way: Way): Promise<{ service: SignalService; close(): Promise<void> }> {
+  if (way.kind === "postgres") {
+    const database = Database.connect(way.url, { applicationName: "tradewind bench signals" });
+    const wakeUps = new WakeUps(database, { enabled: way.notify });
+    const service = new PostgresSignals({ database, wakeUps });
+    return {
+      service,
+      close: async () => {
+        await service.close();
+        wakeUps.close();
+        await database.close();
+      },
+    };
+  }
+  const { url, token } = way;
+  const { SignalClient } = await import("../../packages/engine/src/signal/grpc/client.ts");
+  const { HttpSignals } = await import("../../packages/engine/src/signal/http-signals.ts");
+  const service =
+    way.kind === "grpc" ? SignalClient.connect(url, { token }) : HttpSignals.connect(url, { token });
+  return { service, close: () => service.close() };
+}

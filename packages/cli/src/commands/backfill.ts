@@ -1,0 +1,193 @@
+import { Command, Option } from "@commander-js/extra-typings";
+import { type Backfill, type DryRunDate, readProgress } from "../client/backfills.ts";
+import { path } from "../client/client.ts";
+import { usageError } from "../errors.ts";
+import { parseConf, parseDuration, parseInstant, wholeNumber } from "../input/values.ts";
+import { backfillColumns, backfillFields, dryRunColumns, watchBackfill } from "../output/backfill-view.ts";
+import type { Session } from "../session.ts";
+import { serve } from "./service.ts";
+
+const ID = "the backfill's number, as `tradewind backfill list` shows it";
+
+export function command(session: Session) {
+  const backfill = new Command("backfill").description(
+    "make the runs of past dates: create, watch, pause, resume, change and cancel",
+  );
+  const { terminal } = session;
+
+  backfill
+    .command("create")
+    .description("make the runs of a DAG's schedule for a range of dates; both ends are included")
+    .argument("<dag>")
+    .requiredOption("--from <date>", "first logical date, e.g. 2026-01-31 or 2026-01-31T08:00Z", parseInstant)
+    .requiredOption("--to <date>", "last logical date", parseInstant)
+    .addOption(
+      new Option("--reprocess <which>", "which dates that have a run already get it done again")
+        .choices(["none", "failed", "completed"] as const)
+        .default("none" as const),
+    )
+    .option("--reverse", "the latest date first")
+    .option("--max-active <n>", "how many runs at once", wholeNumber(1), 10)
+    .option("--conf <json>", "conf of the runs: JSON, @file or @-")
+    .option("--stop-on-failure", "start no more runs after the first that failed")
+    .option("--pin-version", "make all runs with the DAG's version of now, whatever changes meanwhile")
+    .option("--dry-run", "only say what would become of each date")
+    .option("--watch", "watch it until it is over")
+    .action(async (dag, options) => {
+      const body = {
+        dag_id: dag,
+        from_date: options.from,
+        to_date: options.to,
+        reprocess_behavior: options.reprocess,
+        run_backwards: options.reverse === true,
+        max_active_runs: options.maxActive,
+        stop_on_failure: options.stopOnFailure === true,
+        ...(options.pinVersion ? { run_on_latest_version: false } : {}),
+        ...(options.conf === undefined ? {} : { dag_run_conf: parseConf(options.conf) }),
+      };
+      const what = `cannot make a backfill of ${dag}`;
+      if (options.dryRun) {
+        const answer = await session.client.post<{ backfills: DryRunDate[]; total_entries: number }>(
+          "/backfills/dry_run",
+          { what, body },
+        );
+        const listed = { items: answer.backfills, total: answer.backfills.length };
+        await session.printList(listed, dryRunColumns(terminal), "There is nothing to do.");
+        if (answer.backfills.length < answer.total_entries)
+          session.note(`The first ${answer.backfills.length} of ${answer.total_entries} dates.`);
+        return;
+      }
+      const made = await session.client.post<Backfill>("/backfills", { what, body, idempotent: true });
+      const runs = `${made.total_runs} run${made.total_runs === 1 ? "" : "s"}`;
+      const sentence = `Backfill ${made.id} of ${dag}: ${runs}, ${made.max_active_runs} at once.`;
+      if (made.waits_because === "the DAG is paused")
+        session.note(`The DAG is paused: nothing starts before \`tradewind dags unpause ${dag}\`.`);
+      if (!options.watch) {
+        await session.printDone(made, `${sentence} Watch it with \`tradewind backfill watch ${made.id}\`.`);
+        return;
+      }
+      session.note(sentence);
+      session.exitCode = await watchBackfill(session, { id: made.id, timeoutMs: undefined });
+    });
+
+  backfill
+    .command("list")
+    .description("list backfills, newest first")
+    .argument("[dag]", "only of this DAG")
+    .option("--active", "only those that are not over")
+    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 25)
+    .action(async (dag, { active, limit }) => {
+      const listed = await session.client.list<Backfill>({
+        path: "/backfills",
+        key: "backfills",
+        what: "cannot list the backfills",
+        query: { dag_id: dag, active: active ? true : undefined, order_by: "-id" },
+        limit,
+      });
+      await session.printList(listed, backfillColumns(terminal), "There are no such backfills.");
+    });
+
+  backfill
+    .command("show")
+    .description("show one backfill and how far it is")
+    .argument("<id>", ID, wholeNumber(0))
+    .action(async (id) => {
+      const progress = await readProgress(session.client, id);
+      await session.printObject(progress, backfillFields(progress));
+    });
+
+  backfill
+    .command("watch")
+    .description("watch a backfill: exit 0 when all went well, 1 when not, 124 after --timeout")
+    .argument("<id>", ID, wholeNumber(0))
+    .option("--timeout <duration>", "e.g. 90s, 15m", parseDuration)
+    .action(async (id, { timeout }) => {
+      session.exitCode = await watchBackfill(session, { id, timeoutMs: timeout });
+    });
+
+  const change = async (
+    id: number,
+    request: { what: string; to: string; done: string; query?: { let_finish: boolean } },
+  ) => {
+    const changed = await session.client.put<Backfill>(path`/backfills/${id}/${request.to}`, {
+      what: request.what,
+      ...(request.query ? { query: request.query } : {}),
+    });
+    await session.printDone(changed, request.done);
+  };
+
+  backfill
+    .command("pause")
+    .description("start no more runs for now; those under way go on")
+    .argument("<id>", ID, wholeNumber(0))
+    .action((id) =>
+      change(id, { to: "pause", what: `cannot pause the backfill ${id}`, done: `Backfill ${id} is paused.` }),
+    );
+
+  backfill
+    .command("resume")
+    .description("go on with a paused backfill")
+    .argument("<id>", ID, wholeNumber(0))
+    .action((id) =>
+      change(id, {
+        to: "unpause",
+        what: `cannot resume the backfill ${id}`,
+        done: `Backfill ${id} goes on.`,
+      }),
+    );
+
+  backfill
+    .command("cancel")
+    .description("make no more runs, and end those under way as failed")
+    .argument("<id>", ID, wholeNumber(0))
+    .option("--let-finish", "those under way go on to their end")
+    .action(async (id, { letFinish }) => {
+      if (!letFinish) await session.confirm(`Cancel the backfill ${id} and end its runs?`);
+      await change(id, {
+        to: "cancel",
+        query: { let_finish: letFinish === true },
+        what: `cannot cancel the backfill ${id}`,
+        done: letFinish ? `Backfill ${id} makes no more runs.` : `Backfill ${id} is cancelled.`,
+      });
+    });
+
+  backfill
+    .command("set")
+    .description("change a backfill while it runs")
+    .argument("<id>", ID, wholeNumber(0))
+    .option("--max-active <n>", "how many runs at once", wholeNumber(1))
+    .option("--stop-on-failure", "start no more runs after the first that failed")
+    .option("--no-stop-on-failure", "go on after failures")
+    .action(async (id, options) => {
+      if (options.maxActive === undefined && options.stopOnFailure === undefined)
+        throw usageError("nothing to change was given.", "give --max-active or --[no-]stop-on-failure");
+      const changed = await session.client.patch<Backfill>(path`/backfills/${id}`, {
+        what: `cannot change the backfill ${id}`,
+        body: { max_active_runs: options.maxActive, stop_on_failure: options.stopOnFailure },
+      });
+      await session.printDone(
+        changed,
+        `Backfill ${id}: ${changed.max_active_runs} runs at once, ${changed.stop_on_failure ? "stops after" : "goes on after"} a failure.`,
+      );
+    });
+
+  backfill
+    .command("run")
+    .description("run backfills, and nothing else, against DATABASE_URL; any number may share one database")
+    .option(
+      "--parallelism <n>",
+      "how many tasks at once; 0 = a fresh process per task, no limit",
+      wholeNumber(0),
+    )
+    .action(async (options) => {
+      const { resolveConfig, startBackfillRunner } = await import("@tradewind/engine");
+      const config = resolveConfig({ ...options, home: session.options.home }, session.host.env);
+      await serve(
+        session,
+        () => startBackfillRunner(config),
+        () => session.note("Waiting for backfills."),
+      );
+    });
+
+  return backfill;
+}

@@ -1,0 +1,147 @@
+/** How backfills and their progress look. */
+import { type Backfill, type BackfillProgress, type DryRunDate, watchToEnd } from "../client/backfills.ts";
+import { EXIT, type ExitCode } from "../exit-code.ts";
+import type { Fields, Session } from "../session.ts";
+import type { Style, Terminal } from "../terminal.ts";
+import type { Column } from "./table.ts";
+import { moment, relativeTime, span } from "./when.ts";
+
+const BAR = 24;
+const STYLES: Readonly<Record<Backfill["state"], Style>> = {
+  running: "cyan",
+  paused: "yellow",
+  done: "green",
+  failed: "red",
+  cancelled: "red",
+};
+
+export function backfillColumns(terminal: Terminal): readonly Column<Backfill>[] {
+  return [
+    { title: "ID", value: (it) => String(it.id), align: "right" },
+    { title: "DAG", value: (it) => it.dag_id },
+    { title: "STATE", value: stateOf, paint: (it, cell) => terminal.paint(STYLES[it.state], cell) },
+    { title: "FROM", value: (it) => moment(it.from_date) },
+    { title: "TO", value: (it) => moment(it.to_date) },
+    { title: "RUNS", value: (it) => String(it.total_runs), align: "right" },
+    { title: "AT ONCE", value: (it) => String(it.max_active_runs), align: "right", optional: true },
+    { title: "CREATED", value: (it) => relativeTime(it.created_at), optional: true },
+  ];
+}
+
+export function dryRunColumns(terminal: Terminal): readonly Column<DryRunDate>[] {
+  return [
+    { title: "LOGICAL DATE", value: (date) => moment(date.logical_date) },
+    {
+      title: "WHAT WOULD HAPPEN",
+      value: (date) => INTENTIONS[date.action](date.state ?? "none"),
+      paint: (date, cell) => (date.action === "kept" ? terminal.paint("dim", cell) : cell),
+    },
+  ];
+}
+
+const INTENTIONS: Readonly<Record<DryRunDate["action"], (state: string) => string>> = {
+  created: () => "a new run",
+  cleared: (state) => `its run (${state}) is cleared and done again`,
+  kept: (state) => `nothing: it has a run (${state})`,
+  awaited: (state) => `its run (${state}) is waited for`,
+};
+
+export function backfillFields({ backfill, ...progress }: BackfillProgress): Fields {
+  const { runs, tasks } = progress;
+  return [
+    ["id", String(backfill.id)],
+    ["dag", backfill.dag_id],
+    ["state", stateOf(backfill)],
+    ["waits", backfill.waits_because],
+    ["progress", `${progress.percent} %`],
+    ["runs", tallyText(runs)],
+    ["tasks", tallyText(tasks)],
+    [
+      "elsewhere",
+      runs.elsewhere === 0 ? null : `${runs.elsewhere} under way with others when their date came`,
+    ],
+    ["left", progress.remaining_seconds === null ? null : `about ${span(progress.remaining_seconds)}`],
+    ["from", moment(backfill.from_date)],
+    ["to", moment(backfill.to_date)],
+    ["order", backfill.run_backwards ? "backwards" : null],
+    ["reprocess", backfill.reprocess_behavior],
+    ["at once", `${backfill.max_active_runs} runs`],
+    ["on failure", backfill.stop_on_failure ? "stops" : "goes on"],
+    ["version", backfill.run_on_latest_version ? "the DAG's current one" : "the one it was made with"],
+    ["conf", backfill.dag_run_conf == null ? null : JSON.stringify(backfill.dag_run_conf)],
+    ["created", moment(backfill.created_at)],
+    ["by", backfill.created_by],
+    ["ended", moment(backfill.completed_at)],
+  ];
+}
+
+function tallyText(tally: BackfillProgress["tasks"]): string {
+  const parts = [`${tally.succeeded} succeeded`, `${tally.skipped} skipped`, `${tally.failed} failed`];
+  return `${tally.finished} of ${tally.total} finished (${parts.join(", ")}), ${tally.running} running`;
+}
+
+function stateOf(backfill: Backfill): string {
+  return backfill.is_stopping ? "stopping" : backfill.state;
+}
+
+/** Watches a backfill to its end, says how it went, and answers with the exit code that fits. */
+export async function watchBackfill(
+  session: Session,
+  watch: { readonly id: number; readonly timeoutMs: number | undefined },
+): Promise<ExitCode> {
+  const { terminal } = session;
+  let last = "";
+  let lastShown = 0;
+  const onProgress = (progress: BackfillProgress): void => {
+    const line = progressLine(terminal, progress);
+    if (line === last) return;
+    // Lines that stay: not more than one a second, or a log file drowns in them.
+    if (!terminal.liveStatus && Date.now() - lastShown < 1_000) return;
+    last = line;
+    lastShown = Date.now();
+    if (terminal.liveStatus) terminal.status(line);
+    else session.note(line);
+  };
+  const result = await session.interruptible((signal) =>
+    watchToEnd(session.client, { ...watch, signal, onProgress }),
+  );
+  const again = `tradewind backfill watch ${watch.id}`;
+  if (result.kind === "detached") {
+    terminal.note(`Detached: the backfill goes on. Watch it again with \`${again}\`.`);
+    return EXIT.interrupted;
+  }
+  if (result.kind === "timeout") {
+    terminal.note(
+      `The backfill ${watch.id} has not ended in time; it goes on. Watch it again with \`${again}\`.`,
+    );
+    return EXIT.waitTimeout;
+  }
+  const { progress } = result;
+  const { backfill, runs, tasks } = progress;
+  await session.printDone(
+    progress,
+    `${endMark(terminal, backfill)} backfill ${backfill.id} of ${backfill.dag_id} ${backfill.state}: runs ${tallyText(runs)}; tasks ${tallyText(tasks)}`,
+  );
+  if (backfill.state === "done") return EXIT.ok;
+  if (runs.failed > 0)
+    session.note(`  See what failed: \`tradewind runs list ${backfill.dag_id} --state failed\``);
+  return EXIT.failed;
+}
+
+function endMark(terminal: Terminal, backfill: Backfill): string {
+  return backfill.state === "done" ? terminal.paintNote("green", "✓") : terminal.paintNote("red", "✗");
+}
+
+export function progressLine(terminal: Terminal, progress: BackfillProgress): string {
+  const { backfill, percent, runs, tasks } = progress;
+  const filled = Math.floor((percent / 100) * BAR);
+  const bar = `${"█".repeat(filled)}${"░".repeat(BAR - filled)}`;
+  const left = progress.remaining_seconds === null ? "" : ` · about ${span(progress.remaining_seconds)} left`;
+  const failed = tasks.failed > 0 ? ` · ${terminal.paintNote("red", `${tasks.failed} failed`)}` : "";
+  const waits = backfill.waits_because === null ? "" : ` · waits: ${backfill.waits_because}`;
+  return (
+    `${backfill.dag_id} ${terminal.paintNote(STYLES[backfill.state], bar)} ${percent.toFixed(1)} %` +
+    ` · runs ${runs.finished}/${runs.total} · tasks ${tasks.finished}/${tasks.total}` +
+    ` · ${tasks.succeeded} succeeded · ${tasks.skipped} skipped${failed}${left}${waits}`
+  );
+}

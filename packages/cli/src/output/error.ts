@@ -1,0 +1,83 @@
+/** What a failed command says on stderr: words for people, or with --json one object in one line for programs. */
+import { CommanderError } from "commander";
+import { CliError, type FieldProblem, USAGE } from "../errors.ts";
+import { EXIT, type ExitCode } from "../exit-code.ts";
+import type { Terminal } from "../terminal.ts";
+
+/** An error, whoever threw it, as it is shown. */
+interface Told {
+  /** null: nobody foresaw it. */
+  readonly code: string | null;
+  readonly message: string;
+  readonly fields: readonly FieldProblem[];
+  readonly remedy: string | undefined;
+  readonly exit: ExitCode;
+  readonly error: unknown;
+}
+
+/** Errors of the engine that the shell should tell from "it failed". */
+const ENGINE_EXITS: Readonly<Record<string, ExitCode>> = {
+  API_ADDRESS: EXIT.conflict,
+  CONFIG_INVALID: EXIT.usage,
+  HOME_IN_USE: EXIT.conflict,
+};
+
+export function tell(error: unknown): Told {
+  if (error instanceof CliError) {
+    const { code, message, fields, remedy, exit } = error;
+    return { code, message, fields, remedy, exit, error };
+  }
+  const bare = { fields: [], remedy: undefined, error };
+  if (error instanceof CommanderError) {
+    // Help that nobody asked for is all it says when the command of a group is missing.
+    const message =
+      error.code === "commander.help" ? "a command is missing." : error.message.replace(/^error: /, "");
+    return { ...bare, code: USAGE, message, remedy: "see --help", exit: EXIT.usage };
+  }
+  const message = error instanceof Error ? error.message : String(error);
+  const code = error instanceof Error ? (error as { code?: unknown }).code : undefined;
+  if (typeof code === "string") return { ...bare, code, message, exit: ENGINE_EXITS[code] ?? EXIT.failed };
+  return {
+    ...bare,
+    code: null,
+    message,
+    remedy: "run it again with -v to see where it happened",
+    exit: EXIT.failed,
+  };
+}
+
+export function printError(
+  terminal: Terminal,
+  { code, message, fields, remedy, exit, error }: Told,
+  { json, verbose }: { readonly json: boolean; readonly verbose: boolean },
+): void {
+  if (json) {
+    const more = {
+      ...(fields.length > 0 && { fields }),
+      ...(remedy !== undefined && { remedy }),
+      ...(verbose && { stack: stacks(error) }),
+    };
+    terminal.note(JSON.stringify({ code, message, exit_code: exit, ...more }));
+    return;
+  }
+  terminal.note(
+    `${terminal.paintNote("red", "error:")} ${code === null ? message : withCode(message, code)}`,
+  );
+  for (const { field, message: problem } of fields)
+    terminal.note(`  ${terminal.paintNote("bold", field)}: ${problem}`);
+  if (remedy !== undefined && !(verbose && code === null))
+    terminal.note(`  ${terminal.paintNote("dim", "→")} ${remedy}`);
+  if (verbose) for (const stack of stacks(error)) terminal.note(terminal.paintNote("dim", stack));
+}
+
+/** The code stands after the message; of several lines, after the first, which says what is wrong. */
+export function withCode(message: string, code: string): string {
+  return message.replace(/$/m, ` [${code}]`);
+}
+
+function stacks(error: unknown): string[] {
+  const found: string[] = [];
+  for (let current = error; current instanceof Error; current = current.cause)
+    found.push(current.stack ?? current.message);
+  return found;
+}

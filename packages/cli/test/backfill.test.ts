@@ -1,0 +1,126 @@
+/** Backfills from the command line to the tasks' processes, against a real standalone. */
+import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runCaptured } from "./support/captured-host.ts";
+import { StandaloneProcess } from "./support/standalone-process.ts";
+
+const DAGS = `
+import { cron, dag } from "tradewind";
+export const daily = dag("daily", { schedule: cron("0 2 * * *", "UTC") }, (d) => {
+  const a = d.task("a", () => 1);
+  d.task("b", { after: [a] }, () => {});
+});
+export const weak = dag("weak", { schedule: cron("0 0 * * *", "UTC") }, (d) => {
+  d.task("only", (_, ctx) => { if (ctx.run.logicalDate?.getUTCDate() === 2) throw new Error("the second"); });
+});
+export const endless = dag("endless", { schedule: cron("0 0 * * *", "UTC") }, (d) => {
+  d.task("nap", (_, ctx) => new Promise((done) => setTimeout(done, 60_000)));
+});
+export const byHand = dag("by_hand", {}, (d) => { d.task("only", () => {}); });
+`;
+
+let standalone: StandaloneProcess;
+const tw = (...argv: string[]) => runCaptured(argv, { env: { TRADEWIND_HOME: standalone.home } });
+const json = async <T>(...argv: string[]): Promise<T> =>
+  JSON.parse((await tw(...argv, "--json")).stdout) as T;
+const JANUARY = ["--from", "2020-01-01", "--to", "2020-01-04"];
+
+beforeAll(async () => {
+  const folder = await mkdtemp(join(tmpdir(), "tradewind-cli-"));
+  await mkdir(join(folder, "dags"));
+  await writeFile(join(folder, "dags", "dags.ts"), DAGS);
+  standalone = await StandaloneProcess.startOn(folder);
+  await standalone.until(/DAGs? loaded:.*weak/);
+}, 120_000);
+afterAll(() => standalone?.remove());
+
+describe("backfill", () => {
+  it("says what it would do, does it, and shows exact figures at the end", { timeout: 60_000 }, async () => {
+    const dry = await tw("backfill", "create", "daily", ...JANUARY, "--dry-run");
+    expect(dry.stdout).toMatch(/2020-01-01 02:00:00Z +a new run\n.*2020-01-02 02:00:00Z +a new run/);
+    expect((await json<object[]>("backfill", "create", "daily", ...JANUARY, "--dry-run")).length).toBe(3);
+
+    const conf = ["--conf", '{"why":"test"}'];
+    const done = await tw("backfill", "create", "daily", ...JANUARY, ...conf, "--watch", "--json");
+    expect(done.code).toBe(0);
+    expect(JSON.parse(done.stdout)).toMatchObject({
+      backfill: { dag_id: "daily", state: "done", dag_run_conf: { why: "test" } },
+      runs: { total: 3, finished: 3, succeeded: 3, skipped: 0, failed: 0, running: 0 },
+      tasks: { total: 6, finished: 6, succeeded: 6, skipped: 0, failed: 0, running: 0 },
+      percent: 100,
+    });
+    const runs = await json<{ run_type: string }[]>("runs", "list", "daily");
+    expect(runs.filter((run) => run.run_type === "backfill")).toHaveLength(3);
+    const again = await tw("backfill", "create", "daily", ...JANUARY, "--dry-run");
+    expect(again.stdout).toContain("nothing: it has a run (success)");
+  });
+
+  it("fails when a run of it does, and does the failed ones again", { timeout: 60_000 }, async () => {
+    const first = await tw(
+      "backfill",
+      "create",
+      "weak",
+      ...JANUARY,
+      "--max-active",
+      "1",
+      "--stop-on-failure",
+      "--watch",
+    );
+    expect(first.code).toBe(1);
+    expect(first.stderr).toMatch(
+      /✗ backfill \d+ of weak failed: runs 2 of 4 finished \(1 succeeded, 0 skipped, 1 failed\)/,
+    );
+    expect(first.stderr).toMatch(/weak [█░]{24} +[\d.]+ % · runs/);
+    const second = await tw(
+      "backfill",
+      "create",
+      "weak",
+      ...JANUARY,
+      "--reprocess",
+      "failed",
+      "--watch",
+      "--json",
+    );
+    expect(second.code).toBe(1);
+    expect(JSON.parse(second.stdout).runs).toMatchObject({ succeeded: 2, failed: 1, skipped: 1, cleared: 1 });
+  });
+
+  it("is listed, shown, paused, changed, resumed and cancelled", { timeout: 60_000 }, async () => {
+    const made = await tw("backfill", "create", "endless", ...JANUARY, "--max-active", "1", "--reverse");
+    const id = /Backfill (\d+) of endless: 4 runs, 1 at once/.exec(made.stderr)?.[1] as string;
+    await standaloneUntil(async () => (await shown(id)).runs.running === 1);
+    expect((await tw("backfill", "watch", id, "--timeout", "1s")).code).toBe(124);
+    expect((await tw("backfill", "pause", id)).stderr).toContain(`Backfill ${id} is paused.`);
+    expect((await tw("backfill", "list", "endless", "--active")).stdout).toMatch(/endless +paused/);
+    expect(await json("backfill", "set", id, "--max-active", "2")).toMatchObject({ max_active_runs: 2 });
+    expect((await tw("backfill", "resume", id)).code).toBe(0);
+    await standaloneUntil(async () => (await shown(id)).runs.running === 2);
+    expect((await tw("backfill", "show", id)).stdout).toMatch(/order +backwards/);
+    expect((await tw("backfill", "cancel", id)).code).toBe(2);
+    expect(await json("backfill", "cancel", id, "--yes")).toMatchObject({ state: "cancelled" });
+    expect((await tw("backfill", "watch", id)).code).toBe(1);
+    expect((await tw("backfill", "pause", id)).code).toBe(5);
+  });
+
+  it("explains what cannot be", async () => {
+    expect(await tw("backfill", "create", "by_hand", ...JANUARY)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("has no schedule by time"),
+    });
+    expect((await tw("backfill", "create", "daily", "--from", "2020-01-01")).code).toBe(2);
+    expect((await tw("backfill", "create", "nobody", ...JANUARY)).code).toBe(3);
+    expect((await tw("backfill", "show", "4711")).code).toBe(3);
+    expect((await tw("backfill", "set", "1")).stderr).toContain("--max-active");
+  });
+});
+
+function shown(id: string): Promise<{ runs: { running: number } }> {
+  return json("backfill", "show", id);
+}
+
+async function standaloneUntil(holds: () => Promise<boolean>): Promise<void> {
+  for (const deadline = Date.now() + 30_000; !(await holds()); )
+    if (Date.now() > deadline) throw new Error(`waited in vain:\n${standalone.stderr.slice(-3_000)}`);
+}

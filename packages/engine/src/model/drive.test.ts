@@ -1,0 +1,159 @@
+/** What a driven run remembers between two transactions: counted starts, stops, ticks, failures in a row. */
+import type { DagManifest, SignalCondition, TaskManifest } from "@tradewind/sdk/manifest";
+import { describe, expect, test } from "vitest";
+import { dagManifest, taskManifest } from "../../test/reference/manifests.ts";
+import { Drive, HEALTHY_MS, isDriven, type StoredDrive, storedDrive } from "./drive.ts";
+import type { Heard } from "./signal-condition.ts";
+import { RuleSet } from "./signal-rules.ts";
+
+const signal = (key: string): SignalCondition => {
+  return { kind: "signal", namespace: "default", key, where: null, equals: null, inRun: false };
+};
+const all = (...keys: string[]): SignalCondition => ({ kind: "all", of: keys.map(signal) });
+const heard = (key: string): Heard => {
+  return { kind: "signal", namespace: "default", key, value: null, version: 1, from: null };
+};
+const everyMs = (ms: number) => ({ kind: "interval", everyMs: ms, style: "trigger" }) as const;
+
+const TASKS: TaskManifest[] = [
+  taskManifest("t", { rules: [{ action: "start", when: all("a", "b"), once: false }] }),
+  taskManifest("tick", { every: everyMs(100) }),
+  taskManifest("s", { lifetime: "streaming" }),
+];
+
+function driveOf(stored?: StoredDrive, facts: Partial<DagManifest> = {}, tasks = TASKS): Drive {
+  const manifest = dagManifest(tasks, facts);
+  const run = { dagId: "dag", runId: "run", conf: {} };
+  const rules = new RuleSet(manifest);
+  return new Drive({ manifest, rules, run, startedAt: 1_000, ...(stored && { stored }) });
+}
+
+/** As whoever loads it from the database has it. */
+const reloaded = (drive: Drive) => driveOf(JSON.parse(JSON.stringify(drive.takeState())) as StoredDrive);
+
+test.each<[string, Partial<TaskManifest>, Partial<DagManifest>, boolean]>([
+  ["nothing", {}, {}, false],
+  ["a rule to start", { rules: [{ action: "start", when: signal("a"), once: true }] }, {}, true],
+  ["a rule to stop", { rules: [{ action: "stop", when: signal("a"), once: true }] }, {}, true],
+  ["times", { every: everyMs(5) }, {}, true],
+  ["a task that streams", { lifetime: "streaming" }, {}, true],
+  ["onSignal", { reacts: [{ namespace: "default", key: "a" }] }, {}, true],
+  ["a condition that closes it", {}, { stop: signal("a") }, true],
+])("a DAG with %s", (_, task, dag, expected) => {
+  expect(isDriven(dagManifest([taskManifest("t", task)], dag))).toBe(expected);
+});
+
+describe("what is stored", () => {
+  test("all of it when something has changed, and nothing otherwise", () => {
+    const drive = driveOf();
+    expect(drive.takeState()).toBeNull();
+    drive.addStart("t");
+    drive.setStopping("s", "Ann");
+    drive.countFailure("s", 5);
+    drive.hear(heard("a"));
+    expect(drive.takeState()).toEqual({
+      rules: [expect.objectContaining({ taskId: "t", ruleIndex: 0 })],
+      tasks: { t: { starts: 1 }, tick: { tickAt: 1_100 }, s: { stopping: "Ann", failures: 1 } },
+    });
+    expect(drive.takeState()).toBeNull();
+    drive.setStopping("s", "Ann");
+    drive.forgetStarts("tick");
+    drive.takeStart("tick");
+    expect(drive.takeState()).toBeNull();
+  });
+
+  test("what could not be stored is taken once more, with what has come since", () => {
+    const drive = driveOf();
+    drive.hear(heard("a"));
+    drive.addStart("t");
+    const lost = drive.takeState();
+    drive.giveBack();
+    expect(drive.takeState()).toEqual(lost);
+    drive.giveBack();
+    drive.addStart("t");
+    expect(drive.takeState()?.tasks?.["t"]).toEqual({ starts: 2 });
+  });
+
+  test("half a condition is half a condition for whoever loads it", () => {
+    const drive = driveOf();
+    drive.hear(heard("a"));
+    const next = reloaded(drive);
+    expect(next.hear(heard("b"))).toMatchObject([{ taskId: "t", action: "start" }]);
+    expect(reloaded(next).hear(heard("b"))).toEqual([]);
+  });
+
+  test("a row that nothing was written to yet stands for a drive that has done nothing", () => {
+    expect(storedDrive({})).toEqual({});
+    expect(storedDrive(null)).toEqual({});
+  });
+});
+
+describe("starts", () => {
+  test("every one counts, but a tick only while none waits", () => {
+    const drive = driveOf();
+    for (let n = 0; n < 3; n++) drive.addStart("t");
+    drive.addStart("t", 1);
+    expect(drive.starts("t")).toBe(3);
+    expect(reloaded(drive).starts("t")).toBe(3);
+    drive.takeStart("t");
+    drive.forgetStarts("t");
+    drive.addStart("t", 1);
+    drive.addStart("t", 1);
+    expect(drive.starts("t")).toBe(1);
+  });
+});
+
+describe("ticks", () => {
+  test("count from the start of the run, and those that were missed count as one", () => {
+    const drive = driveOf();
+    expect([drive.nextTickAt(), drive.tickAt("tick"), drive.tickAt("t")]).toEqual([1_100, 1_100, null]);
+    expect(drive.takeTicks(1_099)).toEqual([]);
+    expect(drive.takeTicks(1_100)).toEqual(["tick"]);
+    expect(drive.takeTicks(1_550)).toEqual(["tick"]);
+    expect(drive.nextTickAt()).toBe(1_600);
+  });
+
+  test("one that fell due while nobody owned the run is not forgotten, and not repeated", () => {
+    const drive = driveOf();
+    drive.takeTicks(1_150);
+    const next = reloaded(drive);
+    expect(next.takeTicks(1_450)).toEqual(["tick"]);
+    expect(next.takeTicks(1_450)).toEqual([]);
+    expect(next.nextTickAt()).toBe(1_500);
+  });
+});
+
+test("failures in a row: one after a healthy while is the first again", () => {
+  const drive = driveOf();
+  expect([drive.countFailure("s", 10), drive.countFailure("s", 10)]).toEqual([1, 2]);
+  const next = reloaded(drive);
+  expect(next.countFailure("s", HEALTHY_MS - 1)).toBe(3);
+  expect(next.countFailure("s", HEALTHY_MS)).toBe(1);
+});
+
+describe("open and closed", () => {
+  test("it is open while a rule may start a task, a task has its times, or is asked what signals mean", () => {
+    const once = (taskId: string) =>
+      taskManifest(taskId, { rules: [{ action: "start", when: signal("a"), once: true }] });
+    const drive = driveOf(undefined, {}, [once("t")]);
+    expect(drive.isOpen).toBe(true);
+    drive.hear(heard("a"));
+    expect(drive.isOpen).toBe(false);
+    expect(driveOf(undefined, {}, [taskManifest("t", { every: everyMs(5) })]).isOpen).toBe(true);
+    const reacts = [{ namespace: "default", key: "a" }];
+    expect(driveOf(undefined, {}, [taskManifest("t", { reacts })]).isOpen).toBe(true);
+    expect(driveOf(undefined, {}, [taskManifest("t", { lifetime: "streaming" })]).isOpen).toBe(false);
+  });
+
+  test("closed, it hears nothing and has no times any more, also when it is loaded again", () => {
+    const drive = driveOf();
+    drive.hear(heard("a"));
+    drive.close("Ann");
+    drive.close("Bo");
+    for (const each of [drive, reloaded(drive)]) {
+      expect([each.closed, each.isOpen, each.nextTickAt()]).toEqual(["Ann", false, null]);
+      expect(each.takeTicks(9_000)).toEqual([]);
+      expect([...each.hear(heard("a")), ...each.hear(heard("b"))]).toEqual([]);
+    }
+  });
+});

@@ -1,0 +1,58 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { BackfillDesk } from "../../test/support/backfill-desk.ts";
+import { seedJob } from "../../test/support/catalogue-seed.ts";
+import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
+import { adoptBackfill, startBackfillRuns } from "../store/backfill-claim.ts";
+import { planBackfill } from "../store/backfill-plan.ts";
+import { adhoc } from "../store/database.ts";
+import { VersionCache } from "./version-cache.ts";
+
+describe("a host of backfills", () => {
+  let rig: SchedulerRig;
+  let desk: BackfillDesk;
+  const range = { dagId: "daily", from: "2020-01-01", to: "2020-01-05", maxActive: 2 };
+
+  beforeAll(async () => {
+    rig = await SchedulerRig.open();
+    desk = new BackfillDesk(rig);
+    await rig.publish({
+      "flow.ts": `
+        import { dag, every } from "tradewind";
+        export default dag("daily", { schedule: every("1d") }, (d) => { d.task("only", () => 1); });
+      `,
+    });
+  });
+
+  const jobs = async () =>
+    (
+      await rig.db.rows<{ state: string }>(adhoc("SELECT state FROM job WHERE kind = 'backfill' ORDER BY id"))
+    ).map((job) => job.state);
+
+  it("adopts what a dead owner left, runs under way included", async () => {
+    const dead = await seedJob(rig.db);
+    const id = await desk.create({ ...range, from: "2020-02-01", to: "2020-02-05" });
+    await adoptBackfill(rig.db, { jobId: dead, has: 0, mayJudge: true });
+    await planBackfill(rig.db, id, dead);
+    const versions = new VersionCache();
+    const started = await startBackfillRuns(rig.db, {
+      jobId: dead,
+      limit: 1,
+      columns: async (tx, version) => (await versions.get(tx, version)).columns,
+    });
+    expect(started).toHaveLength(1);
+    await rig.db.rows(adhoc("UPDATE job SET lease_until = now() WHERE id = $1"), [dead]);
+    expect(await jobs()).toEqual([]);
+    await desk.host({ idleMs: 100 });
+    expect(await desk.over(id)).toBe("done");
+    expect((await desk.progress(id)).runs).toMatchObject({ total: 5, succeeded: 5 });
+  });
+
+  it("has a job only while there is a backfill to do, and for a while after", async () => {
+    await rig.until(async () => (await jobs()).every((state) => state === "stopped"), "the job goes");
+    const former = (await jobs()).length;
+    const id = await desk.create(range);
+    expect(await desk.over(id)).toBe("done");
+    expect((await jobs()).length).toBe(former + 1);
+    await rig.until(async () => (await jobs()).every((state) => state === "stopped"), "the job goes again");
+  });
+});

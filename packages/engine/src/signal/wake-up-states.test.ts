@@ -1,0 +1,80 @@
+/** News of states go to other processes only while one of them asks for them. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { beforeEach, expect, it } from "vitest";
+import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
+import { type Topic, WakeUps } from "./wake-up.ts";
+
+const ASK_MS = 100;
+/** After so long without a question nothing is told. */
+const FORGOTTEN_MS = 4 * ASK_MS;
+
+let test: TestDatabase;
+let opened: WakeUps[];
+
+beforeEach(async () => {
+  test = await testDatabase();
+  opened = [];
+  return async () => {
+    for (const each of opened) each.close();
+    await test.close();
+  };
+});
+
+function open(): WakeUps {
+  const wakeUps = new WakeUps(test.db, { intervalMs: 1, askMs: ASK_MS });
+  opened.push(wakeUps);
+  return wakeUps;
+}
+
+async function hearing(wakeUps: WakeUps): Promise<(Topic | "")[]> {
+  const heard: (Topic | "")[] = [];
+  await wakeUps.listen((topic) => heard.push(topic));
+  return heard;
+}
+
+const PATIENCE = { timeout: 20_000 };
+
+it("are sent while somebody there wants them, and not before or after", async () => {
+  const [scheduler, listener] = [open(), open()];
+  const atScheduler = await hearing(scheduler);
+  const atListener = await hearing(listener);
+  const tellBoth = async (): Promise<(Topic | "")[]> => {
+    atListener.splice(0);
+    scheduler.send("states");
+    await sleep(10);
+    // What comes after it tells that it is not on its way any more.
+    scheduler.send("fired");
+    await expect.poll(() => atListener, PATIENCE).toContain("fired");
+    return [...atListener];
+  };
+  await sleep(FORGOTTEN_MS);
+  expect(await tellBoth()).toEqual(["fired"]);
+
+  const [one, other] = [{}, {}];
+  listener.wantStates(one, true);
+  listener.wantStates(other, true);
+  await expect.poll(tellBoth, PATIENCE).toEqual(["states", "fired"]);
+  listener.wantStates(one, false);
+  await sleep(FORGOTTEN_MS);
+  await expect.poll(tellBoth, PATIENCE).toEqual(["states", "fired"]);
+
+  listener.wantStates(other, false);
+  listener.send("pools");
+  await expect.poll(() => atScheduler, PATIENCE).toContain("pools");
+  await sleep(FORGOTTEN_MS);
+  expect(await tellBoth()).toEqual(["fired"]);
+  // That somebody asks is nobody's business.
+  expect(new Set(atScheduler)).toEqual(new Set(["pools"]));
+});
+
+it("are sent by one who does not listen, and heard in its own process in any case", async () => {
+  const [api, listener] = [open(), open()];
+  const atListener = await hearing(listener);
+  await sleep(FORGOTTEN_MS);
+  api.send("states");
+  await expect.poll(() => atListener, PATIENCE).toEqual(["states"]);
+  const here: Topic[] = [];
+  listener.onLocal((topic) => here.push(topic));
+  listener.send("states");
+  expect(here).toEqual(["states"]);
+});

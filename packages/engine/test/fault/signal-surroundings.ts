@@ -1,0 +1,38 @@
+/** What the programs of the signal storm are told by their environment, and how they end. */
+import { flushCompileCache } from "node:module";
+import { requireDatabaseUrl, resolveConfig } from "../../src/service/config.ts";
+import { createLogger } from "../../src/service/logger.ts";
+import { Database } from "../../src/store/database.ts";
+import { SendLedger } from "./send-ledger.ts";
+import { Plan } from "./signal-plan.ts";
+
+const { FAULT_FOLDER = "", FAULT_NOTIFY, FAULT_SCALE, FAULT_SEED } = process.env;
+
+export const config = resolveConfig({});
+export const logger = createLogger({ level: "info", format: "json" });
+export const isHearing = FAULT_NOTIFY !== "off";
+/** Where the files are by which they are led. */
+export const folder = FAULT_FOLDER;
+export const endFile = `${folder}/over`;
+export const plan = new Plan(Number(FAULT_SEED), Number(FAULT_SCALE));
+
+export function connect(): Database {
+  return Database.connect(requireDatabaseUrl(config, "signal storm"), { max: 8 });
+}
+
+export function sendLedger(): SendLedger {
+  return new SendLedger(`${FAULT_FOLDER}/sent`, plan);
+}
+
+/** Says that it is up, and stops when it is told to. */
+export function run(stop: () => Promise<void> = async () => {}): void {
+  process.on("SIGTERM", async () => {
+    await stop();
+    process.exit(0);
+  });
+  // However the test ends: without the one who started it, it goes too.
+  process.stdin.on("end", () => process.exit(1)).resume();
+  process.stdout.write("ready\n");
+  // Whoever is killed would leave nothing of it to the next.
+  flushCompileCache();
+}

@@ -1,0 +1,501 @@
+/**
+ * Drives the engine's run model and the reference of driven runs through the same history, and compares them after every
+ * event. The history has commits at any point, transactions that did not happen, and crashes, after which the model is
+ * loaded from what it had stored and hears again what it had not stored. A model that is loaded right after a commit has
+ * to decide nothing else than the one that goes on.
+ */
+import assert from "node:assert/strict";
+import type { DagManifest } from "@tradewind/sdk/manifest";
+import {
+  type Change,
+  compileGraph,
+  Drive,
+  type Graph,
+  type Instance,
+  type InstanceRow,
+  OCCUPYING,
+  RuleSet,
+  type RunEvent,
+  RunModel,
+  type StoredDrive,
+  type Wait,
+} from "../../src/model/index.ts";
+import {
+  type Action,
+  type DrivenEvent,
+  DrivenReference,
+  type DrivenState,
+  type DrivenTask,
+  isEnded,
+} from "./driven-reference.ts";
+
+/** A run may start itself again and again: so many steps are enough of it. */
+const PATIENCE = 40;
+const WAIT: Wait = { timeoutAt: null, onTimeout: "fail", keepsSlot: false };
+
+/** What a database would hold. */
+interface Stored {
+  readonly rows: ReadonlyMap<string, InstanceRow>;
+  readonly drive: string;
+  /** So many signals of the log were heard. */
+  readonly position: number;
+  readonly reference: DrivenReference;
+}
+
+/** One thing that happens to whatever it can happen to; `pick` chooses among that. */
+export type Step =
+  | { readonly kind: "signal"; readonly key: string }
+  | { readonly kind: "order"; readonly pick: number; readonly action: Action }
+  | { readonly kind: "attempt"; readonly pick: number; readonly outcome: number }
+  /** By hand, past the model, which is loaded again. */
+  | { readonly kind: "clear" | "mark"; readonly pick: number }
+  | { readonly kind: PlainStep };
+
+export type PlainStep = "close" | "tick" | "turn" | "commit" | "giveBack" | "crash" | "forge";
+
+export class DrivenLockstep {
+  readonly #manifest: DagManifest;
+  readonly #graph: Graph;
+  readonly #rules: RuleSet;
+  readonly #log: string[] = [];
+  /** Attempts that were asked to stop. */
+  readonly #asked = new Set<string>();
+  /** Nothing was under way when it was closed, if it was. */
+  isClosedInPeace = false;
+  #model: RunModel;
+  #reference: DrivenReference;
+  #position = 0;
+  #stored: Stored;
+  #now = 1_000;
+  #attempts = 0;
+  /** When each task was let through last, and when it ended last. */
+  readonly #begun = new Map<string, number>();
+  readonly #ended = new Map<string, number>();
+  readonly #tries = new Map<string, number>();
+
+  constructor(manifest: DagManifest) {
+    this.#manifest = manifest;
+    this.#graph = compileGraph(manifest);
+    this.#rules = new RuleSet(manifest);
+    this.#reference = new DrivenReference(manifest);
+    const rows = manifest.tasks.map(({ retries, taskId }): [string, InstanceRow] => [
+      taskId,
+      {
+        taskId,
+        mapIndex: -1,
+        state: "none",
+        tryNumber: 0,
+        maxTries: retries,
+        attempt: null,
+        retryAt: null,
+        infraLosses: 0,
+      },
+    ]);
+    this.#stored = { rows: new Map(rows), drive: "{}", position: 0, reference: this.#reference.copy() };
+    this.#model = this.#load();
+    this.#compare("the beginning");
+  }
+
+  get isOver(): boolean {
+    return this.#reference.end() !== "running";
+  }
+
+  get reference(): DrivenReference {
+    return this.#reference;
+  }
+
+  step(step: Step): void {
+    this.#now++;
+    switch (step.kind) {
+      case "signal":
+        this.#log.push(step.key);
+        this.#listen();
+        break;
+      case "order": {
+        const { taskId } = one(this.#manifest.tasks, step.pick);
+        const order = { type: "ordered", taskId, action: step.action, reason: "hand" } as const;
+        this.#happen(order, { what: "order", of: taskId, action: step.action });
+        break;
+      }
+      case "close":
+        this.#happen({ type: "closed", reason: "hand" }, { what: "close" });
+        break;
+      case "attempt":
+        this.#attempt(step.pick, step.outcome);
+        break;
+      case "clear":
+      case "mark":
+        this.#edit(one(this.#manifest.tasks, step.pick).taskId, step.kind);
+        break;
+      case "tick":
+        this.#tick();
+        break;
+      case "turn":
+        this.#turn();
+        break;
+      case "commit":
+        this.#commit();
+        break;
+      case "giveBack":
+        this.#giveBack();
+        break;
+      case "crash":
+        this.#crash();
+        break;
+      case "forge":
+        this.#forge();
+    }
+    this.#compare(JSON.stringify(step));
+  }
+
+  /** Lets everything go well until nothing is left to do. */
+  rest(): void {
+    for (let steps = 0; !this.isOver && !this.#isIdle(); steps++) {
+      assert(steps < 1_000, `the run does not come to rest: ${JSON.stringify(this.#reference.tasks())}`);
+      this.step({ kind: "attempt", pick: steps, outcome: 0 });
+      this.step({ kind: "turn" });
+    }
+  }
+
+  /** What goes on for ever is closed by hand. */
+  toTheEnd(): void {
+    for (let steps = 0; !this.isOver; steps++) {
+      assert(steps < 1_000, `the run does not end: ${JSON.stringify(this.#reference.tasks())}`);
+      this.isClosedInPeace ||= this.#isIdle();
+      if (this.#isIdle() || steps === PATIENCE) this.step({ kind: "close" });
+      this.step({ kind: "attempt", pick: steps, outcome: 0 });
+      this.step({ kind: "turn" });
+    }
+    assert.equal(this.#model.isPending, false);
+  }
+
+  tries(): number[] {
+    return [...this.#model.instances()].map(({ tryNumber }) => tryNumber);
+  }
+
+  #isIdle(): boolean {
+    return this.#movable().length === 0 && !this.#reference.isPending;
+  }
+
+  /** What is signalled, heard by both: after a crash some of it once more. */
+  #listen(): void {
+    while (this.#position < this.#log.length) {
+      const key = this.#log[this.#position++]!;
+      const heard = {
+        kind: "signal",
+        namespace: "default",
+        key,
+        value: null,
+        version: this.#position,
+        from: null,
+      } as const;
+      this.#happen({ type: "heard", heard }, { what: "signal", key });
+    }
+  }
+
+  #happen(event: RunEvent, expected: DrivenEvent): void {
+    this.#model.apply(event, this.#now);
+    this.#reference.happen(expected);
+    this.#note();
+  }
+
+  /** As a turn of the owner's loop: tasks begin again, then it is stored. */
+  #turn(): void {
+    const archived = new Set<string>();
+    this.#model.beginAgain(this.#now, ({ node, state, dirty }) => {
+      assert(isEnded(state), `${node.id} begins again from ${state}`);
+      assert(!dirty, `the end of ${node.id} was never stored`);
+      assert(!archived.has(node.id), `${node.id} begins twice at once`);
+      archived.add(node.id);
+    });
+    this.#reference.happen({ what: "again" });
+    this.#note();
+    this.#commit();
+  }
+
+  #tick(): void {
+    const at = this.#model.drive!.nextTickAt();
+    if (at === null) return;
+    this.#now = Math.max(this.#now, at);
+    const due = this.#manifest.tasks.filter(({ taskId }) => {
+      const tickAt = this.#model.drive!.tickAt(taskId);
+      return tickAt !== null && tickAt <= this.#now;
+    });
+    // Retries are due as well, and come first.
+    const waking = this.#reference.tasks().filter(({ state }) => state.startsWith("up_for_"));
+    this.#model.fireRetries(this.#now);
+    for (const { id } of waking) {
+      if (this.#model.get(id)?.state !== this.#reference.task(id).state)
+        this.#reference.happen({ what: "wake", of: id });
+    }
+    for (const { taskId } of due) this.#reference.happen({ what: "tick", of: taskId });
+    this.#note();
+  }
+
+  #movable(): DrivenTask[] {
+    return this.#reference.tasks().filter(({ state }) => state !== "none" && !isEnded(state));
+  }
+
+  #attempt(pick: number, outcome: number): void {
+    const movable = this.#movable();
+    if (movable.length === 0) return;
+    const { id, state } = one(movable, pick);
+    const { attempt } = this.#model.get(id)!;
+    const key = { taskId: id, mapIndex: -1, attempt: attempt ?? "", at: this.#now };
+    switch (state) {
+      case "scheduled":
+        this.#happen(
+          { type: "queued", taskId: id, mapIndex: -1, attempt: `attempt ${++this.#attempts}` },
+          { what: "queue", of: id },
+        );
+        // Nobody runs it before that is stored.
+        this.#commit();
+        return;
+      case "up_for_retry":
+      case "up_for_reschedule":
+        this.#happen({ type: "retryDue", taskId: id, mapIndex: -1 }, { what: "wake", of: id });
+        return;
+      case "deferred":
+        if (outcome % 4 === 0) this.#happen({ type: "resumed", ...key }, { what: "resume", of: id });
+        else this.#end(id, outcome);
+        return;
+      case "queued":
+        if (outcome % 2 === 0) {
+          this.#happen({ type: "started", ...key }, { what: "start", of: id });
+          return;
+        }
+        this.#end(id, outcome);
+        return;
+      default:
+        this.#end(id, outcome);
+    }
+  }
+
+  #end(id: string, outcome: number): void {
+    const { attempt, state } = this.#model.get(id)!;
+    const key = { taskId: id, mapIndex: -1, attempt: attempt ?? "", at: this.#now };
+    const wakeAt = this.#now + 5;
+    const ends: (readonly [RunEvent, DrivenEvent])[] = [
+      [
+        { type: "succeeded", ...key, skip: [] },
+        { what: "succeed", of: id },
+      ],
+      [
+        { type: "succeeded", ...key, skip: [] },
+        { what: "succeed", of: id },
+      ],
+      [
+        { type: "failed", ...key, retry: true, retryAt: wakeAt, reason: "boom" },
+        { what: "fail", of: id, retry: true },
+      ],
+      [
+        { type: "failed", ...key, retry: false, retryAt: null, reason: "boom" },
+        { what: "fail", of: id, retry: false },
+      ],
+      [
+        { type: "skipped", ...key, reason: null },
+        { what: "skip", of: id },
+      ],
+    ];
+    if (state !== "deferred") {
+      ends.push(
+        [
+          { type: "lost", ...key, reason: "gone", budget: null, retryAt: wakeAt },
+          { what: "lose", of: id, budget: null },
+        ],
+        [
+          { type: "lost", ...key, reason: "gone", budget: 1, retryAt: wakeAt },
+          { what: "lose", of: id, budget: 1 },
+        ],
+        [
+          { type: "deferred", ...key, wait: WAIT },
+          { what: "defer", of: id },
+        ],
+        [
+          { type: "rescheduled", ...key, retryAt: wakeAt },
+          { what: "reschedule", of: id },
+        ],
+      );
+    }
+    const [event, expected] = one(ends, Math.floor(outcome / 2));
+    this.#happen(event, expected);
+  }
+
+  /** Late and false reports change nothing. */
+  #forge(): void {
+    for (const { node } of [...this.#model.instances()]) {
+      const key = { taskId: node.id, mapIndex: -1, attempt: "of old", at: this.#now };
+      assert.equal(this.#model.apply({ type: "succeeded", ...key, skip: [] }, this.#now), false);
+      assert.equal(this.#model.apply({ type: "started", ...key }, this.#now), false);
+    }
+  }
+
+  #giveBack(): void {
+    const changes = this.#model.takeChanges();
+    this.#model.drive!.takeState();
+    this.#model.giveBack(changes);
+  }
+
+  #commit(): void {
+    const changes = this.#model.takeChanges();
+    const state = this.#model.drive!.takeState();
+    this.#reference.happen({ what: "store" });
+    const rows = new Map(this.#stored.rows);
+    for (const change of changes)
+      rows.set(change.instance.node.id, rowAfter(change, rows.get(change.instance.node.id)!));
+    this.#stored = {
+      rows,
+      drive: state === null ? this.#stored.drive : JSON.stringify(state),
+      position: this.#position,
+      reference: this.#reference.copy(),
+    };
+    for (const { attempt } of this.#model.takeCancels()) this.#asked.add(attempt);
+    for (const instance of this.#model.instances()) this.#checkAsked(instance);
+    this.#checkReload();
+  }
+
+  /** Whoever is to stop was asked to, and nobody else. */
+  #checkAsked(instance: Instance): void {
+    const { attempt, node, state } = instance;
+    if (attempt === null || !OCCUPYING.has(state)) return;
+    const isToEnd = state === "restarting" || this.#model.stopping(instance) !== null;
+    assert.equal(this.#asked.has(attempt), isToEnd, `${node.id}, ${state}, was asked to stop`);
+  }
+
+  /** Loaded from what was just stored, it finds nothing to decide. */
+  #checkReload(): void {
+    const other = this.#load();
+    const describe = (model: RunModel) => {
+      const { drive } = model;
+      return [...model.instances()].map(({ node: { id }, state, tryNumber, maxTries, attempt }) => ({
+        ...{ id, state, tryNumber, attempt, limit: limitOf(state, maxTries) },
+        ...{ starts: drive!.starts(id), stopping: drive!.stopping(id), tickAt: drive!.tickAt(id) },
+      }));
+    };
+    assert.deepEqual(describe(other), describe(this.#model));
+    assert.deepEqual(other.drive!.report(), this.#model.drive!.report());
+    assert.deepEqual(other.takeChanges(), []);
+    assert.equal(other.isPending, this.#model.isPending);
+    assert.deepEqual(other.verdict(), this.#model.verdict());
+  }
+
+  #crash(): void {
+    this.#reference = this.#stored.reference.copy();
+    this.#position = this.#stored.position;
+    this.#model = this.#load();
+    // The next owner asks again.
+    for (const instance of this.#model.instances()) {
+      const isToEnd = instance.state === "restarting" || this.#model.stopping(instance) !== null;
+      if (isToEnd && instance.attempt !== null) this.#asked.add(instance.attempt);
+    }
+    for (const { id, tries } of this.#reference.tasks()) this.#tries.set(id, tries);
+    this.#note();
+    this.#listen();
+  }
+
+  #edit(id: string, how: "clear" | "mark"): void {
+    this.#commit();
+    const row = this.#stored.rows.get(id)!;
+    const isUnder = OCCUPYING.has(row.state);
+    if (how === "clear" && (row.state === "none" || (row.state === "scheduled" && !row.step))) return;
+    const { retries } = this.#manifest.tasks.find(({ taskId }) => taskId === id)!;
+    const cleared = { maxTries: row.tryNumber + retries, infraLosses: 0, retryAt: null, step: null } as const;
+    const after: InstanceRow =
+      how === "mark"
+        ? { ...row, state: "success", retryAt: null, attempt: null, step: null }
+        : { ...row, ...cleared, ...(isUnder ? { state: "restarting" } : { state: "none", attempt: null }) };
+    const drive = JSON.parse(this.#stored.drive) as { tasks?: Record<string, { stopping?: string }> };
+    if (how === "clear") delete drive.tasks?.[id]?.stopping;
+    this.#reference.happen({ what: how, of: id });
+    const rows = new Map(this.#stored.rows).set(id, after);
+    this.#stored = { ...this.#stored, rows, drive: JSON.stringify(drive), reference: this.#reference.copy() };
+    this.#crash();
+  }
+
+  #load(): RunModel {
+    const drive = new Drive({
+      manifest: this.#manifest,
+      rules: this.#rules,
+      run: { dagId: "dag", runId: "run", conf: {} },
+      startedAt: 1_000,
+      stored: JSON.parse(this.#stored.drive) as StoredDrive,
+    });
+    const model = RunModel.load(this.#graph, [...this.#stored.rows.values()], { drive });
+    model.start(this.#now);
+    return model;
+  }
+
+  /** A try begins only when everything upstream has ended, whatever became of it meanwhile. */
+  #note(): void {
+    for (const { rule, taskId, upstream } of this.#manifest.tasks) {
+      const { state, tries } = this.#reference.task(taskId);
+      const isNew = tries > (this.#tries.get(taskId) ?? 0);
+      this.#tries.set(taskId, tries);
+      if (isEnded(state)) {
+        if (!this.#ended.has(taskId)) this.#ended.set(taskId, this.#now);
+      } else this.#ended.delete(taskId);
+      if (!isNew) continue;
+      this.#begun.set(taskId, this.#now);
+      if (rule === "always" || rule === "oneDone") continue;
+      for (const id of upstream) {
+        const instance = this.#model.get(id)!;
+        assert(isEnded(instance.state), `${taskId} begins while ${id} before it is ${instance.state}`);
+      }
+    }
+  }
+
+  #compare(after: string): void {
+    const drive = this.#model.drive!;
+    const engine = [...this.#model.instances()].map(({ node: { id }, state, tryNumber, maxTries }) => {
+      const limit = limitOf(state, maxTries);
+      return {
+        id,
+        state,
+        tries: tryNumber,
+        limit,
+        starts: drive.starts(id),
+        isStopping: drive.stopping(id) !== null,
+      };
+    });
+    const reference = engine.map(({ id }) => {
+      const { isStopping, limit, starts, state, tries } = this.#reference.task(id);
+      return { id, state, tries, limit: limitOf(state, limit), starts, isStopping };
+    });
+    assert.deepEqual(engine, reference, `after ${after}`);
+    assert.equal(this.#model.verdict().state, this.#reference.end(), `after ${after}`);
+    assert.equal(this.#model.drive!.closed !== null, this.#reference.isClosed, `after ${after}`);
+    this.#model.takeReady();
+    this.#model.takeReleased();
+  }
+
+  /** At the end of a run in which nothing was stopped: what ran last has run after what is upstream of it. */
+  checkOrder(): void {
+    for (const { every, rule, rules, taskId, upstream } of this.#manifest.tasks) {
+      const needsStart = every !== undefined || rules?.some(({ action }) => action === "start");
+      const { state } = this.#reference.task(taskId);
+      if (needsStart || rule !== "allSuccess" || (state !== "success" && state !== "failed")) continue;
+      for (const id of upstream) {
+        const [begun, ended] = [this.#begun.get(taskId) ?? 0, this.#ended.get(id) ?? 0];
+        assert(begun >= ended, `${taskId} ran last at ${begun}, ${id} before it ended at ${ended}`);
+      }
+    }
+  }
+}
+
+/** As the batch writes it: the limit of its tries only where it has changed. */
+function rowAfter({ instance }: Change, before: InstanceRow): InstanceRow {
+  const { attempt, infraLosses, maxTries, retryAt, startedAt, state, step, tryNumber, wait } = instance;
+  return {
+    ...{ taskId: before.taskId, mapIndex: -1, state, tryNumber, maxTries, attempt, retryAt, infraLosses },
+    ...{ startedAt, step, wait },
+  };
+}
+
+function one<T>(items: readonly T[], pick: number): T {
+  return items[pick % items.length]!;
+}
+
+/** What has finished has another one when it begins again. */
+function limitOf(state: DrivenState, limit: number): number | null {
+  return isEnded(state) ? null : limit;
+}

@@ -1,0 +1,466 @@
+/**
+ * What a run that signals drive should do, told in the slowest and plainest way, from docs/guides/signals.md: "What a
+ * rule does" and "When a run is over". After everything that happens every task is looked at again. It shares no code
+ * with the engine, which has to agree with it, event by event.
+ */
+import type { DagManifest, SignalCondition, SignalRule, TaskManifest } from "@tradewind/sdk/manifest";
+import { isEnd, judgeByRule, type ReferenceState } from "./reference-interpreter.ts";
+
+export type DrivenState = ReferenceState | "restarting";
+export type Action = SignalRule["action"];
+
+export interface DrivenTask {
+  readonly id: string;
+  state: DrivenState;
+  /** Begun so far. */
+  tries: number;
+  /** A try up to this one is followed by another when it fails. */
+  limit: number;
+  losses: number;
+  /** It has waited in this try, and goes on from there. */
+  isHalfway: boolean;
+  /** Starts that wait. */
+  starts: number;
+  /** What is under way is to stop. */
+  isStopping: boolean;
+  /** Its state is the one in the database. */
+  isStored: boolean;
+}
+
+export type DrivenEvent =
+  | { readonly what: "signal"; readonly key: string }
+  | { readonly what: "order"; readonly of: string; readonly action: Action }
+  | { readonly what: "close" }
+  /** The times of a task: worth one start, however many wait. */
+  | { readonly what: "tick"; readonly of: string }
+  | {
+      readonly what: "queue" | "start" | "succeed" | "skip" | "defer" | "resume" | "reschedule" | "wake";
+      readonly of: string;
+    }
+  | { readonly what: "fail"; readonly of: string; readonly retry: boolean }
+  | { readonly what: "lose"; readonly of: string; readonly budget: number | null }
+  /** By hand. */
+  | { readonly what: "clear" | "mark"; readonly of: string }
+  /** All states are in the database now. */
+  | { readonly what: "store" }
+  /** Tasks that have finished, and whose end is stored, do what they were asked to. */
+  | { readonly what: "again" };
+
+type OfTask = Extract<DrivenEvent, { of: string }> & {
+  readonly what: Exclude<DrivenEvent["what"], "order" | "tick" | "clear" | "mark">;
+};
+type Moment = "queue" | "start" | "wake" | "resume";
+type Fact = { readonly signal: string } | { readonly task: string };
+
+interface Listening {
+  readonly rule: SignalRule;
+  /** null: the run's own. */
+  readonly taskId: string | null;
+  /** What it has heard since it fired. */
+  heard: Fact[];
+  isArmed: boolean;
+}
+
+export class DrivenReference {
+  readonly #manifest: DagManifest;
+  readonly #tasks: readonly TaskManifest[];
+  readonly #seen: Map<string, DrivenTask>;
+  readonly #rules: Listening[];
+  #isClosed = false;
+  #news: string[] = [];
+
+  constructor(manifest: DagManifest, from?: DrivenReference) {
+    this.#manifest = manifest;
+    this.#tasks = upstreamFirst(manifest.tasks);
+    const fresh = (task: TaskManifest): DrivenTask => ({
+      id: task.taskId,
+      state: "none",
+      tries: 0,
+      limit: task.retries,
+      losses: 0,
+      isHalfway: false,
+      starts: 0,
+      isStopping: false,
+      isStored: false,
+    });
+    this.#seen = new Map(
+      this.#tasks.map((task) => [task.taskId, { ...(from?.task(task.taskId) ?? fresh(task)) }]),
+    );
+    const listening = (taskId: string | null, rule: SignalRule): Listening => {
+      return { rule, taskId, heard: [], isArmed: true };
+    };
+    this.#rules = from
+      ? from.#rules.map((each) => ({ ...each, heard: [...each.heard] }))
+      : [
+          ...manifest.tasks.flatMap(({ rules, taskId }) =>
+            (rules ?? []).map((rule) => listening(taskId, rule)),
+          ),
+          ...(manifest.stop ? [listening(null, { action: "stop", when: manifest.stop, once: true })] : []),
+        ];
+    this.#isClosed = from ? from.#isClosed : false;
+    if (!from) this.#lookAtEverything();
+  }
+
+  copy(): DrivenReference {
+    return new DrivenReference(this.#manifest, this);
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  tasks(): DrivenTask[] {
+    return [...this.#seen.values()];
+  }
+
+  task(id: string): DrivenTask {
+    return this.#seen.get(id)!;
+  }
+
+  /** Finished, and to begin again. */
+  get isPending(): boolean {
+    return this.tasks().some(({ starts, state }) => starts > 0 && isEnded(state));
+  }
+
+  happen(event: DrivenEvent): void {
+    this.#apply(event);
+    this.#lookAtEverything();
+  }
+
+  end(): "running" | "success" | "failed" {
+    if (this.#isOpen() || this.isPending) return "running";
+    if (this.tasks().some(({ state }) => !isEnded(state))) return "running";
+    const isLast = ({ taskId }: TaskManifest) =>
+      !this.#tasks.some(({ upstream }) => upstream.includes(taskId));
+    const failed = this.#tasks.filter(isLast).some(({ taskId }) => isBad(this.task(taskId).state));
+    return failed ? "failed" : "success";
+  }
+
+  /** Something may still start a task by itself. */
+  #isOpen(): boolean {
+    if (this.#isClosed) return false;
+    return (
+      this.#rules.some(({ isArmed, rule }) => isArmed && rule.action !== "stop") ||
+      this.#tasks.some(({ every }) => every)
+    );
+  }
+
+  #apply(event: DrivenEvent): void {
+    switch (event.what) {
+      case "signal":
+        this.#hear({ signal: event.key });
+        return;
+      case "order":
+        this.#carryOut(event.of, event.action);
+        return;
+      case "close":
+        this.#close();
+        return;
+      case "tick":
+        if (this.task(event.of).starts === 0) this.#carryOut(event.of, "start");
+        return;
+      case "store":
+        for (const task of this.tasks()) task.isStored = true;
+        return;
+      case "again":
+        for (const { taskId } of this.#tasks) this.#again(taskId);
+        return;
+      case "mark":
+        this.#edit(this.task(event.of), "success");
+        return;
+      case "clear":
+        this.#clear(this.task(event.of));
+        return;
+      default:
+        this.#applyTo(this.task(event.of), event);
+    }
+  }
+
+  #clear(task: DrivenTask): void {
+    task.limit = task.tries + this.#manifestOf(task.id).retries;
+    task.losses = 0;
+    this.#edit(task, ["queued", "running", "restarting"].includes(task.state) ? "restarting" : "none");
+  }
+
+  /** What was to stop has another fate now. */
+  #edit(task: DrivenTask, state: DrivenState): void {
+    task.isStopping = false;
+    task.isHalfway = false;
+    task.state = state;
+  }
+
+  #applyTo(task: DrivenTask, event: OfTask): void {
+    const isMoment =
+      event.what === "queue" || event.what === "start" || event.what === "wake" || event.what === "resume";
+    if (isMoment) this.#proceed(task, event.what);
+    // All the rest ends the attempt.
+    else if (task.isStopping && (event.what !== "succeed" || task.state === "restarting"))
+      this.#stopped(task);
+    else if (task.state === "restarting") this.#beginAnew(task);
+    else this.#end(task, event as Exclude<OfTask, { what: Moment }>);
+  }
+
+  #proceed(task: DrivenTask, what: Moment): void {
+    if (what === "wake") this.#wake(task);
+    else if (what === "queue") this.#move(task, "queued");
+    else if (what === "start" && task.state === "queued") this.#move(task, "running");
+    else if (what === "resume") {
+      task.isHalfway = true;
+      this.#move(task, "scheduled");
+    }
+  }
+
+  #end(task: DrivenTask, event: Exclude<OfTask, { what: Moment }>): void {
+    switch (event.what) {
+      case "succeed":
+        task.isStopping = false;
+        this.#news.push(task.id);
+        this.#move(task, "success");
+        return;
+      case "skip":
+        this.#move(task, "skipped");
+        return;
+      case "fail":
+        this.#fail(task, event.retry);
+        return;
+      case "lose":
+        if (event.budget !== null && ++task.losses > event.budget) this.#fail(task, true);
+        else this.#move(task, "scheduled");
+        return;
+      case "defer":
+        this.#move(task, "deferred");
+        return;
+      case "reschedule":
+        task.isHalfway = false;
+        this.#move(task, "up_for_reschedule");
+    }
+  }
+
+  #fail(task: DrivenTask, retry: boolean): void {
+    this.#move(task, retry && task.tries <= task.limit ? "up_for_retry" : "failed");
+  }
+
+  #wake(task: DrivenTask): void {
+    if (task.state === "up_for_reschedule") this.#move(task, "scheduled");
+    else if (this.#judge(task.id) === "run") this.#newTry(task);
+    else {
+      // It waits for what is upstream of it, which is what its repetition was for.
+      if (!this.#needsStart(task.id) && task.starts > 0) task.starts--;
+      task.isHalfway = false;
+      this.#move(task, "none");
+    }
+  }
+
+  #hear(fact: Fact): void {
+    if (this.#isClosed) return;
+    const firing = this.#rules.filter((each) => fires(each, fact));
+    for (const { rule, taskId } of firing) {
+      if (taskId === null) this.#close();
+      else this.#carryOut(taskId, rule.action);
+    }
+  }
+
+  #carryOut(id: string, action: Action): void {
+    if (this.#isClosed && action !== "stop") return;
+    const task = this.task(id);
+    if (action === "stop") this.#stop(task);
+    else if (action === "start" || !this.#restart(task)) task.starts++;
+  }
+
+  /** true: that was all. */
+  #restart(task: DrivenTask): boolean {
+    switch (task.state) {
+      case "queued":
+      case "running":
+      case "restarting":
+        task.isStopping = false;
+        if (task.state !== "restarting") this.#move(task, "restarting");
+        return true;
+      case "scheduled":
+        // What has not begun begins anyway.
+        if (task.tries > 1 || task.isHalfway) this.#beginAnew(task);
+        return true;
+      case "deferred":
+      case "up_for_retry":
+      case "up_for_reschedule":
+        this.#beginAnew(task);
+        return true;
+      case "none":
+        return task.tries > 0;
+      default:
+        return false;
+    }
+  }
+
+  #beginAnew(task: DrivenTask): void {
+    task.limit = task.tries + this.#manifestOf(task.id).retries;
+    task.isHalfway = false;
+    this.#move(task, "none");
+  }
+
+  #stop(task: DrivenTask): void {
+    task.starts = 0;
+    if (isEnded(task.state) || (task.state === "none" && task.tries === 0)) return;
+    if (["queued", "running", "restarting"].includes(task.state)) task.isStopping = true;
+    else this.#stopped(task);
+  }
+
+  #stopped(task: DrivenTask): void {
+    task.isStopping = false;
+    const isStreaming = this.#isStreaming(task.id);
+    this.#move(task, isStreaming ? "success" : "skipped");
+    if (isStreaming) this.#news.push(task.id);
+  }
+
+  #close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    for (const rule of this.#rules) rule.isArmed = false;
+    for (const task of this.tasks()) {
+      if (this.#isStreaming(task.id)) this.#stop(task);
+      task.starts = 0;
+    }
+    this.#giveUp();
+  }
+
+  #again(id: string): void {
+    const task = this.task(id);
+    if (task.starts === 0 || !isEnded(task.state)) return;
+    const finished = [task];
+    const underWay = new Set<DrivenTask>();
+    for (const each of finished) {
+      for (const next of this.#tasks.filter(({ upstream }) => upstream.includes(each.id))) {
+        const other = this.task(next.taskId);
+        if (this.#needsStart(other.id) || finished.includes(other)) continue;
+        if (isEnded(other.state)) finished.push(other);
+        else underWay.add(other);
+      }
+    }
+    if (finished.some(({ isStored }) => !isStored)) return;
+    for (const each of finished) {
+      if (each.tries > 0 && each.starts > 0) each.starts--;
+      this.#beginAnew(each);
+    }
+    for (const each of underWay) {
+      if (each.state === "scheduled" && !each.isHalfway) {
+        each.tries--;
+        this.#move(each, "none");
+      } else if (each.state !== "none" && each.state !== "restarting" && each.starts === 0) each.starts = 1;
+    }
+  }
+
+  /** Upstream before downstream; then what the run's own rules make of it. */
+  #lookAtEverything(): void {
+    for (let isSettled = false; !isSettled; ) {
+      for (const { taskId } of this.#tasks) this.#lookAt(this.task(taskId));
+      const news = this.#news.shift();
+      const before = JSON.stringify(this.tasks());
+      if (news !== undefined) this.#hear({ task: news });
+      else if (!this.#isClosed && this.#manifest.endWhen === "batchDone" && this.#isBatchDone())
+        this.#close();
+      else if (!this.#isOpen()) this.#giveUp();
+      isSettled = news === undefined && JSON.stringify(this.tasks()) === before;
+    }
+  }
+
+  #lookAt(task: DrivenTask): void {
+    if (task.state !== "none") return;
+    const verdict = this.#judge(task.id);
+    if (verdict === "wait") return;
+    const isFirst = task.tries === 0;
+    const lacksStart = this.#needsStart(task.id) && isFirst && task.starts === 0;
+    const isOut = this.#isClosed && (lacksStart || this.#isStreaming(task.id));
+    if (verdict === "run" && lacksStart && !isOut) return;
+    if (isFirst && task.starts > 0) task.starts--;
+    if (verdict !== "run") this.#move(task, verdict);
+    else if (isOut) this.#move(task, "skipped");
+    else this.#newTry(task);
+  }
+
+  #newTry(task: DrivenTask): void {
+    task.tries++;
+    task.losses = 0;
+    task.isHalfway = false;
+    this.#move(task, "scheduled");
+  }
+
+  /** Nothing can start these any more. */
+  #giveUp(): void {
+    for (const task of this.tasks()) {
+      const isWaiting = this.#needsStart(task.id) || (this.#isClosed && this.#isStreaming(task.id));
+      if (isWaiting && task.state === "none" && task.tries === 0 && task.starts === 0)
+        this.#move(task, "skipped");
+    }
+  }
+
+  #isBatchDone(): boolean {
+    const batch = this.tasks().filter(({ id }) => !this.#isStreaming(id));
+    return batch.length > 0 && !this.isPending && batch.every(({ state }) => isEnded(state));
+  }
+
+  #move(task: DrivenTask, state: DrivenState): void {
+    task.state = state;
+    task.isStored = false;
+  }
+
+  #judge(id: string) {
+    const { rule, upstream } = this.#manifestOf(id);
+    const states = upstream.map((each) => this.task(each).state as ReferenceState);
+    return judgeByRule(rule, { states, setups: [] });
+  }
+
+  #needsStart(id: string): boolean {
+    const { every, rules } = this.#manifestOf(id);
+    return every !== undefined || (rules ?? []).some(({ action }) => action === "start");
+  }
+
+  #isStreaming(id: string): boolean {
+    return this.#manifestOf(id).lifetime === "streaming";
+  }
+
+  #manifestOf(id: string): TaskManifest {
+    return this.#tasks.find(({ taskId }) => taskId === id)!;
+  }
+}
+
+export function isEnded(state: DrivenState): boolean {
+  return state !== "restarting" && isEnd(state);
+}
+
+function isBad(state: DrivenState): boolean {
+  return state === "failed" || state === "upstream_failed";
+}
+
+function fires(listening: Listening, fact: Fact): boolean {
+  if (!listening.isArmed) return false;
+  listening.heard.push(fact);
+  if (!holds(listening.rule.when, listening.heard)) return false;
+  listening.heard = [];
+  listening.isArmed = !listening.rule.once;
+  return true;
+}
+
+/** Of conditions without values, which have a reference of their own. */
+function holds(condition: SignalCondition, heard: readonly Fact[]): boolean {
+  switch (condition.kind) {
+    case "all":
+      return condition.of.every((part) => holds(part, heard));
+    case "any":
+      return condition.of.some((part) => holds(part, heard));
+    case "signal":
+      return heard.some((fact) => "signal" in fact && fact.signal === condition.key);
+    case "task":
+      return heard.some((fact) => "task" in fact && fact.task === condition.taskId);
+  }
+}
+
+function upstreamFirst(tasks: readonly TaskManifest[]): TaskManifest[] {
+  const taken: TaskManifest[] = [];
+  while (taken.length < tasks.length) {
+    const ids = new Set(taken.map(({ taskId }) => taskId));
+    taken.push(
+      ...tasks.filter(({ taskId, upstream }) => !ids.has(taskId) && upstream.every((id) => ids.has(id))),
+    );
+  }
+  return taken;
+}

@@ -1,0 +1,70 @@
+/** The tables of docs/guides/options.md: every option that the SDK knows, with the default that it really has. */
+import { dag } from "@tradewind/sdk";
+import { PROGRAM } from "@tradewind/sdk/program";
+import { describe, expect, it } from "vitest";
+import { DAG_OPTION_NAMES } from "../../packages/sdk/src/dag-options.ts";
+import { RULES, TASK_DEFAULT_NAMES, TASK_OPTION_NAMES } from "../../packages/sdk/src/task-options.ts";
+import { textOf } from "./guide.ts";
+
+interface Row {
+  readonly name: string;
+  /** It may stand in `defaults`. */
+  readonly isMarked: boolean;
+  /** Of the second cell, when that is code. */
+  readonly value: unknown;
+  readonly hasDefault: boolean;
+}
+
+function table(title: string): Row[] {
+  const page = textOf("docs/guides/options.md");
+  const [, text = ""] = new RegExp(`<!-- ${title} -->\n([\\s\\S]*?)<!-- end -->`).exec(page) ?? [];
+  return [...text.matchAll(/^\| `(\w+)`( ◦)? \| (`.*?`|[^|]*) \|/gm)].map(
+    ([, name = "", mark, cell = ""]) => ({
+      name,
+      isMarked: mark !== undefined,
+      hasDefault: cell.startsWith("`"),
+      value: cell.startsWith("`") ? JSON.parse(cell.slice(1, -1)) : undefined,
+    }),
+  );
+}
+
+const manifest = (ofDag: object, ofTask: object) =>
+  dag("x", ofDag, (d) => void d.task("a", ofTask, () => 1))[PROGRAM].describe();
+const namesOf = (rows: readonly Row[]) => rows.map(({ name }) => name).sort();
+
+describe("docs/guides/options.md", () => {
+  const dagRows = table("dag options");
+  const taskRows = table("task options");
+
+  it("has all options of a DAG, and no others", () => {
+    expect(namesOf(dagRows)).toEqual([...DAG_OPTION_NAMES].sort());
+  });
+
+  it("has all options of a task, and marks those that may be set for many", () => {
+    expect(namesOf(taskRows)).toEqual([...TASK_OPTION_NAMES].sort());
+    expect(namesOf(taskRows.filter(({ isMarked }) => isMarked))).toEqual([...TASK_DEFAULT_NAMES].sort());
+  });
+
+  it("has all rules", () => {
+    expect(table("rules").map(({ name }) => name)).toEqual([...RULES]);
+  });
+
+  const given = [
+    ...dagRows.map((row) => ["DAG", row] as const),
+    ...taskRows.map((row) => ["task", row] as const),
+  ];
+  for (const [of, { hasDefault, name, value }] of given) {
+    // A manifest has a grace only when one was said: without one it is the same as ever.
+    if (!hasDefault || name === "grace") continue;
+    it(`is right about the default of ${name} of a ${of}: saying it changes nothing`, () => {
+      const said = { [name]: value };
+      expect(of === "DAG" ? manifest(said, {}) : manifest({}, said)).toEqual(manifest({}, {}));
+    });
+  }
+
+  it("names a default where there is one", () => {
+    const none = [...dagRows, ...taskRows].filter(({ hasDefault }) => !hasDefault).map(({ name }) => name);
+    expect(none).not.toContain("retries");
+    expect(none.length).toBeLessThan(given.length / 2);
+  });
+});
