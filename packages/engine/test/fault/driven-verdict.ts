@@ -119,6 +119,11 @@ export async function judgeCounting(installation: FaultInstallation, expected: E
       [id, task],
     );
     check(`${task}, tries on record`, onRecord[0]?.n, wanted);
+    const told = await installation.sql<{ n: number }>(
+      "SELECT count(*) AS n FROM signal WHERE namespace = 'task' AND key = $1 AND value->>'state' = 'success'",
+      [`counting/${runId}/${task}`],
+    );
+    check(`${task}, ends that were told`, told[0]?.n, wanted);
     const ended = installation.ledger
       .lines()
       .filter((line) => line.run === runId && line.task === task && line.event === "end");
