@@ -25,7 +25,7 @@ export interface Backfill {
   readonly waits_because: string | null;
 }
 
-export interface BackfillTally {
+interface BackfillTally {
   readonly total: number;
   readonly finished: number;
   readonly succeeded: number;

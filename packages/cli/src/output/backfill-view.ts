@@ -132,7 +132,7 @@ function endMark(terminal: Terminal, backfill: Backfill): string {
   return backfill.state === "done" ? terminal.paintNote("green", "✓") : terminal.paintNote("red", "✗");
 }
 
-export function progressLine(terminal: Terminal, progress: BackfillProgress): string {
+function progressLine(terminal: Terminal, progress: BackfillProgress): string {
   const { backfill, percent, runs, tasks } = progress;
   const filled = Math.floor((percent / 100) * BAR);
   const bar = `${"█".repeat(filled)}${"░".repeat(BAR - filled)}`;

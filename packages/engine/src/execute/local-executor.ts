@@ -224,7 +224,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
           job.state = "placed";
           job.placedAt = performance.now();
           this.#placed++;
-          if (this.#pool.place(job)) continue;
+          if (this.#pool.place(job, line === this.#first)) continue;
           job.state = "waiting";
           this.#placed--;
           line.unshift(job);

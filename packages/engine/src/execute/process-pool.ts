@@ -73,9 +73,13 @@ export class ProcessPool implements TaskProcessListener {
     return this.#live.size;
   }
 
-  /** Gives the job to a process, or starts one for it; false when it has to wait. */
-  place(job: Job): boolean {
-    return job.fresh || this.#options.limit === 0 ? this.#placeFresh(job) : this.#placeWarm(job);
+  /**
+   * Gives the job to a process, or starts one for it; false when it has to wait. `mayExceed`: if all are busy it gets one
+   * beyond the limit, for tasks that never end may hold them all. One at a time, and gone when it has done its job.
+   */
+  place(job: Job, mayExceed = false): boolean {
+    if (job.fresh || this.#options.limit === 0) return this.#placeFresh(job);
+    return this.#placeWarm(job) || (mayExceed && this.#placeBeyond(job));
   }
 
   /** Starts processes for jobs that wait, and one ahead of demand. */
@@ -151,6 +155,11 @@ export class ProcessPool implements TaskProcessListener {
     return this.#idle.length > 0 && this.#take(this.#idle.length - 1, job);
   }
 
+  #placeBeyond(job: Job): boolean {
+    const isFull = this.#live.size === this.#options.limit && this.#running.size === this.#live.size;
+    return isFull && this.#canStart() && this.#start(null, job);
+  }
+
   #placeFresh(job: Job): boolean {
     const heapMb = job.memoryMb;
     if (heapMb === null) {
@@ -185,13 +194,16 @@ export class ProcessPool implements TaskProcessListener {
 
   #worn(process: TaskProcess, job: Job): boolean {
     if (process.unfit !== null || job.fresh || this.#options.limit === 0) return true;
+    if (this.#live.size > this.#options.limit) return true;
     return process.jobs >= this.#options.recycleAfter || process.bundles.size >= MAX_BUNDLES;
   }
 
   #mayStart(): boolean {
-    if (this.#backoff !== null || this.#closing !== null || this.#starting.size >= this.#maxStarting)
-      return false;
-    return this.#options.limit === 0 || this.#live.size < this.#options.limit;
+    return this.#canStart() && (this.#options.limit === 0 || this.#live.size < this.#options.limit);
+  }
+
+  #canStart(): boolean {
+    return this.#backoff === null && this.#closing === null && this.#starting.size < this.#maxStarting;
   }
 
   #start(heapMb: number | null, job: Job | null): boolean {

@@ -84,17 +84,20 @@ test("what one answers when it is asked to stop counts", async () => {
   expect(await under.answered(reactionId)).toMatchObject({ action: "STOP", error: null });
 });
 
-test("reactions go before the tasks that wait", async () => {
+test("they do not wait for tasks that hold every process, be it for ever; one at a time", async () => {
   await using under = await ExecutorUnderTest.start({ parallelism: 1 });
   const gate = join(under.dir, "gate");
   const running = under.submit("hold", { conf: { gate } });
   await under.started(running.attempt);
   const file = join(under.dir, "order");
   const waiting = under.submit("mark", { conf: { file, name: "the task" } });
-  const { reactionId } = under.submitReaction("mark", { conf: { file, name: "the reaction" } });
+  const names = ["one", "two", "three"];
+  const asked = names.map((name) => under.submitReaction("mark", { conf: { file, name } }));
+  await Promise.all(asked.map(({ reactionId }) => under.answered(reactionId)));
+  expect(await readFile(file, "utf8")).toBe("one\ntwo\nthree\n");
   await writeFile(gate, "");
-  await Promise.all([under.answered(reactionId), under.ended(waiting.attempt)]);
-  expect(await readFile(file, "utf8")).toBe("the reaction\nthe task\n");
+  await under.ended(waiting.attempt);
+  expect(await readFile(file, "utf8")).toBe("one\ntwo\nthree\nthe task\n");
 });
 
 test("one is neither an attempt nor a callback of the same name", async () => {

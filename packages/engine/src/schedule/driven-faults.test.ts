@@ -485,17 +485,18 @@ describe("the owner dies, or is deaf", () => {
     await isIn("running");
     const [run] = await stage.installation.sql<{ id: number }>("SELECT id FROM dag_run");
     const counted = async () => (await drive(run!.id, stage.installation.db))?.tasks?.["count"]?.starts ?? 0;
-    stage.proxy.set({ kind: "drop-commit-answer", probability: 0.6 });
+    stage.proxy.set({ kind: "drop-commit-answer", probability: 0.25 });
+    let sent = 0;
     // One by one: each is stored by a batch of its own.
-    for (let sent = 1; sent <= 20; sent++) {
+    while (sent < 12 || stage.proxy.faults.dropped < 3) {
       await tell("count");
+      sent++;
       await stage.until(`${sent} are counted`, async () => (await counted()) >= sent);
     }
     stage.proxy.set({ kind: "pass" });
     await tell("count");
-    await stage.until("the last one is counted", async () => (await counted()) >= 21);
-    expect(await counted()).toBe(21);
-    expect(stage.proxy.faults.dropped).toBeGreaterThan(5);
+    await stage.until("the last one is counted", async () => (await counted()) > sent);
+    expect(await counted()).toBe(sent + 1);
     await tell("end");
     await stage.until("it is closed", async () => (await stage.task("count")).state === "skipped");
     allow("unanswered", root);

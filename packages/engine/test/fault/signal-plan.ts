@@ -29,10 +29,10 @@ interface Habits {
 
 /** Together a hundred thousand. */
 const HABITS: Readonly<Record<WriterKind, Habits>> = {
-  numbered: { share: 12_000, size: 400, restMs: 300 },
-  late: { share: 1_500, size: 16, restMs: 60 },
-  bound: { share: 2_000, size: 32, restMs: 150 },
-  remote: { share: 9_000, size: 300, restMs: 300 },
+  numbered: { share: 12_000, size: 500, restMs: 300 },
+  late: { share: 1_500, size: 24, restMs: 60 },
+  bound: { share: 2_000, size: 48, restMs: 150 },
+  remote: { share: 9_000, size: 450, restMs: 300 },
 };
 const TRICKLE = { size: 6, restMs: 500 };
 

@@ -60,12 +60,12 @@ export function throughService(service: SignalService): Store {
 /** Its transaction has its id long before it sends, and ends long after. */
 export function lateInTransaction(database: Database, service: PostgresSignals): Store {
   return async (batch, number) => {
-    const [beforeMs, afterMs] = [number % 7 === 0 ? 0 : (number * 29) % 60, (number * 37) % 80];
+    const [beforeMs, afterMs] = [number % 7 === 0 ? 0 : (number * 29) % 60, (number * 37) % 50];
     const sent = await database.transaction(async (tx) => {
       await tx.rows(adhoc("INSERT INTO diary (note) VALUES ($1)"), [batch[0]?.value.id]);
       await sleep(beforeMs);
       const stored = await service.sendWithin(tx, batch);
-      await sleep(number % 40 === 20 ? 900 : afterMs);
+      await sleep(number % 40 === 20 ? 800 : afterMs);
       return stored;
     });
     service.announce();

@@ -7,7 +7,6 @@
 import assert from "node:assert/strict";
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import {
-  type Change,
   compileGraph,
   Drive,
   type Graph,
@@ -18,20 +17,15 @@ import {
   type RunEvent,
   RunModel,
   type StoredDrive,
-  type Wait,
 } from "../../src/model/index.ts";
-import {
-  type Action,
-  type DrivenEvent,
-  DrivenReference,
-  type DrivenState,
-  type DrivenTask,
-  isEnded,
-} from "./driven-reference.ts";
+import { endsOf } from "./driven-ends.ts";
+import { type Action, type DrivenEvent, type DrivenState, type DrivenTask, isEnded } from "./driven-event.ts";
+import { DrivenOrder } from "./driven-order.ts";
+import { DrivenReference } from "./driven-reference.ts";
+import { clearedRow, freshRows, markedRow, rowAfter } from "./driven-rows.ts";
 
 /** A run may start itself again and again: so many steps are enough of it. */
 const PATIENCE = 40;
-const WAIT: Wait = { timeoutAt: null, onTimeout: "fail", keepsSlot: false };
 
 /** What a database would hold. */
 interface Stored {
@@ -68,40 +62,21 @@ export class DrivenLockstep {
   #stored: Stored;
   #now = 1_000;
   #attempts = 0;
-  /** When each task was let through last, and when it ended last. */
-  readonly #begun = new Map<string, number>();
-  readonly #ended = new Map<string, number>();
-  readonly #tries = new Map<string, number>();
+  readonly #order: DrivenOrder;
 
   constructor(manifest: DagManifest) {
     this.#manifest = manifest;
     this.#graph = compileGraph(manifest);
     this.#rules = new RuleSet(manifest);
+    this.#order = new DrivenOrder(manifest);
     this.#reference = new DrivenReference(manifest);
-    const rows = manifest.tasks.map(({ retries, taskId }): [string, InstanceRow] => [
-      taskId,
-      {
-        taskId,
-        mapIndex: -1,
-        state: "none",
-        tryNumber: 0,
-        maxTries: retries,
-        attempt: null,
-        retryAt: null,
-        infraLosses: 0,
-      },
-    ]);
-    this.#stored = { rows: new Map(rows), drive: "{}", position: 0, reference: this.#reference.copy() };
+    this.#stored = { rows: freshRows(manifest), drive: "{}", position: 0, reference: this.#reference.copy() };
     this.#model = this.#load();
     this.#compare("the beginning");
   }
 
   get isOver(): boolean {
     return this.#reference.end() !== "running";
-  }
-
-  get reference(): DrivenReference {
-    return this.#reference;
   }
 
   step(step: Step): void {
@@ -193,6 +168,10 @@ export class DrivenLockstep {
     }
   }
 
+  #note(): void {
+    this.#order.note(this.#reference, this.#now);
+  }
+
   #happen(event: RunEvent, expected: DrivenEvent): void {
     this.#model.apply(event, this.#now);
     this.#reference.happen(expected);
@@ -274,50 +253,7 @@ export class DrivenLockstep {
   #end(id: string, outcome: number): void {
     const { attempt, state } = this.#model.get(id)!;
     const key = { taskId: id, mapIndex: -1, attempt: attempt ?? "", at: this.#now };
-    const wakeAt = this.#now + 5;
-    const ends: (readonly [RunEvent, DrivenEvent])[] = [
-      [
-        { type: "succeeded", ...key, skip: [] },
-        { what: "succeed", of: id },
-      ],
-      [
-        { type: "succeeded", ...key, skip: [] },
-        { what: "succeed", of: id },
-      ],
-      [
-        { type: "failed", ...key, retry: true, retryAt: wakeAt, reason: "boom" },
-        { what: "fail", of: id, retry: true },
-      ],
-      [
-        { type: "failed", ...key, retry: false, retryAt: null, reason: "boom" },
-        { what: "fail", of: id, retry: false },
-      ],
-      [
-        { type: "skipped", ...key, reason: null },
-        { what: "skip", of: id },
-      ],
-    ];
-    if (state !== "deferred") {
-      ends.push(
-        [
-          { type: "lost", ...key, reason: "gone", budget: null, retryAt: wakeAt },
-          { what: "lose", of: id, budget: null },
-        ],
-        [
-          { type: "lost", ...key, reason: "gone", budget: 1, retryAt: wakeAt },
-          { what: "lose", of: id, budget: 1 },
-        ],
-        [
-          { type: "deferred", ...key, wait: WAIT },
-          { what: "defer", of: id },
-        ],
-        [
-          { type: "rescheduled", ...key, retryAt: wakeAt },
-          { what: "reschedule", of: id },
-        ],
-      );
-    }
-    const [event, expected] = one(ends, Math.floor(outcome / 2));
+    const [event, expected] = one(endsOf(key, state === "deferred"), Math.floor(outcome / 2));
     this.#happen(event, expected);
   }
 
@@ -341,8 +277,7 @@ export class DrivenLockstep {
     const state = this.#model.drive!.takeState();
     this.#reference.happen({ what: "store" });
     const rows = new Map(this.#stored.rows);
-    for (const change of changes)
-      rows.set(change.instance.node.id, rowAfter(change, rows.get(change.instance.node.id)!));
+    for (const change of changes) rows.set(change.instance.node.id, rowAfter(change));
     this.#stored = {
       rows,
       drive: state === null ? this.#stored.drive : JSON.stringify(state),
@@ -388,7 +323,7 @@ export class DrivenLockstep {
       const isToEnd = instance.state === "restarting" || this.#model.stopping(instance) !== null;
       if (isToEnd && instance.attempt !== null) this.#asked.add(instance.attempt);
     }
-    for (const { id, tries } of this.#reference.tasks()) this.#tries.set(id, tries);
+    this.#order.forget(this.#reference);
     this.#note();
     this.#listen();
   }
@@ -396,14 +331,9 @@ export class DrivenLockstep {
   #edit(id: string, how: "clear" | "mark"): void {
     this.#commit();
     const row = this.#stored.rows.get(id)!;
-    const isUnder = OCCUPYING.has(row.state);
     if (how === "clear" && (row.state === "none" || (row.state === "scheduled" && !row.step))) return;
     const { retries } = this.#manifest.tasks.find(({ taskId }) => taskId === id)!;
-    const cleared = { maxTries: row.tryNumber + retries, infraLosses: 0, retryAt: null, step: null } as const;
-    const after: InstanceRow =
-      how === "mark"
-        ? { ...row, state: "success", retryAt: null, attempt: null, step: null }
-        : { ...row, ...cleared, ...(isUnder ? { state: "restarting" } : { state: "none", attempt: null }) };
+    const after = how === "mark" ? markedRow(row) : clearedRow(row, retries);
     const drive = JSON.parse(this.#stored.drive) as { tasks?: Record<string, { stopping?: string }> };
     if (how === "clear") delete drive.tasks?.[id]?.stopping;
     this.#reference.happen({ what: how, of: id });
@@ -423,25 +353,6 @@ export class DrivenLockstep {
     const model = RunModel.load(this.#graph, [...this.#stored.rows.values()], { drive });
     model.start(this.#now);
     return model;
-  }
-
-  /** A try begins only when everything upstream has ended, whatever became of it meanwhile. */
-  #note(): void {
-    for (const { rule, taskId, upstream } of this.#manifest.tasks) {
-      const { state, tries } = this.#reference.task(taskId);
-      const isNew = tries > (this.#tries.get(taskId) ?? 0);
-      this.#tries.set(taskId, tries);
-      if (isEnded(state)) {
-        if (!this.#ended.has(taskId)) this.#ended.set(taskId, this.#now);
-      } else this.#ended.delete(taskId);
-      if (!isNew) continue;
-      this.#begun.set(taskId, this.#now);
-      if (rule === "always" || rule === "oneDone") continue;
-      for (const id of upstream) {
-        const instance = this.#model.get(id)!;
-        assert(isEnded(instance.state), `${taskId} begins while ${id} before it is ${instance.state}`);
-      }
-    }
   }
 
   #compare(after: string): void {
@@ -468,27 +379,10 @@ export class DrivenLockstep {
     this.#model.takeReleased();
   }
 
-  /** At the end of a run in which nothing was stopped: what ran last has run after what is upstream of it. */
+  /** At the end of a run in which nothing was stopped. */
   checkOrder(): void {
-    for (const { every, rule, rules, taskId, upstream } of this.#manifest.tasks) {
-      const needsStart = every !== undefined || rules?.some(({ action }) => action === "start");
-      const { state } = this.#reference.task(taskId);
-      if (needsStart || rule !== "allSuccess" || (state !== "success" && state !== "failed")) continue;
-      for (const id of upstream) {
-        const [begun, ended] = [this.#begun.get(taskId) ?? 0, this.#ended.get(id) ?? 0];
-        assert(begun >= ended, `${taskId} ran last at ${begun}, ${id} before it ended at ${ended}`);
-      }
-    }
+    this.#order.check(this.#reference);
   }
-}
-
-/** As the batch writes it: the limit of its tries only where it has changed. */
-function rowAfter({ instance }: Change, before: InstanceRow): InstanceRow {
-  const { attempt, infraLosses, maxTries, retryAt, startedAt, state, step, tryNumber, wait } = instance;
-  return {
-    ...{ taskId: before.taskId, mapIndex: -1, state, tryNumber, maxTries, attempt, retryAt, infraLosses },
-    ...{ startedAt, step, wait },
-  };
 }
 
 function one<T>(items: readonly T[], pick: number): T {

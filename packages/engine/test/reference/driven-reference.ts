@@ -3,64 +3,15 @@
  * rule does" and "When a run is over". After everything that happens every task is looked at again. It shares no code
  * with the engine, which has to agree with it, event by event.
  */
-import type { DagManifest, SignalCondition, SignalRule, TaskManifest } from "@tradewind/sdk/manifest";
-import { isEnd, judgeByRule, type ReferenceState } from "./reference-interpreter.ts";
-
-export type DrivenState = ReferenceState | "restarting";
-export type Action = SignalRule["action"];
-
-export interface DrivenTask {
-  readonly id: string;
-  state: DrivenState;
-  /** Begun so far. */
-  tries: number;
-  /** A try up to this one is followed by another when it fails. */
-  limit: number;
-  losses: number;
-  /** It has waited in this try, and goes on from there. */
-  isHalfway: boolean;
-  /** Starts that wait. */
-  starts: number;
-  /** What is under way is to stop. */
-  isStopping: boolean;
-  /** Its state is the one in the database. */
-  isStored: boolean;
-}
-
-export type DrivenEvent =
-  | { readonly what: "signal"; readonly key: string }
-  | { readonly what: "order"; readonly of: string; readonly action: Action }
-  | { readonly what: "close" }
-  /** The times of a task: worth one start, however many wait. */
-  | { readonly what: "tick"; readonly of: string }
-  | {
-      readonly what: "queue" | "start" | "succeed" | "skip" | "defer" | "resume" | "reschedule" | "wake";
-      readonly of: string;
-    }
-  | { readonly what: "fail"; readonly of: string; readonly retry: boolean }
-  | { readonly what: "lose"; readonly of: string; readonly budget: number | null }
-  /** By hand. */
-  | { readonly what: "clear" | "mark"; readonly of: string }
-  /** All states are in the database now. */
-  | { readonly what: "store" }
-  /** Tasks that have finished, and whose end is stored, do what they were asked to. */
-  | { readonly what: "again" };
+import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
+import { type Action, type DrivenEvent, type DrivenState, type DrivenTask, isEnded } from "./driven-event.ts";
+import { type Fact, fires, type Listening, listeningOf } from "./driven-listening.ts";
+import { judgeByRule, type ReferenceState } from "./reference-interpreter.ts";
 
 type OfTask = Extract<DrivenEvent, { of: string }> & {
   readonly what: Exclude<DrivenEvent["what"], "order" | "tick" | "clear" | "mark">;
 };
 type Moment = "queue" | "start" | "wake" | "resume";
-type Fact = { readonly signal: string } | { readonly task: string };
-
-interface Listening {
-  readonly rule: SignalRule;
-  /** null: the run's own. */
-  readonly taskId: string | null;
-  /** What it has heard since it fired. */
-  heard: Fact[];
-  isArmed: boolean;
-}
-
 export class DrivenReference {
   readonly #manifest: DagManifest;
   readonly #tasks: readonly TaskManifest[];
@@ -86,17 +37,9 @@ export class DrivenReference {
     this.#seen = new Map(
       this.#tasks.map((task) => [task.taskId, { ...(from?.task(task.taskId) ?? fresh(task)) }]),
     );
-    const listening = (taskId: string | null, rule: SignalRule): Listening => {
-      return { rule, taskId, heard: [], isArmed: true };
-    };
     this.#rules = from
       ? from.#rules.map((each) => ({ ...each, heard: [...each.heard] }))
-      : [
-          ...manifest.tasks.flatMap(({ rules, taskId }) =>
-            (rules ?? []).map((rule) => listening(taskId, rule)),
-          ),
-          ...(manifest.stop ? [listening(null, { action: "stop", when: manifest.stop, once: true })] : []),
-        ];
+      : listeningOf(manifest);
     this.#isClosed = from ? from.#isClosed : false;
     if (!from) this.#lookAtEverything();
   }
@@ -423,35 +366,8 @@ export class DrivenReference {
   }
 }
 
-export function isEnded(state: DrivenState): boolean {
-  return state !== "restarting" && isEnd(state);
-}
-
 function isBad(state: DrivenState): boolean {
   return state === "failed" || state === "upstream_failed";
-}
-
-function fires(listening: Listening, fact: Fact): boolean {
-  if (!listening.isArmed) return false;
-  listening.heard.push(fact);
-  if (!holds(listening.rule.when, listening.heard)) return false;
-  listening.heard = [];
-  listening.isArmed = !listening.rule.once;
-  return true;
-}
-
-/** Of conditions without values, which have a reference of their own. */
-function holds(condition: SignalCondition, heard: readonly Fact[]): boolean {
-  switch (condition.kind) {
-    case "all":
-      return condition.of.every((part) => holds(part, heard));
-    case "any":
-      return condition.of.some((part) => holds(part, heard));
-    case "signal":
-      return heard.some((fact) => "signal" in fact && fact.signal === condition.key);
-    case "task":
-      return heard.some((fact) => "task" in fact && fact.task === condition.taskId);
-  }
 }
 
 function upstreamFirst(tasks: readonly TaskManifest[]): TaskManifest[] {

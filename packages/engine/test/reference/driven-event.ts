@@ -1,0 +1,47 @@
+/** What happens to a driven run, and what the reference sees of a task. */
+import type { SignalRule } from "@tradewind/sdk/manifest";
+import { isEnd, type ReferenceState } from "./reference-interpreter.ts";
+
+export type DrivenState = ReferenceState | "restarting";
+export type Action = SignalRule["action"];
+
+export interface DrivenTask {
+  readonly id: string;
+  state: DrivenState;
+  /** Begun so far. */
+  tries: number;
+  /** A try up to this one is followed by another when it fails. */
+  limit: number;
+  losses: number;
+  /** It has waited in this try, and goes on from there. */
+  isHalfway: boolean;
+  /** Starts that wait. */
+  starts: number;
+  /** What is under way is to stop. */
+  isStopping: boolean;
+  /** Its state is the one in the database. */
+  isStored: boolean;
+}
+
+export type DrivenEvent =
+  | { readonly what: "signal"; readonly key: string }
+  | { readonly what: "order"; readonly of: string; readonly action: Action }
+  | { readonly what: "close" }
+  /** The times of a task: worth one start, however many wait. */
+  | { readonly what: "tick"; readonly of: string }
+  | {
+      readonly what: "queue" | "start" | "succeed" | "skip" | "defer" | "resume" | "reschedule" | "wake";
+      readonly of: string;
+    }
+  | { readonly what: "fail"; readonly of: string; readonly retry: boolean }
+  | { readonly what: "lose"; readonly of: string; readonly budget: number | null }
+  /** By hand. */
+  | { readonly what: "clear" | "mark"; readonly of: string }
+  /** All states are in the database now. */
+  | { readonly what: "store" }
+  /** Tasks that have finished, and whose end is stored, do what they were asked to. */
+  | { readonly what: "again" };
+
+export function isEnded(state: DrivenState): boolean {
+  return state !== "restarting" && isEnd(state);
+}
