@@ -48,6 +48,8 @@ const OWN_FAILURE = /^(Error: scripted|TaskFailed: scripted|TASK_PROCESS_DIED)/;
 
 export async function judge(installation: FaultInstallation, programs: readonly Program[]): Promise<Verdict> {
   const byDag = new Map(programs.map((program) => [program.script.id, program]));
+  // Before the database is read: what ticks on meanwhile is in the ledger later than in there.
+  const before = installation.ledger.attempts();
   const runs = await installation.sql<RunRow>(
     "SELECT id, dag_id, run_id, state FROM dag_run WHERE dag_id = ANY($1)",
     [[...byDag.keys()]],
@@ -77,7 +79,7 @@ export async function judge(installation: FaultInstallation, programs: readonly 
       problems.push(`${run.dag_id} ${run.run_id}: ${problem}`);
   }
   const known = new Set([...history.map((row) => row.attempt), ...instances.map((row) => row.attempt)]);
-  for (const [attempt, { start }] of witnessed)
+  for (const [attempt, { start }] of before)
     if (!known.has(attempt))
       problems.push(`an attempt that the database never heard of: ${JSON.stringify(start)}`);
   const lost = history.filter((row) => !OWN_FAILURE.test(row.reason ?? ""));
