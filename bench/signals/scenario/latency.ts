@@ -18,11 +18,11 @@ interface Pace {
   readonly gapMs: readonly [number, number];
 }
 
-const NOW_AND_THEN: Pace = { what: "now and then", signals: 300, gapMs: [5, 195] };
+const NOW_AND_THEN: Pace = { what: "now and then", signals: 200, gapMs: [5, 195] };
 const OFTEN: Pace = { what: "100 a second", signals: 1_000, gapMs: [0, 20] };
-const VERY_OFTEN: Pace = { what: "1,000 a second", signals: 5_000, gapMs: [0, 2] };
+const VERY_OFTEN: Pace = { what: "1,000 a second", signals: 3_000, gapMs: [0, 2] };
 const WARM_UP: Pace = { what: "", signals: 200, gapMs: [0, 10] };
-const SELDOM: Pace = { what: "now and then", signals: 100, gapMs: [150, 350] };
+const SELDOM: Pace = { what: "now and then", signals: 50, gapMs: [200, 400] };
 const KEY = "latency";
 
 export async function inOneProcess(stage: Stage, options: { readonly quick: boolean }): Promise<Figure[]> {

@@ -35,7 +35,8 @@ test("every signal is stored once and has its effect once, in the order of its k
   timeout: 480_000 * Math.max(1, SCALE),
 }, async () => {
   console.log(`fault test of signals: TRADEWIND_FAULT_SEED=${SEED} TRADEWIND_FAULT_SCALE=${SCALE}`);
-  const postgres = await privatePostgres();
+  // So that it can be told whose commit came late.
+  const postgres = await privatePostgres({ settings: { track_commit_timestamp: "on" } });
   const [listening, writing] = await Promise.all([pgProxy(postgres.url), pgProxy(postgres.url)]);
   const installation = await FaultInstallation.open(postgres.url);
   const folder = join(installation.root, "storm");
@@ -95,7 +96,7 @@ test("every signal is stored once and has its effect once, in the order of its k
   expect(await serverComplaints(postgres.server.dataDirectory)).toEqual([]);
 
   // Faults that hit nothing prove nothing.
-  expect(counts.stored).toBeGreaterThanOrEqual(100_000 * SCALE);
+  expect(counts.stored).toBeGreaterThanOrEqual(SIGNALS * SCALE);
   expect(deck.total).toBeGreaterThanOrEqual(FAULTS);
   for (const [fault, count] of Object.entries(deck.counts)) expect(count, fault).toBeGreaterThanOrEqual(1);
   for (const name of Object.keys(LISTENERS)) expect(counts.effects[name], name).toBeGreaterThanOrEqual(100);
@@ -107,7 +108,7 @@ test("every signal is stored once and has its effect once, in the order of its k
   expect(counts.deadLetters).toBeGreaterThanOrEqual(1);
   expect(counts.wentOn).toBeGreaterThanOrEqual(1);
   expect(counts.deleted).toBeGreaterThanOrEqual(1_000);
-  expect(counts.late).toBeGreaterThanOrEqual(1);
+  expect(counts.late).toBeGreaterThanOrEqual(100);
 });
 
 /** How long each part took: for whoever wonders where the time goes. */

@@ -10,7 +10,7 @@ export interface SignalVerdict {
   readonly effects: Readonly<Record<string, number>>;
   readonly deleted: number;
   readonly deadLetters: number;
-  /** Signals that were stored, although others with higher versions were, in transactions that were older. */
+  /** Signals that were committed after others with higher versions. */
   readonly late: number;
   /** Effects of signals behind a dead letter of their key. */
   readonly wentOn: number;
@@ -105,8 +105,9 @@ const COUNTS = `
     (SELECT json_object_agg(listener, n) FROM (SELECT listener, count(*) AS n FROM effect GROUP BY listener) AS e) AS effects,
     (SELECT count(*) FROM audit_deleted) AS deleted,
     (SELECT count(*) FROM signal_dead_letter) AS "deadLetters",
-    (SELECT count(*) FROM (SELECT tx, max(tx) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS highest FROM audit_stored) AS s
-     WHERE tx < highest) AS late,
+    (SELECT count(*) FROM (SELECT at, min(at) OVER (ORDER BY id DESC ROWS UNBOUNDED PRECEDING) AS earliest
+       FROM (SELECT id, pg_xact_commit_timestamp(xmin) AS at FROM audit_stored) AS c) AS s
+     WHERE at > earliest) AS late,
     (SELECT count(*) FROM signal_dead_letter d WHERE EXISTS (
        SELECT 1 FROM effect e WHERE e.listener = d.listener AND e.namespace = d.namespace AND e.key = d.key
          AND e.signal_id > d.signal_id)) AS "wentOn"`;
