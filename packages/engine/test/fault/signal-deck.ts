@@ -185,10 +185,10 @@ export class SignalDeck {
     victim.pause();
     this.counts.pausedInEffect++;
     const before = await this.#state(held.name);
-    await this.#waitUntil(async () => {
-      const { holder, processed } = await this.#state(held.name);
-      return holder !== before.holder && processed > before.processed;
-    });
+    const after = () => this.#state(held.name);
+    await this.#waitUntil(async () => ![null, before.holder].includes((await after()).holder));
+    // Not for long: its transaction holds back all that came later, and what it has in hand may be poison for anybody.
+    await this.#waitUntil(async () => (await after()).processed > before.processed, 2 * LEASE_MS);
     this.#release(held);
     victim.resume();
     await sleep(300);
@@ -373,8 +373,8 @@ export class SignalDeck {
     this.#up.set(place, await this.#parts.installation.comeUp(make));
   }
 
-  async #waitUntil(holds: () => Promise<boolean>): Promise<void> {
-    for (const deadline = performance.now() + PATIENCE_MS; performance.now() < deadline; await sleep(20))
+  async #waitUntil(holds: () => Promise<boolean>, withinMs = PATIENCE_MS): Promise<void> {
+    for (const deadline = performance.now() + withinMs; performance.now() < deadline; await sleep(20))
       if (await holds()) return;
   }
 }
