@@ -14,6 +14,6 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // Real processes and a real PostgreSQL share two cores: more workers only make each other late.
-    maxWorkers: 2,
+    maxWorkers: 3,
   },
 });

@@ -9,6 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { DagProcessor } from "../packages/engine/src/bundle/dag-processor.ts";
 import { BundleCache } from "../packages/engine/src/execute/bundle-cache.ts";
 import type { Executor } from "../packages/engine/src/execute/contract.ts";
+import { createBackfillHost } from "../packages/engine/src/processes/backfill.ts";
 import { openDatabase } from "../packages/engine/src/processes/open-database.ts";
 import { createScheduler } from "../packages/engine/src/processes/scheduler.ts";
 import { planNext } from "../packages/engine/src/schedule/planner.ts";
@@ -35,6 +36,8 @@ export interface Rig {
   run(dagIds: readonly string[]): Promise<RunsDone>;
   /** Creates runs and leaves them to themselves. */
   create(dagIds: readonly string[]): Promise<number[]>;
+  /** Looks after backfills; `wake`: there is a new one. */
+  backfills(): Promise<{ wake(): void; stop(): Promise<void> }>;
   /** Resolves when all of these runs have ended; rejects when one of them failed. */
   ended(ids: readonly number[]): Promise<void>;
   stop(): Promise<void>;
@@ -87,6 +90,11 @@ export async function openRig(options: { parallelism?: number } = {}): Promise<R
     processor,
     create,
     ended,
+    async backfills() {
+      const host = createBackfillHost({ config, database, home, logger, secretBox, wakeUps });
+      await host.start();
+      return { wake: () => wakeUps.send("backfills"), stop: () => host.stop() };
+    },
     async publish(files) {
       await Promise.all(Object.entries(files).map(([name, text]) => writeFile(join(folder, name), text)));
       const started = performance.now();
@@ -119,6 +127,7 @@ export async function openRig(options: { parallelism?: number } = {}): Promise<R
 export interface BareScheduler {
   readonly database: Database;
   createRuns(dagIds: readonly string[]): Promise<void>;
+  wake(topic: "dags" | "runs"): void;
   stop(): Promise<void>;
 }
 
@@ -141,6 +150,7 @@ export async function openBareScheduler(executor: Executor): Promise<BareSchedul
       await createRuns(database, dagIds);
       wakeUps.send("runs");
     },
+    wake: (topic) => wakeUps.send(topic),
     async stop() {
       await scheduler.stop(0);
       wakeUps.close();
@@ -182,7 +192,7 @@ async function createRuns(database: Database, dagIds: readonly string[]): Promis
  */
 async function allEnded(rig: Pick<Rig, "database" | "scheduler">, ids: readonly number[]): Promise<void> {
   const { database, scheduler } = rig;
-  const deadline = performance.now() + 120_000;
+  const deadline = performance.now() + 300_000;
   for (;;) {
     await sleep(1);
     if (performance.now() > deadline)

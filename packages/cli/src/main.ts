@@ -1,27 +1,8 @@
-/** The `tradewind` command as a process. */
-import { EXIT } from "./exit-code.ts";
-import { run } from "./run.ts";
-import type { Host } from "./session.ts";
+/**
+ * Where the `tradewind` command begins. Its code is compiled once and kept, by Node itself, in the temporary folder:
+ * that halves the time until a command begins to work. NODE_DISABLE_COMPILE_CACHE=1 goes without.
+ */
+import { enableCompileCache } from "node:module";
 
-const host: Host = {
-  stdout: process.stdout,
-  stderr: process.stderr,
-  stdin: process.stdin,
-  env: process.env,
-  onSignal(signals, listener) {
-    for (const signal of signals) process.on(signal, listener);
-    return () => {
-      for (const signal of signals) process.off(signal, listener);
-    };
-  },
-  exit: (code) => process.exit(code),
-};
-
-// The reader of a pipe went away (`tradewind runs list | head`): there is nobody left to tell.
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code === "EPIPE") process.exit(EXIT.ok);
-  throw error;
-});
-
-const code = await run(process.argv.slice(2), host);
-process.stdout.write("", () => process.exit(code));
+enableCompileCache();
+await import("./command-process.ts");

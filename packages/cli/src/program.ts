@@ -20,7 +20,7 @@ const GROUPS: readonly Group[] = [
   },
   {
     name: "dags",
-    summary: "list, show, trigger, pause and test DAGs",
+    summary: "list, show, compare, trigger, pause and test DAGs",
     load: () => import("./commands/dags.ts"),
   },
   {
@@ -49,6 +49,11 @@ const GROUPS: readonly Group[] = [
     load: () => import("./commands/triggers.ts"),
   },
   {
+    name: "deadlines",
+    summary: "which deadlines runs and tasks have missed, and who was told",
+    load: () => import("./commands/deadlines.ts"),
+  },
+  {
     name: "webhooks",
     summary: "let others report what tasks and schedules wait for",
     load: () => import("./commands/webhooks.ts"),
@@ -57,6 +62,11 @@ const GROUPS: readonly Group[] = [
     name: "signals",
     summary: "send signals, listen to them, and see who does",
     load: () => import("./commands/signals.ts"),
+  },
+  {
+    name: "assets",
+    summary: "what tasks produce and DAGs are scheduled on, and what happened to it",
+    load: () => import("./commands/assets.ts"),
   },
   { name: "pools", summary: "limits on how much runs at once", load: () => import("./commands/pools.ts") },
   {

@@ -164,5 +164,9 @@ describe("dags test", () => {
     const wrong = await test(DRIVEN, "--signal", "clicks.hour={");
     expect(wrong.code).toBe(2);
     expect(wrong.stderr).toContain("--signal clicks.hour is not valid JSON");
+    const never = await test(DRIVEN, "--signal", "clicks.hour@x=7");
+    expect(never.code).toBe(2);
+    expect(never.stderr).toContain('after "@" comes how long after the beginning, not "x"');
+    expect(never.stderr).toContain("--signal order.paid@10m=7");
   });
 });

@@ -59,6 +59,17 @@ describe("orders", () => {
     });
   });
 
+  it("say that a run that signals drive opens again as a whole", async () => {
+    const id = await server.addRun("online", { runId: "shut", state: "success" });
+    await server.addInstance(id, "train", { state: "success", tryNumber: 1 });
+    expect(await tw("tasks", "start", "online", "shut", "train")).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/opens again as a whole.*tradewind runs stop online shut/),
+    });
+    const done = await tw("tasks", "start", "online", "shut", "train", "--yes", "--json");
+    expect(JSON.parse(done.stdout)).toMatchObject({ reopened: true });
+  });
+
   it("close a run that something drives", async () => {
     await server.addRun("online", { runId: "open" });
     const closed = await tw("runs", "stop", "online", "open", "--yes");
@@ -79,6 +90,18 @@ describe("orders", () => {
       code: 3,
       stderr: expect.stringContaining('has no task "zzz"'),
     });
+    // Before anything is asked, also where something would be lost.
+    await server.addRun("etl", { runId: "done", state: "success" });
+    for (const [action, run] of [
+      ["start", "done"],
+      ["restart", "r1"],
+      ["stop", "r1"],
+    ] as const) {
+      expect(await tw("tasks", action, "etl", run, "zzz")).toMatchObject({
+        code: 3,
+        stderr: expect.stringContaining('the run has no task "zzz"'),
+      });
+    }
     expect((await tw("tasks", "start", "etl", "none", "a")).code).toBe(3);
     expect((await tw("runs", "stop", "etl", "none", "--yes")).code).toBe(3);
   });
@@ -97,6 +120,20 @@ describe("signals conditions", () => {
     await drive(server, closed, (each) => each.close("site.closed"));
   });
 
+  it("show an onSignal that fails, and what it fails on", async () => {
+    const id = await server.addRun("online", { runId: "failing", state: "queued" });
+    const asking = {
+      key: "ask.it",
+      version: 12,
+      attempts: 3,
+      error: "no idea",
+      againAt: Date.now() + 60_000,
+    };
+    await drive(server, id, (each) => each.setAsking("ask", asking));
+    const { stdout } = await tw("signals", "conditions", "online", "failing");
+    expect(stdout).toMatch(/ask +onSignal +ask\.\* .*failed 3x on ask\.it \(version 12\), asked again/);
+  });
+
   it("show the rules of one run and what was asked of its tasks", async () => {
     const { code, stdout } = await tw("signals", "conditions", "online", "half");
     expect(code).toBe(0);
@@ -112,6 +149,7 @@ describe("signals conditions", () => {
       ["train", "stop", "c, once", "1", "done"],
       ["serve", "restart", 'mode = "open"', 'mode = "open"', "0", "armed"],
       ["(the run)", "stop", "closed", "closed", "0", "armed"],
+      ["ask", "onSignal", "ask.*", "armed"],
       ["report", "start", "every", expect.any(String), "armed"],
     ]);
     const [shown] = JSON.parse((await tw("signals", "conditions", "online", "half", "--json")).stdout);
@@ -137,9 +175,14 @@ describe("signals conditions", () => {
   });
 
   it("say when there are none", async () => {
-    expect(await tw("signals", "conditions", "nothing")).toMatchObject({
+    await server.addDag(manifestOf("idle", [{ taskId: "a" }]));
+    expect(await tw("signals", "conditions", "idle")).toMatchObject({
       code: 0,
-      stderr: expect.stringContaining("No run is driven by signals."),
+      stderr: expect.stringContaining("No run of idle is driven by signals."),
+    });
+    expect(await tw("signals", "conditions", "nothing")).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining('"nothing"'),
     });
     expect((await tw("signals", "conditions", "etl", "plain")).stderr).toContain(
       "Only the order of its tasks",

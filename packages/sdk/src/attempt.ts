@@ -10,12 +10,15 @@ import type { TaskContext } from "./context.ts";
 import { controlOf, type Rescheduled, type TaskSkipped } from "./control.ts";
 import { deferralOf, methodOf } from "./deferral.ts";
 import { errorFacts } from "./error-facts.ts";
-import { TaskError, type TaskErrorCode, type TriggerErrorCode } from "./errors.ts";
+import { show, TaskError, type TaskErrorCode, type TriggerErrorCode } from "./errors.ts";
+import { isOperator, type Operator } from "./operator.ts";
 import { checkOutput } from "./output-check.ts";
 import { validateParams } from "./params.ts";
-import type { DagPlan, TaskPlan } from "./plan.ts";
-import type { Deferral, SignalToSend, TaskCall, TaskOutcome } from "./program.ts";
+import { type DagPlan, ITEM, RESOURCE, type TaskPlan } from "./plan.ts";
+import { Production } from "./producing.ts";
+import type { Deferral, SettledInput, SignalToSend, TaskCall, TaskOutcome } from "./program.ts";
 import { Outbox } from "./sending.ts";
+import { startingSignals } from "./started-by.ts";
 import { Steps } from "./steps.ts";
 import { tradewindCallsUserCode } from "./user-code.ts";
 
@@ -32,11 +35,21 @@ async function attempt(plan: DagPlan, call: TaskCall): Promise<TaskOutcome> {
     const inputs = inputValues(task, call);
     const steps = new Steps(call);
     const outbox = new Outbox(call);
+    const production = new Production(call, task.settings.produces);
     const params = await validateParams(plan.params, call.conf);
-    const ctx = taskContext(plan, call, params, { ...steps.context(), ...outbox.context() });
+    const startedBy = await startingSignals(task, call).catch((error: unknown) => new Unreached(error));
+    if (startedBy instanceof Unreached) {
+      return { kind: "failed", error: errorFacts(startedBy.cause), retry: true };
+    }
+    const ctx = taskContext(plan, call, params, {
+      ...steps.context(),
+      ...outbox.context(),
+      ...production.context(),
+      startedBy,
+    });
     const end = await ended(enter(task, call, { ctx, inputs }), steps);
     steps.close();
-    const signals = await outbox.close();
+    const signals = [...(await outbox.close()), ...(await production.close())];
     if (steps.refusal !== undefined) throw steps.refusal;
     // Its function runs again from the top, and sends again what belongs to its success.
     if (end.kind === "deferred") return { kind: "deferred", ...end.deferral };
@@ -54,8 +67,18 @@ async function attempt(plan: DagPlan, call: TaskCall): Promise<TaskOutcome> {
   }
 }
 
+/** The engine could not be asked what the task needs to begin: another try may find it back. */
+class Unreached {
+  readonly cause: unknown;
+
+  constructor(cause: unknown) {
+    this.cause = cause;
+  }
+}
+
 /** Mistakes in how a task waits: thrown through the author's code, and the same at every try. */
 const HOPELESS: ReadonlySet<string> = new Set<TaskErrorCode | TriggerErrorCode>([
+  "TW_BAD_ASSET",
   "TW_BAD_SIGNAL",
   "TW_BAD_TRIGGER",
   "TW_CONF_MISSING",
@@ -67,26 +90,61 @@ const HOPELESS: ReadonlySet<string> = new Set<TaskErrorCode | TriggerErrorCode>(
 
 /** Calls the author's code: at its beginning, or at the method that a deferral named. */
 function enter(
-  { taskId, body }: TaskPlan,
+  task: TaskPlan,
   call: TaskCall,
   given: { readonly ctx: TaskContext; readonly inputs: Readonly<Record<string, unknown>> },
 ): Promise<unknown> {
+  const { taskId, body } = task;
   const { ctx, inputs } = given;
   const { step } = call;
   if (body.kind === "trigger") {
     throw new TaskError("TW_STEP_UNKNOWN", `task "${taskId}" is a trigger: it waits, and has no code to run`);
   }
-  if (body.kind !== "operator") {
-    if (step === null) return tradewindCallsUserCode(body.run, inputs, ctx);
+  if (body.kind === "mapOperator") return enterMade(task, call, given);
+  if (body.kind === "operator") return enterOperator(taskId, body.operator, call, given);
+  if (step !== null) {
     throw new TaskError(
       "TW_STEP_UNKNOWN",
       `task "${taskId}" is a function: it has no method "${step.method}" to go on with`,
     );
   }
-  if (step === null) return tradewindCallsUserCode(body.operator.execute.bind(body.operator), ctx, inputs);
-  const method = methodOf(body.operator, step.method);
+  if (body.kind === "teardown") {
+    const { [RESOURCE]: made, ...others } = inputs;
+    return tradewindCallsUserCode(body.run, made, others, ctx);
+  }
+  if (body.kind !== "map") return tradewindCallsUserCode(body.run, inputs, ctx);
+  const { [ITEM]: item, ...others } = inputs;
+  return tradewindCallsUserCode(body.run, item, others, ctx);
+}
+
+function enterOperator(
+  taskId: string,
+  operator: Operator<unknown, unknown>,
+  { step }: TaskCall,
+  { ctx, inputs }: { readonly ctx: TaskContext; readonly inputs: Readonly<Record<string, unknown>> },
+): Promise<unknown> {
+  if (step === null) return tradewindCallsUserCode(operator.execute.bind(operator), ctx, inputs);
+  const method = methodOf(operator, step.method);
   if (method !== null) return tradewindCallsUserCode(method, ctx, step.event, step.kwargs, inputs);
   throw noSuchMethod(taskId, step.method);
+}
+
+/** The operator of an item is made anew in each attempt: what it knows comes from the item. */
+async function enterMade(
+  task: TaskPlan,
+  call: TaskCall,
+  { ctx, inputs }: { readonly ctx: TaskContext; readonly inputs: Readonly<Record<string, unknown>> },
+): Promise<unknown> {
+  const { [ITEM]: item, ...others } = inputs;
+  const { make } = task.body as Extract<TaskPlan["body"], { kind: "mapOperator" }>;
+  const operator = await tradewindCallsUserCode(make, item, others, ctx);
+  if (!isOperator(operator)) {
+    throw new TaskError(
+      "TW_MAP_OPERATOR",
+      `the function of d.mapAdd("${task.taskId}") must return an operator, got ${show(operator)}`,
+    );
+  }
+  return enterOperator(task.taskId, operator, call, { ctx, inputs: others });
 }
 
 type End =
@@ -124,20 +182,36 @@ function noSuchMethod(taskId: string, method: string): TaskError {
 
 function inputValues(task: TaskPlan, call: TaskCall): Record<string, unknown> {
   const values: Record<string, unknown> = {};
-  for (const [name, { taskId }] of Object.entries(task.inputs)) {
-    const { state, value } = call.inputs[name] ?? { state: "none", value: undefined };
-    if (task.settings.rule !== "allSuccess") {
-      values[name] = state === "success" ? { state, value } : { state };
+  for (const [name, source] of Object.entries(task.inputs)) {
+    const given = call.inputs[name] ?? { state: "none", value: undefined };
+    const { each, state, value } = given;
+    if ("item" in source) {
+      if (value === undefined) throw itemGone(task.taskId);
+      // Whatever the rule: without its item it would not run.
+      values[name] = name === ITEM || task.settings.rule === "allSuccess" ? value : { state, value };
+    } else if (task.settings.rule !== "allSuccess" && !(task.role === "teardown" && name === RESOURCE)) {
+      values[name] = each ? each.map(settled) : settled(given);
     } else if (state === "success") {
       values[name] = value;
     } else {
       throw new TaskError(
         "TW_INPUT_MISSING",
-        `input "${name}" needs task "${taskId}" to have succeeded, but its state is ${state}; clear that task, or use another rule`,
+        `input "${name}" needs task "${source.taskId}" to have succeeded, but its state is ${state}; clear that task, or use another rule`,
       );
     }
   }
   return values;
+}
+
+function settled({ state, value }: SettledInput): { state: string; value?: unknown } {
+  return state === "success" ? { state, value } : { state };
+}
+
+function itemGone(taskId: string): TaskError {
+  return new TaskError(
+    "TW_INPUT_MISSING",
+    `the list that task "${taskId}" is mapped over has no item for this index any more; clear the task that gave the list, with all downstream`,
+  );
 }
 
 function controlled({ taskId, body }: TaskPlan, value: unknown): TaskOutcome | null {
@@ -151,7 +225,11 @@ function controlled({ taskId, body }: TaskPlan, value: unknown): TaskOutcome | n
     case "defer": {
       const deferral = deferralOf(value);
       const method = deferral.method ?? "";
-      if (body.kind === "operator" && methodOf(body.operator, method) !== null)
+      // A mapped operator is made anew to go on: whether it has the method is seen then.
+      if (
+        body.kind === "mapOperator" ||
+        (body.kind === "operator" && methodOf(body.operator, method) !== null)
+      )
         return { kind: "deferred", ...deferral };
       throw noSuchMethod(taskId, method);
     }
@@ -169,7 +247,7 @@ function withoutLoss(
   if (control.kind !== "deferred" || signals.length === 0) return control;
   throw new TaskError(
     "TW_SIGNAL_LOST",
-    `task "${taskId}" defers after ctx.send("${signals[0]!.key}") with onSuccess, which would be lost; send it in the method that ends the task`,
+    `task "${taskId}" defers after ctx.send or ctx.produce of "${signals[0]!.key}", which belongs to its success and would be lost; do it in the method that ends the task`,
   );
 }
 

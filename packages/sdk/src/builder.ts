@@ -7,12 +7,14 @@ import type {
   HandlesFor,
   InputHandles,
   InputValues,
+  Mapped,
   NoInputs,
   Output,
   Upstream,
 } from "./handle.ts";
 import type { Produced, ReturnsJson } from "./json.ts";
 import type { TriggerRule } from "./manifest.ts";
+import type { Gathered, ItemOf, Over } from "./mapping.ts";
 import type { AnyInputs, Operator } from "./operator.ts";
 import type { TaskDefaults, TaskOptions } from "./task-options.ts";
 import type { WaitableJson } from "./waitable.ts";
@@ -26,6 +28,20 @@ export interface Edges<I, Rule> {
   readonly inputs?: I;
   /** When the task may start, by the states of its upstream tasks ("allSuccess"). Decides the type of the inputs. */
   readonly rule?: Rule;
+}
+
+/** The work of one instance of a mapped task: receives its item besides. */
+export type MapHandler<T, I, Rule, Params, R> = (
+  item: T,
+  inputs: InputValues<I, Rule>,
+  ctx: TaskContext<Params>,
+) => R;
+
+export interface MapOptions<O> {
+  /** The output of a task that is a list, a list, {@link zip} or {@link cross}: one instance per item. */
+  readonly over: O;
+  /** How many instances may be active at once in a run. */
+  readonly limit?: number;
 }
 
 /** Which direct downstream tasks a branch follows: full ids, handles, groups, or nothing to skip them all. */
@@ -48,6 +64,20 @@ export interface GroupOptions<Params = AnyParams> {
   readonly defaults?: TaskDefaults<Params>;
   /** Markdown, shown in the UI. */
   readonly docs?: string;
+}
+
+export interface TeardownOptions<T> {
+  /** What `d.setup` returned: its result is the first that the teardown is given. */
+  readonly of: Output<T>;
+  /** true: a failing teardown fails the run (false). */
+  readonly failsRun?: boolean;
+}
+
+export interface MapGroupOptions<O, Params = AnyParams> extends GroupOptions<Params> {
+  /** The output of a task that is a list, a list, {@link zip} or {@link cross}: the whole group once per item. */
+  readonly over: O;
+  /** How many items may be under way at once: the next one begins when all tasks of another are through. */
+  readonly limit?: number;
 }
 
 /** The options of `d.add`: an operator that names its inputs must be given them. */
@@ -166,4 +196,94 @@ export interface DagBuilder<Params = AnyParams> {
    */
   group<T>(id: string, build: (g: DagBuilder<Params>) => T): Group<T>;
   group<T>(id: string, options: GroupOptions<Params>, build: (g: DagBuilder<Params>) => T): Group<T>;
+
+  /**
+   * Adds a task that runs once per item of a list. How long the list is may be known only when the run gets there. Its
+   * output is the list of all results, in the order of the items; over an empty list it is skipped.
+   *
+   * @example
+   * ```ts
+   * const files = d.task("list", () => listFiles());                                  // Output<string[]>
+   * const rows = d.map("load", { over: files, limit: 8, retries: 3 }, (file) => load(file));
+   * d.task("total", { inputs: { rows } }, ({ rows }) => rows.reduce((sum, n) => sum + n, 0));
+   * ```
+   */
+  map<const O extends Over, R, I extends InputHandles = NoInputs, Rule extends TriggerRule = "allSuccess">(
+    id: string,
+    options: TaskOptions<Params> & Edges<I, Rule> & MapOptions<O>,
+    run: MapHandler<ItemOf<O>, I, Rule, Params, R> & ReturnsJson<R>,
+  ): Mapped<Produced<R>>;
+
+  /**
+   * As {@link map}, with an operator per item: the function makes it, in the process that runs it.
+   *
+   * @example
+   * ```ts
+   * const loaded = d.mapAdd("load", { over: tables }, (table) => new Copy({ table, to: "warehouse" }));
+   * ```
+   */
+  mapAdd<
+    const O extends Over,
+    R,
+    Made,
+    I extends InputHandles = NoInputs,
+    Rule extends TriggerRule = "allSuccess",
+  >(
+    id: string,
+    options: TaskOptions<Params> & Edges<I, Rule> & MapOptions<O>,
+    make: (
+      item: ItemOf<O>,
+      inputs: InputValues<I, Rule>,
+      ctx: TaskContext<Params>,
+    ) => Operator<unknown, R, AnyInputs> & Made & ReturnsJson<R>,
+  ): Mapped<Produced<R>>;
+
+  /**
+   * Adds a group that runs once per item of a list: inside, a task depends on those of its own item only, so that one
+   * item can be through while another has not begun. `result` has the lists of what the build function returns. Maps
+   * may be put into maps.
+   *
+   * @example
+   * ```ts
+   * const regions = d.mapGroup("regions", { over: names, limit: 4 }, (g, name) => {
+   *   const rows = g.task("extract", { inputs: { name } }, ({ name }) => extract(name));
+   *   return g.task("load", { inputs: { rows } }, ({ rows }) => load(rows));
+   * });
+   * d.task("report", { inputs: { loads: regions.result } }, ({ loads }) => report(loads));
+   * ```
+   */
+  mapGroup<const O extends Over, T>(
+    id: string,
+    options: MapGroupOptions<O, Params>,
+    build: (g: DagBuilder<Params>, item: Output<ItemOf<O>>) => T,
+  ): Group<Gathered<T>>;
+
+  /**
+   * Adds a task that makes what others need: a cluster, a schema, a lock. Whoever comes after it, directly or not, runs only
+   * if it has succeeded, whatever their rule.
+   *
+   * @example
+   * ```ts
+   * const cluster = d.setup("create_cluster", () => createCluster());
+   * const rows = d.task("crunch", { inputs: { cluster } }, ({ cluster }) => crunch(cluster.url));
+   * d.teardown("delete_cluster", { of: cluster }, (cluster) => deleteCluster(cluster.id));
+   * d.task("report", { inputs: { rows } }, ({ rows }) => report(rows)); // does not wait for the teardown
+   * ```
+   */
+  setup<R>(id: string, run: Handler<NoInputs, "allSuccess", Params, R> & ReturnsJson<R>): Output<Produced<R>>;
+  setup<R, I extends InputHandles = NoInputs, Rule extends TriggerRule = "allSuccess">(
+    id: string,
+    options: TaskOptions<Params> & Edges<I, Rule>,
+    run: Handler<I, Rule, Params, R> & ReturnsJson<R>,
+  ): Output<Produced<R>>;
+
+  /**
+   * Adds the task that clears away what a setup has made, when all that came after the setup so far has ended, however it
+   * ended; not when the setup itself has not succeeded. Unless told so, its failure does not fail the run.
+   */
+  teardown<T, R, I extends InputHandles = NoInputs, Rule extends TriggerRule = "allDoneSetupSuccess">(
+    id: string,
+    options: TaskOptions<Params> & Edges<I, Rule> & TeardownOptions<T>,
+    run: ((made: T, inputs: InputValues<I, Rule>, ctx: TaskContext<Params>) => R) & ReturnsJson<R>,
+  ): Output<Produced<R>>;
 }

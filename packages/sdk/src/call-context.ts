@@ -1,5 +1,14 @@
 /** Builds what handlers and callbacks receive, on top of the host that supervises the attempt. */
-import type { BaseContext, RunContext, SendContext, StepContext, TaskContext } from "./context.ts";
+import { eventsIn } from "./asset-params.ts";
+import type {
+  BaseContext,
+  ProduceContext,
+  RunContext,
+  SendContext,
+  StartingSignal,
+  StepContext,
+  TaskContext,
+} from "./context.ts";
 import { startingAt } from "./control.ts";
 import { TaskError } from "./errors.ts";
 import { type AnyOutput, ownerOf } from "./handle.ts";
@@ -25,7 +34,7 @@ export function taskContext(
   plan: DagPlan,
   call: TaskCall,
   params: unknown,
-  parts: StepContext & SendContext,
+  parts: StepContext & SendContext & ProduceContext & { readonly startedBy: readonly StartingSignal[] },
 ): TaskContext {
   const begin = performance.now();
   const facts: AttemptFacts = {
@@ -36,6 +45,7 @@ export function taskContext(
     ...baseContext(plan, call),
     ...parts,
     params: params as TaskContext["params"],
+    assetEvents: eventsIn(call.conf),
     taskId: call.taskId,
     mapIndex: call.mapIndex,
     maxTries: call.maxTries,

@@ -4,6 +4,7 @@
  */
 import { baseContext } from "./call-context.ts";
 import type { CallbackContext } from "./context.ts";
+import type { DeadlineContext } from "./deadline.ts";
 import { errorFacts } from "./error-facts.ts";
 import type { Json } from "./manifest.ts";
 import { validateParams } from "./params.ts";
@@ -18,13 +19,7 @@ const CALLBACK_LIMIT_MS = 60_000;
 export async function runCallback(plan: DagPlan, call: CallbackCall): Promise<CallbackOutcome> {
   const callback = callbackOf(plan, call);
   if (callback === undefined) return { ok: true };
-  const ctx: CallbackContext = Object.freeze({
-    ...baseContext(plan, call),
-    event: call.event,
-    params: await paramsOrNull(plan, call.conf),
-    taskId: call.taskId,
-    error: call.error,
-  });
+  const ctx = Object.freeze(await contextOf(plan, call));
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<never>((_, reject) => {
     timer = setTimeout(
@@ -42,7 +37,22 @@ export async function runCallback(plan: DagPlan, call: CallbackCall): Promise<Ca
   }
 }
 
-function callbackOf(plan: DagPlan, { taskId, event }: CallbackCall) {
+async function contextOf(plan: DagPlan, call: CallbackCall): Promise<CallbackContext | DeadlineContext> {
+  const { deadline, error, event, taskId } = call;
+  const shared = { ...baseContext(plan, call), params: await paramsOrNull(plan, call.conf), taskId };
+  if (event !== "deadline") return { ...shared, event, error };
+  return {
+    ...shared,
+    event,
+    deadline: Object.freeze({ ordinal: deadline?.ordinal ?? 0, dueAt: new Date(deadline?.dueAt ?? 0) }),
+  };
+}
+
+function callbackOf(plan: DagPlan, { taskId, event, deadline }: CallbackCall) {
+  if (event === "deadline") {
+    const { deadlines } = (taskId === null ? plan : plan.tasks.get(taskId))?.callbacks ?? {};
+    return deadlines?.[deadline?.ordinal ?? -1]?.functions[deadline?.action ?? -1] ?? undefined;
+  }
   if (taskId === null)
     return event === "success"
       ? plan.callbacks.onSuccess

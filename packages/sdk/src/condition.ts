@@ -5,7 +5,7 @@
 import { DagDefinitionError, show } from "./errors.ts";
 import type { AnyOutput, Output } from "./handle.ts";
 import { AllTrigger, type EventsAreJson, type EventsOf, type Members } from "./joint-trigger.ts";
-import type { SignalCondition } from "./manifest.ts";
+import type { ScheduleManifest, SignalCondition } from "./manifest.ts";
 import type { StandardSchemaV1 } from "./standard-schema.ts";
 
 /** Where a condition keeps what it is made of; registered, so that two copies of the SDK agree on it. */
@@ -20,7 +20,10 @@ export interface Condition<Value = unknown> {
 }
 
 /** What {@link all} and {@link any} take: a signal or some of its values, a task that has to succeed, or a condition. */
-export type ConditionPart = Condition | AnyOutput;
+export type ConditionPart = Condition | AnyOutput | TimePart;
+
+/** The times of `cron()` and `every()`: a part of conditions on assets in `on()`, and of no others. */
+export type TimePart = Extract<ScheduleManifest, { kind: "cron" | "interval" }>;
 
 /** What the signals of a part may bring; that of a task is in its output. */
 export type ValueOf<Part> = Part extends Condition<infer Value> ? Value : never;
@@ -82,17 +85,22 @@ export function noTasks(where: string): (handle: AnyOutput) => never {
   };
 }
 
-/** The manifest's form of a condition. `taskOf` answers the id of a handle, or throws when it is not one of the DAG's. */
+/**
+ * The manifest's form of a condition. `taskOf` answers the id of a handle, or throws when it is not one of the DAG's;
+ * `timeOf` what a time is, where it has a meaning.
+ */
 export function conditionManifest(
   part: unknown,
   where: string,
   taskOf: (handle: AnyOutput) => string,
+  timeOf: (time: TimePart) => SignalCondition = noTimes(where),
 ): SignalCondition {
   if (isHandle(part)) return { kind: "task", taskId: taskOf(part) };
+  if (isTime(part)) return timeOf(part);
   if (!isCondition(part)) throw notAPart(where, part);
   const node = part[CONDITION];
   if (node.kind === "signal") return node.leaf;
-  return { kind: node.kind, of: node.of.map((each) => conditionManifest(each, where, taskOf)) };
+  return { kind: node.kind, of: node.of.map((each) => conditionManifest(each, where, taskOf, timeOf)) };
 }
 
 /** The signals of a condition. */
@@ -109,12 +117,23 @@ function joined(kind: "all" | "any", parts: readonly unknown[]): Condition<never
 }
 
 function isPart(value: unknown): value is ConditionPart {
-  return isCondition(value) || isHandle(value);
+  return isCondition(value) || isHandle(value) || isTime(value);
 }
 
 /** By shape: a handle of another DAG is refused by name, where the condition is used. */
 function isHandle(value: unknown): value is Output<unknown> {
   return typeof value === "object" && value !== null && (value as AnyOutput).kind === "output";
+}
+
+function isTime(value: unknown): value is TimePart {
+  const kind = typeof value === "object" && value !== null ? (value as TimePart).kind : null;
+  return kind === "cron" || kind === "interval";
+}
+
+function noTimes(where: string): (time: TimePart) => never {
+  return () => {
+    throw bad(where, "cron() and every() are parts of conditions on assets in on(), and of no others");
+  };
 }
 
 function notAPart(where: string, got: unknown): DagDefinitionError {

@@ -1,3 +1,4 @@
+import type { Asset, AssetAlias, AssetEvent } from "./asset.ts";
 import type { SignalEvent } from "./builtin-triggers.ts";
 import type { Duration } from "./duration.ts";
 import type { AnyOutput, Output } from "./handle.ts";
@@ -5,6 +6,7 @@ import type { EventsAreJson, Members, ReceivedOf } from "./joint-trigger.ts";
 import type { Produced, ReturnsJson } from "./json.ts";
 import type { Json } from "./manifest.ts";
 import type { ConnectionFacts, ErrorFacts } from "./program.ts";
+import type { HeardSignal } from "./reaction.ts";
 import type { Services } from "./services.ts";
 import type { Signal, SignalLeaf } from "./signal.ts";
 import type { WaitableJson } from "./waitable.ts";
@@ -78,7 +80,8 @@ export interface StepContext {
   once<R>(name: string, work: (() => R) & ReturnsJson<R>): Promise<Remembered<Produced<R>>>;
   /**
    * Waits for a signal, without a process. One that was sent since the run started counts, so none is missed; each wait
-   * takes the first one after the last that the same task has taken. The value is checked by the signal's schema.
+   * takes the first one after the last that the same try has taken. One whose value the signal's schema refuses is
+   * passed over, with a warning in the log; the timeout counts anew then.
    *
    * @example
    * ```ts
@@ -114,6 +117,12 @@ export interface StepContext {
   until<Event>(name: string, trigger: WaitableJson<Event>, options?: UntilOptions): Promise<Event>;
 }
 
+/** A signal that has started a task: see {@link TaskContext}. */
+export interface StartingSignal extends HeardSignal {
+  /** What the schema says against the value, which then is as it was sent; null: nothing. `signal.is` is false of such. */
+  readonly invalid: string | null;
+}
+
 export interface SendOptions {
   /** true: the signal is sent with the task's success, in the same transaction, or not at all (false: at once). */
   readonly onSuccess?: boolean;
@@ -121,6 +130,39 @@ export interface SendOptions {
 
 /** What is sent: may be left out where it may be null. */
 export type Payload<Sent> = [null] extends [Sent] ? [value?: NoInfer<Sent>] : [value: NoInfer<Sent>];
+
+export interface ProduceOptions {
+  /** The part of the asset that it is about (the whole). */
+  readonly partition?: string;
+}
+
+/** What a task says about the assets it produces: see {@link TaskContext}. */
+export interface ProduceContext {
+  /**
+   * Says what became of an asset of the task's `produces`: stored with the task's success, in the same transaction, or
+   * not at all. Called several times, it tells several events; not called, the success tells one with nothing in it.
+   *
+   * @example
+   * ```ts
+   * const orders = asset("s3://shop/orders", { schema: z.object({ rows: z.number() }) });
+   * d.task("export", { produces: [orders] }, async (_, ctx) => {
+   *   await ctx.produce(orders, { rows: 12 }, { partition: "2027-01-04" });
+   * });
+   * ```
+   */
+  produce<Value, Sent>(
+    asset: Asset<Value, Sent>,
+    payload: NoInfer<Sent> | null,
+    options?: ProduceOptions,
+  ): Promise<void>;
+  /** The same, under an alias of the task's `produces`: the asset is known only now. */
+  produce<Value, Sent>(
+    alias: AssetAlias,
+    asset: Asset<Value, Sent>,
+    payload: NoInfer<Sent> | null,
+    options?: ProduceOptions,
+  ): Promise<void>;
+}
 
 /** The way of signals out of a task: see {@link TaskContext}. */
 export interface SendContext {
@@ -160,9 +202,30 @@ export interface SendContext {
  * });
  * ```
  */
-export interface TaskContext<Params = AnyParams> extends BaseContext, StepContext, SendContext {
+export interface TaskContext<Params = AnyParams>
+  extends BaseContext,
+    StepContext,
+    SendContext,
+    ProduceContext {
   /** The run's conf, validated by the DAG's `params`. */
   readonly params: Params;
+  /**
+   * The signals that made the rule fire, or that `onSignal` answered, which started this try; all attempts of the try
+   * have the same, and so has a task that is cleared while its run goes on. Empty when its upstream, its times or a
+   * person started it. A restart adds its own, in front: what was stopped begins anew with what had started it.
+   *
+   * @example
+   * ```ts
+   * const watermark = signal("clicks.watermark", z.object({ hour: z.string() }));
+   * d.task("train", { on: [start(watermark)] }, (_, ctx) => {
+   *   const hour = ctx.startedBy.find((heard) => watermark.is(heard))?.value.hour ?? "all of them";
+   *   ctx.log.info(`training ${hour}`);
+   * });
+   * ```
+   */
+  readonly startedBy: readonly StartingSignal[];
+  /** What happened to the assets that the run was made for, as it was stored; empty for other runs. */
+  readonly assetEvents: readonly AssetEvent[];
   readonly taskId: string;
   /** The index of a mapped task's instance; -1 for a task that is not mapped. */
   readonly mapIndex: number;

@@ -1,6 +1,7 @@
 /** The options of a DAG: their types, their defaults and the checks that make a bad one fail at definition. */
 import { type ConditionPart, conditionManifest, noTasks } from "./condition.ts";
 import type { AnyParams, Callback } from "./context.ts";
+import { type Deadline, deadlinesOf } from "./deadline.ts";
 import { type Duration, durationMs } from "./duration.ts";
 import { DagDefinitionError, show } from "./errors.ts";
 import { isoInstant, MOMENT_FORMS, type Moment } from "./instant.ts";
@@ -17,13 +18,17 @@ import {
 } from "./schedule.ts";
 import { isStandardSchema, type SchemaOutput, type StandardSchemaV1 } from "./standard-schema.ts";
 import { checkDefaults, type RawOptions, type TaskDefaults } from "./task-options.ts";
+import { isTimetable, type Timetable } from "./timetable.ts";
 
 /** Stands for "no params declared". */
 export type NoSchema = StandardSchemaV1<AnyParams | undefined, AnyParams>;
 
 /** Options of a DAG. `S` is the validator given as `params`. */
 export interface DagOptions<S extends StandardSchemaV1 = NoSchema> {
-  /** When runs are made: `cron()`, `every()`, `once()`, `continuous()`, `on()`, a preset like "@daily", or null (null). */
+  /**
+   * When runs are made: `cron()`, `every()`, `dates()`, a list of those, `once()`, `continuous()`, `on()`, a `Timetable`, a
+   * preset like "@daily", or null (null).
+   */
   readonly schedule?: ScheduleOption;
   /** The first moment that a scheduled run may stand for; an ISO text needs an offset or "Z". */
   readonly start?: Moment;
@@ -31,12 +36,20 @@ export interface DagOptions<S extends StandardSchemaV1 = NoSchema> {
   readonly end?: Moment;
   /** Makes the runs that were missed since `start` (false). */
   readonly catchup?: boolean;
+  /** Scheduled runs are due up to that much later, each by a time of its own; their logical dates stay (none). */
+  readonly jitter?: Duration;
+  /** Pauses the DAG when so many scheduled runs in a row have failed (never). */
+  readonly pauseAfterFailures?: number;
   /** Runs of this DAG at once (16). */
   readonly maxActiveRuns?: number;
   /** Tasks at once within one run (16). */
   readonly maxActiveTasks?: number;
+  /** Tasks at once over all runs of the DAG. */
+  readonly maxActiveTasksPerDag?: number;
   /** The longest time a run may take. */
   readonly runTimeout?: Duration;
+  /** By when a run has to have succeeded, and who is told when it has not: `deadline()`, one or several. */
+  readonly deadline?: Deadline | readonly Deadline[];
   /** Closes the run when signals make it true: streaming tasks are stopped, rules are heard no more. */
   readonly stop?: ConditionPart;
   /**
@@ -74,12 +87,20 @@ export interface SignalDagOptions<Value>
 /** The part of a DAG's manifest that options decide; the params' JSON Schema is added when it is asked for. */
 export type DagSettings = Omit<DagManifest, "dagId" | "paramsSchema" | "tasks" | "groups">;
 
+/** The functions of a DAG that run after the fact. */
+export interface DagCallbacks {
+  readonly onSuccess?: Callback<never>;
+  readonly onFailure?: Callback<never>;
+  readonly deadlines?: readonly Deadline[];
+}
+
 /** A DAG's options, checked. */
 export interface CheckedDagOptions {
   readonly settings: DagSettings;
   readonly defaults: RawOptions;
   readonly params: StandardSchemaV1 | null;
-  readonly callbacks: { readonly onSuccess?: Callback<never>; readonly onFailure?: Callback<never> };
+  readonly callbacks: DagCallbacks;
+  readonly timetable: Timetable<unknown> | null;
 }
 
 /** All that `dag()` takes. docs/guides/options.md has a row for each. */
@@ -88,9 +109,13 @@ export const DAG_OPTION_NAMES = [
   "start",
   "end",
   "catchup",
+  "jitter",
+  "pauseAfterFailures",
   "maxActiveRuns",
   "maxActiveTasks",
+  "maxActiveTasksPerDag",
   "runTimeout",
+  "deadline",
   "stop",
   "endWhen",
   "defaults",
@@ -111,6 +136,7 @@ export function checkDagOptions(options: unknown, where: string): CheckedDagOpti
   const params = standardSchema(o["params"], where);
   const onSuccess = func(o, "onSuccess", where) as Callback<never> | undefined;
   const onFailure = func(o, "onFailure", where) as Callback<never> | undefined;
+  const deadlines = deadlinesOf(o["deadline"], where);
   const settings: DagSettings = {
     description: text(o, "description", where),
     docs: text(o, "docs", where),
@@ -127,18 +153,51 @@ export function checkDagOptions(options: unknown, where: string): CheckedDagOpti
       where,
     ),
     maxActiveTasks: atLeast(o, "maxActiveTasks", { min: 1, fallback: 16 }, where),
+    ...(o["maxActiveTasksPerDag"] !== undefined && {
+      maxActiveTasksPerDag: atLeast(o, "maxActiveTasksPerDag", { min: 1, fallback: 1 }, where),
+    }),
     runTimeoutMs: o["runTimeout"] === undefined ? null : durationMs(o["runTimeout"], `${where}: runTimeout`),
     hasParams: params !== null,
     callbacks: { success: onSuccess !== undefined, failure: onFailure !== undefined },
     ...closing(o, where),
+    ...(deadlines && { deadlines: deadlines.map(({ manifest }) => manifest) }),
+    ...spreading(o, schedule, where),
   };
   checkTogether(settings, where);
   return {
     settings,
     defaults: checkDefaults(o["defaults"], where),
     params: params ?? paramsOf(o["schedule"]),
-    callbacks: { onSuccess, onFailure },
+    callbacks: { onSuccess, onFailure, ...(deadlines && { deadlines }) },
+    timetable: isTimetable(o["schedule"]) ? o["schedule"] : null,
   };
+}
+
+/** Schedules whose runs are made at their moment, and not by what happens. */
+const BY_TIME = new Set<DagSettings["schedule"]["kind"]>([
+  "once",
+  "cron",
+  "interval",
+  "dates",
+  "several",
+  "timetable",
+]);
+
+/** Left out when not used, as `closing`. */
+function spreading(
+  o: RawOptions,
+  { kind }: DagSettings["schedule"],
+  where: string,
+): Pick<DagSettings, "jitterMs" | "pauseAfterFailures"> {
+  const jitterMs = o["jitter"] === undefined ? 0 : durationMs(o["jitter"], `${where}: jitter`);
+  const pauseAfterFailures = atLeast(o, "pauseAfterFailures", { min: 1, fallback: 0 }, where);
+  if (jitterMs > 0 && !BY_TIME.has(kind))
+    throw bad(`${where}: jitter needs a schedule by time, like cron() or every(); "${kind}" is none`);
+  if (pauseAfterFailures > 0 && !BY_TIME.has(kind) && kind !== "continuous")
+    throw bad(
+      `${where}: pauseAfterFailures counts scheduled runs, and a schedule of the kind "${kind}" makes none`,
+    );
+  return { ...(jitterMs > 0 && { jitterMs }), ...(pauseAfterFailures > 0 && { pauseAfterFailures }) };
 }
 
 /** Left out when not used: the manifest of a DAG without it is the same as ever. */

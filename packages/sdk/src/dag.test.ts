@@ -51,7 +51,6 @@ test("a task has the documented defaults", () => {
     maxActivePerRun: null,
     group: null,
     role: "work",
-    map: null,
     callbacks: { success: false, failure: false, retry: false },
     docs: null,
   });

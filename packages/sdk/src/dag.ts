@@ -13,10 +13,11 @@ import { Draft, DraftBuilder } from "./draft.ts";
 import { DagDefinitionError, show } from "./errors.ts";
 import type { DagManifest } from "./manifest.ts";
 import type { DagPlan } from "./plan.ts";
-import { PROGRAM, type Program } from "./program.ts";
+import { type DueCall, PROGRAM, type Program } from "./program.ts";
 import { runReaction } from "./reaction.ts";
 import type { EventParams, SignalParams } from "./schedule.ts";
 import type { SchemaInput, SchemaOutput, StandardSchemaV1 } from "./standard-schema.ts";
+import { runTimetable, type Timetable } from "./timetable.ts";
 
 declare const CONF: unique symbol;
 
@@ -66,7 +67,7 @@ export function dag(id: string, ...rest: unknown[]): Dag {
     );
   }
   const checked = checkDagOptions(options, where);
-  new DraftBuilder(draft, { group: null, defaults: [checked.defaults] }).build(
+  new DraftBuilder(draft, { group: null, map: null, defaults: [checked.defaults] }).build(
     build as (d: DraftBuilder) => void,
     where,
   );
@@ -74,7 +75,7 @@ export function dag(id: string, ...rest: unknown[]): Dag {
     throw new DagDefinitionError("TW_EMPTY_DAG", `${where} has no tasks; add one with d.task()`);
   }
   const { settings, params, callbacks } = checked;
-  const { tasks, groups } = draft;
+  const { tasks, groups, maps } = draft;
   const plan = {
     dagId: id,
     settings,
@@ -82,10 +83,11 @@ export function dag(id: string, ...rest: unknown[]): Dag {
     callbacks,
     tasks,
     groups,
+    maps,
     downstream: draft.downstream(),
     owner: draft,
   };
-  return Object.freeze({ kind: "dag", id, [PROGRAM]: programOf(plan) });
+  return Object.freeze({ kind: "dag", id, [PROGRAM]: programOf(plan, checked.timetable) });
 }
 
 /**
@@ -100,7 +102,7 @@ export function isDag(value: unknown): value is Dag {
   return typeof value === "object" && value !== null && PROGRAM in value;
 }
 
-function programOf(plan: DagPlan): Program {
+function programOf(plan: DagPlan, timetable: Timetable<unknown> | null): Program {
   let manifest: DagManifest | undefined;
   return Object.freeze({
     protocol: 1 as const,
@@ -109,6 +111,7 @@ function programOf(plan: DagPlan): Program {
     run: (call) => runAttempt(plan, call),
     callback: (call) => runCallback(plan, call),
     react: (call) => runReaction(plan, call),
+    ...(timetable !== null && { due: (call: DueCall) => runTimetable(timetable, call) }),
   } satisfies Program);
 }
 

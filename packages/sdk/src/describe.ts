@@ -5,19 +5,26 @@ import type { DagManifest, StartTrigger, TaskManifest } from "./manifest.ts";
 import { jsonSchemaOf } from "./params.ts";
 import type { DagPlan, TaskPlan } from "./plan.ts";
 import { reactsOf } from "./reaction.ts";
+import { weighed } from "./weight.ts";
 
 export function describe(plan: DagPlan): DagManifest {
   return {
     dagId: plan.dagId,
     ...plan.settings,
     paramsSchema: jsonSchemaOf(plan.params),
-    tasks: [...plan.tasks.values()].map((task) => describeTask(plan.dagId, task)),
+    tasks: [...plan.tasks.values()].map((task) => {
+      const described = describeTask(plan.dagId, task);
+      const { weigh } = task.callbacks;
+      const downstream = plan.downstream.get(task.taskId) ?? [];
+      return weigh ? weighed(described, weigh, { dagId: plan.dagId, downstream }) : described;
+    }),
     groups: [...plan.groups.values()],
+    ...(plan.maps.size > 0 && { maps: [...plan.maps.values()] }),
   };
 }
 
 function describeTask(dagId: string, task: TaskPlan): TaskManifest {
-  const { taskId, group, settings, drive, inputs, upstream } = task;
+  const { taskId, body, group, settings, drive, inputs, map, role, upstream } = task;
   const start = startOf(task, dagId);
   const reacts = reactsOf(task);
   return {
@@ -27,8 +34,9 @@ function describeTask(dagId: string, task: TaskPlan): TaskManifest {
     inputs,
     ...settings,
     group,
-    role: "work",
-    map: null,
+    role,
+    ...(body.kind === "teardown" && { teardown: { of: body.of, failsRun: body.failsRun } }),
+    ...(map !== null && { map }),
     // Left out otherwise: the manifest of a DAG that waits for nothing is the same as ever, and so is its version.
     ...(start && { startTrigger: start }),
     ...drive,
@@ -38,6 +46,7 @@ function describeTask(dagId: string, task: TaskPlan): TaskManifest {
 
 function operatorName({ body }: TaskPlan): string {
   if (body.kind === "operator") return body.operator.constructor.name || "Operator";
+  if (body.kind === "mapOperator") return "Operator";
   return body.kind === "trigger" ? body.call.kind : body.kind;
 }
 

@@ -4,11 +4,19 @@
  */
 import type { BranchChoice, DagBuilder } from "./builder.ts";
 import { DagDefinitionError, naming, show } from "./errors.ts";
-import { type Group, type Output, own, ownerOf, type Upstream } from "./handle.ts";
-import type { GroupManifest } from "./manifest.ts";
-import type { Operator } from "./operator.ts";
-import { flag, knownOptions, text } from "./option-check.ts";
-import type { TaskBody, TaskPlan, UserFunction } from "./plan.ts";
+import { type Group, type Output, own, ownerOf, sourceOf } from "./handle.ts";
+import { HandleCheck } from "./handle-check.ts";
+import type { GroupManifest, InputSource, MapManifest } from "./manifest.ts";
+import { isOperator } from "./operator.ts";
+import { flag, knownOptions, text, wholeOrNull } from "./option-check.ts";
+import {
+  ITEM,
+  type MappedFunction,
+  RESOURCE,
+  type TaskBody,
+  type TaskPlan,
+  type UserFunction,
+} from "./plan.ts";
 import { taskDrive } from "./task-drive.ts";
 import {
   checkDefaults,
@@ -24,6 +32,8 @@ export class Draft {
   readonly dagId: string;
   readonly tasks = new Map<string, TaskPlan>();
   readonly groups = new Map<string, GroupManifest>();
+  /** Those around others first. */
+  readonly maps = new Map<string, MapManifest>();
   readonly #members = new Map<string, TaskPlan[]>();
 
   constructor(dagId: string) {
@@ -54,17 +64,24 @@ export class Draft {
   }
 }
 
-type Scope = { readonly group: string | null; readonly defaults: readonly RawOptions[] };
+/** Where a builder puts its tasks: in which group, and in which map. */
+interface Scope {
+  readonly group: string | null;
+  readonly map: string | null;
+  readonly defaults: readonly RawOptions[];
+}
 
 /** The `d` of a build function. Its types are checked by {@link DagBuilder}; here everything may be wrong. */
 export class DraftBuilder {
   readonly #draft: Draft;
   readonly #scope: Scope;
+  readonly #handles: HandleCheck;
   #open = true;
 
   constructor(draft: Draft, scope: Scope) {
     this.#draft = draft;
     this.#scope = scope;
+    this.#handles = new HandleCheck(draft, scope.map);
   }
 
   task(id: string, ...rest: unknown[]): Output<unknown> {
@@ -93,6 +110,47 @@ export class DraftBuilder {
     return this.#put(id, options, { kind: "operator", operator }, []);
   }
 
+  map(id: string, ...rest: unknown[]): Output<unknown> {
+    const [options, run] = this.#optionsAndFunction(id, rest, "map");
+    return this.#putMapped(id, options, { kind: "map", run: run as unknown as MappedFunction });
+  }
+
+  mapAdd(id: string, ...rest: unknown[]): Output<unknown> {
+    const [options, make] = this.#optionsAndFunction(id, rest, "mapAdd");
+    return this.#putMapped(id, options, { kind: "mapOperator", make: make as unknown as MappedFunction });
+  }
+
+  setup(id: string, ...rest: unknown[]): Output<unknown> {
+    const [options, run] = this.#optionsAndFunction(id, rest, "setup");
+    return this.#put(id, options, { kind: "task", run }, [], "setup");
+  }
+
+  teardown(id: string, ...rest: unknown[]): Output<unknown> {
+    const [given, run] = this.#optionsAndFunction(id, rest, "teardown");
+    const where = this.#where(id);
+    const { of, failsRun, ...options } = checkTaskOptions(given, ["of", "failsRun"], where);
+    const setup = this.#handles.setup(of, where);
+    if (Object.hasOwn((options["inputs"] as object | undefined) ?? {}, RESOURCE)) {
+      throw new DagDefinitionError(
+        "TW_BAD_OPTION",
+        `${where}: an input of a teardown cannot be named "${RESOURCE}": that is what its setup has made; rename it`,
+      );
+    }
+    const body = {
+      kind: "teardown" as const,
+      run: run as unknown as MappedFunction,
+      of: setup,
+      failsRun: flag({ failsRun }, "failsRun", where),
+    };
+    const rule = options["rule"] ?? "allDoneSetupSuccess";
+    const taskId = this.#claim(id, where);
+    const scope = lastOfScope(this.#draft, setup);
+    const map = this.#scope.map;
+    const output = this.#place(taskId, { body, options: { ...options, rule }, where, map, role: "teardown" });
+    for (const each of scope) this.#draft.tasks.get(taskId)!.upstream.add(each);
+    return output;
+  }
+
   trigger(id: string, trigger: unknown, options?: unknown): Output<unknown> {
     if (typeof options === "object" && options !== null && "inputs" in options) {
       throw new DagDefinitionError(
@@ -106,18 +164,52 @@ export class DraftBuilder {
 
   group(id: string, ...rest: unknown[]): Group {
     const [given, build] = this.#optionsAndFunction(id, rest, "group");
-    const where = `${this.#dagName()}, group ${show(this.#fullId(id))}`;
+    const where = this.#groupName(id);
     const options = knownOptions(given, ["after", "defaults", "docs"], where);
+    return this.#build(id, { options, where, map: this.#scope.map }, (inner) =>
+      inner.build(build as unknown as (g: DraftBuilder) => unknown, where),
+    );
+  }
+
+  mapGroup(id: string, ...rest: unknown[]): Group {
+    const [given, build] = this.#optionsAndFunction(id, rest, "mapGroup");
+    const where = this.#groupName(id);
+    const options = knownOptions(given, ["after", "defaults", "docs", "limit", "over"], where);
+    const mapId = this.#fullId(id);
+    const over = this.#handles.mapSource(options["over"], where);
+    const limit = wholeOrNull(options, "limit", where);
+    const item = own({ kind: "output" as const, dagId: this.#draft.dagId, taskId: mapId }, this.#draft, {
+      source: { item: mapId },
+      map: mapId,
+    });
+    return this.#build(id, { options, where, map: mapId }, (inner) => {
+      this.#draft.maps.set(mapId, { mapId, parent: this.#scope.map, over, limit });
+      const result = inner.build(
+        (g) => (build as unknown as (g: DraftBuilder, item: unknown) => unknown)(g, item),
+        where,
+      );
+      return this.#gathered(result);
+    });
+  }
+
+  #build(
+    id: string,
+    {
+      map,
+      options,
+      where,
+    }: { readonly map: string | null; readonly options: RawOptions; readonly where: string },
+    build: (inner: DraftBuilder) => unknown,
+  ): Group {
     const groupId = this.#claim(id, where);
-    const after = this.#upstreamIds(options["after"], where);
+    const after = this.#handles.upstreamIds(options["after"], where);
     const defaults = [...this.#scope.defaults, checkDefaults(options["defaults"], where)];
     this.#draft.groups.set(groupId, {
       groupId,
       parent: this.#scope.group,
       docs: text(options, "docs", where),
     });
-    const inner = new DraftBuilder(this.#draft, { group: groupId, defaults });
-    const result = inner.build(build as unknown as (g: DraftBuilder) => unknown, where);
+    const result = build(new DraftBuilder(this.#draft, { group: groupId, map, defaults }));
     const members = this.#draft.members(groupId);
     if (members.length === 0) {
       throw new DagDefinitionError("TW_EMPTY_GROUP", `${where} has no tasks; add one or remove the group`);
@@ -127,6 +219,22 @@ export class DraftBuilder {
       if (![...task.upstream].some((id) => inside.has(id))) for (const id of after) task.upstream.add(id);
     }
     return own({ kind: "group" as const, dagId: this.#draft.dagId, groupId, result }, this.#draft);
+  }
+
+  /** What leaves a mapped group: to those outside, an output of it is the list of all of them. */
+  #gathered(result: unknown): unknown {
+    const source = sourceOf(result);
+    if (source && "taskId" in source)
+      return own({ kind: "output" as const, dagId: this.#draft.dagId, taskId: source.taskId }, this.#draft, {
+        source,
+        map: this.#scope.map,
+      });
+    if (Array.isArray(result)) return result.map((each) => this.#gathered(each));
+    if (Object.getPrototypeOf(result ?? 0) !== Object.prototype || ownerOf(result) !== undefined)
+      return result;
+    return Object.fromEntries(
+      Object.entries(result as object).map(([name, each]) => [name, this.#gathered(each)]),
+    );
   }
 
   /** Runs a build function on this builder, then closes it: a task added later would be in no manifest. */
@@ -142,31 +250,79 @@ export class DraftBuilder {
     return result;
   }
 
-  #put(id: string, given: unknown, body: TaskBody, extra: readonly string[]): Output<unknown> {
+  #put(
+    id: string,
+    given: unknown,
+    body: TaskBody,
+    extra: readonly string[],
+    role: TaskPlan["role"] = "work",
+  ): Output<unknown> {
     const where = this.#where(id);
     const options = checkTaskOptions(given, extra, where);
-    const taskId = this.#claim(id, where);
-    const inputs = this.#inputs(options["inputs"], where);
+    return this.#place(this.#claim(id, where), { body, options, where, map: this.#scope.map, role });
+  }
+
+  /** A map of a single task, with an input more: its item. */
+  #putMapped(id: string, given: unknown, body: TaskBody): Output<unknown> {
+    const where = this.#where(id);
+    const { over, limit, ...options } = checkTaskOptions(given, ["over", "limit"], where);
+    if (Object.hasOwn((options["inputs"] as object | undefined) ?? {}, ITEM)) {
+      throw new DagDefinitionError(
+        "TW_BAD_OPTION",
+        `${where}: an input of a mapped task cannot be named "${ITEM}": that is what it runs over; rename it`,
+      );
+    }
+    const mapId = this.#claim(id, where);
+    const source = this.#handles.mapSource(over, where);
+    this.#draft.maps.set(mapId, { mapId, parent: this.#scope.map, over: source, limit: null });
+    const most = wholeOrNull({ limit }, "limit", where);
+    const own = most === null ? options : { ...options, maxActivePerRun: Math.min(most, mostOf(options)) };
+    return this.#place(mapId, { body, options: own, where, map: mapId, role: "work" });
+  }
+
+  #place(
+    taskId: string,
+    task: {
+      readonly body: TaskBody;
+      readonly options: RawOptions;
+      readonly where: string;
+      readonly map: string | null;
+      readonly role: TaskPlan["role"];
+    },
+  ): Output<unknown> {
+    const { body, map, options, role, where } = task;
+    const isMapped = body.kind === "map" || body.kind === "mapOperator";
+    const given = this.#handles.inputs(options["inputs"], where);
+    const inputs: Record<string, InputSource> = {
+      ...(isMapped && { [ITEM]: { item: taskId } }),
+      ...(body.kind === "teardown" && { [RESOURCE]: { taskId: body.of } }),
+      ...given,
+    };
     const layers = [...this.#scope.defaults, options];
     const drive = taskDrive(layers, {
       where,
       hasCode: body.kind !== "trigger",
-      taskOf: (handle) => this.#ownTask(handle, where),
+      isMapped: map !== null,
+      taskOf: (handle) => this.#handles.ownTask(handle, where),
     });
     this.#draft.put({
       taskId,
       group: this.#scope.group,
       body,
+      role,
       settings: taskSettings(layers, where),
       drive,
       callbacks: taskCallbacks(layers),
       inputs,
+      map,
       upstream: new Set([
-        ...Object.values(inputs).map((input) => input.taskId),
-        ...this.#upstreamIds(options["after"], where),
+        ...Object.values(inputs).flatMap((input) => this.#handles.tasksOf(input)),
+        ...this.#handles.upstreamIds(options["after"], where),
       ]),
     });
-    return own({ kind: "output" as const, dagId: this.#draft.dagId, taskId }, this.#draft);
+    // To others, the output of a map is a list; inside a mapped group, each item has its own.
+    const output = { kind: "output" as const, dagId: this.#draft.dagId, taskId };
+    return own(output, this.#draft, { source: { taskId }, map: this.#scope.map });
   }
 
   #optionsAndFunction(id: string, rest: unknown[], method: string): [options: unknown, run: UserFunction] {
@@ -193,57 +349,8 @@ export class DraftBuilder {
     return fullId;
   }
 
-  #inputs(given: unknown, where: string): Record<string, { taskId: string }> {
-    if (given === undefined) return {};
-    if (typeof given !== "object" || given === null || Array.isArray(given)) {
-      throw new DagDefinitionError(
-        "TW_BAD_OPTION",
-        `${where}: inputs must be an object of handles, got ${show(given)}`,
-      );
-    }
-    return Object.fromEntries(
-      Object.entries(given).map(([name, handle]) => {
-        const { kind } = this.#own(handle, `${where}: input "${name}"`);
-        if (kind === "output") return [name, { taskId: (handle as Output<unknown>).taskId }];
-        throw new DagDefinitionError(
-          "TW_BAD_HANDLE",
-          `${where}: input "${name}" is a group, which has no output; use after`,
-        );
-      }),
-    );
-  }
-
-  /** Coming after a group means coming after those of its tasks that nothing in the group comes after. */
-  #upstreamIds(after: unknown, where: string): string[] {
-    if (after === undefined) return [];
-    return (Array.isArray(after) ? after : [after]).flatMap((given) => {
-      const handle = this.#own(given, `${where}: after`);
-      if (handle.kind === "output") return [handle.taskId];
-      const members = this.#draft.members(handle.groupId);
-      const followed = new Set(members.flatMap((task) => [...task.upstream]));
-      return members.map((task) => task.taskId).filter((id) => !followed.has(id));
-    });
-  }
-
-  /** Of a handle in a condition. */
-  #ownTask(handle: unknown, where: string): string {
-    // What looks like a handle of a task and is ours is one.
-    return (this.#own(handle, `${where}: on`) as Output<unknown>).taskId;
-  }
-
-  #own(handle: unknown, where: string): Upstream {
-    const owner = ownerOf(handle);
-    if (owner === this.#draft) return handle as Upstream;
-    if (owner !== undefined) {
-      throw new DagDefinitionError(
-        "TW_FOREIGN_HANDLE",
-        `${where}: the handle belongs to dag ${show((handle as Upstream).dagId)}; a task can only depend on tasks of its own DAG`,
-      );
-    }
-    throw new DagDefinitionError(
-      "TW_BAD_HANDLE",
-      `${where}: ${show(handle)} is not a handle; give what d.task, d.add or d.group returned`,
-    );
+  #groupName(id: string): string {
+    return `${this.#dagName()}, group ${show(this.#fullId(id))}`;
   }
 
   #fullId(id: string): string {
@@ -262,9 +369,24 @@ export class DraftBuilder {
 /** Compile-time proof that the class has every method of the public builder. */
 true satisfies keyof DagBuilder extends keyof DraftBuilder ? true : false;
 
-/** By shape, not by class: an operator may come from a package with its own copy of the SDK. */
-function isOperator(value: unknown): value is Operator<unknown, unknown> {
-  return typeof value === "object" && value !== null && typeof (value as Operator).execute === "function";
+/** Of all that came after a setup so far, directly or not, what nothing else of it comes after. */
+function lastOfScope(draft: Draft, setup: string): string[] {
+  const downstream = draft.downstream();
+  const scope = new Set<string>();
+  const open = [setup];
+  for (let id = open.pop(); id !== undefined; id = open.pop()) {
+    for (const next of downstream.get(id) ?? []) {
+      if (scope.has(next) || draft.tasks.get(next)!.role === "teardown") continue;
+      scope.add(next);
+      open.push(next);
+    }
+  }
+  return [...scope].filter((id) => !(downstream.get(id) ?? []).some((next) => scope.has(next)));
+}
+
+function mostOf(options: RawOptions): number {
+  const { maxActivePerRun: most } = options;
+  return typeof most === "number" ? most : Number.POSITIVE_INFINITY;
 }
 
 /** Ids become folders and parts of URLs, where "." and ".." mean something else. */

@@ -7,6 +7,7 @@
 /** Codes of {@link DagDefinitionError}. */
 export type DefinitionErrorCode =
   | "TW_ASYNC_BUILD"
+  | "TW_BAD_ASSET"
   | "TW_BAD_DURATION"
   | "TW_BAD_HANDLE"
   | "TW_BAD_ID"
@@ -18,10 +19,13 @@ export type DefinitionErrorCode =
   | "TW_EMPTY_DAG"
   | "TW_EMPTY_GROUP"
   | "TW_FOREIGN_HANDLE"
+  | "TW_MAP_HANDLE"
   | "TW_UNKNOWN_OPTION";
 
 /** Codes of {@link TaskError}. */
 export type TaskErrorCode =
+  | "TW_ASSET_INVALID"
+  | "TW_BAD_ASSET"
   | "TW_BAD_SIGNAL"
   | "TW_BRANCH_TARGET"
   | "TW_CONF_MISSING"
@@ -29,6 +33,7 @@ export type TaskErrorCode =
   | "TW_DAG_RUN_FAILED"
   | "TW_FOREIGN_HANDLE"
   | "TW_INPUT_MISSING"
+  | "TW_MAP_OPERATOR"
   | "TW_OUTPUT_NOT_JSON"
   | "TW_OUTPUT_TOO_LARGE"
   | "TW_PARAMS_INVALID"
@@ -43,6 +48,7 @@ export type TaskErrorCode =
   | "TW_STEP_TOO_LARGE"
   | "TW_STEP_UNKNOWN"
   | "TW_TASK_UNKNOWN"
+  | "TW_TIMETABLE_ANSWER"
   | "TW_VARIABLE_MISSING";
 
 /**

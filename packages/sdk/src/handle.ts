@@ -2,10 +2,11 @@
  * Handles: what `d.task`, `d.add` and `d.group` return, and what `inputs` and `after` take. A handle belongs to the
  * DAG that made it; that is kept outside the handle, so that it can be neither forged nor serialised by accident.
  */
-import type { TriggerRule } from "./manifest.ts";
+import type { InputSource, TriggerRule } from "./manifest.ts";
 import type { SettledInput } from "./program.ts";
 
 declare const VALUE: unique symbol;
+declare const EACH: unique symbol;
 
 /** The output of a task, before it exists: give it to another task as an input or as something to come after. */
 export interface Output<T> {
@@ -13,6 +14,11 @@ export interface Output<T> {
   readonly dagId: string;
   readonly taskId: string;
   readonly [VALUE]?: T;
+}
+
+/** The outputs of a mapped task, in the order of the items: a list, to whoever comes after it. */
+export interface Mapped<T> extends Output<readonly T[]> {
+  readonly [EACH]?: T;
 }
 
 /** A task group; to come after it means to come after its last tasks. `result` is what its build function returned. */
@@ -45,7 +51,7 @@ export type Settled<T> =
 
 /**
  * What a handler receives: with the rule `allSuccess` the value of each input. Under every other rule an upstream
- * may have failed, been skipped or not even begun, so each input is {@link Settled}.
+ * may have failed, been skipped or not even begun, so each input is {@link Settled}; of a mapped task, each of its list.
  */
 export type InputValues<I, Rule> = { readonly [K in keyof I]: InputValue<I[K], Rule> };
 
@@ -55,7 +61,9 @@ type InputValue<O, Rule> =
       ? T
       : "allSuccess" extends Rule
         ? RuleNotKnown<"write the rule as a literal: it decides the type of the inputs">
-        : Settled<T>
+        : O extends { readonly [EACH]?: infer E }
+          ? readonly Settled<Exclude<E, undefined>>[]
+          : Settled<T>
     : never;
 
 interface RuleNotKnown<Message extends string> {
@@ -69,15 +77,41 @@ export type HandlesFor<In, Rule extends TriggerRule> = {
 
 type SettledValue<S> = S extends { readonly state: "success"; readonly value: infer T } ? T : never;
 
-const owners = new WeakMap<object, object>();
+/** What is known of a handle besides what it says. */
+interface Facts {
+  readonly owner: object;
+  /** Of an output: where its value comes from, and the map inside which it has the type it says. */
+  readonly source: InputSource | null;
+  readonly map: string | null;
+}
+
+const facts = new WeakMap<object, Facts>();
 
 /** Makes `handle` the property of one DAG under construction. */
-export function own<H extends object>(handle: H, owner: object): H {
-  owners.set(handle, owner);
+export function own<H extends object>(
+  handle: H,
+  owner: object,
+  { source = null, map = null }: { readonly source?: InputSource | null; readonly map?: string | null } = {},
+): H {
+  facts.set(handle, { owner, source, map });
   return Object.freeze(handle);
 }
 
 /** Whether a value is a handle, and of which DAG under construction. */
 export function ownerOf(handle: unknown): object | undefined {
-  return typeof handle === "object" && handle !== null ? owners.get(handle) : undefined;
+  return factsOf(handle)?.owner;
+}
+
+/** Where the value of an output comes from; null: it is none. */
+export function sourceOf(handle: unknown): InputSource | null {
+  return factsOf(handle)?.source ?? null;
+}
+
+/** The map inside which an output has the type it says; null: anywhere in its DAG. */
+export function mapOf(handle: unknown): string | null {
+  return factsOf(handle)?.map ?? null;
+}
+
+function factsOf(handle: unknown): Facts | undefined {
+  return typeof handle === "object" && handle !== null ? facts.get(handle) : undefined;
 }

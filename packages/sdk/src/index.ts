@@ -1,4 +1,17 @@
 /** Everything an author of DAGs needs. Values only: nothing happens on import. */
+export {
+  type AnyAsset,
+  type Asset,
+  type AssetAlias,
+  type AssetEvent,
+  type AssetOptions,
+  type AssetParams,
+  type AssetSource,
+  asset,
+  assetAlias,
+  type Producible,
+} from "./asset.ts";
+export type { AssetScheduleOptions } from "./asset-schedule.ts";
 export type {
   AddOptions,
   BranchChoice,
@@ -8,7 +21,11 @@ export type {
   Edges,
   GroupOptions,
   Handler,
+  MapGroupOptions,
+  MapHandler,
+  MapOptions,
   ShortCircuitOptions,
+  TeardownOptions,
 } from "./builder.ts";
 export {
   DagRunSensor,
@@ -45,7 +62,7 @@ export type {
   SqlEvent,
   WebhookEvent,
 } from "./builtin-triggers.ts";
-export { all, any, type Condition, type ConditionPart, type ValueOf } from "./condition.ts";
+export { all, any, type Condition, type ConditionPart, type TimePart, type ValueOf } from "./condition.ts";
 export { type ConfReference, conf, type JsonMatch } from "./conf-reference.ts";
 export type {
   AnyParams,
@@ -54,10 +71,13 @@ export type {
   CallbackContext,
   Connection,
   Payload,
+  ProduceContext,
+  ProduceOptions,
   Remembered,
   RunContext,
   SendContext,
   SendOptions,
+  StartingSignal,
   StepContext,
   TaskContext,
   TaskLog,
@@ -66,6 +86,19 @@ export type {
 export { type Control, fail, skip, TaskFailed, TaskSkipped } from "./control.ts";
 export { type Dag, dag, isDag } from "./dag.ts";
 export type { DagOptions, EventDagOptions, NoSchema, SignalDagOptions } from "./dag-options.ts";
+export {
+  type AverageOf,
+  averageOf,
+  type Deadline,
+  type DeadlineContext,
+  type DeadlineFunction,
+  type DeadlineNotice,
+  type DeadlineOptions,
+  deadline,
+  email,
+  sendSignal,
+  webhook,
+} from "./deadline.ts";
 export type { DeferOptions, Deferred, DefersWell, StartFrom, WrongDeferral } from "./deferral.ts";
 export type { Duration, DurationUnit } from "./duration.ts";
 export { type Ending, endWith } from "./ending.ts";
@@ -82,6 +115,7 @@ export type {
   Group,
   InputHandles,
   InputValues,
+  Mapped,
   NoInputs,
   Output,
   Settled,
@@ -90,7 +124,8 @@ export type {
 export type { Moment } from "./instant.ts";
 export type { AllTrigger, EventsAreJson, EventsOf, Members, ReceivedOf } from "./joint-trigger.ts";
 export type { EventIsJson, IsJson, NotJson, Produced, ReturnsJson } from "./json.ts";
-export type { Json, TriggerCall, TriggerRule, WeightRule } from "./manifest.ts";
+export type { Json, MomentSchedule, TriggerCall, TriggerRule, WeightRule } from "./manifest.ts";
+export { cross, type Gathered, type ItemOf, type JoinedLists, type Over, zip } from "./mapping.ts";
 export {
   type DateTimeOptions,
   DateTimeTrigger,
@@ -117,6 +152,8 @@ export {
   type CronSchedule,
   continuous,
   cron,
+  type DatesSchedule,
+  dates,
   type EventParams,
   type EventSchedule,
   every,
@@ -161,7 +198,9 @@ export {
 } from "./signal.ts";
 export type { SchemaInput, SchemaOutput, StandardSchemaV1 } from "./standard-schema.ts";
 export type { MemorySize, TaskDefaults, TaskOptions } from "./task-options.ts";
+export { type Due, type DueBefore, Timetable, type TimetableQuestion } from "./timetable.ts";
 export { Trigger, type TriggerContext } from "./trigger.ts";
 export { type TriggerDagRunArgs, TriggerDagRunOperator, type TriggeredRun } from "./trigger-dag-run.ts";
 export { DeferralTimeoutError, TriggerFailedError } from "./wait-errors.ts";
 export { type EventOf, serialise, type Waitable, type WaitableJson } from "./waitable.ts";
+export type { WeighedTask, WeightFunction } from "./weight.ts";

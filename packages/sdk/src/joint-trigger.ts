@@ -37,7 +37,10 @@ export class AllTrigger<Events> implements Waitable<Events> {
     const wrong = names.find((name) => !isWaitable(members[name]));
     if (names.length === 0 || wrong !== undefined) {
       const got = wrong === undefined ? show(members) : `${show(members[wrong])} for ${wrong}`;
-      throw new TriggerError("TW_BAD_TRIGGER", `a joint wait takes an object of triggers, got ${got}`);
+      throw new TriggerError(
+        "TW_BAD_TRIGGER",
+        `a wait takes a trigger, a signal, or an object of these, got ${got}`,
+      );
     }
     this.#members = { ...members };
   }

@@ -3,18 +3,21 @@ import { z } from "zod";
 import { attempt, RecordingHost, taskCall } from "../test/attempt-call.ts";
 import type { SignalArgs } from "./builtin-triggers.ts";
 import {
+  all,
   conf,
   type Dag,
   dag,
   FileTrigger,
   type HeardSignal,
+  type Json,
   Operator,
   type SignalAction,
   type SignalContext,
   signal,
+  start,
   type TaskContext,
 } from "./index.ts";
-import { PROGRAM, type ReactCall, type TaskOutcome } from "./program.ts";
+import { PROGRAM, type ReactCall, type ReceivedSignal, type TaskOutcome } from "./program.ts";
 
 const sold = signal("sold", z.object({ id: z.string(), day: z.coerce.date() }), { namespace: "shop" });
 const tick = signal("tick");
@@ -84,20 +87,36 @@ describe("ctx.until of a signal", () => {
     expect(days).toEqual([new Date("2027-01-04")]);
   });
 
-  test("rejects when somebody has sent what the schema refuses", async () => {
+  test("passes over what the schema refuses, and waits for the next one under a name of its own", async () => {
     const host = new RecordingHost();
     host.journal["s"] = heard("sold", { id: 7 }, 5);
-    expect(
-      await attempt(
-        one((ctx) => ctx.until("s", sold)),
-        "t",
-        { host },
-      ),
-    ).toMatchObject({
-      kind: "failed",
-      retry: true,
-      error: { code: "TW_SIGNAL_INVALID", message: expect.stringContaining("id") },
+    const defined = one(async (ctx) => (await ctx.until("s", sold, { timeout: "1h" })).version);
+    const again = await attempt(defined, "t", { host });
+    expect(again).toMatchObject({ kind: "deferred", name: "s (2)", timeoutMs: 3_600_000 });
+    expect(argsOf(again).after).toBe(5);
+    expect(host.lines).toMatchObject([{ level: "warn", message: expect.stringContaining("passes over") }]);
+    host.journal["s (2)"] = heard("sold", { id: 8 }, 6);
+    expect(argsOf(await attempt(defined, "t", { host })).after).toBe(6);
+    host.journal["s (3)"] = heard("sold", { id: "9", day: "2027-01-04" }, 7);
+    expect(await attempt(defined, "t", { host })).toMatchObject({ kind: "success", output: 7 });
+    expect(host.lines).toHaveLength(2);
+  });
+
+  test("fails by it where it waits for several at once, or where the name of the next wait is taken", async () => {
+    const host = new RecordingHost();
+    const invalid = { kind: "failed", retry: true, error: { code: "TW_SIGNAL_INVALID" } };
+    const joint = one(async (ctx) => void (await ctx.until("both", { a: sold, b: tick })));
+    host.journal["both"] = {
+      kind: "event",
+      value: { a: { key: "sold", value: {}, version: 5 }, b: { key: "tick", value: 1, version: 6 } },
+    };
+    expect(await attempt(joint, "t", { host })).toMatchObject(invalid);
+    host.journal["s"] = heard("sold", { id: 7 }, 5);
+    const taken = one(async (ctx) => {
+      await ctx.once("s (2)", () => 1);
+      await ctx.until("s", sold);
     });
+    expect(await attempt(taken, "t", { host })).toMatchObject(invalid);
   });
 
   test("each takes the next one after those that the task has taken of the same signal", async () => {
@@ -239,5 +258,65 @@ describe("an operator that reacts", () => {
     expect(() => serve.setSignal("tick" as never)).toThrowError(
       expect.objectContaining({ code: "TW_BAD_SIGNAL" }),
     );
+  });
+});
+
+describe("ctx.startedBy", () => {
+  class Hosted extends RecordingHost {
+    readonly signals: readonly ReceivedSignal[];
+    constructor(signals: readonly ReceivedSignal[]) {
+      super();
+      this.signals = signals;
+    }
+    async startedBy() {
+      return this.signals;
+    }
+  }
+  const seen: (string | undefined)[] = [];
+  const started = dag("x", (d) => {
+    d.task("t", { on: [start(all(tick, sold.where({ id: "7" })))] }, (_, ctx) => {
+      const own = ctx.startedBy.find((each) => sold.is(each));
+      seen.push(own?.value.day.toISOString());
+      return ctx.startedBy.map(({ key, version, invalid }) => [key, version, invalid === null]);
+    });
+  });
+  const of = (key: string, value: Json, version: number) => {
+    return { namespace: key === "sold" ? "shop" : "default", key, value, version };
+  };
+
+  test("has the signals that started the try, as the schemas of the task's rules make them", async () => {
+    const host = new Hosted([of("tick", 1, 4), of("sold", { id: "7", day: "2027-01-04" }, 5)]);
+    const outcome = await attempt(started, "t", { host, startedBy: [4, 5] });
+    expect(outcome).toMatchObject({
+      kind: "success",
+      output: [
+        ["tick", 4, true],
+        ["sold", 5, true],
+      ],
+    });
+    expect(seen.at(-1)).toBe("2027-01-04T00:00:00.000Z");
+  });
+
+  test("says so when a value does not fit, or a signal is gone, and goes on", async () => {
+    const host = new Hosted([of("sold", { id: "7", day: "x" }, 5)]);
+    const outcome = await attempt(started, "t", { host, startedBy: [4, 5] });
+    expect(outcome).toMatchObject({ kind: "success", output: [["sold", 5, false]] });
+    expect(seen.at(-1)).toBeUndefined();
+    expect(host.lines.map(({ message }) => message)).toEqual([
+      expect.stringContaining("no longer all signals that started this task: 4"),
+      expect.stringContaining("started by an invalid signal"),
+    ]);
+  });
+
+  test("is empty when nothing of the kind started it, and a log out of reach is worth another try", async () => {
+    expect(await attempt(started, "t")).toMatchObject({ kind: "success", output: [] });
+    const host = new RecordingHost();
+    const startedBy = () => Promise.reject(Object.assign(new Error("away"), { code: "TASK_SERVICE_FAILED" }));
+    Object.assign(host, { startedBy });
+    expect(await attempt(started, "t", { host, startedBy: [4] })).toMatchObject({
+      kind: "failed",
+      retry: true,
+      error: { message: "away" },
+    });
   });
 });

@@ -38,13 +38,49 @@ export type ScheduleManifest =
       readonly style: "trigger" | "interval";
     }
   | { readonly kind: "interval"; readonly everyMs: number; readonly style: "trigger" | "interval" }
+  /** One run at each of these moments: ISO instants, the earliest first, no two the same. */
+  | { readonly kind: "dates"; readonly dates: readonly string[] }
+  /** One run at each moment that any of them names; those with a style have "trigger". */
+  | { readonly kind: "several"; readonly of: readonly MomentSchedule[] }
+  /** A class of the DAG's bundle is asked for each run. Its name and arguments are for people: the bundle has both. */
+  | { readonly kind: "timetable"; readonly name: string; readonly args: Json }
   /** One run per event, with the event in the run's conf. */
   | { readonly kind: "trigger"; readonly trigger: TriggerCall }
   /**
    * One run each time the condition comes true. `route`: a path into the signal's value, e.g. "order.id"; what is there
    * names the run. Its leaves are signals, without `inRun` and without references into a conf.
    */
-  | { readonly kind: "signal"; readonly when: SignalCondition; readonly route: string | null };
+  | {
+      readonly kind: "signal";
+      readonly when: SignalCondition;
+      readonly route: string | null;
+      /** Of a schedule on assets. */
+      readonly gather?: GatherManifest;
+    };
+
+/** How what happens to assets becomes runs. The leaves of the condition are of the namespace "asset", and of "schedule". */
+export interface GatherManifest {
+  /** "batch": what has happened until the run is made goes into one run; "event": the condition is judged at every event. */
+  readonly each: "batch" | "event";
+  /** One condition, and one run, for each partition. */
+  readonly partitioned: boolean;
+  readonly assets: readonly AssetManifest[];
+  /** The times of the leaf of the namespace "schedule", whose key is empty: it stands for the DAG's id. */
+  readonly time?: Extract<ScheduleManifest, { kind: "cron" | "interval" }>;
+}
+
+/** An asset that a task or a schedule names, or an alias that stands for some. */
+export type AssetManifest =
+  | {
+      readonly kind: "asset";
+      readonly uri: string;
+      readonly group: string;
+      readonly description: string | null;
+    }
+  | { readonly kind: "alias"; readonly name: string; readonly group: string };
+
+/** A schedule that can be one of several. */
+export type MomentSchedule = Extract<ScheduleManifest, { kind: "cron" | "interval" | "dates" }>;
 
 /**
  * What has to be heard. A leaf hears the signals of its key that match `where` and, with `inRun`, come from a task of
@@ -118,6 +154,8 @@ export interface DagManifest {
   readonly maxActiveRuns: number;
   /** Per run. */
   readonly maxActiveTasks: number;
+  /** Over all runs. Left out when there is no such limit. */
+  readonly maxActiveTasksPerDag?: number;
   readonly runTimeoutMs: number | null;
   /** JSON Schema of `params`, when the validator can tell it; null otherwise. */
   readonly paramsSchema: Json | null;
@@ -125,11 +163,42 @@ export interface DagManifest {
   readonly callbacks: { readonly success: boolean; readonly failure: boolean };
   readonly tasks: readonly TaskManifest[];
   readonly groups: readonly GroupManifest[];
+  /** Parents before what is inside them. Left out when there is none. */
+  readonly maps?: readonly MapManifest[];
   /** Closes the run. */
   readonly stop?: SignalCondition | null;
   /** When a run with streaming tasks or rules is closed by itself: "batchDone", or never ("stopped"), when left out. */
   readonly endWhen?: "stopped" | "batchDone";
+  /** Left out when there is none. */
+  readonly deadlines?: readonly DeadlineManifest[];
+  /** Scheduled runs are due up to that much later, each by a time of its own. Left out when there is none. */
+  readonly jitterMs?: number;
+  /** After so many failed scheduled runs in a row the DAG is paused. Left out when it never is. */
+  readonly pauseAfterFailures?: number;
 }
+
+/** By when a run or a task has to have succeeded, and what is done when it has not. */
+export interface DeadlineManifest {
+  readonly after: DeadlineStart;
+  readonly withinMs: number;
+  readonly actions: readonly DeadlineAction[];
+}
+
+/** The run's moment that a deadline counts from; the average is added to its start. */
+export type DeadlineStart =
+  | "queued"
+  | "logicalDate"
+  | "start"
+  | { readonly averageOf: number; readonly atLeast: number };
+
+export type DeadlineAction =
+  /** In the bundle, at the same place of the same deadline. */
+  | { readonly kind: "function" }
+  /** An http address, or the id of a connection. */
+  | { readonly kind: "webhook"; readonly to: string }
+  | { readonly kind: "email"; readonly to: readonly string[]; readonly connection: string }
+  /** Without a value: what was missed. */
+  | { readonly kind: "signal"; readonly namespace: string; readonly key: string; readonly value?: Json };
 
 /** A task group: an id prefix and a box in the graph. */
 export interface GroupManifest {
@@ -138,6 +207,30 @@ export interface GroupManifest {
   readonly docs: string | null;
 }
 
+/** Tasks that run once per item of a list: one mapped task, or all tasks of a mapped group. */
+export interface MapManifest {
+  /** The id of the mapped task or group. */
+  readonly mapId: string;
+  /** The map around this one. */
+  readonly parent: string | null;
+  readonly over: MapSource;
+  /** How many items of a mapped group are under way at once; a mapped task has `maxActivePerRun`. */
+  readonly limit: number | null;
+}
+
+/** Where the items come from. */
+export type MapSource =
+  /** The output of a task, which is a list; of a mapped one, the list of its outputs. */
+  | { readonly kind: "output"; readonly taskId: string }
+  /** The item of a map around this one, which is a list itself. */
+  | { readonly kind: "item"; readonly mapId: string }
+  | { readonly kind: "list"; readonly items: readonly Json[] }
+  /** Items are lists, one member per source: of the same place in each; or each with each, the last one fastest. */
+  | { readonly kind: "zip" | "cross"; readonly of: readonly MapSource[] };
+
+/** Where the value of an input comes from: a task's output, or the item that this instance runs for. */
+export type InputSource = { readonly taskId: string } | { readonly item: string };
+
 /** One task of a DAG, all defaults filled in. */
 export interface TaskManifest {
   readonly taskId: string;
@@ -145,8 +238,8 @@ export interface TaskManifest {
   readonly operator: string;
   /** Direct upstream task ids, data and order edges alike, without duplicates. */
   readonly upstream: readonly string[];
-  /** Data edges: input name to the task whose output it takes. */
-  readonly inputs: Readonly<Record<string, { readonly taskId: string }>>;
+  /** Data edges: input name to what it takes. Of a task that is mapped, and this one not: the list of its outputs. */
+  readonly inputs: Readonly<Record<string, InputSource>>;
   readonly rule: TriggerRule;
   readonly retries: number;
   readonly retryDelayMs: number;
@@ -168,11 +261,19 @@ export interface TaskManifest {
   readonly maxActivePerDag: number | null;
   readonly maxActivePerRun: number | null;
   readonly group: string | null;
+  /**
+   * A setup makes what others need, its teardown clears that away, however they ended; the tasks between the two are
+   * its scope. A failing teardown does not fail the run.
+   */
   readonly role: "work" | "setup" | "teardown";
-  /** Set for a mapped task: the input whose array it runs over, and how many instances may be active at once. */
-  readonly map: { readonly over: string; readonly limit: number | null } | null;
+  /** Of a teardown: its setup, and whether its failure fails the run. */
+  readonly teardown?: { readonly of: string; readonly failsRun: boolean };
   readonly callbacks: { readonly success: boolean; readonly failure: boolean; readonly retry: boolean };
   readonly docs: string | null;
+  /** The innermost map it is in. Left out when it is in none. */
+  readonly map?: string;
+  /** Left out when there is none. */
+  readonly deadlines?: readonly DeadlineManifest[];
   /** Left out in manifests older than deferral. */
   readonly startTrigger?: StartTrigger | null;
   /** In the order in which they act. Left out, as all below, when there is nothing to say. */
@@ -188,4 +289,8 @@ export interface TaskManifest {
   readonly every?: Extract<ScheduleManifest, { kind: "cron" | "interval" }>;
   /** What its `onSignal` wants to be asked about. */
   readonly reacts?: readonly { readonly namespace: string; readonly key: string }[];
+  /** What its success changes. */
+  readonly produces?: readonly AssetManifest[];
+  /** What it reads: for people to see, nothing waits for it. */
+  readonly consumes?: readonly AssetManifest[];
 }

@@ -127,3 +127,8 @@ export abstract class Operator<Args = void, Result = void, Inputs = AnyInputs> {
     return deferred(options) as Deferred<Method, Event, Kwargs>;
   }
 }
+
+/** By shape, not by class: an operator may come from a package with its own copy of the SDK. */
+export function isOperator(value: unknown): value is Operator<unknown, unknown> {
+  return typeof value === "object" && value !== null && typeof (value as Operator).execute === "function";
+}

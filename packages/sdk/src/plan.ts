@@ -1,7 +1,7 @@
 /** A defined DAG, from the inside: what the builder collects and what describing and running it read. */
-import type { Callback, TaskContext } from "./context.ts";
-import type { DagSettings } from "./dag-options.ts";
-import type { GroupManifest, TaskManifest, TriggerCall } from "./manifest.ts";
+import type { TaskContext } from "./context.ts";
+import type { DagCallbacks, DagSettings } from "./dag-options.ts";
+import type { GroupManifest, InputSource, MapManifest, TaskManifest, TriggerCall } from "./manifest.ts";
 import type { Operator } from "./operator.ts";
 import type { StandardSchemaV1 } from "./standard-schema.ts";
 import type { TaskCallbacks, TaskSettings } from "./task-options.ts";
@@ -9,12 +9,35 @@ import type { TaskCallbacks, TaskSettings } from "./task-options.ts";
 /** A handler, its types erased: the builder has checked them. */
 export type UserFunction = (inputs: Readonly<Record<string, unknown>>, ctx: TaskContext) => unknown;
 
+/** As {@link UserFunction}, of a mapped task. */
+export type MappedFunction = (
+  item: unknown,
+  inputs: Readonly<Record<string, unknown>>,
+  ctx: TaskContext,
+) => unknown;
+
+/** The input under which a mapped task finds its item. */
+export const ITEM = "item";
+
+/** The input under which a teardown finds what its setup has made. */
+export const RESOURCE = "resource";
+
 /** What runs when the task runs. */
 export type TaskBody =
   | { readonly kind: "task"; readonly run: UserFunction }
   | { readonly kind: "branch"; readonly run: UserFunction }
   | { readonly kind: "shortCircuit"; readonly run: UserFunction; readonly respectRules: boolean }
   | { readonly kind: "operator"; readonly operator: Operator<unknown, unknown> }
+  /** Once per item, which is its input of the name {@link ITEM}. */
+  | { readonly kind: "map"; readonly run: MappedFunction }
+  | { readonly kind: "mapOperator"; readonly make: MappedFunction }
+  /** The first to be given is what its setup has made, its input of the name {@link RESOURCE}. */
+  | {
+      readonly kind: "teardown";
+      readonly run: MappedFunction;
+      readonly of: string;
+      readonly failsRun: boolean;
+    }
   /** Has no code: it waits, and its event is its output. */
   | { readonly kind: "trigger"; readonly call: TriggerCall };
 
@@ -25,11 +48,14 @@ export interface TaskPlan {
   readonly taskId: string;
   readonly group: string | null;
   readonly body: TaskBody;
+  readonly role: TaskManifest["role"];
   readonly settings: TaskSettings;
   /** What drives it besides its upstream; only what its author has said. */
   readonly drive: TaskDrive;
   readonly callbacks: TaskCallbacks;
-  readonly inputs: Readonly<Record<string, { readonly taskId: string }>>;
+  readonly inputs: Readonly<Record<string, InputSource>>;
+  /** The innermost map it is in. */
+  readonly map: string | null;
   /** Grows until the DAG is complete: a group hands its own `after` to its first tasks when it closes. */
   readonly upstream: Set<string>;
 }
@@ -38,9 +64,10 @@ export interface DagPlan {
   readonly dagId: string;
   readonly settings: DagSettings;
   readonly params: StandardSchemaV1 | null;
-  readonly callbacks: { readonly onSuccess?: Callback<never>; readonly onFailure?: Callback<never> };
+  readonly callbacks: DagCallbacks;
   readonly tasks: ReadonlyMap<string, TaskPlan>;
   readonly groups: ReadonlyMap<string, GroupManifest>;
+  readonly maps: ReadonlyMap<string, MapManifest>;
   /** Direct downstream task ids. */
   readonly downstream: ReadonlyMap<string, readonly string[]>;
   /** The builder's identity: the owner of all handles of this DAG. */

@@ -20,6 +20,8 @@ export interface Program {
   callback(call: CallbackCall): Promise<CallbackOutcome>;
   /** Asks the `onSignal` of a task what a signal means to it. Never rejects. Left out by SDKs that know no signals. */
   react?(call: ReactCall): Promise<ReactOutcome>;
+  /** Asks the DAG's own timetable for its next run. Never rejects. Left out by a DAG without one. */
+  due?(call: DueCall): Promise<DueOutcome>;
 }
 
 /** One attempt of one task instance. */
@@ -37,11 +39,13 @@ export interface TaskCall {
   readonly step: { readonly method: string; readonly kwargs: Json; readonly event: Json } | null;
   /** How long ago this try first started, waits and reschedules included. 0 for its first attempt. */
   readonly elapsedMs: number;
-  /** By input name. For a mapped upstream the value is the array of all outputs, in index order. */
+  /** By input name. For a mapped upstream the value is the array of all outputs, in the order of the items. */
   readonly inputs: Readonly<Record<string, SettledInput>>;
   readonly run: RunFacts;
   /** The run's conf, as given; the program validates it against `params`. */
   readonly conf: Json;
+  /** The versions of the signals that this try is due to. Left out when there are none. */
+  readonly startedBy?: readonly number[];
   /** Outputs longer than this, as UTF-8 JSON, fail the attempt. 1 MB when left out. */
   readonly maxOutputBytes?: number;
   readonly host: TaskHost;
@@ -51,6 +55,8 @@ export interface TaskCall {
 export interface SettledInput {
   readonly state: "success" | "failed" | "skipped" | "upstream_failed" | "removed" | "none";
   readonly value: Json | undefined;
+  /** Of a mapped upstream: how each instance stands. Given to tasks whose rule is not `allSuccess`. */
+  readonly each?: readonly SettledInput[];
 }
 
 /** The run an attempt belongs to. Instants are ISO strings. */
@@ -88,6 +94,8 @@ export interface TaskHost {
    * answers `created: false`. Rejects when there is no such DAG.
    */
   triggerRun(request: TriggerRunRequest): Promise<{ readonly runId: string; readonly created: boolean }>;
+  /** The signals of the call's `startedBy`, without those that the log has lost. Left out by engines that know none. */
+  startedBy?(): Promise<readonly ReceivedSignal[]>;
   /** Sends a signal, in the name of this task; durable when this resolves. */
   send(signal: SignalToSend): Promise<{ readonly version: number }>;
 }
@@ -97,6 +105,11 @@ export interface SignalToSend {
   readonly namespace: string;
   readonly key: string;
   readonly value: Json;
+}
+
+/** A signal as it is on the log. */
+export interface ReceivedSignal extends SignalToSend {
+  readonly version: number;
 }
 
 /** A run that a task wants to be made. */
@@ -176,12 +189,21 @@ export interface ErrorFacts {
 export interface CallbackCall {
   /** null: a callback of the run itself. */
   readonly taskId: string | null;
-  readonly event: "success" | "failure" | "retry";
+  readonly event: "success" | "failure" | "retry" | "deadline";
+  /** With the event "deadline". */
+  readonly deadline?: DeadlineCall | null;
   readonly run: RunFacts;
   readonly tryNumber: number;
   readonly error: ErrorFacts | null;
   readonly conf: Json;
   readonly host: TaskHost;
+}
+
+/** A missed deadline of the run or the task: which one, which of its actions, and when it was due (ISO). */
+export interface DeadlineCall {
+  readonly ordinal: number;
+  readonly action: number;
+  readonly dueAt: string;
 }
 
 export type CallbackOutcome = { readonly ok: true } | { readonly ok: false; readonly error: ErrorFacts };
@@ -192,12 +214,37 @@ export interface ReactCall {
   readonly run: RunFacts;
   readonly tryNumber: number;
   readonly conf: Json;
-  readonly signal: SignalToSend & { readonly version: number };
+  readonly signal: ReceivedSignal;
   readonly host: TaskHost;
 }
 
 export type ReactOutcome =
   | { readonly ok: true; readonly action: "NONE" | "START" | "RESTART" | "STOP" }
+  | { readonly ok: false; readonly error: ErrorFacts };
+
+/** A run that a timetable asks for; instants in milliseconds. */
+export interface DueFacts {
+  readonly logicalDate: number;
+  readonly intervalStart: number;
+  readonly intervalEnd: number;
+  /** Not before this instant. */
+  readonly runAfter: number;
+}
+
+/** What a timetable is asked. */
+export interface DueCall {
+  /** The run that it asked for last; null: none so far. */
+  readonly last: Omit<DueFacts, "runAfter"> | null;
+  readonly now: number;
+  readonly start: number | null;
+  readonly end: number | null;
+  readonly catchup: boolean;
+  /** Without `catchup`: a run that was due no longer ago than this has not been missed. */
+  readonly slackMs: number;
+}
+
+export type DueOutcome =
+  | { readonly ok: true; readonly due: DueFacts | null }
   | { readonly ok: false; readonly error: ErrorFacts };
 
 /** Where a trigger class keeps its program; registered, so that two copies of the SDK agree on it. */

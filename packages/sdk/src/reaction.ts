@@ -58,6 +58,12 @@ export function reactsOf({ body }: TaskPlan): TaskManifest["reacts"] {
   return names.length === 0 ? undefined : names;
 }
 
+/** What an operator wants to be asked about, with the schemas. */
+export function signalsSetBy({ body }: TaskPlan): AnySignal[] {
+  if (body.kind !== "operator") return [];
+  return [...((body.operator as Reacting).signals ?? [])].filter(isSignal);
+}
+
 /** Never rejects. */
 export async function runReaction(plan: DagPlan, call: ReactCall): Promise<ReactOutcome> {
   try {

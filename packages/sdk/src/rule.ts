@@ -1,5 +1,5 @@
 /** What a task does on signals: rules, in the order in which they act. */
-import { type ConditionPart, conditionManifest } from "./condition.ts";
+import { type ConditionNode, type ConditionPart, conditionManifest, leavesOf } from "./condition.ts";
 import { DagDefinitionError, show } from "./errors.ts";
 import type { AnyOutput } from "./handle.ts";
 import type { SignalRule } from "./manifest.ts";
@@ -7,6 +7,11 @@ import { flag, knownOptions } from "./option-check.ts";
 
 /** Where a rule keeps what it is made of; registered, so that two copies of the SDK agree on it. */
 const RULE: unique symbol = Symbol.for("tradewind.signalRule") as never;
+
+type SignalNode = Extract<ConditionNode, { kind: "signal" }>;
+
+/** What a manifest cannot say: the schemas of the signals in a task's rules. */
+const SIGNALS = new WeakMap<readonly SignalRule[], readonly SignalNode[]>();
 
 /** What {@link start}, {@link restart} and {@link stop} make. */
 export interface Rule {
@@ -80,7 +85,17 @@ export function ruleManifests(
     const { action, when, once } = (each as Rule)[RULE];
     return { action, when: conditionManifest(when, `${where}: ${action}()`, taskOf), once };
   });
-  return manifests.length === 0 ? undefined : manifests;
+  if (manifests.length === 0) return undefined;
+  SIGNALS.set(
+    manifests,
+    rules.flatMap((each) => leavesOf((each as Rule)[RULE].when)),
+  );
+  return manifests;
+}
+
+/** The signals of what {@link ruleManifests} has made. */
+export function signalsOf(rules: readonly SignalRule[] | undefined): readonly SignalNode[] {
+  return (rules && SIGNALS.get(rules)) ?? [];
 }
 
 function rule(action: SignalRule["action"], when: ConditionPart, options?: RuleOptions): Rule {

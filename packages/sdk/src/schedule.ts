@@ -2,25 +2,39 @@
  * When runs of a DAG are made. Values only: the scheduler does the arithmetic. The checks here are the cheap ones
  * (number of fields, known time zone); the engine's cron parser has the last word when the bundle is loaded.
  */
+import { ASSET_NAMESPACE, type AssetEvent, type AssetParams } from "./asset.ts";
+import { type AssetScheduleOptions, onAssets } from "./asset-schedule.ts";
 import type { SignalEvent } from "./builtin-triggers.ts";
-import { type Condition, conditionManifest, isCondition, leavesOf, noTasks } from "./condition.ts";
+import {
+  type Condition,
+  conditionManifest,
+  isCondition,
+  leavesOf,
+  noTasks,
+  type TimePart,
+} from "./condition.ts";
 import { checkedPath, hasReference } from "./conf-reference.ts";
 import { type Duration, durationMs } from "./duration.ts";
-import { DagDefinitionError, show } from "./errors.ts";
-import type { ScheduleManifest, SignalCondition } from "./manifest.ts";
+import { DagDefinitionError, show, TriggerError } from "./errors.ts";
+import { isoInstant, MOMENT_FORMS, type Moment } from "./instant.ts";
+import type { MomentSchedule, ScheduleManifest, SignalCondition } from "./manifest.ts";
 import { knownOptions } from "./option-check.ts";
 import { signalParams } from "./signal-params.ts";
 import type { StandardSchemaV1 } from "./standard-schema.ts";
-import { callAtDefinition, type WaitableJson } from "./waitable.ts";
+import { isTimetable, TIMETABLE, type Timetable } from "./timetable.ts";
+import { callAtDefinition, isWaitable, type WaitableJson } from "./waitable.ts";
 
-/** What {@link cron}, {@link every}, {@link once}, {@link continuous} and {@link on} return. */
-export type Schedule = ScheduleManifest;
+/** What {@link cron}, {@link every}, {@link dates}, {@link once}, {@link continuous} and {@link on} return. */
+export type Schedule = Exclude<ScheduleManifest, { kind: "several" | "timetable" }>;
 
 /** What {@link cron} returns. */
 export type CronSchedule = Extract<Schedule, { kind: "cron" }>;
 
 /** What {@link every} returns. */
 export type IntervalSchedule = Extract<Schedule, { kind: "interval" }>;
+
+/** What {@link dates} returns. */
+export type DatesSchedule = Extract<Schedule, { kind: "dates" }>;
 
 declare const EVENT: unique symbol;
 
@@ -37,13 +51,15 @@ declare const SIGNALS: unique symbol;
 /** What {@link on} returns for a condition on signals. */
 export type SignalSchedule<Value> = Extract<Schedule, { kind: "signal" }> & { readonly [SIGNALS]?: Value };
 
-/** The params of a DAG that runs on signals; a run that somebody starts by hand may have none. */
-export interface SignalParams<Value> {
-  /** The signal that made the condition true. */
-  readonly signal?: SignalEvent<Value>;
-  /** Of a condition with all(): the signals that made it true, by key. */
-  readonly signals?: Readonly<Record<string, SignalEvent<Value>>>;
-}
+/** The params of a DAG that runs on signals or assets; a run that somebody starts by hand may have none. */
+export type SignalParams<Value> = [Value] extends [AssetEvent<unknown>]
+  ? AssetParams<Value>
+  : {
+      /** The signal that made the condition true. */
+      readonly signal?: SignalEvent<Value>;
+      /** Of a condition with all(): the signals that made it true, by key. */
+      readonly signals?: Readonly<Record<string, SignalEvent<Value>>>;
+    };
 
 export interface RouteOptions {
   /**
@@ -66,8 +82,18 @@ export type SchedulePreset =
   | "@yearly"
   | "@annually";
 
-/** Everything that a DAG's `schedule` option takes; a string is a preset or a cron expression in UTC. */
-export type ScheduleOption = Schedule | SchedulePreset | (string & NonNullable<unknown>) | null;
+type ScheduleText = SchedulePreset | (string & NonNullable<unknown>);
+
+/**
+ * Everything that a DAG's `schedule` option takes; a string is a preset or a cron expression in UTC. A list: one run at
+ * each moment that any of its schedules names.
+ */
+export type ScheduleOption =
+  | Schedule
+  | ScheduleText
+  | readonly (MomentSchedule | ScheduleText)[]
+  | Timetable<unknown>
+  | null;
 
 /** Which moment of its period names a run. */
 export interface ScheduleStyle {
@@ -104,6 +130,32 @@ export function every(duration: Duration, options: ScheduleStyle = {}): Interval
   return checked({ kind: "interval", everyMs, style: options.style ?? "trigger" }) as IntervalSchedule;
 }
 
+/** More than that belong into a {@link Timetable}: the list is a part of every version of the DAG. */
+const MAX_DATES = 10_000;
+
+/**
+ * Runs at these moments, given in any order: each is the logical date of one run.
+ *
+ * @example
+ * ```ts
+ * dag("quarter_close", { schedule: dates(["2027-01-04T08:00:00Z", "2027-04-01T08:00:00Z"]) }, build);
+ * ```
+ */
+export function dates(moments: readonly Moment[]): DatesSchedule {
+  const where = "dates()";
+  if (!Array.isArray(moments) || moments.length === 0 || moments.length > MAX_DATES) {
+    const got = Array.isArray(moments) ? `${moments.length} of them` : show(moments);
+    throw bad(where, `give a list of 1 to ${MAX_DATES} moments, got ${got}`);
+  }
+  const instants = moments.map((moment: unknown) => {
+    const iso = isoInstant(moment);
+    if (iso === null) throw bad(where, `${show(moment)} is not a moment; give ${MOMENT_FORMS}`);
+    return iso;
+  });
+  // All in UTC and of one length: their order as texts is their order in time.
+  return checked({ kind: "dates", dates: instants.sort() }, where) as DatesSchedule;
+}
+
 /**
  * Runs one single time, as soon as the DAG is known.
  *
@@ -130,8 +182,8 @@ export function continuous(): Schedule {
 
 /**
  * Runs once each time a condition on signals comes true, with the conf `{ signal }`; or once for every event of a
- * trigger (one of time has a single event), with the conf `{ event }`, which is acknowledged when its run is stored.
- * Without a `params` schema, `ctx.params.signal` and `ctx.params.event` are typed.
+ * trigger (one of time has a single event), with the conf `{ event }`, which is acknowledged when its run is stored; or
+ * when assets have changed, with the conf `{ assetEvents }`. Without a `params` schema, what is in `ctx.params` is typed.
  *
  * @example
  * ```ts
@@ -143,12 +195,26 @@ export function continuous(): Schedule {
  * dag("shipping", { schedule: on(paid, { route: "order" }) }, (d) => {
  *   d.task("ship", (_, ctx) => ctx.params.signal?.value.order ?? skip("started by hand"));
  * });
+ *
+ * const [orders, customers] = [asset("s3://shop/orders"), asset("s3://shop/customers")];
+ * dag("report", { schedule: on(any(all(orders, customers), cron("0 6 * * *"))) }, build);
  * ```
  */
+export function on<Event extends AssetEvent<unknown>>(
+  condition: Condition<Event>,
+  options?: AssetScheduleOptions,
+): SignalSchedule<Event>;
 export function on<Value>(condition: Condition<Value>, options?: RouteOptions): SignalSchedule<Value>;
 export function on<Event>(trigger: WaitableJson<Event>): EventSchedule<Event>;
-export function on(given: unknown, options?: RouteOptions): Schedule {
-  if (isCondition(given)) return onSignals(given, options);
+export function on(given: unknown, options?: RouteOptions & AssetScheduleOptions): Schedule {
+  if (isCondition(given)) return onCondition(given, options);
+  if (!isWaitable(given)) {
+    const remedy = typeof given === "string" ? `; a signal is made with signal(${show(given)})` : "";
+    throw new TriggerError(
+      "TW_BAD_TRIGGER",
+      `on() takes a signal, a condition of signals or assets, or a trigger, got ${show(given)}${remedy}`,
+    );
+  }
   return checked({ kind: "trigger", trigger: callAtDefinition(given) }, "on()");
 }
 
@@ -159,6 +225,19 @@ const SIGNAL_PARAMS = Symbol.for("tradewind.signalParams");
 export function paramsOf(schedule: unknown): StandardSchemaV1 | null {
   if (typeof schedule !== "object" || schedule === null) return null;
   return (schedule as { readonly [SIGNAL_PARAMS]?: StandardSchemaV1 })[SIGNAL_PARAMS] ?? null;
+}
+
+/** Assets are signals of a namespace of their own; what became of them is gathered for the run. */
+function onCondition(condition: Condition, options?: RouteOptions & AssetScheduleOptions): Schedule {
+  if (!leavesOf(condition).some(({ leaf }) => leaf.namespace === ASSET_NAMESPACE))
+    return onSignals(condition, options);
+  const { params, schedule } = onAssets(
+    condition,
+    options,
+    (time, where) => checked(time, where) as TimePart,
+  );
+  if (params !== null) Object.defineProperty(schedule, SIGNAL_PARAMS, { value: params });
+  return Object.freeze(schedule);
 }
 
 function onSignals(condition: Condition, options?: RouteOptions): Schedule {
@@ -188,11 +267,13 @@ function hasAll(condition: SignalCondition): boolean {
 export function scheduleManifest(option: unknown, where: string): ScheduleManifest {
   if (option === null || option === undefined) return { kind: "none" };
   if (typeof option === "string") return fromText(option.trim(), where);
+  if (isTimetable(option)) return option[TIMETABLE](where);
+  if (Array.isArray(option)) return several(option, where);
   if (typeof option === "object" && KINDS.has((option as Schedule).kind))
     return checked(option as Schedule, where);
   throw bad(
     where,
-    `${show(option)} is not a schedule; use cron(), every(), once(), continuous(), on(), a preset like "@daily", or null`,
+    `${show(option)} is not a schedule; use cron(), every(), dates(), a list of those, once(), continuous(), on(), a Timetable, a preset like "@daily", or null`,
   );
 }
 
@@ -202,9 +283,30 @@ const KINDS: ReadonlySet<string> = new Set<Schedule["kind"]>([
   "continuous",
   "cron",
   "interval",
+  "dates",
   "trigger",
   "signal",
 ]);
+
+/** One run per moment, whoever names it. */
+function several(options: readonly unknown[], where: string): ScheduleManifest {
+  if (options.length === 0) throw bad(where, "the list is empty; leave the schedule out for none");
+  const of = options.map((option, index) => {
+    const at = `${where}[${index}]`;
+    const schedule = scheduleManifest(option, at);
+    if (schedule.kind !== "cron" && schedule.kind !== "interval" && schedule.kind !== "dates") {
+      throw bad(
+        at,
+        `a list takes cron(), every() and dates(), not a schedule of the kind "${schedule.kind}"`,
+      );
+    }
+    if ("style" in schedule && schedule.style === "interval") {
+      throw bad(at, 'style "interval" has no meaning in a list: the periods of several schedules overlap');
+    }
+    return schedule;
+  });
+  return Object.freeze(of.length === 1 ? (of[0] as MomentSchedule) : { kind: "several", of });
+}
 
 const PRESET_CRON: Readonly<Record<string, string>> = {
   "@hourly": "0 * * * *",
@@ -237,10 +339,16 @@ function checked(schedule: Schedule, where?: string): Schedule {
   if (schedule.kind === "interval" && !(schedule.everyMs > 0)) {
     throw bad(where ?? "every()", "the distance between two runs must be more than 0");
   }
+  if (schedule.kind === "dates") checkDates(schedule, where ?? "dates()");
   if ("style" in schedule && schedule.style !== "trigger" && schedule.style !== "interval") {
     throw bad(where ?? "schedule", `style is "trigger" or "interval", not ${show(schedule.style)}`);
   }
   return Object.freeze({ ...schedule });
+}
+
+function checkDates({ dates: given }: DatesSchedule, where: string): void {
+  const twice = given.find((date, index) => date === given[index - 1]);
+  if (twice !== undefined) throw bad(where, `${twice} is there twice; a moment has one run`);
 }
 
 function checkCron(schedule: Extract<Schedule, { kind: "cron" }>, where: string): void {

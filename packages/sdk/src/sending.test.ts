@@ -189,6 +189,19 @@ describe("is refused:", () => {
       /what signal\(\) returned/,
     ],
     ["a text", (ctx) => ctx.send("tick" as never, 1), "TW_BAD_SIGNAL", /got "tick"/],
+    [
+      "an option that is misspelt: it would be sent at once",
+      (ctx) => ctx.send(tick, 1, { onSucces: true } as never),
+      "TW_BAD_SIGNAL",
+      /ctx\.send\("tick"\): unknown option "onSucces"; did you mean "onSuccess"\?/,
+    ],
+    [
+      "an option with another value",
+      (ctx) => ctx.send(tick, 1, { onSuccess: "yes" } as never),
+      "TW_BAD_SIGNAL",
+      /onSuccess must be true or false, got "yes"/,
+    ],
+    ["options that are none", (ctx) => ctx.send(tick, 1, true as never), "TW_BAD_SIGNAL", /got true/],
   ])("%s", async (_, send, code, says) => {
     const host = new RecordingHost();
     const outcome = await attempt(one(send), "t", { host });
@@ -209,4 +222,22 @@ describe("is refused:", () => {
     await expect(late!.send(tick)).rejects.toThrow("already ended");
     expect(host.sent).toEqual([]);
   });
+});
+
+test("what cannot be waited for is told what can, signals among it", async () => {
+  for (const [what, got] of [
+    ["x", '"x"'],
+    [{ one: tick, two: 7 }, "7 for two"],
+  ] as const) {
+    const outcome = await attempt(
+      one((ctx) => ctx.until("x", what as never)),
+      "t",
+    );
+    expect(outcome).toMatchObject({
+      kind: "failed",
+      error: {
+        message: expect.stringContaining(`takes a trigger, a signal, or an object of these, got ${got}`),
+      },
+    });
+  }
 });

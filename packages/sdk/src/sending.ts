@@ -8,6 +8,7 @@ import { show, TaskError } from "./errors.ts";
 import type { SignalToSend, TaskCall } from "./program.ts";
 import { type AnySignal, isSignal, valueToSend } from "./signal.ts";
 import { whyNotSendable } from "./signal-key.ts";
+import { nearest } from "./wording.ts";
 
 export class Outbox {
   readonly #call: TaskCall;
@@ -23,7 +24,7 @@ export class Outbox {
   context(): SendContext {
     return {
       send: (signal: AnySignal, value?: unknown, options?: SendOptions) =>
-        this.#send(signal, value, options ?? {}) as Promise<never>,
+        this.#send(signal, value, options) as Promise<never>,
     };
   }
 
@@ -33,24 +34,26 @@ export class Outbox {
     return (await Promise.all(this.#asked)).filter((each) => each !== null);
   }
 
-  #send(signal: AnySignal, value: unknown, { onSuccess }: SendOptions): Promise<unknown> {
-    const checked = this.#checked(signal, value, onSuccess === true);
-    const done = onSuccess === true ? checked : checked.then((ready) => this.#call.host.send(ready));
+  #send(signal: AnySignal, value: unknown, options: SendOptions | undefined): Promise<unknown> {
+    const isWithSuccess = options?.onSuccess === true;
+    const checked = this.#checked(signal, value, options);
+    const done = isWithSuccess ? checked : checked.then((ready) => this.#call.host.send(ready));
     // A refusal is the author's to hear, from the promise that is returned.
     this.#asked.push(
       done.then(
-        () => (onSuccess === true ? checked : null),
+        () => (isWithSuccess ? checked : null),
         () => null,
       ),
     );
-    return onSuccess === true ? done.then(() => undefined) : done;
+    return isWithSuccess ? done.then(() => undefined) : done;
   }
 
-  async #checked(signal: AnySignal, value: unknown, onSuccess: boolean): Promise<SignalToSend> {
+  async #checked(signal: AnySignal, value: unknown, options: SendOptions | undefined): Promise<SignalToSend> {
     if (this.#isClosed) throw new Error("the task has already ended");
     if (!isSignal(signal)) {
       throw new TaskError("TW_BAD_SIGNAL", `ctx.send takes what signal() returned, got ${show(signal)}`);
     }
+    const onSuccess = isWithSuccess(options, `ctx.send(${show(signal.key)})`);
     const problem = whyNotSendable(signal);
     if (problem !== null) throw new TaskError("TW_BAD_SIGNAL", `ctx.send: ${problem}`);
     const step = this.#call.host.currentStep();
@@ -66,4 +69,20 @@ export class Outbox {
     const schema = node.kind === "signal" ? node.schema : null;
     return { namespace, key, value: await valueToSend(key, schema, value) };
   }
+}
+
+/** What is misspelt would be sent at once, and could not be taken back. */
+function isWithSuccess(options: unknown, where: string): boolean {
+  if (options === undefined) return false;
+  if (typeof options !== "object" || options === null || Array.isArray(options))
+    throw new TaskError("TW_BAD_SIGNAL", `${where}: options must be an object, got ${show(options)}`);
+  for (const name of Object.keys(options)) {
+    if (name === "onSuccess") continue;
+    const near = nearest(name, ["onSuccess"]);
+    const remedy = near ? `did you mean "${near}"?` : "the only one is onSuccess";
+    throw new TaskError("TW_BAD_SIGNAL", `${where}: unknown option "${name}"; ${remedy}`);
+  }
+  const { onSuccess = false } = options as { readonly onSuccess?: unknown };
+  if (typeof onSuccess === "boolean") return onSuccess;
+  throw new TaskError("TW_BAD_SIGNAL", `${where}: onSuccess must be true or false, got ${show(onSuccess)}`);
 }

@@ -13,6 +13,7 @@ const SYSTEM_NAMESPACES: ReadonlySet<string> = new Set([
   "action",
   "asset",
   "webhook",
+  "deadline",
 ]);
 
 const MAX_LENGTH = 250;

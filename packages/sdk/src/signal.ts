@@ -155,8 +155,9 @@ export class Signal<Value = Json, Sent = Value> extends SignalLeaf<Value, Sent> 
     this.key = node.leaf.key;
   }
 
-  /** Whether something heard is one of this signal, for the compiler too. */
+  /** Whether something heard is one of this signal, with a value that its schema accepts; for the compiler, too. */
   is<H extends AnyHeard>(heard: H): heard is H & { readonly value: Value } {
+    if (typeof heard.invalid === "string") return false;
     return fitsPattern(this.namespace, heard.namespace) && fitsPattern(this.key, heard.key);
   }
 }
@@ -172,6 +173,7 @@ interface AnyHeard {
   readonly namespace: string;
   readonly key: string;
   readonly value: unknown;
+  readonly invalid?: string | null;
 }
 
 export interface SignalNaming {

@@ -103,18 +103,38 @@ export class Steps {
 
   /** The event, or that the attempt has to end and wait for it. */
   async #decide(name: string, what: Waitable<unknown> | Members, options: UntilOptions): Promise<unknown> {
-    const entry = await this.#recall(name, "ctx.until");
+    await this.#recall(name, "ctx.until");
+    const journal = await this.#journal!;
     const trigger = isWaitable(what) ? what : new AllTrigger(what);
-    if (entry?.kind === "event") {
-      return trigger[RECEIVE] ? await trigger[RECEIVE](entry.value, this.#listener) : entry.value;
+    let step = name;
+    for (let passedOver = 0; ; ) {
+      const entry = Object.hasOwn(journal, step) ? journal[step] : undefined;
+      if (entry?.kind !== "event") return this.#outcome(name, { step, entry, trigger, options });
+      if (!trigger[RECEIVE]) return entry.value;
+      try {
+        return await trigger[RECEIVE](entry.value, this.#listener);
+      } catch (error) {
+        // Of a joint wait the others are good, and would have to come again.
+        if (trigger instanceof AllTrigger || !isInvalidSignal(error)) throw error;
+        // The wait goes on under a name of its own, in this try and whenever it is repeated.
+        step = `${name} (${++passedOver + 1})`;
+        if (!isName(step) || this.#names.has(step)) throw error;
+        this.#names.add(step);
+        if (!Object.hasOwn(journal, step))
+          this.#call.host.log("warn", `ctx.until(${show(name)}) passes over ${error.message}`);
+      }
     }
+  }
+
+  /** What became of a wait that has no event, or that it has to begin. */
+  #outcome(name: string, { entry, options, step, trigger }: Wait): typeof WAITING {
     if (entry?.kind === "timeout") throw new DeferralTimeoutError(name, entry.afterMs);
     if (entry?.kind === "failed") throw new TriggerFailedError(name, entry.error);
     if (entry !== undefined) throw this.#refuse("TW_STEP_KIND", mismatch(name, "ctx.once", "ctx.until"));
     const deferral: Deferral = {
       trigger: callFor(this.#listener, trigger),
       method: null,
-      name,
+      name: step,
       kwargs: {},
       timeoutMs: limitMs(options.timeout, `ctx.until(${show(name)}): timeout`),
       onTimeout: "resume",
@@ -178,7 +198,19 @@ export class Steps {
   }
 }
 
-const WAITING = Symbol("waiting");
+interface Wait {
+  /** Under which it is in the journal. */
+  readonly step: string;
+  readonly entry: JournalEntry | undefined;
+  readonly trigger: Waitable<unknown>;
+  readonly options: UntilOptions;
+}
+
+function isInvalidSignal(error: unknown): error is TaskError {
+  return error instanceof TaskError && error.code === ("TW_SIGNAL_INVALID" satisfies TaskErrorCode);
+}
+
+const WAITING: unique symbol = Symbol("waiting");
 const NEVER = new Promise<never>(() => {});
 
 function mismatch(name: string, then: string, now: string): string {

@@ -15,6 +15,7 @@ export function taskDrive(
   task: {
     readonly where: string;
     readonly hasCode: boolean;
+    readonly isMapped: boolean;
     readonly taskOf: (handle: AnyOutput) => string;
   },
 ): TaskDrive {
@@ -23,6 +24,12 @@ export function taskDrive(
   const lifetime = choice(o, "lifetime", ["batch", "streaming"], where);
   if (lifetime === "streaming" && !task.hasCode) {
     throw bad(`${where}: a trigger has no code, so nothing can stream; leave lifetime out`);
+  }
+  const driven = ["on", "every"].find((name) => o[name] !== undefined);
+  if (task.isMapped && (driven !== undefined || lifetime === "streaming")) {
+    throw bad(
+      `${where}: it runs once per item, so it takes no ${driven ?? "lifetime"}; use a task outside of the map`,
+    );
   }
   const rules = ruleManifests(o["on"], where, task.taskOf);
   return {

@@ -1,5 +1,7 @@
 /** The options of a task: their types, their defaults and the checks that make a bad one fail at definition. */
+import { type AnyAsset, assetManifests, type Producible } from "./asset.ts";
 import type { AnyParams, Callback } from "./context.ts";
+import { type Deadline, deadlinesOf } from "./deadline.ts";
 import { type Duration, durationMs } from "./duration.ts";
 import { DagDefinitionError, show } from "./errors.ts";
 import type { Upstream } from "./handle.ts";
@@ -8,6 +10,7 @@ import { atLeast, choice, definedOnly, flag, func, knownOptions, text, wholeOrNu
 import type { TaskDrive } from "./plan.ts";
 import type { Rule } from "./rule.ts";
 import type { CronSchedule, IntervalSchedule } from "./schedule.ts";
+import type { WeightFunction } from "./weight.ts";
 
 /** Memory in MB, or with a unit. */
 export type MemorySize = number | `${number}${"mb" | "gb"}`;
@@ -30,8 +33,11 @@ export interface TaskDefaults<Params = AnyParams> {
   readonly poolSlots?: number;
   /** Its own weight: of the tasks that are ready, the highest goes first (1). */
   readonly priority?: number;
-  /** What is added to its own weight: nothing, that of all downstream tasks, or of all upstream tasks ("downstream"). */
-  readonly weightRule?: WeightRule;
+  /**
+   * What is added to its own weight: nothing, that of all downstream tasks, or of all upstream tasks ("downstream"). A
+   * function answers the weight itself; it is asked once, when the DAG is complete.
+   */
+  readonly weightRule?: WeightRule | WeightFunction;
   /** Which workers may run it ("default"). */
   readonly queue?: string;
   /** Which of the configured executors runs it. */
@@ -67,8 +73,14 @@ export interface TaskOptions<Params = AnyParams> extends TaskDefaults<Params> {
    * as often as it takes unless `retries` says otherwise ("batch").
    */
   readonly lifetime?: "batch" | "streaming";
+  /** By when it has to have succeeded, counted by its run, and who is told when it has not: one or several. */
+  readonly deadline?: Deadline | readonly Deadline[];
   /** Starts it again and again while the run is running: a distance, `every()` or `cron()`. */
   readonly every?: Duration | CronSchedule | IntervalSchedule;
+  /** What its success changes: one event each, or those that it tells with `ctx.produce`. */
+  readonly produces?: readonly Producible[];
+  /** What it reads, for people to see: nothing waits for it. */
+  readonly consumes?: readonly AnyAsset[];
   /** Markdown, shown in the UI. */
   readonly docs?: string;
 }
@@ -83,6 +95,7 @@ export type TaskSettings = Omit<
   | "group"
   | "role"
   | "map"
+  | "teardown"
   | "startTrigger"
   | "reacts"
   | keyof TaskDrive
@@ -92,6 +105,8 @@ export interface TaskCallbacks {
   readonly onSuccess?: Callback<never>;
   readonly onFailure?: Callback<never>;
   readonly onRetry?: Callback<never>;
+  readonly deadlines?: readonly Deadline[];
+  readonly weigh?: WeightFunction;
 }
 
 /** More than any task reaches, and still a whole number of 32 bits when some tries are added. */
@@ -129,11 +144,14 @@ export const TASK_DEFAULT_NAMES = [
 export const TASK_OPTION_NAMES: readonly string[] = [
   ...TASK_DEFAULT_NAMES,
   "after",
+  "consumes",
+  "deadline",
   "docs",
   "every",
   "inputs",
   "lifetime",
   "on",
+  "produces",
   "rule",
 ];
 
@@ -187,6 +205,7 @@ export function taskSettings(layers: readonly RawOptions[], where: string): Task
     );
   }
   const waitForDownstream = flag(o, "waitForDownstream", where);
+  const deadlines = deadlinesOf(o["deadline"], where);
   return {
     rule: choice(o, "rule", RULES, where),
     retries: atLeast(o, "retries", { min: 0, fallback: 0 }, where),
@@ -198,7 +217,7 @@ export function taskSettings(layers: readonly RawOptions[], where: string): Task
     pool: text(o, "pool", where) ?? "default_pool",
     poolSlots: atLeast(o, "poolSlots", { min: 1, fallback: 1 }, where),
     priority: atLeast(o, "priority", { min: -INT32_MAX, fallback: 1 }, where),
-    weightRule: choice(o, "weightRule", ["downstream", "absolute", "upstream"], where),
+    weightRule: weightRule(o, where),
     queue: text(o, "queue", where) ?? "default",
     executor: text(o, "executor", where),
     isolation: choice(o, "isolation", ["warm", "fresh"], where),
@@ -212,13 +231,32 @@ export function taskSettings(layers: readonly RawOptions[], where: string): Task
       retry: func(o, "onRetry", where) !== undefined,
     },
     docs: text(o, "docs", where),
+    ...(deadlines && { deadlines: deadlines.map(({ manifest }) => manifest) }),
+    ...lineage(o, where),
   };
+}
+
+/** Left out when there is nothing to say: the manifest of a task without assets is the same as ever. */
+function lineage(o: RawOptions, where: string): Pick<TaskSettings, "produces" | "consumes"> {
+  const of = (name: "produces" | "consumes") =>
+    o[name] === undefined ? [] : assetManifests(o[name], `${where}: ${name}`);
+  const [produces, consumes] = [of("produces"), of("consumes")];
+  return { ...(produces.length > 0 && { produces }), ...(consumes.length > 0 && { consumes }) };
+}
+
+/** A function's answer is the weight, and nothing is added to it. */
+function weightRule(o: RawOptions, where: string): WeightRule {
+  if (typeof o["weightRule"] === "function") return "absolute";
+  return choice(o, "weightRule", ["downstream", "absolute", "upstream"], where);
 }
 
 /** The callbacks that are in force for a task. */
 export function taskCallbacks(layers: readonly RawOptions[]): TaskCallbacks {
-  const { onSuccess, onFailure, onRetry }: TaskCallbacks = Object.assign({}, ...layers.map(definedOnly));
-  return { onSuccess, onFailure, onRetry };
+  const given = Object.assign({}, ...layers.map(definedOnly));
+  const { onSuccess, onFailure, onRetry }: TaskCallbacks = given;
+  const deadlines = deadlinesOf(given.deadline, "deadline");
+  const weigh = typeof given.weightRule === "function" ? { weigh: given.weightRule as WeightFunction } : {};
+  return { onSuccess, onFailure, onRetry, ...(deadlines && { deadlines }), ...weigh };
 }
 
 function backoff(value: unknown, where: string): number {

@@ -15,7 +15,10 @@ import {
   DagDefinitionError, TaskError, TriggerError, DeferralTimeoutError, TriggerFailedError,
 } from "tradewind";
 import type { DagBuilder, Duration, HeardSignal, Output, TaskContext, TriggerContext } from "tradewind";
+import { dates, Timetable, type TimetableQuestion } from "tradewind";
+import { asset, assetAlias, averageOf, cross, deadline, email, sendSignal, webhook, zip } from "tradewind";
 import { z } from "zod";
+declare function isHoliday(day: Date): boolean;
 declare const build: (d: DagBuilder) => void;
 declare const d: DagBuilder<{ region: string }>;
 declare const ctx: TaskContext;
@@ -27,6 +30,20 @@ declare function load(rows: unknown, region?: string): number;
 declare function loadRows(rows: unknown): number;
 declare function notify(text: string): Promise<void>;
 declare function publish(): void;
+declare const names: Output<string[]>;
+declare const regions: Output<string[]>;
+declare const tables: string[];
+declare const sources: Output<string[]>;
+declare const targets: Output<string[]>;
+declare function copy(from: string, to: string): void;
+declare function train(region: string, size: string): number;
+declare function listFiles(): string[];
+declare function extract(name: string): { rows: number };
+declare function report(of: unknown): string;
+declare function createCluster(): Promise<{ id: string; url: string }>;
+declare function deleteCluster(id: string): Promise<void>;
+declare function crunch(url: string): number;
+declare class Copy extends Operator<{ table: string; to: string }, number> { execute(): number }
 declare function checkNulls(): void;
 declare function checkRanges(): void;
 declare function loadInParts(): void;

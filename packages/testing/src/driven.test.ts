@@ -53,6 +53,41 @@ describe("rules", () => {
     expect(run.task("plain").tries).toBe(1);
   });
 
+  test("tell a task what started it, in every try for it", async () => {
+    const seen: string[] = [];
+    const c = signal<number>("c");
+    const told = dag("told", { stop: over }, (d) => {
+      d.task("train", { on: [start(a)], retries: 1, retryDelay: "1s" }, (_, ctx) => {
+        const n = ctx.startedBy.find((heard) => a.is(heard))?.value;
+        seen.push(`train ${n}`);
+        if (n === 2 && seen.filter((each) => each === "train 2").length === 1) throw new Error("once more");
+      });
+      d.task("serve", { lifetime: "streaming", on: [start(all(a, b)), restart(c)] }, async (_, ctx) => {
+        seen.push(`serve ${ctx.startedBy.map(({ key, value, version }) => `${key}=${value}@${version}`)}`);
+        await aborted(ctx.abort);
+      });
+      d.task("plain", (_, ctx) => void seen.push(`plain ${ctx.startedBy.length}`));
+    });
+    const signals = [
+      ...[1, 2, 3].map((value) => ({ key: "a", value })),
+      { key: "b", value: 4, after: "1m" as const },
+      { key: "c", value: 5, after: "2m" as const },
+      { key: "over", after: "3m" as const },
+    ];
+    await runDag(told, { signals, settle: "1s" });
+    expect(seen.filter((each) => each.startsWith("train"))).toEqual([
+      "train 1",
+      "train 2",
+      "train 2",
+      "train 3",
+    ]);
+    expect(seen.filter((each) => !each.startsWith("train"))).toEqual([
+      "plain 0",
+      "serve a=3@3,b=4@4",
+      "serve c=5@5,a=3@3,b=4@4",
+    ]);
+  });
+
   test("hear a signal at its moment, and tell what they asked for", async () => {
     const signals = [1, 2, 3].map((hours) => ({ key: "a", after: `${hours}h` as const }));
     const run = await runDag(counted, { signals: [...signals, { key: "over", after: "4h" }] });

@@ -118,7 +118,8 @@ export class Hearing {
       if (answer === null || answer === "NONE" || model.drive?.closed !== null) continue;
       const order = { taskId, action: ORDERS[answer] };
       journal.act({ ...order, by: signal.key });
-      model.apply({ type: "ordered", ...order, reason: signal.key }, clock.now());
+      const by = [signal.version];
+      model.apply({ type: "ordered", ...order, reason: signal.key, by }, clock.now());
     }
   }
 

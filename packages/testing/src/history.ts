@@ -39,9 +39,10 @@ export class History {
     return last?.result === null ? last : undefined;
   }
 
-  #tries({ node }: Instance): Try[] {
-    const tries = this.#tasks.get(node.id) ?? [];
-    this.#tasks.set(node.id, tries);
+  #tries({ mapIndex, node }: Instance): Try[] {
+    const name = `${node.id} ${mapIndex}`;
+    const tries = this.#tasks.get(name) ?? [];
+    this.#tasks.set(name, tries);
     return tries;
   }
 }

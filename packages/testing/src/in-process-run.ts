@@ -6,6 +6,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import {
   compileGraph,
+  expansionOf,
   type Instance,
   isDriven,
   RuleSet,
@@ -14,7 +15,7 @@ import {
 } from "@tradewind/engine/model";
 import type { Json } from "@tradewind/sdk";
 import type { DagManifest, TriggerCall } from "@tradewind/sdk/manifest";
-import type { Program, RunFacts, SettledInput } from "@tradewind/sdk/program";
+import type { Program, RunFacts } from "@tradewind/sdk/program";
 import { Admission } from "./admission.ts";
 import { Attempts } from "./attempts.ts";
 import { Callbacks } from "./callbacks.ts";
@@ -194,6 +195,7 @@ export class InProcessRun {
   #settle(): void {
     const { drive } = this.#model;
     do {
+      this.#expandMaps();
       this.#openGates();
       this.#hearing.hear();
       this.#admit();
@@ -242,6 +244,14 @@ export class InProcessRun {
     this.#model.apply({ type: "closed", reason: END_OF_TEST }, this.#clock.now());
   }
 
+  #expandMaps(): void {
+    const now = this.#clock.now();
+    do {
+      for (const place of this.#model.takeExpandable())
+        this.#model.apply(expansionOf(this.#journal.reader(this.#model), place), now);
+    } while (this.#model.make(NEVER, now));
+  }
+
   /** A test has no earlier runs, so the past is always in order. */
   #openGates(): void {
     for (const { node, mapIndex } of this.#model.takeGated())
@@ -271,6 +281,7 @@ export class InProcessRun {
     this.#journal.begin(instance);
     this.#reports.note();
     const resumed = instance.step !== null;
+    const startedBy = this.#model.drive?.startedBy(node.id) ?? [];
     this.#journal.report({ type: "started", taskId: node.id, mapIndex, tryNumber, resumed });
     const call = {
       ...of,
@@ -278,23 +289,18 @@ export class InProcessRun {
       maxTries,
       step: this.#waits.stepOf(instance),
       elapsedMs: now - (instance.startedAt ?? now),
-      inputs: this.#inputs(instance),
+      inputs: this.#journal.inputs(this.#model, instance),
       run: this.#facts,
       conf: structuredClone(this.#conf),
+      ...(startedBy.length > 0 && { startedBy }),
       host: {
+        startedBy: async () => this.#journal.signals.byVersion(startedBy),
         ...this.#journal.host(node.id, mapIndex),
         ...this.#memory.host(instance, attempt),
         check: (trigger: TriggerCall) => this.#check(instance, trigger),
       },
     };
     this.#attempts.start(instance, call, this.#stoppable.has(node.id));
-  }
-
-  #inputs(instance: Instance): Record<string, SettledInput> {
-    const entries = Object.entries(instance.node.manifest.inputs);
-    return Object.fromEntries(
-      entries.map(([name, { taskId }]) => [name, this.#journal.settled(this.#model.get(taskId)!)]),
-    );
   }
 
   async #check(instance: Instance, trigger: TriggerCall): Promise<Json | undefined> {

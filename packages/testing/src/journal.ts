@@ -1,5 +1,12 @@
 /** What a run leaves behind: outputs, errors, logs, timeline. It stands where the store and the log files do otherwise. */
-import { type Change, type Instance, isFinished } from "@tradewind/engine/model";
+import {
+  type Change,
+  InputReader,
+  type Instance,
+  isFinished,
+  type RunModel,
+  successSignals,
+} from "@tradewind/engine/model";
 import type { Json } from "@tradewind/sdk";
 import type {
   Deferral,
@@ -52,20 +59,24 @@ export class Journal {
 
   /** A try begins, or goes on after a wait. */
   begin(instance: Instance): void {
-    if (this.#history.begin(instance, this.#elapsed())) this.#errors.delete(instance.node.id);
+    if (this.#history.begin(instance, this.#elapsed())) this.#errors.delete(nameOf(instance));
   }
 
-  keep(taskId: string, outcome: TryEnd): void {
-    if (outcome.kind === "failed") this.#errors.set(taskId, outcome.error);
-    else this.#errors.delete(taskId);
+  keep(instance: Instance, outcome: TryEnd): void {
+    const name = nameOf(instance);
+    if (outcome.kind === "failed") this.#errors.set(name, outcome.error);
+    else this.#errors.delete(name);
     if (outcome.kind !== "success") return;
-    this.#outputs.set(taskId, outcome.output);
-    for (const signal of outcome.signals ?? []) this.#send(taskId, signal);
+    this.#outputs.set(name, outcome.output);
+    const { dagId, runId } = this.#run;
+    const source = { dagId, runId, taskId: instance.node.id, mapIndex: instance.mapIndex };
+    for (const signal of successSignals(instance.node.manifest, outcome.signals ?? [], source))
+      this.#send(instance.node.id, signal);
   }
 
   /** It begins again: what it gave before is gone. */
-  forget({ node }: Instance): void {
-    this.#outputs.delete(node.id);
+  forget(instance: Instance): void {
+    this.#outputs.delete(nameOf(instance));
   }
 
   /** A signal from outside. */
@@ -88,7 +99,12 @@ export class Journal {
       if (!hasEnded && !UNDER_WAY.has(state)) continue;
       this.timeline.push({ atMs, taskId: node.id, mapIndex, tryNumber, state });
       if (!hasEnded) continue;
-      const end = { state, output: this.#outputOf(instance), error: this.#errors.get(node.id), reason };
+      const end = {
+        state,
+        output: this.#outputOf(instance),
+        error: this.#errors.get(nameOf(instance)),
+        reason,
+      };
       const asTry = { ...end, state: state === "up_for_retry" ? "failed" : state };
       const hasRun = this.#history.end(instance, asTry, atMs);
       const ended = { taskId: node.id, mapIndex, tryNumber, ...end, retryAt: iso(retryAt) };
@@ -125,10 +141,22 @@ export class Journal {
     this.report({ type: "waiting", taskId: node.id, mapIndex, tryNumber, timeoutAt, ...of });
   }
 
-  /** Copies, as in production: no task can change what another one sees. */
-  settled(upstream: Instance): SettledInput {
-    const state = isFinished(upstream.state) ? upstream.state : "none";
-    return { state: state as SettledInput["state"], value: structuredClone(this.#outputOf(upstream)) };
+  /** What an instance is given. Copies, as in production: no task can change what another one sees. */
+  inputs(model: RunModel, instance: Instance): Record<string, SettledInput> {
+    const reader = this.reader(model);
+    const { inputs, rule } = instance.node.manifest;
+    return Object.fromEntries(
+      Object.entries(inputs).map(([name, source]) => {
+        const { each, ...input } = structuredClone(reader.input(source, instance));
+        return [name, each && rule !== "allSuccess" ? { ...input, each } : input];
+      }),
+    );
+  }
+
+  reader(model: RunModel): InputReader {
+    return new InputReader(model, (taskId, mapIndex) => ({
+      value: this.#outputs.get(`${taskId} ${mapIndex}`),
+    }));
   }
 
   host(taskId: string, mapIndex: number): JournalHost {
@@ -140,7 +168,7 @@ export class Journal {
         this.logs[taskId] = lines;
         this.report({ type: "log", taskId, mapIndex, ...line });
       },
-      output: async (id) => structuredClone(this.#outputs.get(id)),
+      output: async (id) => structuredClone(this.#outputOfTask(id)),
       variable: async (key) => this.#options.variables?.[key],
       connection: async (id) => connectionOf(this.#options, id),
       triggerRun: async (request) => {
@@ -161,7 +189,7 @@ export class Journal {
 
   result(instance: Instance): TaskResult {
     const { node, mapIndex, state, tryNumber, reason } = instance;
-    const error = state === "failed" ? this.#errors.get(node.id) : undefined;
+    const error = state === "failed" ? this.#errors.get(nameOf(instance)) : undefined;
     return {
       taskId: node.id,
       mapIndex,
@@ -174,9 +202,23 @@ export class Journal {
     };
   }
 
-  #outputOf({ node, state }: Instance): Json | undefined {
-    return state === "success" ? this.#outputs.get(node.id) : undefined;
+  #outputOf(instance: Instance): Json | undefined {
+    return instance.state === "success" ? this.#outputs.get(nameOf(instance)) : undefined;
   }
+
+  /** Of a mapped task: the list of them. */
+  #outputOfTask(taskId: string): Json | undefined {
+    if (this.#outputs.has(`${taskId} -1`)) return this.#outputs.get(`${taskId} -1`);
+    const own = [...this.#outputs].filter(([name]) => name.startsWith(`${taskId} `));
+    const index = (name: string) => Number(name.slice(taskId.length + 1));
+    own.sort(([a], [b]) => index(a) - index(b));
+    return own.length > 0 ? own.map(([, value]) => value ?? null) : undefined;
+  }
+}
+
+/** No id has a space. */
+function nameOf({ mapIndex, node }: Instance): string {
+  return `${node.id} ${mapIndex}`;
 }
 
 function iso(moment: number | null): string | null {

@@ -41,7 +41,10 @@ export interface RunOptions<Conf = unknown> {
   readonly onEvent?: (event: RunProgress) => void;
 }
 
-/** A signal from outside; without a namespace it is in "default", without a value it brings null. */
+/**
+ * A signal from outside; without a namespace it is in "default", without a value it brings null. It may be one that the
+ * engine tells, of another run say; what people do by hand is in `orders`.
+ */
 export interface GivenSignal extends When {
   readonly namespace?: string;
   readonly key: string;

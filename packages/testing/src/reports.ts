@@ -100,7 +100,7 @@ export class Reports {
     const { clock, journal, model } = this.#parts;
     const now = clock.now();
     const of = { ...keyOf(instance, attempt), at: now };
-    journal.keep(instance.node.id, outcome);
+    journal.keep(instance, outcome);
     if (outcome.kind === "success") {
       model.apply({ type: "succeeded", skip: outcome.skip, ...of }, now);
     } else if (outcome.kind === "skipped") {

@@ -116,23 +116,33 @@ export class RunResult {
     this.deadLetters = facts.deadLetters;
   }
 
-  /** End states by task id. */
+  /** End states by task id; of a mapped task by id and index, as in "load[0]". */
   get states(): Record<string, string> {
-    return Object.fromEntries(this.tasks.map(({ taskId, state }) => [taskId, state]));
+    return Object.fromEntries(this.tasks.map((task) => [nameOf(task), task.state]));
   }
 
-  /** Outputs by task id, of the tasks that have one. */
+  /** Outputs by task id, of the tasks that have one; of a mapped task the list of them. */
   get outputs(): Record<string, Json> {
-    const withOutput = this.tasks.flatMap(({ taskId, output }) =>
-      output === undefined ? [] : [[taskId, output] as const],
-    );
-    return Object.fromEntries(withOutput);
+    const outputs: Record<string, Json> = {};
+    for (const { taskId, mapIndex, output } of [...this.tasks].sort((a, b) => a.mapIndex - b.mapIndex)) {
+      if (output === undefined) continue;
+      outputs[taskId] = mapIndex < 0 ? output : [...((outputs[taskId] ?? []) as Json[]), output];
+    }
+    return outputs;
   }
 
-  task(taskId: string): TaskResult {
-    const found = this.tasks.find((task) => task.taskId === taskId);
+  /** `mapIndex`: which instance of a mapped task. */
+  task(taskId: string, mapIndex?: number): TaskResult {
+    const found = this.tasks.find(
+      (task) => task.taskId === taskId && (mapIndex === undefined || task.mapIndex === mapIndex),
+    );
     if (found) return found;
-    const known = this.tasks.map((task) => task.taskId).join(", ");
-    throw new DagTestError("TW_TEST_TASK_UNKNOWN", `the run has no task "${taskId}"; its tasks are ${known}`);
+    const known = this.tasks.map(nameOf).join(", ");
+    const wanted = mapIndex === undefined ? taskId : `${taskId}[${mapIndex}]`;
+    throw new DagTestError("TW_TEST_TASK_UNKNOWN", `the run has no task "${wanted}"; its tasks are ${known}`);
   }
+}
+
+function nameOf({ mapIndex, taskId }: TaskResult): string {
+  return mapIndex < 0 ? taskId : `${taskId}[${mapIndex}]`;
 }

@@ -2,6 +2,7 @@ import type { Dag } from "@tradewind/sdk";
 import { PROGRAM, type Program } from "@tradewind/sdk/program";
 import { DagTestError } from "./errors.ts";
 import { InProcessRun } from "./in-process-run.ts";
+import { checkOptions } from "./option-check.ts";
 import type { RunOptions } from "./options.ts";
 import type { RunResult } from "./result.ts";
 
@@ -35,5 +36,6 @@ export async function runDag<Conf>(
       "runDag takes a DAG, the value that dag() returned; check the import",
     );
   }
+  checkOptions(options);
   return new InProcessRun(program, options).finish();
 }

@@ -2,7 +2,7 @@
 import { fitsWait, type RunName, type SignalFacts } from "@tradewind/engine/model";
 import type { Json } from "@tradewind/sdk";
 import type { SignalArgs, SignalEvent } from "@tradewind/sdk/builtin-triggers";
-import type { SignalToSend } from "@tradewind/sdk/program";
+import type { ReceivedSignal, SignalToSend } from "@tradewind/sdk/program";
 import { DagTestError } from "./errors.ts";
 import type { SentSignal } from "./result.ts";
 
@@ -56,6 +56,16 @@ export class SignalLog {
     const wait = args as unknown as SignalArgs;
     const found = this.#log.find((signal) => signal.version > (wait.after ?? 0) && fitsWait(wait, signal));
     return found ? { key: found.key, value: found.value, version: found.version } : null;
+  }
+
+  /** Copies, as in production: no task can change what another one sees. */
+  byVersion(versions: readonly number[]): ReceivedSignal[] {
+    return versions.flatMap((version) => {
+      const found = this.#log[version - 1];
+      if (!found) return [];
+      const { key, namespace, value } = found;
+      return [structuredClone({ namespace, key, value, version })];
+    });
   }
 
   #add({ namespace, key, value }: SignalToSend, from: RunName | null): SentSignal {

@@ -33,6 +33,26 @@ describe("a wait for a signal", () => {
     expect(run.signals).toEqual([]);
   });
 
+  test("passes over one that the schema refuses, in the same try", async () => {
+    const run = await runDag(
+      beside(
+        async (ctx) => [await n(ctx), ctx.tryNumber],
+        () => 1,
+      ),
+      {
+        signals: [
+          { key: "ready", value: { n: "four" } },
+          { key: "ready", value: 5 },
+          { key: "ready", value: { n: 6 } },
+        ],
+      },
+    );
+    expect(run.outputs["waits"]).toEqual([6, 1]);
+    expect(run.logs["waits"]?.map(({ level, message }) => [level, message.split(":")[0]])).toEqual(
+      Array(2).fill(["warn", 'ctx.until("s") passes over signal "ready"']),
+    );
+  });
+
   test("is over with one that was sent before it began", async () => {
     const sequence = dag("sequence", (d) => {
       const sends = d.task("sends", async (_, ctx) => (await ctx.send(ready, { n: 5 })).version);
@@ -205,4 +225,32 @@ describe("a signal that comes later", () => {
       });
     }
   });
+});
+
+test.each<[object, string]>([
+  [{ signal: [] }, 'there is no option "signal"; did you mean "signals"?'],
+  [{ timeout: 7 }, 'there is no option "timeout"; known are: clock, '],
+  [{ signals: { key: "a" } }, 'signals must be a list, got {"key":"a"}'],
+  [{ signals: ["a"] }, 'signals[0] must be an object like { key: "order.paid", value: 7 }, got "a"'],
+  [{ signals: [{ key: "a" }, { value: 7 }] }, "signals[1].key has 1 to 250 characters, got undefined"],
+  [{ signals: [{ key: "" }] }, 'signals[0].key has 1 to 250 characters, got ""'],
+  [{ signals: [{ key: "a*" }] }, 'signals[0].key "a*" stands for many signals'],
+  [{ signals: [{ key: "a", namespace: "x*" }] }, 'signals[0].namespace "x*" stands for many signals'],
+  [{ signals: [{ key: "a", afer: "1h" }] }, 'signals[0]: there is no option "afer"; did you mean "after"?'],
+  [{ orders: [{ task: "t", actoin: "stop" }] }, 'orders[0]: there is no option "actoin"'],
+])("what cannot be meant is refused: %j", async (options, message) => {
+  const plain = dag("plain", (d) => void d.task("t", () => 1));
+  await expect(runDag(plain, options)).rejects.toMatchObject({
+    code: "TW_TEST_BAD_OPTION",
+    message: expect.stringContaining(message),
+  });
+});
+
+test("what the engine tells of other runs can be given", async () => {
+  const told = signal("etl/*", undefined, { namespace: "run" });
+  const after = dag("after", (d) => void d.task("t", async (_, ctx) => (await ctx.until("end", told)).key));
+  const run = await runDag(after, {
+    signals: [{ namespace: "run", key: "etl/r1", value: { state: "success" } }],
+  });
+  expect(run.outputs["t"]).toBe("etl/r1");
 });

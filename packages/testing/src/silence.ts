@@ -64,5 +64,6 @@ export function audible(host: Host, silence: Silence): Host {
     check: heard(host.check),
     triggerRun: heard(host.triggerRun),
     send: heard(host.send),
+    ...(host.startedBy && { startedBy: heard(host.startedBy) }),
   };
 }

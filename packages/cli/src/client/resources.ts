@@ -12,15 +12,30 @@ export interface Dag {
   readonly owners: readonly string[];
   readonly has_import_errors: boolean;
   readonly next_dagrun_run_after: string | null;
+  /** Why it is paused, when nobody did it by hand. */
+  readonly pause_reason: string | null;
+  readonly schedule_error: ScheduleError | null;
   readonly last_parsed_time: string | null;
   readonly max_active_runs: number | null;
   readonly max_active_tasks: number;
+}
+
+/** Why a timetable of the DAG's own has no answer. */
+interface ScheduleError {
+  readonly code: string;
+  readonly message: string;
+  readonly failures: number;
+  readonly next_try: string | null;
 }
 
 /** What only `/dags/{id}/details` tells. */
 export interface DagDetails extends Dag {
   readonly latest_dag_version: { readonly version_number: number; readonly created_at: string } | null;
   readonly params_schema: unknown;
+  /** ISO 8601: PT30S. */
+  readonly jitter: string | null;
+  /** 0: never. */
+  readonly max_consecutive_failed_dag_runs: number;
 }
 
 export interface Task {
@@ -50,6 +65,7 @@ export interface DagRun {
   readonly note: string | null;
   readonly end_reason: string | null;
   readonly triggering_user_name: string | null;
+  readonly dag_versions: readonly { readonly version_number: number }[];
 }
 
 export interface TaskInstance {
@@ -164,6 +180,13 @@ export interface RunConditions {
     readonly pending_starts: number;
     readonly stopping: string | null;
     readonly next_tick: string | null;
+    readonly reacts_to: readonly string[];
+    readonly asking: {
+      readonly key: string;
+      readonly version: number;
+      readonly attempts: number;
+      readonly again_at: string | null;
+    } | null;
   }[];
 }
 
@@ -175,7 +198,8 @@ export interface SignalRule {
   readonly condition: string;
   readonly missing: string;
   readonly is_armed: boolean;
-  readonly fired: number;
+  /** null: the run is over, and with it the count. */
+  readonly fired: number | null;
 }
 
 /** What became of an order by hand. */

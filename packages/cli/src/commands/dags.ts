@@ -17,9 +17,10 @@ import type { Column } from "../output/table.ts";
 import { renderTable } from "../output/table.ts";
 import { moment, relativeTime } from "../output/when.ts";
 import type { Session } from "../session.ts";
+import { addVersionCommands } from "./dag-versions.ts";
 
 export function command(session: Session) {
-  const dags = new Command("dags").description("list, show, trigger, pause and test DAGs");
+  const dags = new Command("dags").description("list, show, compare, trigger, pause and test DAGs");
 
   dags
     .command("list")
@@ -61,6 +62,8 @@ export function command(session: Session) {
       session.terminal.data(session.terminal.paint("bold", head!));
       for (const line of lines) session.terminal.data(line);
     });
+
+  addVersionCommands(dags, session);
 
   dags
     .command("trigger")
@@ -200,7 +203,8 @@ function columns(session: Session): readonly Column<Dag>[] {
 
 function status(dag: Dag): string {
   if (dag.is_stale) return "stale";
-  return dag.is_paused ? "paused" : "active";
+  if (dag.is_paused) return "paused";
+  return dag.schedule_error ? "schedule error" : "active";
 }
 
 function dagFields(dag: DagDetails) {
@@ -210,7 +214,10 @@ function dagFields(dag: DagDetails) {
     ["version", version && `${version.version_number} (${relativeTime(version.created_at)})`],
     ["description", dag.description],
     ["status", dag.has_import_errors ? `${status(dag)}, and the newest file cannot be loaded` : status(dag)],
+    ["paused because", dag.pause_reason],
     ["schedule", dag.timetable_summary ?? "none"],
+    ["jitter", dag.jitter && `up to ${dag.jitter.slice(2).toLowerCase()}`],
+    ["schedule error", scheduleProblem(dag)],
     [
       "next run",
       dag.next_dagrun_run_after
@@ -224,9 +231,21 @@ function dagFields(dag: DagDetails) {
       "limits",
       `${dag.max_active_runs ?? "any number of"} runs, ${dag.max_active_tasks} tasks of a run at once`,
     ],
+    ["pauses", dag.max_consecutive_failed_dag_runs > 0 ? failureLimit(dag) : null],
     ["params", paramLines(dag.params_schema).join("\n")],
     ["loaded", relativeTime(dag.last_parsed_time)],
   ] as const;
+}
+
+function failureLimit({ max_consecutive_failed_dag_runs: most }: DagDetails): string {
+  return `after ${most} failed scheduled run${most === 1 ? "" : "s in a row"}`;
+}
+
+/** What its own timetable failed with, and when it is asked again. */
+function scheduleProblem({ schedule_error: error }: DagDetails): string | null {
+  if (!error) return null;
+  const again = error.next_try === null ? "" : `; next try ${relativeTime(error.next_try)}`;
+  return `${error.message} [${error.code}] (${error.failures} in a row${again})`;
 }
 
 const TASK_COLUMNS: readonly Column<Task>[] = [

@@ -1,6 +1,7 @@
 import { Command } from "@commander-js/extra-typings";
+import { usageError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
-import { parseDuration } from "../input/values.ts";
+import { parseDuration, wholeNumber } from "../input/values.ts";
 import type { Column } from "../output/table.ts";
 import { moment } from "../output/when.ts";
 import type { Session } from "../session.ts";
@@ -43,38 +44,55 @@ export function command(session: Session) {
 
   db.command("clean")
     .description(
-      "delete ended runs with their tasks and outputs, old signals, stopped jobs, unused DAG versions and bundles",
+      "delete what ended long ago, while everything runs: runs with their tasks, outputs and logs, signals, and more",
     )
     .requiredOption("--older-than <duration>", "what ended before that, e.g. 30d", parseDuration)
+    .option("--only <what...>", "only these: runs, signals, logs … (--dry-run names them all)")
     .option(
       "--stale-listeners <duration>",
       "signals are not kept for listeners that nobody has run for so long; 7d when not given",
       parseDuration,
     )
+    .option("--batch <rows>", "how many rows a transaction deletes at most", wholeNumber(1), 1_000)
     .option("--dry-run", "only count")
-    .action(async ({ olderThan, dryRun, staleListeners }) => {
-      await withDatabase(session, async ({ engine, database }) => {
+    .action(async ({ olderThan, dryRun, only, staleListeners, batch }) => {
+      await withDatabase(session, async ({ engine, config, database }) => {
         const tellStale = ({ name, seenAt }: { name: string; seenAt: Date }) =>
           session.note(
             `No signals are kept for the listener ${name}: it was last run ${moment(seenAt.toISOString())}.`,
           );
-        const clean = (dry: boolean) =>
-          engine.cleanHistory(database, {
-            olderThanMs: olderThan,
-            dryRun: dry,
-            batch: 1_000,
-            ...(staleListeners === undefined ? {} : { staleListenerMs: staleListeners }),
-            ...(dry ? { onStaleListener: tellStale } : {}),
-            onProgress: (deleted: Readonly<Record<string, number>>) =>
-              session.terminal.status(`deleted: ${summary(deleted)}`),
-          });
-        const found = await clean(true);
+        const options = {
+          olderThanMs: olderThan,
+          batch,
+          only: parseKinds(only, engine.CLEANABLE),
+          ...(staleListeners === undefined ? {} : { staleListenerMs: staleListeners }),
+        };
+        session.terminal.status("Counting…");
+        const found = await engine.clean(
+          { config, database },
+          { ...options, dryRun: true, onStaleListener: tellStale },
+        );
         if (dryRun || Object.values(found).every((count) => count === 0)) {
           return session.printDone(found, `Would delete: ${summary(found)}.`);
         }
         await session.confirm(`Delete ${summary(found)}?`);
-        const deleted = await clean(false);
-        await session.printDone(deleted, `Deleted: ${summary(deleted)}.`);
+        await session.interruptible(async (signal) => {
+          const deleted = await engine.clean(
+            { config, database },
+            {
+              ...options,
+              dryRun: false,
+              signal,
+              onProgress: (now) => session.terminal.status(`deleted: ${progress(now, found)}`),
+            },
+          );
+          if (!signal.aborted) return session.printDone(deleted, `Deleted: ${summary(deleted)}.`);
+          session.exitCode = EXIT.interrupted;
+          await session.printDone(
+            deleted,
+            `Interrupted. Deleted so far: ${summary(deleted)}. The same command goes on with the rest.`,
+          );
+        });
       });
     });
 
@@ -97,17 +115,32 @@ function title({ version, name }: { version: number; name: string }): string {
 
 type Engine = typeof import("@tradewind/engine");
 type Opened = Awaited<ReturnType<Engine["openDatabase"]>>;
+type Cleanable = Engine["CLEANABLE"][number];
+
+function parseKinds(
+  given: readonly string[] | undefined,
+  known: Engine["CLEANABLE"],
+): readonly Cleanable[] | undefined {
+  const unknown = given?.find((name) => !known.some((each) => each === name));
+  if (unknown !== undefined)
+    throw usageError(`there is nothing called ${unknown} to clean.`, `one of ${known.join(", ")}`);
+  return given && known.filter((each) => given.includes(each));
+}
 
 async function withDatabase(
   session: Session,
-  work: (open: { engine: Engine; database: Opened["database"] }) => Promise<void>,
+  work: (open: {
+    engine: Engine;
+    config: ReturnType<Engine["resolveConfig"]>;
+    database: Opened["database"];
+  }) => Promise<void>,
 ): Promise<void> {
   const engine = await import("@tradewind/engine");
   const config = engine.resolveConfig({ home: session.options.home }, session.host.env);
   session.terminal.status("Opening the database…");
   const { database, stop } = await engine.openDatabase(config);
   try {
-    await work({ engine, database });
+    await work({ engine, config, database });
   } finally {
     await stop();
   }
@@ -118,4 +151,15 @@ function summary(counts: Readonly<Record<string, number>>): string {
   return parts.length === 0
     ? "nothing"
     : parts.map(([name, count]) => `${count} ${name.replaceAll("_", " ")}`).join(", ");
+}
+
+/** Of what was found: more may have become old meanwhile. */
+function progress(
+  deleted: Readonly<Record<string, number>>,
+  found: Readonly<Record<string, number>>,
+): string {
+  return Object.entries(deleted)
+    .filter(([name, count]) => count > 0 || (found[name] ?? 0) > 0)
+    .map(([name, count]) => `${count} of ${Math.max(count, found[name] ?? 0)} ${name.replaceAll("_", " ")}`)
+    .join(", ");
 }

@@ -119,6 +119,7 @@ export function command(session: Session) {
     .argument("<dag>")
     .argument("<run>", RUN_ARGUMENT)
     .option("--only-failed", "only the failed tasks and what waited for them")
+    .option("--latest-version", "with the DAG's current version; the run's own when not given")
     .option("--dry-run", "only say which tasks")
     .option("--wait", "watch the run until it has ended")
     .action(async (dag, given, options) => {
@@ -127,7 +128,11 @@ export function command(session: Session) {
       const clear = (dryRun: boolean) =>
         session.client.post<{ task_instances?: TaskInstance[] }>(`${runPath(dag, runId)}/clear`, {
           what,
-          body: { dry_run: dryRun, only_failed: options.onlyFailed === true },
+          body: {
+            dry_run: dryRun,
+            only_failed: options.onlyFailed === true,
+            run_on_latest_version: options.latestVersion === true,
+          },
         });
       const affected = (await clear(true)).task_instances ?? [];
       const tasks = `${affected.length} task${affected.length === 1 ? "" : "s"}`;

@@ -30,11 +30,14 @@ export function addConditions(signals: Command, session: Session): void {
     .option("--limit <n>", "of how many runs at most; 0 = all", wholeNumber(0), 20)
     .action(async (dag, run, { limit }) => {
       const listed = await read(session, { dag, run }, limit);
+      // Nothing is found of a DAG that does not exist, either.
+      if (dag !== undefined && listed.items.length === 0)
+        await session.client.get(path`/dags/${dag}`, { what: `cannot read the conditions of ${dag}` });
       if (session.format !== "table") return session.printList(listed, [], "");
       const lines = listed.items.flatMap(linesOf);
       const empty =
         listed.items.length === 0
-          ? "No run is driven by signals."
+          ? `No run${dag === undefined ? "" : ` of ${dag}`} is driven by signals.`
           : "Only the order of its tasks drives this run.";
       await session.printList({ items: lines, total: lines.length }, columns(session), empty);
       if (listed.items.length < listed.total)
@@ -80,6 +83,7 @@ function linesOf(run: RunConditions): Line[] {
         : [{ ...none, task, action: "start", condition: "", state: `${pending_starts} pending` }]),
     ]),
     ...run.rules.map((rule) => ruleLine(run, rule)),
+    ...run.tasks.flatMap((task) => (task.reacts_to.length === 0 ? [] : [reactionLine(run, task)])),
     ...run.tasks.flatMap(({ next_tick, task_id: task }) =>
       next_tick === null
         ? []
@@ -97,6 +101,26 @@ function linesOf(run: RunConditions): Line[] {
   ];
 }
 
+/** A task that is asked what a signal means to it, and whether it fails to say. */
+function reactionLine(run: RunConditions, task: RunConditions["tasks"][number]): Line {
+  const { asking, reacts_to, task_id } = task;
+  const isOpen = run.closed === null;
+  return {
+    run,
+    task: task_id,
+    action: "onSignal",
+    condition: reacts_to.join(", "),
+    missing: "",
+    fired: "",
+    state:
+      asking === null
+        ? isOpen
+          ? "armed"
+          : "done"
+        : `failed ${asking.attempts}x on ${asking.key} (version ${asking.version}), asked again ${asking.again_at === null ? "soon" : relativeTime(asking.again_at)}`,
+  };
+}
+
 function ruleLine(run: RunConditions, rule: SignalRule): Line {
   return {
     run,
@@ -104,7 +128,7 @@ function ruleLine(run: RunConditions, rule: SignalRule): Line {
     action: rule.action,
     condition: `${rule.condition}${rule.once && rule.task_id !== null ? ", once" : ""}`,
     missing: rule.is_armed ? rule.missing : "",
-    fired: String(rule.fired),
+    fired: rule.fired === null ? "" : String(rule.fired),
     state: rule.is_armed ? "armed" : "done",
   };
 }

@@ -1,4 +1,5 @@
 import { Command } from "@commander-js/extra-typings";
+import { InvalidArgumentError } from "commander";
 import { path } from "../client/client.ts";
 import { followSignals, type Signal } from "../client/signal-stream.ts";
 import { parseInstant, parseJson, readSource, wholeNumber } from "../input/values.ts";
@@ -97,10 +98,10 @@ function addListen(signals: Command, session: Session): void {
     .argument("<pattern>", "the key; * stands for anything")
     .option("--namespace <name>", '* stands for anything; "default" when not given')
     .option("--sender <name>", "only of this sender")
-    .option("--from <place>", "start, now, a version, a time or a position; now when not given")
+    .option("--from <place>", "start, now, a version, a time or a position; now when not given", startOf)
     .option("--count <n>", "end after so many", wholeNumber(1))
     .action(async (pattern, { count, from, namespace, sender }) => {
-      const query = { key: pattern, namespace, sender, ...startOf(from) };
+      const query = { key: pattern, namespace, sender, ...(from ?? { from: "now" }) };
       await session.interruptible(async (signal) => {
         let left = count ?? Number.POSITIVE_INFINITY;
         for await (const found of followSignals(session.client, query, signal)) {
@@ -209,11 +210,18 @@ async function newest(
   return { items: items.reverse(), total: items.length };
 }
 
-function startOf(from: string | undefined): Record<string, string | number> {
-  if (from === undefined || from === "now" || from === "start") return { from: from ?? "now" };
+/** Read with the other options, so that a mistake is told as one of theirs. */
+function startOf(from: string): Record<string, string | number> {
+  if (from === "now" || from === "start") return { from };
   if (/^\d+$/.test(from)) return { after_version: Number(from) };
   if (/^\d+-\d+$/.test(from) && !/^\d{4}-\d{2}$/.test(from)) return { position: from };
-  return { since: parseInstant(from) };
+  try {
+    return { since: parseInstant(from) };
+  } catch {
+    throw new InvalidArgumentError(
+      "Give start, now, a version such as 12, a time such as 2026-01-31T08:00:00Z, or the position of a signal.",
+    );
+  }
 }
 
 function line({ key, namespace, time, value, version }: Signal): string {
@@ -237,7 +245,7 @@ function listenerColumns({ terminal }: Session): readonly Column<Listener>[] {
     {
       title: "ACTIVE",
       value: ({ host, is_active, seen_at }) =>
-        is_active ? `on ${host ?? "?"}` : `last ${relativeTime(seen_at)}`,
+        is_active ? (host === null ? "yes" : `on ${host}`) : `last ${relativeTime(seen_at)}`,
       paint: ({ is_active }, cell) => (is_active ? cell : terminal.paint("yellow", cell)),
     },
     {

@@ -124,6 +124,7 @@ export function command(session: Session) {
     .option("--upstream", "and everything before them")
     .option("--only-failed", "only those that failed")
     .option("--map-index <n>", "only this instance of a mapped task", wholeNumber(0))
+    .option("--latest-version", "with the DAG's current version; the run's own when not given")
     .option("--dry-run", "only say which tasks")
     .action(async (dag, given, taskIds, options) => {
       const runId = await findRunId(session.client, dag, given);
@@ -137,6 +138,7 @@ export function command(session: Session) {
             only_failed: options.onlyFailed === true,
             include_downstream: options.downstream === true,
             include_upstream: options.upstream === true,
+            run_on_latest_version: options.latestVersion === true,
           },
         });
       const { task_instances: affected } = await clear(true);

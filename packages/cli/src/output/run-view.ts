@@ -38,6 +38,7 @@ export function runFields(run: DagRun, { counts, failure }: RunTasks = {}): Fiel
     ["state", run.state],
     ["tasks", counts && [...counts].map(([state, count]) => `${count} ${state}`).join(", ")],
     ["type", run.run_type],
+    ["version", run.dag_versions.map(({ version_number }) => version_number).join(", ")],
     ["logical date", moment(run.logical_date)],
     [
       "data interval",

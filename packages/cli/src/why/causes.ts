@@ -20,7 +20,7 @@ const DEEPEST = 20;
 const WIDEST = 5;
 
 /** Reasons that come from signals: also a task that runs or has ended has them. */
-const DRIVEN = new Set(["RUN_CLOSED", "SIGNAL", "START_PENDING", "STOPPING", "TICK"]);
+const DRIVEN = new Set(["ON_SIGNAL_FAILING", "RUN_CLOSED", "SIGNAL", "START_PENDING", "STOPPING", "TICK"]);
 
 interface Place {
   readonly taskId: string;

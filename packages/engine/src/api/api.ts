@@ -12,6 +12,7 @@ import {
   serializerCompiler,
   type ZodTypeProvider,
 } from "fastify-type-provider-zod";
+import { assets } from "./assets.ts";
 import { requireToken } from "./auth.ts";
 import { backfills } from "./backfills.ts";
 import { conditions } from "./conditions.ts";
@@ -19,8 +20,10 @@ import { connections } from "./connections.ts";
 import type { ApiApp, ApiOptions, Resource } from "./context.ts";
 import { dagRunEdits } from "./dag-run-edits.ts";
 import { dagRuns } from "./dag-runs.ts";
+import { dagVersionDiff } from "./dag-version-diff.ts";
 import { dagVersions } from "./dag-versions.ts";
 import { dags } from "./dags.ts";
+import { deadlines } from "./deadlines.ts";
 import { deferrals } from "./deferrals.ts";
 import { eventLogs } from "./event-logs.ts";
 import { health } from "./health.ts";
@@ -59,13 +62,16 @@ import { why } from "./why.ts";
 import { xcomEntries } from "./xcom-entries.ts";
 
 const RESOURCES: readonly Resource[] = [
+  assets,
   backfills,
   conditions,
   connections,
   dagRunEdits,
   dagRuns,
+  dagVersionDiff,
   dagVersions,
   dags,
+  deadlines,
   deferrals,
   eventLogs,
   health,

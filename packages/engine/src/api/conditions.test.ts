@@ -63,13 +63,38 @@ describe("the conditions of a run", () => {
       pending_starts: 0,
       stopping: null,
       next_tick: null,
+      reacts_to: [],
+      asking: null,
     };
     expect(shown.tasks).toEqual([
       { ...nothing, task_id: "train", needs_start: true, pending_starts: 2 },
       { ...nothing, task_id: "serve", is_streaming: true, stopping: "site.closed" },
       { ...nothing, task_id: "report", needs_start: true, next_tick: "2026-01-01T11:00:00.000Z" },
-      { ...nothing, task_id: "ask", needs_start: true },
+      { ...nothing, task_id: "ask", needs_start: true, reacts_to: ["ask.*"] },
     ]);
+  });
+
+  test("say which onSignal fails on what, and when it is asked again", async () => {
+    const againAt = STARTED_AT.getTime() + 4_000;
+    await drive(tw, await running("online", "failing"), (each) =>
+      each.setAsking("ask", { key: "ask.it", version: 12, attempts: 3, error: "no idea", againAt }),
+    );
+    const { tasks } = await conditionsOf("online", "failing");
+    expect(tasks.find(({ task_id }: { task_id: string }) => task_id === "ask").asking).toEqual({
+      ...{ key: "ask.it", version: 12, attempts: 3, error: "no idea" },
+      again_at: "2026-01-01T10:00:04.000Z",
+    });
+  });
+
+  test("of a run that is over: what closed it, if the log says so, and no figures", async () => {
+    await tw.addRun("online", { runId: "gone", state: "success", startedAt: STARTED_AT });
+    const tell = `INSERT INTO signal (namespace, key, value, sender) VALUES ('run', 'online/gone', $1, 'engine')`;
+    await tw.sql(tell, ['{"state":"running"}']);
+    expect(await conditionsOf("online", "gone")).toMatchObject({ closed: "its end" });
+    await tw.sql(tell, ['{"state":"success","closedBy":"site.closed"}']);
+    const gone = await conditionsOf("online", "gone");
+    expect(gone).toMatchObject({ run_state: "success", closed: "site.closed" });
+    expect(gone.rules.map((rule: { fired: number | null }) => rule.fired)).toEqual(Array(4).fill(null));
   });
 
   test("are empty while it is queued, and over when it is closed or has ended", async () => {

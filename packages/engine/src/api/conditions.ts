@@ -2,9 +2,17 @@
  * `…/conditions`: what drives a run besides the order of its tasks, and how far each rule is. The engine's own model says
  * so, of what the run's owner has stored; a signal that it has not come to yet has no part in it.
  */
-import type { DagManifest } from "@tradewind/sdk/manifest";
+import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import { z } from "zod";
-import { Drive, isDriven, isStreaming, type RuleReport, RuleSet, storedDrive } from "../model/index.ts";
+import {
+  type Asking,
+  Drive,
+  isDriven,
+  isStreaming,
+  type RuleReport,
+  RuleSet,
+  storedDrive,
+} from "../model/index.ts";
 import type { Connection } from "../store/database.ts";
 import { readManifests } from "../store/list/dag-versions.ts";
 import {
@@ -32,7 +40,8 @@ const ruleDocument = z
     missing: z.string(),
     /** false: it has fired and was to fire once, or the run is closed. */
     is_armed: z.boolean(),
-    fired: z.number(),
+    /** null: the run is over, and with it the count. */
+    fired: z.number().nullable(),
     parts: z.array(
       z.object({
         text: z.string(),
@@ -56,6 +65,18 @@ const taskDocument = z.object({
   /** By what its current attempt is being stopped. */
   stopping: z.string().nullable(),
   next_tick: nullableDate,
+  /** What its `onSignal` is asked about: keys, before them the namespace if it is not the default one. */
+  reacts_to: z.array(z.string()),
+  /** Its `onSignal` has failed on this one and is asked again; what was sent later waits. */
+  asking: z
+    .object({
+      key: z.string(),
+      version: z.number(),
+      attempts: z.number(),
+      error: z.string(),
+      again_at: nullableDate,
+    })
+    .nullable(),
 });
 
 const conditionsDocument = z
@@ -65,7 +86,7 @@ const conditionsDocument = z
     run_state: z.string(),
     /** false: its tasks follow each other, and that is all. */
     is_driven: z.boolean(),
-    /** By what: nothing is heard any more. */
+    /** By what: nothing is heard any more. "its end": the run is over, and had not been closed before. */
     closed: z.string().nullable(),
     next_tick: nullableDate,
     rules: z.array(ruleDocument),
@@ -155,7 +176,7 @@ async function withDrives(connection: Connection, rows: readonly DrivenRunRow[])
       stored: storedDrive(run.drive),
     });
     // What drove it was forgotten with its end: it hears nothing.
-    if (run.state === "success" || run.state === "failed") drive.close("its end");
+    if (isOver(run)) drive.close(run.closed_by ?? "its end");
     return { run, manifest, drive, isDriven: run.has_drive || isDriven(manifest) };
   });
 }
@@ -170,6 +191,8 @@ function show({ drive, isDriven, manifest, run }: DrivenRun): z.output<typeof co
     pending_starts: drive.starts(task.taskId),
     stopping: drive.stopping(task.taskId),
     next_tick: tick(drive.tickAt(task.taskId)),
+    reacts_to: signalNames(task),
+    asking: showAsking(drive.asking(task.taskId)),
     has_rules: task.rules !== undefined,
   }));
   return {
@@ -179,7 +202,7 @@ function show({ drive, isDriven, manifest, run }: DrivenRun): z.output<typeof co
     is_driven: isDriven,
     closed: drive.closed,
     next_tick: tick(drive.nextTickAt()),
-    rules: drive.report().map(showRule),
+    rules: drive.report().map((rule) => showRule(rule, isOver(run))),
     tasks: tasks
       .filter(
         (each) =>
@@ -193,7 +216,22 @@ function show({ drive, isDriven, manifest, run }: DrivenRun): z.output<typeof co
   };
 }
 
-function showRule(rule: RuleReport): z.output<typeof ruleDocument> {
+/** What the `onSignal` of a task is asked about. */
+export function signalNames({ reacts = [] }: TaskManifest): string[] {
+  return reacts.map(({ key, namespace }) => (namespace === "default" ? key : `${namespace}:${key}`));
+}
+
+function isOver({ state }: DrivenRunRow): boolean {
+  return state === "success" || state === "failed";
+}
+
+function showAsking(asking: Asking | null): z.output<typeof taskDocument>["asking"] {
+  if (asking === null) return null;
+  const { againAt, attempts, error, key, version } = asking;
+  return { key, version, attempts, error, again_at: iso(new Date(againAt)) };
+}
+
+function showRule(rule: RuleReport, isOver: boolean): z.output<typeof ruleDocument> {
   return {
     task_id: rule.taskId,
     rule_index: rule.ruleIndex,
@@ -202,7 +240,7 @@ function showRule(rule: RuleReport): z.output<typeof ruleDocument> {
     condition: rule.text,
     missing: rule.missing,
     is_armed: rule.isArmed,
-    fired: rule.fired,
+    fired: isOver ? null : rule.fired,
     parts: rule.leaves.map(({ latest, met, text, version }) => ({
       text,
       is_met: met,

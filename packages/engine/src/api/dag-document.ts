@@ -1,9 +1,10 @@
 /** A DAG in the JSON of Airflow's API. */
-import type { ScheduleManifest } from "@tradewind/sdk/manifest";
 import { z } from "zod";
-import type { DagHeader, DagRow } from "../store/list/dags.ts";
+import type { DagRow } from "../store/list/dags.ts";
+import { assetExpression, isPartitioned } from "./asset-expression.ts";
 import { showVersion, versionDocument } from "./documents.ts";
 import { BUNDLE_NAME, iso, nullableDate } from "./fields.ts";
+import { scheduleError, scheduleErrorDocument, timetable, zoneOf } from "./schedule-document.ts";
 
 const dagShape = {
   dag_id: z.string(),
@@ -32,6 +33,8 @@ const dagShape = {
   next_dagrun_data_interval_start: nullableDate,
   next_dagrun_data_interval_end: nullableDate,
   next_dagrun_run_after: nullableDate,
+  pause_reason: z.string().nullable().describe("Why it is paused, when nobody did it by hand."),
+  schedule_error: scheduleErrorDocument.nullable(),
   allowed_run_types: z.array(z.string()).nullable(),
   owners: z.array(z.string()),
   is_backfillable: z.boolean(),
@@ -45,7 +48,8 @@ export const dagDetailsDocument = z
     ...dagShape,
     catchup: z.boolean(),
     dag_run_timeout: z.string().nullable(),
-    asset_expression: z.null(),
+    jitter: z.string().nullable().describe("How much later than its moment a scheduled run may be due."),
+    asset_expression: z.record(z.string(), z.any()).nullable(),
     doc_md: z.string().nullable(),
     start_date: nullableDate,
     end_date: nullableDate,
@@ -81,18 +85,20 @@ export function showDag(row: DagRow): z.output<typeof dagDocument> {
     relative_fileloc: row.file,
     fileloc: row.file,
     description: manifest?.description ?? null,
-    ...timetable(manifest),
-    timetable_partitioned: false,
+    ...timetable(manifest?.schedule),
+    timetable_partitioned: isPartitioned(manifest?.schedule),
     tags: (manifest?.tags ?? []).map((name) => ({ name, dag_id: row.dag_id, dag_display_name: row.dag_id })),
     max_active_tasks: manifest?.maxActiveTasks ?? 0,
     max_active_runs: manifest?.maxActiveRuns ?? null,
-    max_consecutive_failed_dag_runs: 0,
+    max_consecutive_failed_dag_runs: manifest?.pauseAfterFailures ?? 0,
     has_task_concurrency_limits: row.has_task_limits,
     has_import_errors: row.has_import_errors,
     next_dagrun_logical_date: iso(row.next_logical_date),
     next_dagrun_data_interval_start: iso(row.next_interval_start),
     next_dagrun_data_interval_end: iso(row.next_interval_end),
     next_dagrun_run_after: iso(row.next_run_after),
+    pause_reason: row.pause_reason,
+    schedule_error: scheduleError(row),
     allowed_run_types: null,
     owners: manifest?.owner ? [manifest.owner] : [],
     file_token: row.file,
@@ -105,7 +111,8 @@ export function showDagDetails(row: DagRow, activeRuns: number): z.output<typeof
     ...showDag(row),
     catchup: manifest?.catchup ?? false,
     dag_run_timeout: manifest?.runTimeoutMs == null ? null : `PT${manifest.runTimeoutMs / 1000}S`,
-    asset_expression: null,
+    jitter: manifest?.jitterMs === undefined ? null : `PT${manifest.jitterMs / 1000}S`,
+    asset_expression: assetExpression(manifest?.schedule),
     doc_md: manifest?.docs ?? null,
     start_date: manifest?.start ?? null,
     end_date: manifest?.end ?? null,
@@ -114,7 +121,7 @@ export function showDagDetails(row: DagRow, activeRuns: number): z.output<typeof
     params_schema: manifest?.paramsSchema ?? null,
     render_template_as_native_obj: false,
     template_search_path: null,
-    timezone: manifest?.schedule.kind === "cron" ? manifest.schedule.timezone : "UTC",
+    timezone: zoneOf(manifest?.schedule),
     last_parsed: iso(row.last_parsed_at),
     default_args: null,
     rerun_with_latest_version: null,
@@ -136,46 +143,6 @@ export function showDagDetails(row: DagRow, activeRuns: number): z.output<typeof
             created_at: row.version_created_at,
           }),
   };
-}
-
-function timetable(manifest: DagHeader | null) {
-  const schedule: ScheduleManifest = manifest?.schedule ?? { kind: "none" };
-  const periodic = schedule.kind === "cron" || schedule.kind === "interval";
-  return { ...summary(schedule), timetable_periodic: periodic, is_backfillable: periodic };
-}
-
-function summary(schedule: ScheduleManifest): {
-  timetable_summary: string | null;
-  timetable_description: string;
-} {
-  switch (schedule.kind) {
-    case "none":
-      return { timetable_summary: null, timetable_description: "Never, runs are started by hand" };
-    case "once":
-      return { timetable_summary: "@once", timetable_description: "Once, as soon as possible" };
-    case "continuous":
-      return {
-        timetable_summary: "@continuous",
-        timetable_description: "As soon as the previous run finishes",
-      };
-    case "cron":
-      return {
-        timetable_summary: schedule.expression,
-        timetable_description: `${schedule.expression} in ${schedule.timezone}`,
-      };
-    case "interval":
-      return {
-        timetable_summary: `${schedule.everyMs / 1000}s`,
-        timetable_description: `Every ${schedule.everyMs / 1000} seconds`,
-      };
-    case "trigger":
-      return {
-        timetable_summary: schedule.trigger.kind,
-        timetable_description: `At each event of ${schedule.trigger.kind}`,
-      };
-    case "signal":
-      return { timetable_summary: "signal", timetable_description: "When its signals have arrived" };
-  }
 }
 
 /** The parameters that have a default, as Airflow shows them. */

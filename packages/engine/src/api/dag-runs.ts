@@ -1,5 +1,6 @@
 /** `/dags/{dag_id}/dagRuns`: list, read, create. Changes to a run are in `dag-run-edits.ts`. */
 import type { Json } from "@tradewind/sdk/manifest";
+import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import type { Connection } from "../store/database.ts";
 import {
@@ -12,9 +13,9 @@ import {
 } from "../store/list/dag-runs.ts";
 import type { CreateRunInput, RunEdits } from "../store/run-edits.ts";
 import { principalOf } from "./auth.ts";
-import type { Resource } from "./context.ts";
+import type { ApiOptions, Resource } from "./context.ts";
 import { noDag, requireDag, requireDagExists } from "./dags.ts";
-import { dagRunDocument, dagRunList, showDagRun, showDagRuns } from "./documents.ts";
+import { type DagRunDocument, dagRunDocument, dagRunList, showDagRun, showDagRuns } from "./documents.ts";
 import {
   absent,
   cursorPageOf,
@@ -63,11 +64,11 @@ const listQuery = z.strictObject({
   triggering_user_name_prefix_pattern: text.optional(),
   dag_id_pattern: text.optional(),
   dag_id_prefix_pattern: text.optional(),
-  partition_key_pattern: absent("partitions"),
-  partition_key_prefix_pattern: absent("partitions"),
-  partition_date_gte: absent("partitions"),
-  partition_date_lte: absent("partitions"),
-  consuming_asset_pattern: absent("assets"),
+  partition_key_pattern: text.optional(),
+  partition_key_prefix_pattern: text.optional(),
+  partition_date_gte: absent("dates of partitions"),
+  partition_date_lte: absent("dates of partitions"),
+  consuming_asset_pattern: text.optional(),
   order_by: orderBy(DAG_RUN_ORDER, "id"),
 });
 
@@ -83,7 +84,7 @@ const batchBody = z.strictObject({
     .transform((value) => Math.min(value, 1000)),
 });
 
-const createBody = z.strictObject({
+export const createBody = z.strictObject({
   dag_run_id: newId.nullish(),
   logical_date: instant.nullish(),
   data_interval_start: instant.nullish(),
@@ -146,29 +147,40 @@ export const dagRuns: Resource = (app, options) => {
         tags: ["DagRun"],
       },
     },
-    async (request, reply) => {
-      const dagId = request.params.dag_id;
-      const user = principalOf(request).name;
-      let dagRunId: number | undefined;
-      const { body } = await create(options, { request, reply }, async (tx) => {
-        const dag = await requireDag(tx, dagId);
-        const input = runInput(dagId, request.body, user);
-        if (dag.version_id !== null) {
-          paramsCheck.check({ id: dag.version_id, schema: dag.manifest?.paramsSchema ?? null }, input.conf);
-        }
-        dagRunId = await createRun(tx, options.runEdits, input);
-        const row = (await findDagRunById(tx, dagRunId))!;
-        return {
-          status: 200,
-          body: showDagRun(row),
-          deed: { action: "trigger_dag_run", dagId, runId: row.run_id },
-        };
-      });
-      if (dagRunId !== undefined) options.notify({ kind: "run_created", dagRunIds: [dagRunId] });
-      return body;
-    },
+    (request, reply) =>
+      triggerRun(
+        options,
+        { request, reply },
+        { dagId: request.params.dag_id, body: request.body, paramsCheck },
+      ),
   );
 };
+
+export async function triggerRun(
+  options: ApiOptions,
+  call: { readonly request: FastifyRequest; readonly reply: FastifyReply },
+  asked: { dagId: string; body: z.output<typeof createBody>; paramsCheck: ParamsCheck },
+): Promise<DagRunDocument> {
+  const { dagId, paramsCheck } = asked;
+  const user = principalOf(call.request).name;
+  let dagRunId: number | undefined;
+  const { body } = await create(options, call, async (tx) => {
+    const dag = await requireDag(tx, dagId);
+    const input = runInput(dagId, asked.body, user);
+    if (dag.version_id !== null) {
+      paramsCheck.check({ id: dag.version_id, schema: dag.manifest?.paramsSchema ?? null }, input.conf);
+    }
+    dagRunId = await createRun(tx, options.runEdits, input);
+    const row = (await findDagRunById(tx, dagRunId))!;
+    return {
+      status: 200,
+      body: showDagRun(row),
+      deed: { action: "trigger_dag_run", dagId, runId: row.run_id },
+    };
+  });
+  if (dagRunId !== undefined) options.notify({ kind: "run_created", dagRunIds: [dagRunId] });
+  return body;
+}
 
 export async function requireRun(
   connection: Connection,
@@ -232,12 +244,10 @@ function filterOf(dagId: string, query: z.output<typeof listQuery>): DagRunFilte
     dagIdPattern: query.dag_id_pattern,
     dagIdPrefix: query.dag_id_prefix_pattern,
     dagIds: namedList(dagId),
-    nothing:
-      query.partition_key_pattern ||
-      query.partition_key_prefix_pattern ||
-      query.partition_date_gte ||
-      query.partition_date_lte ||
-      query.consuming_asset_pattern,
+    assetPattern: query.consuming_asset_pattern,
+    nothing: query.partition_date_gte || query.partition_date_lte,
+    partitionPattern: query.partition_key_pattern,
+    partitionPrefix: query.partition_key_prefix_pattern,
     runIdPattern: query.run_id_pattern,
     runIdPrefix: query.run_id_prefix_pattern,
     runTypes: query.run_type,

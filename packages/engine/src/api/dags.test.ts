@@ -204,6 +204,25 @@ describe("tasks, versions, sources, import errors", () => {
     expect((await tw.call("GET", "/dags/sales/dagVersions/9")).statusCode).toBe(404);
   });
 
+  test("what changed from one version to the next", async () => {
+    const diff = (await tw.call("GET", "/dags/sales/dagVersions/diff")).json();
+    expect(diff).toMatchObject({
+      from: { version_number: 1 },
+      to: { version_number: 2 },
+      is_same_shape: false,
+      options: [],
+      tasks: { added: [], removed: [], changed: [{ id: "extract" }, { id: "load" }] },
+      source_diff: expect.stringContaining("-// the source, version 1\n"),
+    });
+    expect((await tw.call("GET", "/dags/sales/dagVersions/diff?from=2&to=2")).json()).toMatchObject({
+      is_same_shape: true,
+      is_same_code: true,
+      source_diff: "",
+    });
+    expect((await tw.call("GET", "/dags/sales/dagVersions/diff?from=9")).statusCode).toBe(404);
+    expect((await tw.call("GET", "/dags/sales/dagVersions/diff?from=x")).statusCode).toBe(422);
+  });
+
   test("sources as JSON and as text", async () => {
     expect((await tw.call("GET", "/dagSources/sales")).json()).toMatchObject({
       content: "// the source, version 2",

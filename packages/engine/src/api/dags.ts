@@ -16,7 +16,6 @@ import {
 import type { ApiOptions, Resource } from "./context.ts";
 import { dagDetailsDocument, dagDocument, showDag, showDagDetails } from "./dag-document.ts";
 import {
-  absent,
   bundleName,
   flag,
   id,
@@ -52,9 +51,11 @@ const filterQuery = {
   bundle_version: text.optional(),
   timetable_type: many(text)
     .optional()
-    .describe("Kinds of schedule (none, once, continuous, cron, interval) or Airflow's names of timetables."),
-  has_asset_schedule: flag.optional().describe("No DAG is scheduled by assets."),
-  asset_dependency: absent("assets"),
+    .describe(
+      "Kinds of schedule (none, once, continuous, cron, interval, dates, several, timetable, trigger, signal) or Airflow's names of timetables.",
+    ),
+  has_asset_schedule: flag.optional(),
+  asset_dependency: text.optional(),
   is_favorite: flag.optional().describe("No DAG is anybody's favourite."),
   order_by: orderBy(DAG_ORDER, "dag_id"),
 };
@@ -91,7 +92,7 @@ export const dags: Resource = (app, options) => {
       const dagIds = rows.map((row) => row.dag_id);
       await pause(options, { dagIds, paused: request.body.is_paused, request });
       return {
-        dags: rows.map((row) => showDag({ ...row, is_paused: request.body.is_paused })),
+        dags: rows.map((row) => showDag(afterwards(row, request.body.is_paused))),
         total_entries: total,
       };
     },
@@ -205,6 +206,11 @@ export async function requireDag(connection: Connection, dagId: string): Promise
   return row;
 }
 
+/** As it is once that is set: a reason counts no more when somebody has decided. */
+function afterwards(row: DagRow, isPaused: boolean): DagRow {
+  return row.is_paused === isPaused ? row : { ...row, is_paused: isPaused, pause_reason: null };
+}
+
 /** For lists below a DAG: an empty answer would look like a DAG without any. */
 export async function requireDagExists(connection: Connection, dagId: string): Promise<void> {
   if (!(await dagExists(connection, dagId))) throw noDag(dagId);
@@ -247,6 +253,8 @@ const TIMETABLES: ReadonlyMap<string, string> = new Map([
   ["CronDataIntervalTimetable", "cron/interval"],
   ["DeltaTriggerTimetable", "interval/trigger"],
   ["DeltaDataIntervalTimetable", "interval/interval"],
+  ["MultipleCronTriggerTimetable", "several"],
+  ["EventsTimetable", "dates"],
 ]);
 
 function filterOf(query: z.output<typeof listQuery>): DagFilter {
@@ -257,11 +265,9 @@ function filterOf(query: z.output<typeof listQuery>): DagFilter {
     excludeStale: query.exclude_stale,
     hasImportErrors: query.has_import_errors,
     lastRunState: query.last_dag_run_state,
-    nothing:
-      isOtherBundle(query.bundle_name) ||
-      query.has_asset_schedule ||
-      query.asset_dependency ||
-      query.is_favorite,
+    assetPattern: query.asset_dependency,
+    hasAssetSchedule: query.has_asset_schedule,
+    nothing: isOtherBundle(query.bundle_name) || query.is_favorite,
     owners: query.owners,
     paused: query.paused,
     runEndedAt: instantsOf(query, "dag_run_end_date"),

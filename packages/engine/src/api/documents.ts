@@ -105,7 +105,7 @@ export function showDagRun(row: DagRunRow): DagRunDocument {
     dag_versions: [showVersion(versionOf(row))],
     bundle_version: row.bundle_hash,
     dag_display_name: row.dag_id,
-    partition_key: null,
+    partition_key: row.partition_key,
     partition_date: null,
   };
 }

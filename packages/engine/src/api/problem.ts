@@ -145,11 +145,11 @@ function fieldErrors(place: string, issue: $ZodIssue): FieldError[] {
   return [{ loc, msg: missing ? "Field required" : issue.message, type: missing ? "missing" : issue.code }];
 }
 
-/** Of the forms a value may have, the one it comes closest to: what is wrong with that one helps, "invalid" does not. */
+/** Of the forms a value may have, the one it comes closest to, with the fewest mistakes: what is wrong with that one helps, "invalid" does not. */
 function meantBranch(branches: readonly $ZodIssue[][]): readonly $ZodIssue[] | undefined {
   const closeness = (issues: readonly $ZodIssue[]) =>
     Math.max(0, ...issues.map(({ code, path }) => 2 * path.length + (code === "invalid_type" ? 0 : 1)));
-  const closest = branches.toSorted((a, b) => closeness(b) - closeness(a))[0];
+  const closest = branches.toSorted((a, b) => closeness(b) - closeness(a) || a.length - b.length)[0];
   return closest !== undefined && closeness(closest) > 0 ? closest : undefined;
 }
 

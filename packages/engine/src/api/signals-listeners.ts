@@ -3,6 +3,7 @@ import { z } from "zod";
 import { readChange, showDeadLetter, showPlace, showRetry } from "../signal/http-documents.ts";
 import { deadLetterOf } from "../signal/postgres-records.ts";
 import { showPosition } from "../signal/signal.ts";
+import { type LetterResult, retryLetter } from "../store/run-orders.ts";
 import {
   DEAD_LETTER_ORDER,
   deleteDeadLetter,
@@ -11,12 +12,11 @@ import {
   LISTENER_ORDER,
   listDeadLetters,
   listListeners,
-  retryDeadLetter,
 } from "../store/signals-watch.ts";
 import type { Resource } from "./context.ts";
 import { date, flag, id, int, iso, nullableDate, orderBy, pageQuery, text } from "./fields.ts";
 import { change } from "./idempotent.ts";
-import { conflict, notFound } from "./problem.ts";
+import { conflict, notFound, Problem } from "./problem.ts";
 import { filterOf, filterShape, placeDocument, signalDocument, startOf, startShape } from "./signals.ts";
 import { signalProblem, signalsOf } from "./signals-service.ts";
 
@@ -250,8 +250,9 @@ export const signalListeners: Resource = (app, options) => {
     { schema: { params: letterParams, response: { 202: letterDocument }, tags } },
     async (request, reply) => {
       const letterId = request.params.dead_letter_id;
+      let dagRunId: number | null = null;
       const letter = await change(options, request, async (tx) => {
-        if (!(await retryDeadLetter(tx, letterId))) throw missing(letterId);
+        dagRunId = retried(await retryLetter(tx, letterId), letterId);
         const { rows } = await listDeadLetters(tx, { id: letterId }, { limit: 1, offset: 0 });
         const deed = {
           action: "retry_signal_dead_letter",
@@ -261,6 +262,7 @@ export const signalListeners: Resource = (app, options) => {
         return { result: showDeadLetter(deadLetterOf(rows[0]!)), deed };
       });
       options.notify({ kind: "signals_sent" });
+      if (dagRunId !== null) options.notify({ kind: "run_edited", dagRunIds: [dagRunId] });
       reply.code(202);
       return letter;
     },
@@ -286,6 +288,19 @@ export const signalListeners: Resource = (app, options) => {
     },
   );
 };
+
+/** The run whose owner is to be told; null: none has to be. */
+function retried(result: LetterResult, letterId: number): number | null {
+  if (result.kind === "retried") return result.dagRunId;
+  if (result.kind === "unknown") throw missing(letterId);
+  const { dagId, runId, taskId } = result.task;
+  const fate = result.state === null ? "is gone" : `is over (${result.state})`;
+  throw new Problem(
+    409,
+    "RUN_OVER",
+    `Run "${runId}" of DAG "${dagId}" ${fate}: its task "${taskId}" is asked about signals no more. To delete the letter: tradewind signals dead-letters --delete ${letterId}`,
+  );
+}
 
 function missing(letterId: number) {
   return notFound(`There is no dead letter ${letterId}: it was dealt with or deleted`);

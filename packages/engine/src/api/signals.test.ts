@@ -83,6 +83,10 @@ describe("POST /signals", () => {
       expect([response.statusCode, response.json().code], JSON.stringify(body)).toEqual([422, code]);
     }
     expect(await values("/signals?key=good")).toEqual([]);
+    // Of the two forms a request may have, the one that was meant.
+    expect((await send({ value: 1 })).json().detail).toMatchObject([
+      { loc: ["body", "key"], msg: "Field required" },
+    ]);
   });
 });
 

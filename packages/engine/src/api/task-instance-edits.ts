@@ -202,6 +202,7 @@ async function clear(
       tasks,
       upstream: body.include_upstream,
       downstream: body.include_downstream,
+      setups: true,
     });
     const result = await options.runEdits.clearTasks(tx, {
       runs: selection,

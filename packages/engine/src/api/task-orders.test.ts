@@ -28,7 +28,7 @@ describe("a task of a run that is not over", () => {
       202,
       {
         ...{ dag_id: "etl", dag_run_id: `now-${action}`, task_id: "a" },
-        ...{ action, version: sent!.id, cleared: [] },
+        ...{ action, version: sent!.id, cleared: [], reopened: false },
       },
     ]);
     expect(sent).toMatchObject({
@@ -83,6 +83,7 @@ describe("a task of a run that is over", () => {
       202,
       {
         version: null,
+        reopened: false,
         cleared: [
           { task_id: "a", map_index: -1 },
           { task_id: "b", map_index: -1 },
@@ -101,6 +102,8 @@ describe("a task of a run that is over", () => {
     expect((await post("online/dagRuns/over/taskInstances/train/start")).json()).toMatchObject({
       version: expect.any(Number),
       cleared: [{ task_id: "train" }],
+      // Its rules are armed again, all of them.
+      reopened: true,
     });
     expect(tw.changes).toEqual([{ kind: "run_edited", dagRunIds: [id] }, { kind: "signals_sent" }]);
   });
@@ -145,5 +148,42 @@ describe("a run", () => {
     await tw.addRun("online", { runId: "past", state: "success" });
     const past = await post("online/dagRuns/past/stop");
     expect([past.statusCode, past.json().code]).toEqual([409, "RUN_OVER"]);
+  });
+});
+
+describe("a dead letter of an onSignal", () => {
+  const bury = async (listener: string) => {
+    const sql = `INSERT INTO signal_dead_letter
+        (listener, signal_id, tx, namespace, key, value, sender, sent_at, error, attempts)
+      VALUES ($1, 1, '1', 'default', 'ask.it', '1', 'test', now(), 'no', 5) RETURNING id`;
+    return (await tw.sql<{ id: number }>(sql, [listener]))[0]!.id;
+  };
+  const retry = (id: number) => tw.call("POST", `/signals/deadLetters/${id}/retry`);
+
+  test("makes the owner of its run load it again", async () => {
+    const id = await tw.addRun("online", { runId: "buried/2", state: "running" });
+    const letter = await bury("task:online/buried/2/ask");
+    const generation = () => tw.sql("SELECT generation FROM dag_run WHERE id = $1", [id]);
+    const [before] = (await generation()) as { generation: number }[];
+    tw.changes.length = 0;
+    expect((await retry(letter)).statusCode).toBe(202);
+    expect(await generation()).toEqual([{ generation: before!.generation + 1 }]);
+    expect(tw.changes).toEqual([{ kind: "signals_sent" }, { kind: "run_edited", dagRunIds: [id] }]);
+  });
+
+  test("stays one when its run is over or gone; a listener of that kind of name is a listener", async () => {
+    await tw.addRun("online", { runId: "buried", state: "success" });
+    const over = await bury("task:online/buried/ask");
+    const answer = await retry(over);
+    expect([answer.statusCode, answer.json().code, answer.json().detail]).toEqual([
+      409,
+      "RUN_OVER",
+      `Run "buried" of DAG "online" is over (success): its task "ask" is asked about signals no more. To delete the letter: tradewind signals dead-letters --delete ${over}`,
+    ]);
+    expect((await retry(await bury("task:online/never/ask"))).json().detail).toContain("is gone");
+    await tw.sql(
+      `INSERT INTO signal_listener (name, filter, tx, signal_id) VALUES ('task:a/b/c', '{}', '1', 0)`,
+    );
+    expect((await retry(await bury("task:a/b/c"))).statusCode).toBe(202);
   });
 });

@@ -20,6 +20,8 @@ const orderDocument = z
     version: z.number().nullable(),
     /** The run was over: these run again. */
     cleared: z.array(z.object({ task_id: z.string(), map_index: z.number() })),
+    /** The run was over and is open again as a whole: its rules and times are armed, until something closes it. */
+    reopened: z.boolean(),
   })
   .meta({ id: "RunOrder" });
 
@@ -70,6 +72,7 @@ async function order(
         task_id: taskId,
         action,
         version,
+        reopened: given.kind === "cleared" && given.isDriven,
         cleared: affected.map((key) => ({ task_id: key.taskId, map_index: key.mapIndex })),
       },
       deed: {

@@ -1,5 +1,6 @@
 /** Which instances an edit means: names resolved against the version each run is bound to, graph closure applied. */
 import type { DagManifest } from "@tradewind/sdk/manifest";
+import { withSetups } from "../model/index.ts";
 import type { Connection } from "../store/database.ts";
 import { type DagRunRow, type RunReach, reachRuns } from "../store/list/dag-runs.ts";
 import { readManifests } from "../store/list/dag-versions.ts";
@@ -12,6 +13,8 @@ export interface Wish {
   readonly tasks: readonly TaskSelection[] | null;
   readonly upstream: boolean;
   readonly downstream: boolean;
+  /** What is in the scope of a setup takes that with it, and the teardown: it is not run again without. */
+  readonly setups?: boolean;
 }
 
 export async function selectInstances(
@@ -59,8 +62,23 @@ function closure(manifest: DagManifest, tasks: readonly TaskSelection[], wish: W
   const reached = new Set<string>();
   if (wish.upstream) walk(start, upstream, reached);
   if (wish.downstream) walk(start, downstream, reached);
+  if (wish.setups)
+    for (const each of withSetups(manifest, new Set([...start, ...reached]))) reached.add(each);
   for (const taskId of start) reached.delete(taskId);
-  return [...asked, ...[...reached].map((taskId) => ({ taskId, mapIndex: null }))];
+  const mapOf = new Map(manifest.tasks.map((task) => [task.taskId, task.map]));
+  return [...asked, ...[...reached].flatMap((taskId) => within(asked, { taskId, mapOf }))];
+}
+
+/** Of a task in the same map as one that was asked for: the same items. Of any other: all. */
+function within(
+  asked: readonly TaskSelection[],
+  { mapOf, taskId }: { readonly mapOf: ReadonlyMap<string, string | undefined>; readonly taskId: string },
+): TaskSelection[] {
+  const map = mapOf.get(taskId);
+  const beside = map === undefined ? [] : asked.filter((each) => mapOf.get(each.taskId) === map);
+  const isAll = beside.length === 0 || beside.some(({ mapIndex }) => mapIndex === null);
+  if (isAll) return [{ taskId, mapIndex: null }];
+  return beside.map(({ mapIndex }) => ({ taskId, mapIndex }));
 }
 
 function walk(

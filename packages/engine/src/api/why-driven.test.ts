@@ -41,6 +41,19 @@ describe("a task that has not started", () => {
     ]);
   });
 
+  test("waits for its onSignal, which fails", async () => {
+    const at = "2026-01-01T10:00:04.000Z";
+    const asking = { key: "ask.it", version: 12, attempts: 3, error: "no idea", againAt: Date.parse(at) };
+    expect(await ask("ask", {}, (each) => each.setAsking("ask", asking))).toEqual([
+      [
+        "ON_SIGNAL_FAILING",
+        `Its onSignal failed on ask.it (version 12), 3 times, and is asked again at ${at}; later signals of the run wait: no idea.`,
+        at,
+      ],
+      ["SIGNAL", "It waits for a signal, if its onSignal says so: ask.*."],
+    ]);
+  });
+
   test("waits for its time", async () => {
     const at = "2026-01-01T11:00:00.000Z";
     expect(await ask("report", {})).toEqual([["TICK", `Its next time is ${at}.`, at]]);

@@ -1,7 +1,7 @@
 /** Why a task of a driven run has not started, or is about to end: what it waits to hear, and what was asked for. */
 import type { TaskManifest } from "@tradewind/sdk/manifest";
-import type { RuleReport } from "../model/index.ts";
-import type { DrivenRun } from "./conditions.ts";
+import type { Drive, RuleReport } from "../model/index.ts";
+import { type DrivenRun, signalNames } from "./conditions.ts";
 import { iso } from "./fields.ts";
 import type { Finding } from "./why-deferred.ts";
 
@@ -10,7 +10,10 @@ export function startReasons({ drive }: DrivenRun, task: TaskManifest, tryNumber
   const { taskId } = task;
   const starts = drive.starts(taskId);
   if (starts > 0)
-    return [reason("START_PENDING", `It was asked to start, ${times(starts)}, and will when it can.`)];
+    return [
+      reason("START_PENDING", `It was asked to start, ${times(starts)}, and will when it can.`),
+      ...askingReasons(drive, taskId),
+    ];
   // What was let through before needs no further start.
   if (!drive.needsStart(taskId) || tryNumber > 0) return [];
   if (drive.closed !== null)
@@ -27,6 +30,7 @@ export function underWayReasons({ drive }: DrivenRun, { taskId }: TaskManifest):
     ...(starts === 0
       ? []
       : [reason("START_PENDING", `It was asked to start again, ${times(starts)}: it will after this time.`)]),
+    ...askingReasons(drive, taskId),
   ];
 }
 
@@ -43,13 +47,14 @@ function wakers({
   task,
   verb,
 }: Pick<DrivenRun, "drive"> & { task: TaskManifest; verb: string }): Finding[] {
-  const { reacts = [], taskId } = task;
+  const { taskId } = task;
   const rules = drive
     .report()
     .filter((rule) => rule.taskId === taskId && rule.action !== "stop" && rule.isArmed);
   const tickAt = drive.tickAt(taskId);
-  const names = reacts.map(({ key, namespace }) => (namespace === "default" ? key : `${namespace}:${key}`));
+  const names = signalNames(task);
   const found = [
+    ...askingReasons(drive, taskId),
     ...rules.map((rule) => reason("SIGNAL", `It ${verb} a signal: ${rule.text}${lack(rule)}.`)),
     ...(names.length === 0
       ? []
@@ -58,6 +63,16 @@ function wakers({
   if (tickAt === null) return found;
   const at = new Date(tickAt);
   return [...found, reason("TICK", `Its next time is ${iso(at)}.`, at)];
+}
+
+/** Of a task whose `onSignal` fails: nothing that was sent later is heard before it has answered, or was given up. */
+function askingReasons(drive: Drive, taskId: string): Finding[] {
+  const asking = drive.asking(taskId);
+  if (asking === null) return [];
+  const { attempts, error, key, version } = asking;
+  const at = new Date(asking.againAt);
+  const text = `Its onSignal failed on ${key} (version ${version}), ${times(attempts)}, and is asked again at ${iso(at)}; later signals of the run wait: ${error}`;
+  return [reason("ON_SIGNAL_FAILING", /[.!?…]$/.test(text) ? text : `${text}.`, at)];
 }
 
 /** Nothing as long as it has heard nothing: then it lacks what it says. */

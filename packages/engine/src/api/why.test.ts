@@ -61,12 +61,30 @@ test("waits for a pool, with the numbers; a pool that is not there is named", as
   ]);
 });
 
+test("waits behind a wider task, which its pool is kept for", async () => {
+  await tw.sql("INSERT INTO pool (name, slots, occupied) VALUES ('roomy', 4, 2)");
+  const wide = await tw.addRun("etl", { runId: "wide", state: "running" });
+  await tw.addInstance(wide, "b", { state: "scheduled", pool: "roomy" });
+  await tw.sql("UPDATE task_instance SET pool_slots = 3, priority_weight = 9 WHERE dag_run_id = $1", [wide]);
+  expect(await ask("a", { state: "scheduled", pool: "roomy" })).toMatchObject([
+    { code: "POOL_KEPT", message: expect.stringContaining('task "b" of run "wide" of DAG "etl"') },
+  ]);
+  await tw.sql("UPDATE task_instance SET priority_weight = 0 WHERE dag_run_id = $1", [wide]);
+  expect(await ask("a", { state: "scheduled", pool: "roomy" })).toMatchObject([{ code: "READY" }]);
+  await tw.sql("DELETE FROM dag_run WHERE id = $1", [wide]);
+});
+
 test("waits for the limits of its run and of its task over all runs", async () => {
   expect(
     await ask("small", { state: "scheduled" }, {}, { a: "running", b: "queued", past: "running" }),
   ).toMatchObject([{ code: "MAX_ACTIVE_TASKS", message: "3 of at most 3 tasks of this run are active." }]);
   expect(await ask("a", { state: "scheduled", limitKey: "@etl/a" })).toMatchObject([
-    { code: "MAX_ACTIVE_PER_DAG" },
+    { code: "MAX_ACTIVE_PER_DAG", message: expect.stringContaining("limit of this task over all runs") },
+  ]);
+  await tw.sql("INSERT INTO pool (name, slots, occupied) VALUES ('@@etl', 3, 3) ON CONFLICT DO NOTHING");
+  expect(await ask("a", { state: "scheduled", limitKey: "@etl/free\n@@etl" })).toMatchObject([
+    { code: "POOL_MISSING" },
+    { code: "MAX_ACTIVE_PER_DAG", message: expect.stringContaining("limit of this DAG over all runs") },
   ]);
 });
 

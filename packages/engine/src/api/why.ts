@@ -7,6 +7,7 @@ import { z } from "zod";
 import { FINISHED, isTaskState } from "../model/states.ts";
 import { emptyCounters, judge } from "../model/trigger-rules.ts";
 import type { Database } from "../store/database.ts";
+import { limitNames } from "../store/limit-key.ts";
 import type { DagRunRow } from "../store/list/dag-runs.ts";
 import { readManifests } from "../store/list/dag-versions.ts";
 import type { DagRow } from "../store/list/dags.ts";
@@ -16,7 +17,14 @@ import {
   type InstanceAddress,
   type TaskInstanceRow,
 } from "../store/list/task-instances.ts";
-import { countActivity, countStates, previousRun, readSlots, type StateCount } from "../store/list/why.ts";
+import {
+  countActivity,
+  countStates,
+  previousRun,
+  readSlots,
+  type StateCount,
+  widerAhead,
+} from "../store/list/why.ts";
 import { type DrivenRun, readDrivenRun } from "./conditions.ts";
 import type { Resource } from "./context.ts";
 import { requireRun } from "./dag-runs.ts";
@@ -26,6 +34,7 @@ import { notFound } from "./problem.ts";
 import { addressOf, describe, mappedParams, mapQuery, taskParams } from "./task-instances.ts";
 import { deferredReasons, type Finding } from "./why-deferred.ts";
 import { againReasons, startReasons, underWayReasons } from "./why-driven.ts";
+import { mappedUpstream } from "./why-mapped.ts";
 
 const reasonDocument = z.object({
   code: z.string(),
@@ -192,7 +201,7 @@ function pausedReasons({ dag, run }: Case): Reason[] {
   return [
     reason(
       "DAG_PAUSED",
-      `DAG "${dag.dag_id}" is paused: ${run.state === "queued" ? "its runs do not start" : "no task of it starts"}. Unpause it with: tradewind dags unpause ${dag.dag_id}`,
+      `DAG "${dag.dag_id}" is paused${dag.pause_reason === null ? "" : ` (${dag.pause_reason})`}: ${run.state === "queued" ? "its runs do not start" : "no task of it starts"}. Unpause it with: tradewind dags unpause ${dag.dag_id}`,
     ),
   ];
 }
@@ -219,9 +228,19 @@ async function queuedRunReasons({ database, manifest, run, task }: Case): Promis
   return [reason("RUN_QUEUED", "The run is queued and will be started by the scheduler.")];
 }
 
-async function upstreamReasons({ database, instance, run, task }: Case): Promise<Reason[]> {
+async function upstreamReasons(facts: Case): Promise<Reason[]> {
+  const { database, instance, manifest, run, task } = facts;
+  const mapIndex = instance?.map_index ?? -1;
+  const mapped =
+    task.map === undefined
+      ? null
+      : await mappedUpstream(database, { dagRunId: run.id, manifest }, { mapIndex, taskId: task.taskId });
+  if (mapped?.sources?.some(({ state }) => state !== "success"))
+    return [
+      reason("MAP_SOURCE", `It runs once per item of a list that is not there yet: ${list(mapped.sources)}.`),
+    ];
   if (task.upstream.length === 0) return [];
-  const counts = await countStates(database, run.id, task.upstream);
+  const counts = mapped?.counts ?? (await countStates(database, run.id, task.upstream));
   const counters = emptyCounters();
   for (const { count, state } of counts) {
     counters.total += count;
@@ -231,7 +250,7 @@ async function upstreamReasons({ database, instance, run, task }: Case): Promise
     else if (state === "upstream_failed") counters.upstreamFailed += count;
     else if (state === "removed") counters.removed += count;
   }
-  const verdict = judge(task.rule, counters, instance?.map_index ?? -1);
+  const verdict = judge(task.rule, counters, mapIndex);
   if (verdict === "run") return [];
   if (verdict !== "wait")
     return [reason("UPSTREAM_DECIDED", `Its rule ${task.rule} says ${verdict}: ${list(counts)}.`)];
@@ -267,7 +286,7 @@ async function limitReasons({ database, instance, manifest, run, task }: Case): 
       ),
     );
   }
-  const perRun = task.map?.limit ?? task.maxActivePerRun;
+  const perRun = task.maxActivePerRun;
   if (perRun !== null && activity.of_task >= perRun) {
     reasons.push(
       reason(
@@ -277,7 +296,7 @@ async function limitReasons({ database, instance, manifest, run, task }: Case): 
     );
   }
   const needs = new Map([[instance?.pool ?? task.pool, instance?.pool_slots ?? task.poolSlots]]);
-  if (instance?.limit_key) needs.set(instance.limit_key, 1);
+  for (const name of limitNames(instance?.limit_key ?? null)) needs.set(name, 1);
   const pools = await readSlots(database, [...needs.keys()]);
   for (const [name, slots] of needs) {
     const pool = pools.find((each) => each.name === name);
@@ -291,14 +310,24 @@ async function limitReasons({ database, instance, manifest, run, task }: Case): 
     } else if (pool.slots >= 0 && pool.occupied + slots > pool.slots) {
       const own = name.startsWith("@");
       const what = own
-        ? `The limit of this task over all runs is reached: ${pool.occupied} of ${pool.slots} instances are active.`
+        ? `The limit of this ${name.startsWith("@@") ? "DAG" : "task"} over all runs is reached: ${pool.occupied} of ${pool.slots} instances are active.`
         : `Pool "${name}" is full: ${pool.occupied} of ${pool.slots} slots are taken, it needs ${slots}.`;
       reasons.push(reason(own ? "MAX_ACTIVE_PER_DAG" : "POOL_FULL", what));
     }
   }
-  return reasons.length > 0
-    ? reasons
-    : [reason("READY", "Nothing holds it back: the scheduler is about to queue it.")];
+  if (reasons.length > 0) return reasons;
+  const wider = instance && (await widerAhead(database, instance));
+  if (wider) {
+    const { dag_id, run_id, task_id, pool_slots } = wider;
+    const whose = `task "${task_id}" of run "${run_id}" of DAG "${dag_id}"`;
+    return [
+      reason(
+        "POOL_KEPT",
+        `Slots of its pool are kept for ${whose}, which goes before it and needs ${pool_slots}.`,
+      ),
+    ];
+  }
+  return [reason("READY", "Nothing holds it back: the scheduler is about to queue it.")];
 }
 
 function list(counts: readonly StateCount[]): string {

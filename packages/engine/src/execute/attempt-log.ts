@@ -17,6 +17,8 @@ export interface AttemptLogOptions {
   readonly mask: SecretMask;
   /** Said by the engine before the first line; null: it was said before. */
   readonly opening: () => string | null;
+  /** When it began, in ms: a task may be silent for hours before its first line. null: it has not. */
+  readonly begunAt?: () => number | null;
   readonly onPressure: (high: boolean) => void;
   readonly onError: (error: unknown) => void;
 }
@@ -132,9 +134,12 @@ export class AttemptLog {
     if (this.#file === null) {
       this.#file = new LogFile(this.#options);
       const opening = this.#options.opening();
-      // As of the first line: it was said before that, and only written now.
-      if (opening !== null)
-        this.#write({ t: line.t, level: "info", source: "engine", message: tidy(opening) });
+      // It was said when the attempt began, and is only written now. Lines stay in order.
+      const begunAt = Math.min(this.#options.begunAt?.() ?? Number.POSITIVE_INFINITY, Date.parse(line.t));
+      if (opening !== null) {
+        const t = new Date(begunAt).toISOString();
+        this.#write({ t, level: "info", source: "engine", message: tidy(opening) });
+      }
     }
     const text = `${JSON.stringify(line)}\n`;
     this.#bytes += Buffer.byteLength(text);

@@ -12,6 +12,7 @@ export interface ChildEntries {
   readonly taskRunner: string;
   readonly guardian: string;
   readonly triggerRunner: string;
+  readonly timetableRunner: string;
 }
 
 /** Loaded by a child on first use; they are larger than all of its own code. */
@@ -29,12 +30,13 @@ export function childEntries(): Promise<ChildEntries> {
 
 async function find(): Promise<ChildEntries> {
   try {
-    const [taskRunner, guardian, triggerRunner] = await Promise.all([
+    const [taskRunner, guardian, triggerRunner, timetableRunner] = await Promise.all([
       locate("task-runner", "./task-runner/main"),
       locate("guardian", "./guardian/main"),
       locate("trigger-runner", "../trigger/runner/main"),
+      locate("timetable-runner", "./task-runner/timetable/main"),
     ]);
-    return { taskRunner, guardian, triggerRunner };
+    return { taskRunner, guardian, triggerRunner, timetableRunner };
   } finally {
     // Its compiler process would stay, and wake this one every second.
     if (FROM_SOURCE) await import("esbuild").then(({ stop }) => stop()).catch(() => {});

@@ -7,11 +7,13 @@
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
 import type {
   ConnectionFacts,
+  DeadlineCall,
   Deferral,
   ErrorFacts,
   JournalEntry,
   ReactCall,
   ReactOutcome,
+  ReceivedSignal,
   RunFacts,
   SettledInput,
   SignalToSend,
@@ -36,6 +38,8 @@ export interface Workload {
   readonly inputs: Readonly<Record<string, SettledInput>>;
   readonly run: RunFacts;
   readonly conf: Json;
+  /** The versions of the signals that this try is due to; left out: none. */
+  readonly startedBy?: readonly number[];
   readonly timeoutMs: number | null;
   readonly memoryMb: number | null;
   readonly isolation: "warm" | "fresh";
@@ -50,7 +54,8 @@ export interface CallbackWorkload {
   readonly bundleHash: string;
   readonly bundlePath: string;
   readonly taskId: string | null;
-  readonly event: "success" | "failure" | "retry";
+  readonly event: "success" | "failure" | "retry" | "deadline";
+  readonly deadline?: DeadlineCall | null;
   readonly tryNumber: number;
   readonly error: ErrorFacts | null;
   readonly run: RunFacts;
@@ -136,6 +141,8 @@ export interface TaskServices {
   /** Rejects when the attempt is no longer the current one. */
   remember(of: AttemptPlace, step: { readonly name: string; readonly value: Json }): Promise<void>;
   triggerRun(request: TriggerRunRequest): Promise<{ readonly runId: string; readonly created: boolean }>;
+  /** Signals by their versions, in this order, without those that are no longer on the log. */
+  signals(versions: readonly number[]): Promise<readonly ReceivedSignal[]>;
   /** Stores a signal in the name of this task. */
   send(signal: SignalToSend, from: SenderPlace): Promise<{ readonly version: number }>;
   /**

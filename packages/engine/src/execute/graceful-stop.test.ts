@@ -11,6 +11,9 @@ const LONG_MS = 600_000;
 test("what a streaming task returns when it is asked to stop is its outcome", async () => {
   await using under = await ExecutorUnderTest.start();
   const attempt = await underWay(under, "stream");
+  // It has said nothing so far.
+  await sleep(30);
+  const stoppedAt = Date.now();
   under.executor.cancel(attempt, "stopped by site.closed", { graceMs: LONG_MS, keepsSuccess: true });
   expect(await under.ended(attempt)).toEqual({
     kind: "success",
@@ -19,8 +22,14 @@ test("what a streaming task returns when it is asked to stop is its outcome", as
     signals: [{ namespace: "default", key: "stream.rows", value: expect.any(Number) }],
     callbackPending: true,
   });
-  const log = JSON.stringify(await under.log(attempt));
-  expect(log).toContain("Asked to stop: stopped by site.closed.");
+  const lines = await under.log(attempt);
+  // As of its beginning, although nothing was written before the stop, which is nothing to be warned of.
+  expect(lines[0]?.message).toMatch(/^Try 1 of task/);
+  expect(Date.parse(lines[0]!.t)).toBeLessThan(stoppedAt);
+  const log = JSON.stringify(lines);
+  const asked = lines.find(({ message }) => message === "Asked to stop: stopped by site.closed.");
+  expect(asked?.level).toBe("info");
+  expect(Date.parse(asked!.t)).toBeGreaterThanOrEqual(stoppedAt);
   expect(log).toContain("stopped: stopped by site.closed");
   expect(log).toContain("Succeeded.");
 });

@@ -34,7 +34,7 @@ export interface JobSettings {
 
 export type Job = AttemptJob | CallbackJob | ReactionJob;
 
-type JournalQuestion = Extract<Question, { what: "recall" | "remember" }>;
+type JournalQuestion = Extract<Question, { what: "recall" | "remember" | "startedBy" }>;
 
 abstract class BaseJob {
   abstract readonly id: string;
@@ -48,6 +48,7 @@ abstract class BaseJob {
   readonly settings: JobSettings;
   /** "waiting" in the executor's line, "placed" with a process, "over" when its end was reported. */
   state: "waiting" | "placed" | "over" = "waiting";
+  /** By performance.now(); 0: not yet. */
   placedAt = 0;
   /** When the try began, by performance.now(): what this machine calls a moment may be another one to the database. */
   readonly begunAt: number;
@@ -72,6 +73,7 @@ abstract class BaseJob {
       maxBytes: settings.maxLogBytes,
       mask: this.mask,
       opening,
+      begunAt: () => (this.placedAt === 0 ? null : Date.now() - (performance.now() - this.placedAt)),
       onPressure: (high) => this.onPressure?.(high),
       onError: (error) =>
         settings.logger.warn("a task log cannot be written", {
@@ -93,7 +95,8 @@ abstract class BaseJob {
   /** Answers user code; what it is given and looks like a secret is hidden in the log from now on. */
   async answer(ask: Question): Promise<Json | undefined> {
     const { services } = this.settings;
-    if (ask.what === "recall" || ask.what === "remember") return await this.journal(ask);
+    if (ask.what === "recall" || ask.what === "remember" || ask.what === "startedBy")
+      return await this.journal(ask);
     if (ask.what === "check")
       return await services.check(ask.trigger, performance.now() - this.begunAt, this.runStartedAt);
     if (ask.what === "send") return { ...(await services.send(ask.signal, this.sender)) };
@@ -110,7 +113,7 @@ abstract class BaseJob {
     return connection as Json | undefined;
   }
 
-  /** Only an attempt of a task has steps to remember. */
+  /** Only an attempt of a task has steps to remember, and signals that started it. */
   protected journal(_ask: JournalQuestion): Promise<Json | undefined> {
     return Promise.reject(new Error("only a task has steps"));
   }
@@ -161,6 +164,8 @@ export class AttemptJob extends BaseJob {
     const { dagRunId: runId, taskId, mapIndex, tryNumber, attempt } = this.workload;
     const place = { runId, taskId, mapIndex, tryNumber, attempt };
     const { services } = this.settings;
+    if (ask.what === "startedBy")
+      return (await services.signals(this.workload.startedBy ?? [])) as unknown as Json;
     if (ask.what === "recall") return (await services.recall(place)) as unknown as Json;
     await services.remember(place, ask);
     return null;
@@ -169,7 +174,11 @@ export class AttemptJob extends BaseJob {
   message(): RunMessage {
     const { attempt, taskId, mapIndex, tryNumber, maxTries, step, elapsedMs, inputs, run, conf, bundlePath } =
       this.workload;
-    const call = { attempt, taskId, mapIndex, tryNumber, maxTries, step, elapsedMs, inputs, run, conf };
+    const { startedBy } = this.workload;
+    const call = {
+      ...{ attempt, taskId, mapIndex, tryNumber, maxTries, step, elapsedMs, inputs, run, conf },
+      ...(startedBy && { startedBy }),
+    };
     return { k: "run", id: attempt, bundle: bundlePath, call, logLimit: this.settings.maxLogBytes };
   }
 
@@ -207,8 +216,8 @@ export class CallbackJob extends BaseJob {
   }
 
   message(): CallbackMessage {
-    const { taskId, event, run, tryNumber, error, conf, callbackId, bundlePath } = this.workload;
-    const call = { taskId, event, run, tryNumber, error, conf };
+    const { taskId, event, run, tryNumber, error, conf, callbackId, bundlePath, deadline } = this.workload;
+    const call = { taskId, event, run, tryNumber, error, conf, ...(deadline && { deadline }) };
     return { k: "callback", id: callbackId, bundle: bundlePath, call, logLimit: this.settings.maxLogBytes };
   }
 

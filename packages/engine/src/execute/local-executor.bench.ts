@@ -53,6 +53,7 @@ async function open(parallelism: number) {
     output: async () => undefined,
     variable: async () => undefined,
     connection: async () => undefined,
+    signals: async () => [],
     recall: async () => ({}),
     remember: async () => {},
     check: async () => undefined,

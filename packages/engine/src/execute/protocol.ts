@@ -61,6 +61,7 @@ export type Question =
   | { readonly what: "variable"; readonly key: string }
   | { readonly what: "connection"; readonly connectionId: string }
   | { readonly what: "recall" }
+  | { readonly what: "startedBy" }
   | { readonly what: "remember"; readonly name: string; readonly value: Json }
   | { readonly what: "triggerRun"; readonly request: TriggerRunRequest }
   | { readonly what: "send"; readonly signal: SignalToSend }
@@ -77,6 +78,7 @@ const TASKS: { readonly [W in Question["what"]]: (ask: Extract<Question, { what:
   variable: (ask) => `read variable "${ask.key}"`,
   connection: (ask) => `read connection "${ask.connectionId}"`,
   recall: () => "read the steps of this try",
+  startedBy: () => "read the signals that started this task",
   remember: (ask) => `keep the result of step "${ask.name}"`,
   send: (ask) => `send the signal "${ask.signal.key}"`,
   check: (ask) => `ask the trigger ${ask.trigger.kind}`,
@@ -125,10 +127,10 @@ function isQuestion(raw: unknown): boolean {
   if (!isRecord(raw)) return false;
   if (raw.what === "variable") return typeof raw.key === "string";
   if (raw.what === "connection") return typeof raw.connectionId === "string";
-  if (raw.what === "recall") return true;
+  if (raw.what === "recall" || raw.what === "startedBy") return true;
   if (raw.what === "remember") return typeof raw.name === "string" && raw.value !== undefined;
   if (raw.what === "triggerRun") return isRunRequest(raw.request);
-  if (raw.what === "send") return isSignal(raw.signal);
+  if (raw.what === "send") return isSignal(raw.signal) && !isOfAsset(raw.signal);
   if (raw.what === "check") return isTriggerCall(raw.trigger);
   return raw.what === "output" && typeof raw.taskId === "string" && isMapIndex(raw.mapIndex);
 }
@@ -143,8 +145,13 @@ function isSignal(raw: unknown): boolean {
   return isName(raw.namespace) && isName(raw.key) && !OWN_NAMESPACES.has(raw.namespace as string);
 }
 
+/** Told with a success, and never by itself. */
+function isOfAsset(raw: unknown): boolean {
+  return isRecord(raw) && raw.namespace === "asset";
+}
+
 /** What these say is the engine's word. */
-const OWN_NAMESPACES: ReadonlySet<string> = new Set(["task", "run", "action", "webhook"]);
+const OWN_NAMESPACES: ReadonlySet<string> = new Set(["task", "run", "action", "webhook", "deadline"]);
 
 /** PostgreSQL takes no NUL in text. */
 function isName(raw: unknown): boolean {

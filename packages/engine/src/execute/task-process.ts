@@ -146,7 +146,7 @@ export class TaskProcess {
     const earlier = this.#interference;
     // It has been asked to stop, or worse.
     if (earlier !== null && interference.why === "timeout") return;
-    job.log.engine("warn", announce(interference));
+    job.log.engine(isOrdinary(interference) ? "info" : "warn", announce(interference));
     // The first reason stands; only a cancel overrides it.
     if (interference.why === "cancel") this.#interference = overruled(earlier, interference);
     else this.#interference = earlier ?? interference;
@@ -368,6 +368,11 @@ function startChild(options: TaskProcessOptions): ChildProcess {
     detached: true,
     ...(options.user ?? {}),
   });
+}
+
+/** Stopped as such a task is meant to be: its success counts. */
+function isOrdinary(interference: Interference): boolean {
+  return interference.why === "cancel" && interference.keepsSuccess === true;
 }
 
 function announce(interference: Interference): string {

@@ -43,6 +43,8 @@ test("picks what a pass over all waiting tasks would pick, and never too much", 
     fc.property(fc.array(step, { maxLength: 80, size: "max" }), (steps) => {
       const queue = new ReadyQueue<Candidate>();
       const sizes = new Map<string, number>([...POOLS, ...LIMITS].map((name) => [name, 3]));
+      /** Slots that went to tasks behind one that did not fit, as the reference counts them. */
+      const passed = new Map<Candidate, number>();
       let waiting: Candidate[] = [];
       let active: Candidate[] = [];
       const occupied = (name: string) =>
@@ -72,9 +74,15 @@ test("picks what a pass over all waiting tasks would pick, and never too much", 
           queue.release(move.name);
         } else if (move.do === "take") {
           const most = move.most ?? Number.POSITIVE_INFINITY;
-          const expected = onePass(waiting, capacities, most);
+          const expected = onePass(waiting, { capacities, most, passed });
           const picks = queue.take(capacities, most);
           expect(picks).toEqual(expected);
+          if (move.most === null) {
+            const left = leftAfter(picks, capacities);
+            const still = waiting.filter((task) => !picks.includes(task));
+            expect(outOfTurn(picks, still, left)).toEqual([]);
+            expect(heldInVain(still, { left, capacities, passed })).toEqual([]);
+          }
           for (const name of sizes.keys()) {
             const [slots, before] = [sizes.get(name)!, occupied(name)];
             const taken = picks.reduce(
@@ -93,29 +101,111 @@ test("picks what a pass over all waiting tasks would pick, and never too much", 
   );
 });
 
-function onePass(waiting: readonly Candidate[], capacities: Capacities, most: number): Candidate[] {
-  const left = new Map<string, number>();
-  const room = (name: string, kind: "pool" | "limit") => {
+type Left = (name: string, kind: "pool" | "limit") => number;
+
+const date = (task: Candidate) => task.logicalDate ?? 1_000;
+const order = (x: Candidate, y: Candidate) =>
+  y.weight - x.weight || date(x) - date(y) || x.mapIndex - y.mapIndex || x.arrival! - y.arrival!;
+
+function leftAfter(picks: readonly Candidate[], capacities: Capacities): Left {
+  return (name, kind) => {
     const view = capacities(name, kind);
     if (!view) return kind === "pool" ? -1 : 1_000;
-    return left.get(name) ?? (view.slots < 0 ? 1_000 : view.slots - view.occupied);
+    if (view.slots < 0) return 1_000;
+    const taken = picks.reduce(
+      (sum, task) =>
+        sum + (kind === "pool" ? (task.pool === name ? task.slots : 0) : task.limits.includes(name) ? 1 : 0),
+      0,
+    );
+    return view.slots - view.occupied - taken;
   };
-  const blocked = new Set<string>();
-  const picks: Candidate[] = [];
-  const date = (task: Candidate) => task.logicalDate ?? 1_000;
-  const inOrder = [...waiting].sort(
-    (x, y) => y.weight - x.weight || date(x) - date(y) || x.mapIndex - y.mapIndex || x.arrival! - y.arrival!,
+}
+
+/** Strict priority: picks that went before one of the same pool and width that no limit held back. */
+function outOfTurn(picks: readonly Candidate[], still: readonly Candidate[], left: Left): Candidate[][] {
+  return picks.flatMap((pick) =>
+    still
+      .filter(({ pool, slots }) => pool === pick.pool && slots === pick.slots)
+      .filter((task) => order(task, pick) < 0 && task.limits.every((limit) => left(limit, "limit") >= 1))
+      .map((task) => [pick, task]),
   );
-  for (const task of inOrder) {
+}
+
+/** No slot stays free without need: what could run, although nobody before it has let enough others pass. */
+function heldInVain(
+  still: readonly Candidate[],
+  world: { left: Left; capacities: Capacities; passed: ReadonlyMap<Candidate, number> },
+): Candidate[] {
+  const { capacities, left, passed } = world;
+  const isFree = (task: Candidate) => task.limits.every((limit) => left(limit, "limit") >= 1);
+  return still.filter((task) => {
+    const size = capacities(task.pool, "pool")?.slots ?? -1;
+    if (size < 0 ? !capacities(task.pool, "pool") : task.slots > size) return false;
+    if (!isFree(task) || left(task.pool, "pool") < task.slots) return false;
+    return !still.some(
+      (other) =>
+        other.pool === task.pool && order(other, task) < 0 && (passed.get(other) ?? 0) + task.slots > size,
+    );
+  });
+}
+
+function onePass(
+  waiting: readonly Candidate[],
+  world: { capacities: Capacities; most: number; passed: Map<Candidate, number> },
+): Candidate[] {
+  const { capacities, most, passed } = world;
+  const picks: Candidate[] = [];
+  const stuck: Candidate[] = [];
+  for (const task of [...waiting].sort(order)) {
     if (picks.length === most) break;
+    const left = leftAfter(picks, capacities);
     const size = capacities(task.pool, "pool")?.slots ?? -1;
     if (size >= 0 && task.slots > size) continue;
-    if (task.limits.some((limit) => room(limit, "limit") < 1)) continue;
-    if (room(task.pool, "pool") < task.slots) blocked.add(task.pool);
-    if (blocked.has(task.pool)) continue;
-    left.set(task.pool, room(task.pool, "pool") - task.slots);
-    for (const limit of task.limits) left.set(limit, room(limit, "limit") - 1);
+    if (task.limits.some((limit) => left(limit, "limit") < 1)) continue;
+    const before = stuck.filter(({ pool }) => pool === task.pool);
+    if (left(task.pool, "pool") < task.slots) {
+      // Those of one width wait behind each other: only the first of them is passed.
+      if (!before.some(({ slots }) => slots === task.slots)) stuck.push(task);
+      continue;
+    }
+    if (size >= 0 && before.some((other) => (passed.get(other) ?? 0) + task.slots > size)) continue;
+    for (const other of before) passed.set(other, (passed.get(other) ?? 0) + task.slots);
     picks.push(task);
   }
   return picks;
 }
+
+test("what does not fit is passed by one pool's worth of others at most, and starts at last", () => {
+  const life = fc.record({
+    size: fc.integer({ min: 2, max: 6 }),
+    width: fc.integer({ min: 2, max: 6 }),
+    // Durations of what runs before it and what keeps coming behind it.
+    durations: fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 40, maxLength: 40 }),
+  });
+  fc.assert(
+    fc.property(life, ({ size, width, durations }) => {
+      const queue = new ReadyQueue<Candidate>();
+      const make = (weight: number, slots: number): Candidate => {
+        return { weight, logicalDate: 0, mapIndex: -1, pool: "a", slots, limits: [] };
+      };
+      const wide = make(9, Math.min(width, size));
+      const running: { until: number; slots: number }[] = [{ until: 3, slots: size }];
+      queue.add(wide);
+      let [now, behind] = [0, 0];
+      for (; !running.some(({ until }) => until === Number.POSITIVE_INFINITY); now++) {
+        expect(now).toBeLessThan(40);
+        queue.add(make(1, 1));
+        queue.add(make(1, 1));
+        for (let i = running.length - 1; i >= 0; i--) if (running[i]!.until <= now) running.splice(i, 1);
+        const occupied = running.reduce((sum, { slots }) => sum + slots, 0);
+        for (const task of queue.take(() => ({ slots: size, occupied }))) {
+          if (task !== wide) behind++;
+          const until = task === wide ? Number.POSITIVE_INFINITY : now + durations[now % durations.length]!;
+          running.push({ until, slots: task.slots });
+        }
+      }
+      // In the round in which it starts others may take what it leaves free.
+      expect(behind).toBeLessThanOrEqual(2 * size - wide.slots);
+    }),
+  );
+});

@@ -41,8 +41,7 @@ test("order: weight, logical date, map index, arrival; no date comes last", () =
 test("a pool is never filled beyond its slots; the rest waits and keeps its turn", () => {
   const queue = queueOf(task("a"), task("b"), task("c"));
   expect(names(queue.take(views({ p: [5, 3] })))).toBe("a b");
-  expect(queue.head("p")?.name).toBe("c");
-  expect([...queue.pools()]).toEqual(["p"]);
+  expect([...queue.heads()].map(({ task: { name }, waiting }) => `${name} ${waiting}`)).toEqual(["c 1"]);
   expect(names(queue.take(views({ p: [5, 5] })))).toBe("");
   expect(names(queue.take(views({ p: [5, 4] })))).toBe("c");
 });
@@ -58,10 +57,42 @@ test("a full pool does not delay another", () => {
   expect(names(queue.take(views({ p: [1, 1], q: [1, 0] })))).toBe("b");
 });
 
-test("a wide task at the head is not overtaken by narrow ones of its pool", () => {
-  const queue = queueOf(task("wide", { weight: 9, slots: 3 }), task("narrow"), task("other", { pool: "q" }));
-  expect(names(queue.take(views({ p: [4, 2], q: [1, 0] })))).toBe("other");
-  expect(names(queue.take(views({ p: [4, 0] })))).toBe("wide narrow");
+test("a wide task at the head lets narrower ones pass, one pool's worth, and then the pool waits with it", () => {
+  const wide = task("wide", { weight: 9, slots: 3 });
+  const queue = queueOf(wide, task("other", { pool: "q" }), task("better", { weight: 10 }));
+  for (let n = 1; n <= 6; n++) queue.add(task(`n${n}`));
+  expect(names(queue.take(views({ p: [4, 2], q: [1, 0] })))).toBe("better other n1");
+  expect(wide.overtaken).toBe(1);
+  expect([...queue.heads()].map(({ task: { name }, waiting }) => `${name} ${waiting}`)).toEqual([
+    "wide 1",
+    "n2 5",
+  ]);
+  expect(names(queue.take(views({ p: [4, 2], q: [1, 1] })))).toBe("n2 n3");
+  expect(names(queue.take(views({ p: [4, 2] })))).toBe("n4");
+  expect(names(queue.take(views({ p: [4, 2] })))).toBe("");
+  queue.add(task("late", { weight: 10 }));
+  expect(names(queue.take(views({ p: [4, 2] })))).toBe("late");
+  expect(names(queue.take(views({ p: [4, 1] })))).toBe("wide");
+  expect(names(queue.take(views({ p: [4, 3] })))).toBe("n5");
+});
+
+test("what stands for others takes room for as many as there is some for, and does no harm to whom it passes", () => {
+  const wide = task("wide", { weight: 9, slots: 4 });
+  const queue = queueOf(wide, task("guest", { weight: 5, standsFor: 2 }), task("a"), task("b"));
+  expect(names(queue.take(views({ p: [5, 2] })))).toBe("guest a");
+  expect(wide.overtaken).toBe(1);
+  queue.add(task("many", { weight: 5, standsFor: 9 }));
+  expect(names(queue.take(views({ p: [5, 3] })))).toBe("many");
+});
+
+test("a narrower task passes under the same limit, which a wide one leaves free", () => {
+  const queue = queueOf(
+    task("wide", { weight: 9, slots: 2, limits: ["run"] }),
+    task("narrow", { limits: ["run"] }),
+  );
+  expect(names(queue.take(views({ p: [2, 1], run: [1, 1] })))).toBe("");
+  queue.release("run");
+  expect(names(queue.take(views({ p: [2, 1], run: [1, 0] })))).toBe("narrow");
 });
 
 test("a task wider than its whole pool does not block it, and runs once the pool has grown", () => {

@@ -2,15 +2,18 @@
  * Who gets the next free slots? `ReadyQueue` holds the scheduled tasks of all runs of one scheduler and picks, per pool,
  * in strict order: weight (high first), logical date (early first), map index, arrival.
  *
- * - A pool's head that does not fit waits, and the pool waits with it: a narrower task behind it does not overtake, or
- *   a wide one would starve. Pools do not wait for each other.
+ * - Pools do not wait for each other.
+ * - Of tasks of one width, none goes before one that comes before it in this order and may run.
+ * - A task that is wider than what is free lets narrower ones behind it pass: as many slots of them as the pool has,
+ *   then the pool waits with it. So it holds back nothing for long that can run, and it does not starve: once its turn
+ *   has come it waits for no more than was running then, and for one pool's worth of others.
  * - A task wider than its whole pool can never run; it is set aside, and looked at again when the pool's size changes.
  * - A limit (per run, per task, of an executor ...) that is full holds back its own tasks only: they are set aside under
  *   the limit, others pass. `release(limit)` brings back the best of them, and must be called whenever a limit gets
  *   room: nothing else makes them be looked at again, so that a thousand waiting tasks cost nothing.
  *
  * Tasks with the same pool, width and limits form a lane: what blocks one blocks all, so a lane moves as a whole.
- * `take` costs O(log n) per pick and per lane set aside, and O(1) per pool; never O(waiting).
+ * `take` costs O(log n) per pick and per lane set aside, and O(1) per pool and width; never O(waiting).
  */
 import { Heap } from "./heap.ts";
 import { type Entry, goesBefore, Lane, Place } from "./lane.ts";
@@ -25,8 +28,15 @@ export interface Candidate {
   readonly slots: number;
   /** Names of limits; the task takes one slot of each. */
   readonly limits: readonly string[];
+  /**
+   * Set: it stands for so many tasks of its kind that wait elsewhere. It takes room for them, as far as there is some, but
+   * goes nowhere: that it passes others does them no harm.
+   */
+  readonly standsFor?: number;
   /** Order of arrival: set by the queue at the first `add`, kept when the task is put back. */
   arrival?: number;
+  /** Slots that were given to tasks behind it while it did not fit. */
+  overtaken?: number;
 }
 
 /** How full a pool or a limit is. slots < 0: no limit. */
@@ -39,17 +49,25 @@ export interface Capacity {
 export type Capacities = (name: string, kind: "pool" | "limit") => Capacity | undefined;
 
 interface Line<T extends Candidate> {
-  readonly queue: Place<T>;
+  /** Whether there is room is the same question for all tasks of one width. */
+  readonly widths: Map<number, Place<T>>;
   readonly tooWide: Place<T>;
   /** The pool's size when `tooWide` was last looked through. */
   sizeSeen: number | undefined;
+}
+
+/** A pool while picks are made. */
+interface Pass<T extends Candidate> {
+  readonly line: Line<T>;
+  /** The best of each width that does not fit. */
+  readonly stuck: T[];
 }
 
 export class ReadyQueue<T extends Candidate> {
   readonly #entries = new Map<T, Entry<T>>();
   readonly #lanes = new Map<string, Lane<T>>();
   readonly #lines = new Map<string, Line<T>>();
-  /** Lanes set aside: by limit, then by pool. */
+  /** Lanes set aside: by limit, then by pool and width. */
   readonly #parked = new Map<string, Map<string, Place<T>>>();
   #arrivals = 0;
 
@@ -66,7 +84,7 @@ export class ReadyQueue<T extends Candidate> {
     const entry: Entry<T> = { task, lane, isGone: false };
     this.#entries.set(task, entry);
     // A new head changes the lane's turn, so the lane has to stand in line again to be compared.
-    if (lane.add(entry)) this.#move(lane, this.#lineOf(task.pool).queue);
+    if (lane.add(entry)) this.#move(lane, this.#inLine(task));
   }
 
   remove(task: T): boolean {
@@ -75,61 +93,71 @@ export class ReadyQueue<T extends Candidate> {
     const wasHead = entry.lane.head === entry;
     this.#leave(entry);
     // It may have stood in line for others that wait for the same limit.
-    if (wasHead) for (const limit of task.limits) this.#unpark(limit, task.pool);
+    if (wasHead) for (const limit of task.limits) this.#unpark(limit, placeKey(task));
     return true;
   }
 
   /** A limit has room again. */
   release(limit: string): void {
-    for (const pool of [...(this.#parked.get(limit)?.keys() ?? [])]) this.#unpark(limit, pool);
+    for (const key of [...(this.#parked.get(limit)?.keys() ?? [])]) this.#unpark(limit, key);
   }
 
   /** The tasks to admit now, best first; they leave the queue. */
   take(capacities: Capacities, most = Number.POSITIVE_INFINITY): T[] {
     const room = new Room(capacities);
-    const open = new Heap<Line<T>>((a, b) => goesBefore(a.queue.head()!, b.queue.head()!));
-    for (const line of this.#lines.values()) {
-      this.#reviewTooWide(line, capacities(line.queue.pool, "pool"));
-      if (line.queue.head()) open.push(line);
+    type Turn = Pass<T> & { readonly place: Place<T> };
+    const open = new Heap<Turn>((a, b) => goesBefore(a.place.head()!, b.place.head()!));
+    for (const [pool, line] of this.#lines) {
+      this.#reviewTooWide(line, capacities(pool, "pool"));
+      const stuck: T[] = [];
+      for (const place of line.widths.values()) if (place.head()) open.push({ line, place, stuck });
     }
     const picks: T[] = [];
     while (picks.length < most) {
-      const line = open.pop();
-      if (!line) break;
-      const head = line.queue.head()!;
-      const answer = this.#offer(line, head, room);
-      if (answer === "full") continue;
+      const turn = open.pop();
+      if (!turn) break;
+      const head = turn.place.head()!;
+      const answer = this.#offer(turn, head, room);
+      if (answer === "stuck") turn.stuck.push(head.task);
+      if (answer === "stuck" || answer === "held") continue;
       if (answer === "picked") picks.push(head.task);
-      if (line.queue.head()) open.push(line);
+      if (turn.place.head()) open.push(turn);
     }
     return picks;
   }
 
-  /** The best task in line for this pool: after `take`, the one the pool has no room for. */
-  head(pool: string): T | undefined {
-    return this.#lines.get(pool)?.queue.head()?.task;
+  /** The best task of each width in line for each pool, and how many stand there: after `take`, those without room. */
+  *heads(): Iterable<{ readonly task: T; readonly waiting: number }> {
+    for (const { widths } of this.#lines.values()) {
+      for (const place of widths.values()) {
+        const head = place.head();
+        if (head) yield { task: head.task, waiting: place.tasks };
+      }
+    }
   }
 
-  /** Pools with a task in line. */
-  *pools(): Iterable<string> {
-    for (const [pool, line] of this.#lines) if (line.queue.head()) yield pool;
-  }
-
-  #offer(line: Line<T>, head: Entry<T>, room: Room): "full" | "picked" | "aside" {
+  /** stuck: it does not fit. held: it would, but somebody whom it would pass has let enough others pass. */
+  #offer(pass: Pass<T>, head: Entry<T>, room: Room): "stuck" | "held" | "picked" | "aside" {
     const { task, lane } = head;
-    const isTooWide = task.slots > room.sizeOf(task.pool);
+    const size = room.sizeOf(task.pool);
+    const isTooWide = task.slots > size;
     const blocking = task.limits.find((limit) => room.left(limit, "limit") < 1);
-    if (isTooWide) this.#move(lane, line.tooWide);
-    else if (blocking !== undefined) this.#move(lane, this.#parkingOf(blocking, task.pool));
-    else if (room.left(task.pool, "pool") < task.slots) return "full";
+    if (isTooWide) this.#move(lane, pass.line.tooWide);
+    else if (blocking !== undefined) this.#move(lane, this.#parkingOf(blocking, task));
+    else if (room.left(task.pool, "pool") < task.slots) return "stuck";
+    else if (pass.stuck.some(({ overtaken = 0 }) => overtaken + task.slots > size)) return "held";
     else {
-      room.use(task.pool, "pool", task.slots);
+      const { standsFor } = task;
+      if (standsFor === undefined)
+        for (const passed of pass.stuck) passed.overtaken = (passed.overtaken ?? 0) + task.slots;
+      const most = Math.floor(room.left(task.pool, "pool") / task.slots);
+      room.use(task.pool, "pool", task.slots * Math.min(standsFor ?? 1, most));
       for (const limit of task.limits) room.use(limit, "limit", 1);
       this.#leave(head);
     }
     // Picked or set aside: it no longer stands in line for those that wait for one of its limits, if that has room.
     for (const limit of task.limits) {
-      if (limit !== blocking && room.left(limit, "limit") >= 1) this.#unpark(limit, task.pool);
+      if (limit !== blocking && room.left(limit, "limit") >= 1) this.#unpark(limit, placeKey(task));
     }
     return isTooWide || blocking !== undefined ? "aside" : "picked";
   }
@@ -137,12 +165,13 @@ export class ReadyQueue<T extends Candidate> {
   #reviewTooWide(line: Line<T>, pool: Capacity | undefined): void {
     if (pool?.slots === line.sizeSeen) return;
     line.sizeSeen = pool?.slots;
-    for (let head = line.tooWide.head(); head; head = line.tooWide.head()) this.#move(head.lane, line.queue);
+    for (let head = line.tooWide.head(); head; head = line.tooWide.head())
+      this.#move(head.lane, this.#inLine(head.task));
   }
 
-  #unpark(limit: string, pool: string): void {
-    const head = this.#parked.get(limit)?.get(pool)?.head();
-    if (head) this.#move(head.lane, this.#lineOf(pool).queue);
+  #unpark(limit: string, key: string): void {
+    const head = this.#parked.get(limit)?.get(key)?.head();
+    if (head) this.#move(head.lane, this.#inLine(head.task));
   }
 
   #leave(entry: Entry<T>): void {
@@ -160,7 +189,7 @@ export class ReadyQueue<T extends Candidate> {
     if (!old || old.limit === null || old.lanes > 0) return;
     // Limits come and go with runs: an empty place must not stay behind.
     const places = this.#parked.get(old.limit);
-    places?.delete(old.pool);
+    places?.delete(old.key);
     if (places?.size === 0) this.#parked.delete(old.limit);
   }
 
@@ -169,16 +198,22 @@ export class ReadyQueue<T extends Candidate> {
     return entryOf(this.#lanes, key, () => new Lane<T>(key));
   }
 
-  #lineOf(pool: string): Line<T> {
-    return entryOf(this.#lines, pool, () => {
-      return { queue: new Place<T>(pool), tooWide: new Place<T>(pool), sizeSeen: undefined };
+  #inLine({ pool, slots }: T): Place<T> {
+    const line = entryOf(this.#lines, pool, () => {
+      return { widths: new Map<number, Place<T>>(), tooWide: new Place<T>(pool), sizeSeen: undefined };
     });
+    return entryOf(line.widths, slots, () => new Place<T>(pool));
   }
 
-  #parkingOf(limit: string, pool: string): Place<T> {
+  #parkingOf(limit: string, task: T): Place<T> {
     const places = entryOf(this.#parked, limit, () => new Map<string, Place<T>>());
-    return entryOf(places, pool, () => new Place<T>(pool, limit));
+    return entryOf(places, placeKey(task), () => new Place<T>(placeKey(task), limit));
   }
+}
+
+/** Those of one pool and width stand behind each other. */
+function placeKey({ pool, slots }: Candidate): string {
+  return `${slots} ${pool}`;
 }
 
 /** What is left while picks are made: the capacities as they were, less what was picked. */
@@ -208,7 +243,7 @@ class Room {
   }
 }
 
-function entryOf<V>(map: Map<string, V>, key: string, make: () => V): V {
+function entryOf<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   const known = map.get(key);
   if (known !== undefined) return known;
   const made = make();

@@ -11,8 +11,8 @@ import {
   planDates,
   type Reprocess,
   remainingMs,
-  type TimeSchedule,
 } from "./backfill.ts";
+import type { TimeSchedule } from "./ticks.ts";
 import { nextRun } from "./timetable.ts";
 
 const HOUR = 3_600_000;
@@ -31,7 +31,22 @@ const schedules: fc.Arbitrary<TimeSchedule> = fc.oneof(
     everyMs: fc.constantFrom(HOUR, 7 * HOUR, DAY),
     style: fc.constantFrom("trigger" as const, "interval" as const),
   }),
+  fc
+    .uniqueArray(fc.integer({ min: 0, max: 220 }), { minLength: 1, maxLength: 60 })
+    .map((days) => ({ kind: "dates" as const, dates: isoDays(days) })),
+  fc.constant({
+    kind: "several" as const,
+    of: [
+      { kind: "cron", expression: "0 9 * * 1-5", timezone: "Asia/Tokyo", style: "trigger" } as const,
+      { kind: "cron", expression: "0 2 * * *", timezone: "Europe/Berlin", style: "trigger" } as const,
+      { kind: "dates", dates: isoDays([3, 50, 51, 120]) } as const,
+    ],
+  }),
 );
+
+function isoDays(days: readonly number[]): string[] {
+  return [...days].sort((a, b) => a - b).map((day) => new Date(BEGIN + day * DAY).toISOString());
+}
 
 const ranges: fc.Arbitrary<BackfillRange> = fc
   .record({

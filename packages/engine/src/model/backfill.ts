@@ -6,9 +6,10 @@
  * and end do not bound them, for somebody asked for these dates. Those that were not due yet when the backfill was made
  * are left to the scheduler: `until` keeps the set of dates the same however long it takes.
  */
-import type { DagManifest, ScheduleManifest } from "@tradewind/sdk/manifest";
+import type { DagManifest } from "@tradewind/sdk/manifest";
 import { ModelError } from "./errors.ts";
-import { type DueRun, ticksOf } from "./timetable.ts";
+import { hasPeriods, isTimeSchedule, type TimeSchedule, ticksOf } from "./ticks.ts";
+import type { DueRun } from "./timetable.ts";
 
 /** More dates than this are refused: they are counted one by one, and so are the tasks of their runs. */
 export const MAX_BACKFILL_RUNS = 100_000;
@@ -29,13 +30,6 @@ export interface BackfillRange {
   readonly anchor: number | null;
 }
 
-export type TimeSchedule = Extract<ScheduleManifest, { kind: "cron" | "interval" }>;
-
-/** Whether a schedule names its moments by itself, so that past ones can be listed. */
-export function isTimeSchedule(schedule: ScheduleManifest): schedule is TimeSchedule {
-  return schedule.kind === "cron" || schedule.kind === "interval";
-}
-
 export interface BackfillRequest {
   readonly from: number;
   readonly to: number;
@@ -52,7 +46,7 @@ export function backfillRange(
   if (!isTimeSchedule(schedule))
     throw new ModelError(
       "BACKFILL_NO_DATES",
-      `DAG "${dagId}" has no schedule by time (its schedule is "${schedule.kind}"), so there are no dates to fill: give it one with cron() or every(), or trigger its runs`,
+      `DAG "${dagId}" has no schedule by time whose dates can be listed (its schedule is "${schedule.kind}"), so there are no dates to fill: give it one with cron(), every() or dates(), or trigger its runs`,
     );
   if (from > to)
     throw new ModelError(
@@ -90,8 +84,9 @@ export function* backfillDates(
   first?: number,
 ): Generator<DueRun, void> {
   const ticks = ticksOf(schedule, range.anchor);
+  const isByPeriod = hasPeriods(schedule);
   const runAt = (tick: number, end: number): DueRun => {
-    const last = schedule.style === "trigger" ? tick : end;
+    const last = isByPeriod ? end : tick;
     return { logicalDate: tick, intervalStart: tick, intervalEnd: last, runAfter: last };
   };
   if (range.isReverse) {

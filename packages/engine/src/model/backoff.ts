@@ -1,5 +1,6 @@
 /** How long a failed try waits for the next. */
 import type { TaskManifest } from "@tradewind/sdk/manifest";
+import { hash32 } from "./hash.ts";
 
 /** No exponential delay grows beyond a day. */
 export const MAX_BACKOFF_MS = 86_400_000;
@@ -33,11 +34,10 @@ export function retryDelayMs(
   return Math.min(base + spread, MAX_BACKOFF_MS, cap);
 }
 
-/** FNV-1a with a final mix: the low bits alone must be evenly spread. */
-function hash32(text: string): number {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
-  return (hash ^ (hash >>> 16)) >>> 0;
+const FIRST_TRY_MS = 1_000;
+const LAST_TRY_MS = 300_000;
+
+/** How long a timetable that could not be asked is left alone: from a second on, doubled each time, up to 5 minutes. */
+export function timetableRetryMs(failures: number): number {
+  return Math.min(FIRST_TRY_MS * 2 ** Math.min(failures - 1, 20), LAST_TRY_MS);
 }

@@ -74,6 +74,35 @@ describe("what is stored", () => {
     expect(drive.takeState()?.tasks?.["t"]).toEqual({ starts: 2 });
   });
 
+  test("what each start is due to, in the order of the starts, and what the last try was due to", () => {
+    const drive = driveOf();
+    drive.addStart("t", undefined, { start: [4] });
+    drive.addStart("t");
+    drive.addStart("t", undefined, { start: [5, 6] });
+    drive.addStart("t", undefined, { restart: [7] });
+    drive.takeStart("t");
+    drive.restarted("t", [8]);
+    const stored = drive.takeState();
+    expect(stored?.tasks?.["t"]).toEqual({
+      starts: 3,
+      causes: [null, { start: [5, 6] }, { restart: [7] }],
+      cause: { start: [4], restart: [8] },
+    });
+    const next = driveOf(JSON.parse(JSON.stringify(stored)) as StoredDrive);
+    const seen = [next.startedBy("t")];
+    for (let start = 0; start < 4; start++) {
+      next.takeStart("t");
+      seen.push(next.startedBy("t"));
+    }
+    expect(seen).toEqual([[8, 4], [], [5, 6], [7], []]);
+    // Of a burst no more than a number each is stored; what was stored before there were causes has none.
+    next.addStart("t", undefined, { start: [9] });
+    expect(next.takeState()?.tasks?.["t"]).toEqual({ starts: 1, causes: [9] });
+    const old = driveOf({ tasks: { t: { starts: 2 } } });
+    old.takeStart("t");
+    expect([old.starts("t"), old.startedBy("t")]).toEqual([1, []]);
+  });
+
   test("half a condition is half a condition for whoever loads it", () => {
     const drive = driveOf();
     drive.hear(heard("a"));

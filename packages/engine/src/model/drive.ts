@@ -15,9 +15,36 @@ import { nextTick } from "./timetable.ts";
 /** A streaming task that ran this long was in health: its next failure counts as the first. */
 export const HEALTHY_MS = 60_000;
 
+/**
+ * The signals behind a try, by their versions: no values, so that the row stays small whatever was sent. Those of a
+ * restart stand apart: what was stopped begins anew with what had started it, and the next restart takes their place.
+ */
+export interface Cause {
+  readonly start?: readonly number[];
+  readonly restart?: readonly number[];
+}
+
+/** Most starts are due to one signal, and a burst makes many: that one is its version. */
+type StoredCause = number | Cause | null;
+
+/** An `onSignal` that has failed and is asked again; what was sent later waits for its answer. */
+export interface Asking {
+  readonly key: string;
+  readonly version: number;
+  readonly attempts: number;
+  readonly error: string;
+  /** In milliseconds. */
+  readonly againAt: number;
+}
+
 /** What is stored of a task; what is left out is 0, false or null. */
 interface StoredTask {
   readonly starts?: number;
+  /** Of the starts that wait, in their order; left out when none has any. */
+  readonly causes?: readonly StoredCause[];
+  /** Of the try that has begun last. */
+  readonly cause?: Cause;
+  readonly asking?: Asking;
   readonly stopping?: string;
   readonly failures?: number;
   readonly tickAt?: number;
@@ -35,8 +62,11 @@ interface TaskDrive {
   readonly manifest: TaskManifest;
   /** It does not start by its upstream alone. */
   readonly needsStart: boolean;
-  /** Counted, and not carried out yet. */
-  starts: number;
+  /** Counted, and not carried out yet: what each is due to; null: to no signal. */
+  waiting: (Cause | null)[];
+  /** What the try that has begun last is due to. */
+  cause: Cause | null;
+  asking: Asking | null;
   /** Why its current attempt is to stop. */
   stopping: string | null;
   /** Of a streaming task, in a row. */
@@ -114,29 +144,54 @@ export class Drive {
 
   /** Starts that wait. */
   starts(taskId: string): number {
-    return this.#task(taskId).starts;
+    return this.#task(taskId).waiting.length;
   }
 
   /** @param atMost A tick while the task is under way is worth one start, however many there were. */
-  addStart(taskId: string, atMost = Number.POSITIVE_INFINITY): void {
+  addStart(taskId: string, atMost = Number.POSITIVE_INFINITY, cause: Cause | null = null): void {
     const task = this.#task(taskId);
-    if (task.starts >= atMost) return;
-    task.starts++;
+    if (task.waiting.length >= atMost) return;
+    task.waiting.push(cause);
     this.#isDirty = true;
   }
 
-  /** One start is carried out. */
+  /** One start is carried out, the oldest; where none waits, no signal has to do with what begins now. */
   takeStart(taskId: string): void {
     const task = this.#task(taskId);
-    if (task.starts === 0) return;
-    task.starts--;
+    if (task.waiting.length === 0 && task.cause === null) return;
+    task.cause = task.waiting.shift() ?? null;
     this.#isDirty = true;
   }
 
   forgetStarts(taskId: string): void {
     const task = this.#task(taskId);
-    if (task.starts === 0) return;
-    task.starts = 0;
+    if (task.waiting.length === 0) return;
+    task.waiting = [];
+    this.#isDirty = true;
+  }
+
+  /** What is under way begins anew, because of these signals and of what had started it. */
+  restarted(taskId: string, versions: readonly number[]): void {
+    const task = this.#task(taskId);
+    task.cause = { ...task.cause, restart: versions };
+    this.#isDirty = true;
+  }
+
+  /** The signals that the current try is due to, those of a restart first; none: something else has started it. */
+  startedBy(taskId: string): readonly number[] {
+    const { cause } = this.#task(taskId);
+    return [...new Set([...(cause?.restart ?? []), ...(cause?.start ?? [])])];
+  }
+
+  /** What its `onSignal` has failed to answer; null: nothing. */
+  asking(taskId: string): Asking | null {
+    return this.#task(taskId).asking;
+  }
+
+  setAsking(taskId: string, asking: Asking | null): void {
+    const task = this.#task(taskId);
+    if (task.asking === null && asking === null) return;
+    task.asking = asking;
     this.#isDirty = true;
   }
 
@@ -214,9 +269,12 @@ export class Drive {
 
   #state(): StoredDrive {
     const tasks: Record<string, StoredTask> = {};
-    for (const [taskId, { starts, stopping, failures, tickAt }] of this.#tasks) {
+    for (const [taskId, { asking, cause, failures, stopping, tickAt, waiting }] of this.#tasks) {
       const stored: StoredTask = {
-        ...(starts > 0 && { starts }),
+        ...(waiting.length > 0 && { starts: waiting.length }),
+        ...(waiting.some((each) => each !== null) && { causes: waiting.map(packed) }),
+        ...(cause !== null && { cause }),
+        ...(asking !== null && { asking }),
         ...(stopping !== null && { stopping }),
         ...(failures > 0 && { failures }),
         ...(tickAt !== null && { tickAt }),
@@ -236,7 +294,11 @@ export class Drive {
     return {
       manifest,
       needsStart: needsStart(manifest),
-      starts: stored.starts ?? 0,
+      waiting: Array.from({ length: stored.starts ?? 0 }, (_, index) =>
+        unpacked(stored.causes?.[index] ?? null),
+      ),
+      cause: stored.cause ?? null,
+      asking: stored.asking ?? null,
       stopping: stored.stopping ?? null,
       failures: stored.failures ?? 0,
       tickAt: this.#closed !== null ? null : (stored.tickAt ?? firstTick ?? null),
@@ -246,6 +308,15 @@ export class Drive {
   #task(taskId: string): TaskDrive {
     return this.#tasks.get(taskId)!;
   }
+}
+
+function packed(cause: Cause | null): StoredCause {
+  const [only, ...others] = cause?.start ?? [];
+  return only !== undefined && others.length === 0 && !cause?.restart ? only : cause;
+}
+
+function unpacked(cause: StoredCause): Cause | null {
+  return typeof cause === "number" ? { start: [cause] } : cause;
 }
 
 function nameOf({ taskId, ruleIndex }: StoredRule): string {

@@ -166,6 +166,9 @@ test("n signals are n runs of each task that they start: none is lost, none coun
       run.rest();
       const signals = steps.filter(({ kind }) => kind === "signal").length;
       expect(run.tries()).toEqual(tasks.map(() => signals));
+      // Each knows its own.
+      const each = Array.from({ length: signals }, (_, index) => [index + 1]);
+      expect(run.causes()).toEqual(tasks.map(() => each));
     }),
     { numRuns: RUNS },
   );

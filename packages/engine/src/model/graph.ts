@@ -4,6 +4,8 @@
  */
 import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import { ModelError } from "./errors.ts";
+import { commonDepth, compileScopes, type Scope } from "./scope.ts";
+import { setupScope } from "./setups.ts";
 import { effectiveWeights } from "./weights.ts";
 
 export interface TaskNode {
@@ -13,6 +15,14 @@ export interface TaskNode {
   readonly manifest: TaskManifest;
   readonly upstream: readonly number[];
   readonly downstream: readonly number[];
+  /** The innermost map it is in. */
+  readonly scope: Scope | null;
+  /** Of each edge to `downstream`: how many scopes it stays in. */
+  readonly levels: readonly number[];
+  /** Maps that run over its output, with the level of that edge. */
+  readonly feeds: readonly { readonly scope: Scope; readonly level: number }[];
+  /** Of a setup: the tasks of its scope that do not come directly after it, with the level of that edge. */
+  readonly guards: readonly { readonly index: number; readonly level: number }[];
   /** Effective priority by the task's weight rule. */
   readonly weight: number;
   /** Its end decides whether the run succeeded. */
@@ -26,7 +36,12 @@ export interface Graph {
   /** By index. */
   readonly nodes: readonly TaskNode[];
   readonly byId: ReadonlyMap<string, TaskNode>;
+  /** Parents first. */
+  readonly scopes: readonly Scope[];
 }
+
+const NO_FEEDS: TaskNode["feeds"] = [];
+const NO_GUARDS: TaskNode["guards"] = [];
 
 /** Linear in tasks and edges (but see weights.ts); refuses unknown upstreams, duplicate ids and cycles. */
 export function compileGraph(manifest: DagManifest): Graph {
@@ -39,6 +54,15 @@ export function compileGraph(manifest: DagManifest): Graph {
   });
   const weights = effectiveWeights(order, upstream, downstream);
   const leaves = runLeaves(order, downstream);
+  const scopes = compileScopes(manifest, order);
+  const scopeOf = (index: number) => scopes.get(order[index]!.map ?? "") ?? null;
+  const feeds = new Map<number, { scope: Scope; level: number }[]>();
+  for (const scope of scopes.values()) {
+    for (const source of scope.sources) {
+      const fed = feeds.get(source) ?? [];
+      feeds.set(source, [...fed, { scope, level: commonDepth(scopeOf(source), scope.parent) }]);
+    }
+  }
   const nodes = order.map(
     (task, index): TaskNode => ({
       index,
@@ -46,12 +70,22 @@ export function compileGraph(manifest: DagManifest): Graph {
       manifest: task,
       upstream: upstream[index]!,
       downstream: downstream[index]!,
+      scope: scopeOf(index),
+      levels: downstream[index]!.map((down) => commonDepth(scopeOf(index), scopeOf(down))),
+      feeds: feeds.get(index) ?? NO_FEEDS,
+      guards:
+        task.role !== "setup"
+          ? NO_GUARDS
+          : [...setupScope(order, downstream, index)]
+              .filter((each) => !downstream[index]!.includes(each))
+              .map((each) => ({ index: each, level: commonDepth(scopeOf(index), scopeOf(each)) })),
       weight: weights[index]!,
       isLeaf: leaves.has(index),
       gated: task.dependsOnPast || task.waitForDownstream,
     }),
   );
-  return { dagId: manifest.dagId, nodes, byId: new Map(nodes.map((node) => [node.id, node])) };
+  const byId = new Map(nodes.map((node) => [node.id, node]));
+  return { dagId: manifest.dagId, nodes, byId, scopes: [...scopes.values()] };
 }
 
 /**
@@ -59,7 +93,8 @@ export function compileGraph(manifest: DagManifest): Graph {
  * fail the run. If nothing but teardowns is left at the end, plain leaves decide.
  */
 function runLeaves(order: readonly TaskManifest[], downstream: readonly (readonly number[])[]): Set<number> {
-  const isTeardown = (index: number) => order[index]!.role === "teardown";
+  const isTeardown = (index: number) =>
+    order[index]!.role === "teardown" && order[index]!.teardown?.failsRun !== true;
   const all = order.map((_, index) => index);
   const leaves = all.filter((index) => !isTeardown(index) && downstream[index]!.every(isTeardown));
   return new Set(leaves.length > 0 ? leaves : all.filter((index) => downstream[index]!.length === 0));

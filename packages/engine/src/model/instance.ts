@@ -1,11 +1,12 @@
 /** One task instance of a run as the run model keeps it, and what it hands to the store about it. */
 import type { TaskNode } from "./graph.ts";
+import { unexpandedAt } from "./scope.ts";
 import { OCCUPYING, type TaskState } from "./states.ts";
 
 /** A stored instance, as `RunModel.load` takes it. Instants are milliseconds. */
 export interface InstanceRow {
   readonly taskId: string;
-  /** -1: not mapped, or mapped and not yet expanded. */
+  /** The ordinal of its item; below 0: not mapped, or mapped and not yet expanded (see scope.ts). */
   readonly mapIndex: number;
   readonly state: TaskState;
   /** Of the current or last try; 0 before the first. */
@@ -52,6 +53,14 @@ export interface Place {
 export interface Instance {
   readonly node: TaskNode;
   readonly mapIndex: number;
+  /**
+   * In how many of its task's scopes it lies, and in which item of the last of them (-1: in none). Fewer than its
+   * task: it stands for all instances that are to come there.
+   */
+  readonly level: number;
+  readonly ordinal: number;
+  /** Where it is in the list of its task's instances. */
+  position: number;
   state: TaskState;
   tryNumber: number;
   maxTries: number;
@@ -98,16 +107,17 @@ export interface Change {
   readonly wasOccupying: boolean;
 }
 
-/** Rows to be replaced: that of index -1 by those of 0 to length - 1 (which come as changes from null). */
-export interface Expansion {
-  readonly node: TaskNode;
-  readonly length: number;
-}
-
 export function storedInstance(node: TaskNode, row: InstanceRow): Instance {
+  const { mapIndex } = row;
+  const depth = node.scope?.depth ?? 0;
+  const { level, ordinal } =
+    mapIndex >= 0 ? { level: depth, ordinal: mapIndex } : unexpandedAt(depth, mapIndex);
   return {
     node,
-    mapIndex: row.mapIndex,
+    mapIndex,
+    level,
+    ordinal,
+    position: 0,
     state: row.state,
     tryNumber: row.tryNumber,
     maxTries: row.maxTries,
@@ -151,6 +161,11 @@ export function newInstance(node: TaskNode, mapIndex: number): Instance {
   const instance = storedInstance(node, { ...row, attempt: null, retryAt: null, infraLosses: 0 });
   instance.committed = null;
   return instance;
+}
+
+/** It stands for instances whose number is not known yet. */
+export function isUnexpanded({ level, node }: Instance): boolean {
+  return node.scope !== null && level < node.scope.depth;
 }
 
 export function isHeld(instance: Instance): boolean {

@@ -28,17 +28,25 @@ export class Lane<T extends Candidate> {
   add(entry: Entry<T>): boolean {
     this.#entries.push(entry);
     this.size++;
+    if (this.place) this.place.tasks++;
     return !this.head || this.head.isGone || goesBefore(entry, this.head);
   }
 
   leave(entry: Entry<T>): void {
     entry.isGone = true;
     this.size--;
+    if (this.place) this.place.tasks--;
   }
 
   moveTo(place: Place<T> | null): void {
-    if (this.place) this.place.lanes--;
-    if (place) place.lanes++;
+    if (this.place) {
+      this.place.lanes--;
+      this.place.tasks -= this.size;
+    }
+    if (place) {
+      place.lanes++;
+      place.tasks += this.size;
+    }
     this.place = place;
     this.refreshHead();
   }
@@ -51,15 +59,16 @@ export class Lane<T extends Candidate> {
   }
 }
 
-/** Where lanes stand: the line of a pool, or aside. */
+/** Where lanes stand: in line for a pool with others of their width, or aside. */
 export class Place<T extends Candidate> {
-  readonly pool: string;
+  readonly key: string;
   readonly limit: string | null;
   lanes = 0;
+  tasks = 0;
   readonly #queue = new Heap<Entry<T>>(goesBefore);
 
-  constructor(pool: string, limit: string | null = null) {
-    this.pool = pool;
+  constructor(key: string, limit: string | null = null) {
+    this.key = key;
     this.limit = limit;
   }
 

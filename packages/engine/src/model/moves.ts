@@ -75,7 +75,7 @@ export class Moves {
     instance.wait = null;
     instance.retryAt = null;
     this.#table.move(instance, "none");
-    this.#table.reconsider(this.#table.slots[instance.node.index]!);
+    this.#table.reconsiderOne(instance);
     return true;
   }
 

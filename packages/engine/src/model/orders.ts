@@ -12,14 +12,15 @@
  * A task that has finished begins again only when its end is stored: otherwise the end would never be told to anybody.
  *
  * A start is taken when a task begins for the first time, and when it begins again after it had finished. Whatever else
- * makes it begin (it is restarted, cleared by hand, tried again, or waits for its upstream once more) takes none.
+ * makes it begin (it is restarted, cleared by hand, tried again, or waits for its upstream once more) takes none, and
+ * has the cause that it had. What begins again for its upstream's sake has none.
  */
-import { type Drive, isStreaming } from "./drive.ts";
+import { type Cause, type Drive, isStreaming } from "./drive.ts";
 import type { Instance } from "./instance.ts";
 import { isOccupying } from "./instance.ts";
 import type { InstanceTable, Slot } from "./instance-table.ts";
 import type { Moves } from "./moves.ts";
-import type { Heard } from "./signal-condition.ts";
+import type { Heard, LeafState } from "./signal-condition.ts";
 import { isFinished, OCCUPYING } from "./states.ts";
 
 /** An attempt that is to stop, once the decision is stored. */
@@ -38,6 +39,8 @@ export interface Order {
   readonly reason: string;
   /** How many starts may wait; left out: any number. */
   readonly atMost?: number;
+  /** The versions of the signals that it is due to; left out: to none. */
+  readonly by?: readonly number[];
 }
 
 /** How long a task may take to end when it is stopped, unless it says otherwise. */
@@ -103,7 +106,7 @@ export class Orders {
       return false;
     }
     if (lacksStart) this.#table.hold(instance, "signal");
-    else if (isFirst) this.#drive.takeStart(id);
+    else if (isFirst && this.#drive.starts(id) > 0) this.#drive.takeStart(id);
     return !lacksStart;
   }
 
@@ -113,7 +116,7 @@ export class Orders {
     for (const { action, by, taskId } of firings) {
       const reason = [...new Set(by.map(({ key }) => key))].join(", ");
       if (taskId === null) this.close(reason);
-      else this.carryOut({ taskId, action, reason });
+      else this.carryOut({ taskId, action, reason, by: versionsOf(by) });
     }
     return firings.length > 0;
   }
@@ -129,15 +132,15 @@ export class Orders {
     return heard !== undefined || this.#table.hasAgenda;
   }
 
-  carryOut({ action, atMost, reason, taskId }: Order): boolean {
+  carryOut({ action, atMost, by = [], reason, taskId }: Order): boolean {
     const slot = this.#table.slotOf(taskId);
     if (!slot || (this.#drive.closed !== null && action !== "stop")) return false;
     switch (action) {
       case "start":
-        this.#start(slot, atMost);
+        this.#start(slot, by.length > 0 ? { start: by } : null, atMost);
         return true;
       case "restart":
-        for (const instance of slot.instances) this.#restart(slot, instance, reason);
+        for (const instance of slot.instances) this.#restart(slot, instance, { by, reason });
         return true;
       case "stop":
         this.#stop(slot, reason);
@@ -211,14 +214,25 @@ export class Orders {
     );
   }
 
-  #start(slot: Slot, atMost?: number): void {
-    this.#drive.addStart(slot.node.id, atMost);
+  #start(slot: Slot, cause: Cause | null, atMost?: number): void {
+    this.#drive.addStart(slot.node.id, atMost, cause);
     if (slot.instances.some(({ state }) => isFinished(state))) this.#again.add(slot);
     this.#judgeAnew(slot);
   }
 
-  #restart(slot: Slot, instance: Instance, reason: string): void {
-    const { node, state } = instance;
+  #restart(
+    slot: Slot,
+    instance: Instance,
+    { by, reason }: { readonly by: readonly number[]; readonly reason: string },
+  ): void {
+    const { node, state, tryNumber } = instance;
+    const isNew = isFinished(state) || (state === "none" && tryNumber === 0);
+    if (isNew) {
+      this.#start(slot, by.length > 0 ? { restart: by } : null);
+      return;
+    }
+    // By hand it begins anew with what had started it.
+    if (by.length > 0) this.#drive.restarted(node.id, by);
     switch (state) {
       case "restarting":
         // On its way already. If it was to stop, it begins anew instead.
@@ -240,12 +254,6 @@ export class Orders {
       case "up_for_retry":
       case "up_for_reschedule":
         this.#beginAnew(instance);
-        return;
-      case "none":
-        if (instance.tryNumber === 0) this.#start(slot);
-        return;
-      default:
-        this.#start(slot);
     }
   }
 
@@ -332,4 +340,9 @@ export class Orders {
 
 function closedBy(reason: string): string {
   return `the run was closed by ${reason}`;
+}
+
+/** Tasks that were heard have none. */
+function versionsOf(by: readonly LeafState[]): number[] {
+  return [...new Set(by.flatMap(({ version }) => version ?? []))];
 }

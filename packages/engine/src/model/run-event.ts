@@ -56,8 +56,10 @@ export type RunEvent =
   | ({ readonly type: "ordered" } & Order)
   /** Nothing is heard any more: streaming tasks are stopped or never begin, what waits for a start is skipped, the rest goes on. */
   | { readonly type: "closed"; readonly reason: string }
-  /** The array a mapped task runs over is known. */
-  | { readonly type: "expanded"; readonly taskId: string; readonly length: number }
+  /** It is known over how many items a map runs, beneath an item of its parent (-1: it has none). */
+  | { readonly type: "expanded"; readonly mapId: string; readonly parent: number; readonly length: number }
+  /** It is known that it cannot run over what it was given. */
+  | { readonly type: "unmappable"; readonly mapId: string; readonly parent: number; readonly reason: string }
   /**
    * The run is to end now (cancelled, timed out, failed fast): what is under way becomes `active`, all else that is
    * unfinished is skipped. Teardowns go on.

@@ -1,9 +1,9 @@
-import type { TaskManifest } from "@tradewind/sdk/manifest";
+import type { MapManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import { describe, expect, test } from "vitest";
 import { dagManifest, taskManifest } from "../../test/reference/manifests.ts";
 import { compileGraph } from "./graph.ts";
 import { type InstanceRow, isOccupying, type Wait } from "./instance.ts";
-import { RunModel } from "./run.ts";
+import { type RunJournal, RunModel } from "./run.ts";
 
 const task = (id: string, upstream: string[] = [], facts: Partial<TaskManifest> = {}) =>
   taskManifest(id, { upstream, ...facts });
@@ -16,11 +16,15 @@ const row = (taskId: string, facts: Partial<InstanceRow> = {}): InstanceRow => {
 };
 
 /** A started run with a row for each task, and short ways to make things happen to it. */
-function runOf(tasks: TaskManifest[], rows: InstanceRow[] = [], skips?: Map<string, string[]>) {
+function runOf(
+  tasks: TaskManifest[],
+  rows: InstanceRow[] = [],
+  journal: RunJournal & { maps?: MapManifest[] } = {},
+) {
   const known = new Set(rows.map(({ taskId }) => taskId));
   const missing = tasks.filter(({ taskId }) => !known.has(taskId));
   const all = [...rows, ...missing.map(({ taskId, retries }) => row(taskId, { maxTries: retries }))];
-  const model = RunModel.load(compileGraph(dagManifest(tasks)), all, { skips });
+  const model = RunModel.load(compileGraph(dagManifest(tasks, journal)), all, journal);
   model.start(1);
   const of = (taskId: string, mapIndex = -1) => {
     return { taskId, mapIndex, attempt: model.get(taskId, mapIndex)?.attempt ?? "?", at: 5 };
@@ -228,17 +232,17 @@ describe("a branch", () => {
   });
 
   test("is obeyed again when a task it ruled out is cleared alone, but not when the branch was cleared too", () => {
-    const skips = new Map([["pick", ["left"]]]);
+    const journal = { skips: [{ taskId: "pick", mapIndex: -1, skip: ["left"] }] };
     const done = row("pick", { state: "success", tryNumber: 1 });
-    expect(runOf(tasks, [done], skips).states()).toMatchObject({ left: "skipped", right: "scheduled" });
-    expect(runOf(tasks, [row("pick")], skips).states()).toMatchObject({ left: "none", right: "none" });
+    expect(runOf(tasks, [done], journal).states()).toMatchObject({ left: "skipped", right: "scheduled" });
+    expect(runOf(tasks, [row("pick")], journal).states()).toMatchObject({ left: "none", right: "none" });
   });
 
   test("does not stop, after a reload, a task that was under way when it spoke", () => {
     const run = runOf(
       tasks,
       [row("pick", { state: "success", tryNumber: 1 }), row("left", { state: "scheduled", tryNumber: 1 })],
-      new Map([["pick", ["left"]]]),
+      { skips: [{ taskId: "pick", mapIndex: -1, skip: ["left"] }] },
     );
     expect(run.state("left")).toBe("scheduled");
     expect(run.ready()).toContain("left");
@@ -265,60 +269,6 @@ describe("a gate on the past", () => {
     run.fail("up");
     expect(run.state("gated")).toBe("upstream_failed");
     expect(run.model.takeGated()).toEqual([]);
-  });
-});
-
-describe("a mapped task", () => {
-  const map = { over: "items", limit: null };
-  const tasks = [task("list"), task("each", ["list"], { map }), task("sum", ["each"])];
-
-  function expandedTo(length: number) {
-    const run = runOf(tasks);
-    run.queue("list");
-    run.succeed("list");
-    expect(run.model.takeExpandable().map((node) => node.id)).toEqual(["each"]);
-    expect(run.model.verdict()).toEqual({ state: "running" });
-    expect(run.model.apply({ type: "expanded", taskId: "each", length }, 6)).toBe(true);
-    return run;
-  }
-
-  test("becomes one instance per item; what follows waits for all of them", () => {
-    const run = expandedTo(3);
-    run.model.takeChanges();
-    expect(run.model.takeExpansions()).toEqual([{ node: run.model.graph.byId.get("each"), length: 3 }]);
-    expect(run.ready()).toEqual(["list", "each[0]", "each[1]", "each[2]"].slice(1));
-    expect(run.model.get("each")).toBeUndefined();
-    for (const index of [2, 0, 1]) {
-      expect(run.state("sum")).toBe("none");
-      run.queue("each", `e${index}`, index);
-      run.succeed("each", [], index);
-    }
-    expect(run.state("sum")).toBe("scheduled");
-    expect(run.model.apply({ type: "expanded", taskId: "each", length: 2 }, 6)).toBe(false);
-  });
-
-  test("over nothing is skipped", () => {
-    expect(expandedTo(0).states()).toEqual({ list: "success", each: "skipped", sum: "skipped" });
-  });
-
-  test("new instances are changes from no row; the unexpanded one is no change", () => {
-    const run = runOf(tasks);
-    run.queue("list");
-    run.succeed("list");
-    run.model.takeChanges();
-    run.model.apply({ type: "expanded", taskId: "each", length: 2 }, 6);
-    const changes = run.model.takeChanges();
-    expect(changes.map(({ instance, from }) => [instance.mapIndex, from, instance.state])).toEqual([
-      [0, null, "scheduled"],
-      [1, null, "scheduled"],
-    ]);
-  });
-
-  test("is loaded with its instances", () => {
-    const rows = [1, 0].map((mapIndex) => row("each", { mapIndex, state: "success", tryNumber: 1 }));
-    const run = runOf(tasks, [row("list", { state: "success", tryNumber: 1 }), ...rows]);
-    expect(run.ready()).toEqual(["sum"]);
-    expect(run.model.get("each", 1)?.mapIndex).toBe(1);
   });
 });
 

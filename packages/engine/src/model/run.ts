@@ -7,31 +7,33 @@
  * size of the run. What one event causes is settled in topological order, so that each task is judged once, when all
  * that the event did to its upstream is known: a failure and a skip that reach it together count as a failure.
  */
+import { Branches, type BranchVerdict } from "./branches.ts";
 import type { Drive } from "./drive.ts";
-import type { Graph, TaskNode } from "./graph.ts";
-import type { Change, Expansion, Instance, InstanceRow } from "./instance.ts";
-import { isHeld, newInstance } from "./instance.ts";
-import { InstanceTable, type Slot } from "./instance-table.ts";
+import type { ExpansionRow, Expansions, ScopePlace } from "./expansions.ts";
+import type { Graph } from "./graph.ts";
+import type { Change, Instance, InstanceRow } from "./instance.ts";
+import { isHeld, isUnexpanded } from "./instance.ts";
+import type { InstanceTable } from "./instance-table.ts";
+import { loadTable } from "./loading.ts";
+import { type MapChanges, Mapping } from "./mapping.ts";
 import { Moves } from "./moves.ts";
 import { type Cancel, Orders } from "./orders.ts";
 import type { RunEvent } from "./run-event.ts";
 import { type RunVerdict, runVerdict } from "./run-verdict.ts";
 import { isFinished, type TaskState } from "./states.ts";
 import type { Tally } from "./tally.ts";
-import { type Counters, judge, type Verdict } from "./trigger-rules.ts";
+import type { Counters } from "./trigger-rules.ts";
 
 /** What an ended run turns into the state it was ended with; the rest of the unfinished is skipped. */
 const UNDER_WAY: ReadonlySet<TaskState> = new Set(["running", "restarting", "deferred", "up_for_reschedule"]);
-
-const NOT_LET_THROUGH: ReadonlySet<TaskState> = new Set(["none"]);
-const UNSTARTED: ReadonlySet<TaskState> = new Set(["none", "scheduled"]);
 
 type Report = Exclude<Extract<RunEvent, { attempt: string }>, { type: "queued" | "startedWaiting" }>;
 
 /** What a run is loaded with besides the rows of its instances. */
 export interface RunJournal {
-  /** Which tasks each finished branch ruled out, so that such a task is skipped again when it alone was cleared. */
-  readonly skips?: ReadonlyMap<string, readonly string[]>;
+  readonly skips?: readonly BranchVerdict[];
+  /** How long the lists are that its maps run over. */
+  readonly expansions?: readonly ExpansionRow[];
   /** Left out: nothing but the order of its tasks drives it. */
   readonly drive?: Drive | null;
 }
@@ -45,23 +47,25 @@ export class RunModel {
   readonly #table: InstanceTable;
   readonly #moves: Moves;
   readonly #orders: Orders | null;
-  readonly #skips: ReadonlyMap<string, readonly string[]>;
+  /** null: it has no maps. */
+  readonly #mapping: Mapping | null;
+  readonly #branches: Branches;
   readonly #gated: Instance[] = [];
-  readonly #expandable: Slot[] = [];
-  readonly #expansions: Expansion[] = [];
 
   /** Tasks without a row get a new instance (a change from null); rows without a task are left alone. */
   static load(graph: Graph, rows: readonly InstanceRow[], journal: RunJournal = {}): RunModel {
-    return new RunModel(graph, new InstanceTable(graph, rows), journal);
+    return new RunModel(graph, loadTable(graph, rows, journal.expansions ?? []), journal);
   }
 
-  private constructor(graph: Graph, table: InstanceTable, { drive = null, skips = new Map() }: RunJournal) {
+  private constructor(graph: Graph, table: InstanceTable, { drive = null, skips = [] }: RunJournal) {
     this.graph = graph;
     this.drive = drive;
     this.#table = table;
     this.#moves = new Moves(table);
     this.#orders = drive && new Orders(table, this.#moves, drive);
-    this.#skips = skips;
+    const end = (instance: Instance, state: TaskState, reason: string) => this.#end(instance, state, reason);
+    this.#mapping = graph.scopes.length > 0 ? new Mapping(table, end) : null;
+    this.#branches = new Branches(table, skips, (instance, reason) => this.#end(instance, "skipped", reason));
   }
 
   get counts(): Readonly<Tally> {
@@ -84,11 +88,8 @@ export class RunModel {
   /** Once after `load`: decides everything that the stored states already allow. */
   start(now: number): void {
     this.#moves.now = now;
-    for (const [branch, ruledOut] of this.#skips) {
-      const hasSucceeded = this.#table.slotOf(branch)?.instances.some(({ state }) => state === "success");
-      // Only what has not been let through: a task that was under way when the branch spoke goes on after a lost attempt.
-      if (hasSucceeded) this.#ruleOut(branch, ruledOut, NOT_LET_THROUGH);
-    }
+    this.#branches.repeat();
+    this.#mapping?.start();
     for (const slot of this.#table.slots) {
       for (const instance of slot.instances) this.#resume(instance);
       this.#orders?.noteLoaded(slot);
@@ -115,15 +116,33 @@ export class RunModel {
     return this.#gated.splice(0).filter(({ gate }) => gate === "waiting");
   }
 
-  /** Mapped tasks that may run once it is known over how many items; each waits for `expanded`. */
-  takeExpandable(): TaskNode[] {
-    const slots = this.#expandable.splice(0).filter(({ instances }) => instances[0]?.gate === "expanding");
-    return slots.map(({ node }) => node);
+  /** Maps that may run once it is known over how many items; each waits for `expanded` or `unmappable`. */
+  takeExpandable(): ScopePlace[] {
+    return this.#mapping?.takeExpandable() ?? [];
   }
 
-  /** Expansions since the last call; to be stored before the changes. */
-  takeExpansions(): Expansion[] {
-    return this.#expansions.splice(0);
+  /** What is to be stored about maps, before the changes; null: nothing. */
+  takeMapChanges(): MapChanges | null {
+    return this.#mapping?.takeChanges() ?? null;
+  }
+
+  /** The items of some map have no instances yet: `make` them. */
+  get isGrowing(): boolean {
+    return this.#mapping?.isGrowing === true;
+  }
+
+  /** Makes up to about `most` instances of expanded maps; false: there was nothing to make, or no room for it. */
+  make(most: number, now: number): boolean {
+    this.#moves.now = now;
+    if (!this.#mapping?.make(most)) return false;
+    this.#branches.repeat();
+    this.#settle();
+    return true;
+  }
+
+  /** Where the items of its maps are. */
+  get expansions(): Expansions {
+    return this.#table.expansions;
   }
 
   /** The net change of each instance since the last call, which counts as committed from now on. */
@@ -132,8 +151,9 @@ export class RunModel {
   }
 
   /** The transaction with these changes did not happen: the next `takeChanges` has them again. */
-  giveBack(changes: readonly Change[]): void {
+  giveBack(changes: readonly Change[], maps: MapChanges | null = null): void {
     this.#table.giveBack(changes);
+    if (maps) this.#mapping?.giveBack(maps);
     this.drive?.giveBack();
   }
 
@@ -211,7 +231,7 @@ export class RunModel {
 
   #dispatch(event: RunEvent): boolean {
     if (event.type === "halted") return this.#halt(event);
-    if (event.type === "expanded") return this.#expand(event.taskId, event.length);
+    if (event.type === "expanded" || event.type === "unmappable") return this.#answerMap(event);
     if (event.type === "heard") return this.#orders?.hear(event.heard) === true;
     if (event.type === "ordered") return this.#orders?.carryOut(event) === true;
     if (event.type === "closed") return this.#orders?.close(event.reason) === true;
@@ -229,7 +249,7 @@ export class RunModel {
         this.#table.letGo(instance);
         instance.gate = "open";
         // Its upstream may have begun again meanwhile.
-        this.#table.reconsider(this.#table.slotOf(event.taskId)!);
+        this.#table.reconsiderOne(instance);
         return true;
       case "retryDue":
         return this.#wakeUp(instance);
@@ -279,7 +299,7 @@ export class RunModel {
         break;
       case "succeeded":
         this.#moves.end(instance, "success", { at: event.at, reason: null });
-        this.#ruleOut(instance.node.id, event.skip, UNSTARTED);
+        this.#branches.spoke(instance, event.skip);
         this.#orders?.noteSuccess(instance);
         break;
     }
@@ -295,26 +315,22 @@ export class RunModel {
     if (instance.state !== "up_for_retry" && instance.state !== "up_for_reschedule") return false;
     instance.retryAt = null;
     if (instance.state === "up_for_reschedule") return this.#moves.schedule(instance, "sameTry");
-    if (this.#verdictOn(instance) === "run") return this.#moves.schedule(instance, "newTry");
+    if (this.#table.verdictOn(instance) === "run") return this.#moves.schedule(instance, "newTry");
     // Its upstream was cleared or begins again: it waits for them, like any task that has not started. If it was to be
     // repeated, that was for their sake.
     if (this.drive?.needsStart(instance.node.id) === false) this.drive.takeStart(instance.node.id);
     return this.#moves.reset(instance);
   }
 
-  #ruleOut(branch: string, taskIds: readonly string[], from: ReadonlySet<TaskState>): void {
-    for (const taskId of taskIds) {
-      for (const instance of this.#table.slotOf(taskId)?.instances ?? []) {
-        if (!from.has(instance.state)) continue;
-        this.#moves.end(instance, "skipped", { at: this.#moves.now, reason: `ruled out by ${branch}` });
-        this.#noteEnd(instance);
-      }
-    }
+  #end(instance: Instance, state: TaskState, reason: string): void {
+    this.#moves.end(instance, state, { at: this.#moves.now, reason });
+    this.#noteEnd(instance);
   }
 
   #halt(event: Extract<RunEvent, { type: "halted" }>): boolean {
     let hasEnded = false;
     this.drive?.close(event.reason);
+    this.#mapping?.stopMaking();
     for (const { node, instances } of this.#table.slots) {
       if (node.manifest.role === "teardown") continue;
       this.drive?.forgetStarts(node.id);
@@ -327,56 +343,48 @@ export class RunModel {
     return hasEnded;
   }
 
-  /** Index -1 becomes 0 to length - 1; nothing to run over: skipped. */
-  #expand(taskId: string, length: number): boolean {
-    const slot = this.#table.slotOf(taskId);
-    const unexpanded = slot?.instances[0];
-    if (!slot || unexpanded?.gate !== "expanding") return false;
-    if (length === 0) {
-      this.#moves.end(unexpanded, "skipped", { at: this.#moves.now, reason: "mapped over nothing" });
-      return true;
-    }
-    this.#table.dropUnexpanded(slot);
-    this.#table.add(
-      slot,
-      Array.from({ length }, (_, index) => newInstance(slot.node, index)),
-    );
-    this.#expansions.push({ node: slot.node, length });
-    this.#table.reconsider(slot);
-    return true;
+  #answerMap(event: Extract<RunEvent, { mapId: string }>): boolean {
+    const scope = this.graph.scopes.find(({ id }) => id === event.mapId);
+    if (!scope || !this.#mapping) return false;
+    const place = { scope, parent: event.parent };
+    if (event.type === "expanded") return this.#mapping.expand(place, event.length);
+    return this.#mapping.refuse(place, event.reason);
   }
 
   /** Judges what is on the agenda in topological order: whatever ends by it adds only later ones. */
   #settle(): void {
     do {
-      for (let slot = this.#table.nextOnAgenda(); slot; slot = this.#table.nextOnAgenda()) {
-        for (const instance of slot.instances) {
+      this.#mapping?.settle();
+      for (let due = this.#table.nextOnAgenda(); due; due = this.#table.nextOnAgenda()) {
+        const { slot, instances } = due;
+        for (const instance of instances) {
           if (slot.idle === 0) break;
+          if (instance.state !== "none" || isHeld(instance) || instance.position < 0) continue;
           this.looks++;
-          if (instance.state === "none" && !isHeld(instance)) this.#decide(instance, slot);
+          // Nothing distinguishes the others from this one.
+          if (!this.#decide(instance) && slot.standing.isShared && !slot.guard) break;
         }
       }
-    } while (this.#orders?.followUp());
+    } while (this.#table.hasAgenda || this.#orders?.followUp());
   }
 
-  #decide(instance: Instance, slot: Slot): void {
-    const verdict = this.#verdictOn(instance);
+  /** false: it has to wait. */
+  #decide(instance: Instance): boolean {
+    if (isUnexpanded(instance) && !this.#mapping!.isJudged(instance)) {
+      this.#mapping!.leaveToMap(instance);
+      return true;
+    }
+    const verdict = this.#table.verdictOn(instance);
     const { manifest, gated, id } = instance.node;
-    if (verdict === "wait") return;
+    if (verdict === "wait") return false;
     if (verdict !== "run") {
       if (instance.tryNumber === 0) this.drive?.takeStart(id);
-      this.#moves.end(instance, verdict, { at: this.#moves.now, reason: `trigger rule ${manifest.rule}` });
-      this.#noteEnd(instance);
-    } else if (manifest.map && instance.mapIndex < 0) {
-      this.#table.hold(instance, "expanding");
-      this.#expandable.push(slot);
-    } else if (gated && instance.gate !== "open") {
+      this.#end(instance, verdict, `trigger rule ${manifest.rule}`);
+    } else if (isUnexpanded(instance)) this.#mapping!.leaveToMap(instance);
+    else if (gated && instance.gate !== "open") {
       this.#table.hold(instance, "waiting");
       this.#gated.push(instance);
     } else if (this.#orders?.letBegin(instance) !== false) this.#moves.schedule(instance, "newTry");
-  }
-
-  #verdictOn(instance: Instance): Verdict {
-    return judge(instance.node.manifest.rule, this.#table.countersOf(instance), instance.mapIndex);
+    return true;
   }
 }

@@ -104,6 +104,34 @@ export function advance(
   heard: Heard,
   run: ListeningRun,
 ): Advance {
+  const next = hear(condition, state, heard, run);
+  if (next === state || !isTrue(condition, next)) return { state: next, fired: false, by: [] };
+  const by = next.leaves.filter((leaf) => leaf?.met === true) as LeafState[];
+  return { state: spent(condition, next), fired: true, by };
+}
+
+/** All false again. What an `equals` has heard last is kept for people to see: the value may be the same for long. */
+function spent(condition: CompiledCondition, { leaves }: ConditionState): ConditionState {
+  return {
+    leaves: leaves.map((heard, index) => {
+      const leaf = condition.leaves[index]!;
+      if (heard?.value === undefined || leaf.kind === "task" || leaf.equals === null) return null;
+      return isShown(heard.value) ? { ...heard, met: false } : null;
+    }),
+  };
+}
+
+function isShown(value: Json): boolean {
+  return JSON.stringify(value).length <= SHOWN_CHARACTERS;
+}
+
+/** The state after one more thing was heard, for those who judge it later; the same one, if it means nothing. */
+export function hear(
+  condition: CompiledCondition,
+  state: ConditionState,
+  heard: Heard,
+  run: ListeningRun,
+): ConditionState {
   let leaves: (LeafState | null)[] | null = null;
   condition.leaves.forEach((leaf, index) => {
     const next = leafAfter(leaf, heard, run, condition.keepValues);
@@ -111,10 +139,11 @@ export function advance(
     leaves ??= [...state.leaves];
     leaves[index] = next;
   });
-  if (leaves === null) return { state, fired: false, by: [] };
-  if (!isMet(condition.root, leaves)) return { state: { leaves }, fired: false, by: [] };
-  const by = (leaves as (LeafState | null)[]).filter((leaf) => leaf?.met === true) as LeafState[];
-  return { state: emptyState(condition), fired: true, by };
+  return leaves === null ? state : { leaves };
+}
+
+export function isTrue(condition: CompiledCondition, state: ConditionState): boolean {
+  return isMet(condition.root, state.leaves);
 }
 
 /** null: this leaf does not hear it. */
@@ -131,8 +160,8 @@ function leafAfter(
   if (heard.kind !== "signal" || !hears(leaf, heard, run)) return null;
   const { key, version, value } = heard;
   const met = leaf.equals === null || isSameJson(leaf.equals.value, value);
-  const isShown = leaf.equals !== null && JSON.stringify(value).length <= SHOWN_CHARACTERS;
-  return { met, key, version, ...((keepValues || isShown) && { value }) };
+  const isKept = keepValues || (leaf.equals !== null && isShown(value));
+  return { met, key, version, ...(isKept && { value }) };
 }
 
 function isMet(node: Node, leaves: readonly (LeafState | null)[]): boolean {
@@ -198,8 +227,12 @@ function missing(condition: CompiledCondition, state: ConditionState, node: Node
   if (isMet(node, state.leaves)) return null;
   if ("leaf" in node) {
     const latest = state.leaves[node.leaf]?.value;
-    const text = leafText(condition.leaves[node.leaf]!);
-    return latest === undefined ? text : `${text} (it is ${JSON.stringify(latest)})`;
+    const leaf = condition.leaves[node.leaf]!;
+    const text = leafText(leaf);
+    if (latest === undefined) return text;
+    // The value is the one, and the condition has fired by it.
+    const isCounted = leaf.kind === "signal" && leaf.equals !== null && isSameJson(leaf.equals.value, latest);
+    return isCounted ? `${text} (counted already)` : `${text} (it is ${JSON.stringify(latest)})`;
   }
   const parts = node.of.flatMap((each) => {
     const text = missing(condition, state, each);

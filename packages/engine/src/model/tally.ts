@@ -12,6 +12,8 @@ export class Tally {
   failedLeaves = 0;
   /** In state none, let through by their rule, but held: by the past, or until the length of a mapping is known. */
   held = 0;
+  /** Instances of expanded maps that are still to be made. */
+  unmade = 0;
 
   /** Under way in any sense: every unfinished instance that was let through. */
   get active(): number {

@@ -4,11 +4,11 @@
  * Ticks are the instants a schedule names. Style "trigger": a run is due at each tick and has it as its logical date.
  * Style "interval": the run for the period between two ticks is due when the period is over, and its logical date is
  * the period's start. Catchup: every tick since `start` gets its run, in order. No catchup (or no `start`): ticks that were
- * missed are passed over, except the newest that is due.
+ * missed are passed over, except the newest that is due. Jitter moves when a run is due, never what it stands for.
  */
-import type { ScheduleManifest } from "@tradewind/sdk/manifest";
-import { Cron } from "./cron.ts";
-import { ModelError } from "./errors.ts";
+import type { GatherManifest, ScheduleManifest } from "@tradewind/sdk/manifest";
+import { hash32 } from "./hash.ts";
+import { hasPeriods, isTimeSchedule, type Ticks, ticksOf } from "./ticks.ts";
 
 export interface DueRun {
   readonly logicalDate: number;
@@ -28,19 +28,32 @@ export interface RunWindow {
 /** The run that this schedule made last. */
 export type LastRun = Pick<DueRun, "logicalDate" | "intervalEnd">;
 
+interface Standing {
+  readonly last: LastRun | null;
+  readonly now: number;
+  /** A tick that lies no longer back than this has not been missed, though others came after it. */
+  readonly slackMs?: number;
+}
+
 /** Null: the schedule asks for no further run. */
-export function nextRun(
-  schedule: ScheduleManifest,
-  window: RunWindow,
-  at: { readonly last: LastRun | null; readonly now: number },
-): DueRun | null {
+export function nextRun(schedule: ScheduleManifest, window: RunWindow, at: Standing): DueRun | null {
   const run = nextUnbounded(schedule, window, at);
-  return run && (window.end === null || run.logicalDate <= window.end) ? run : null;
+  if (run === null || run.logicalDate === Number.POSITIVE_INFINITY) return null;
+  return window.end === null || run.logicalDate <= window.end ? run : null;
 }
 
 /** Throws a ModelError when the schedule cannot be used. */
 export function validateSchedule(schedule: ScheduleManifest): void {
-  if (schedule.kind === "cron" || schedule.kind === "interval") ticksOf(schedule, null);
+  if (isTimeSchedule(schedule)) ticksOf(schedule, null);
+  if (schedule.kind === "signal" && schedule.gather?.time) ticksOf(schedule.gather.time, null);
+}
+
+/**
+ * How much later than its tick a run is due, from 0 to `jitterMs`: by a hash of the DAG and the date, so that DAGs that are
+ * due together do not start together, and every scheduler comes to the same answer.
+ */
+export function jitterOf(dagId: string, logicalDate: number, jitterMs: number): number {
+  return Math.floor((hash32(`${dagId}#${logicalDate}`) / 2 ** 32) * (jitterMs + 1));
 }
 
 /** The first moment after another at which a task with times of its own is due. */
@@ -51,17 +64,17 @@ export function nextTick(
   return ticksOf(schedule, anchor).next(after);
 }
 
-function nextUnbounded(
-  schedule: ScheduleManifest,
-  window: RunWindow,
-  { last, now }: { readonly last: LastRun | null; readonly now: number },
-): DueRun | null {
+function nextUnbounded(schedule: ScheduleManifest, window: RunWindow, standing: Standing): DueRun | null {
+  const { last, now } = standing;
   switch (schedule.kind) {
     case "none":
     // Its events make the runs.
     case "trigger":
-    case "signal":
+    // It is asked where user code may run.
+    case "timetable":
       return null;
+    case "signal":
+      return nextTold(schedule.gather?.time, window, standing);
     case "once":
       return last ? null : at(window.start ?? now);
     case "continuous": {
@@ -71,74 +84,50 @@ function nextUnbounded(
       return { logicalDate: start, intervalStart: start, intervalEnd: end, runAfter: end };
     }
     case "cron":
-    case "interval": {
+    case "interval":
+    case "dates":
+    case "several": {
       const ticks = ticksOf(schedule, window.start);
-      if (schedule.style === "trigger") return at(nextTrigger(ticks, window, { last, now }));
-      const start = nextPeriod(ticks, window, { last, now });
+      if (!hasPeriods(schedule)) return at(nextTrigger(ticks, window, standing));
+      const start = nextPeriod(ticks, window, standing);
       const end = ticks.next(start);
       return { logicalDate: start, intervalStart: start, intervalEnd: end, runAfter: end };
     }
   }
 }
 
-function nextTrigger(
-  ticks: Ticks,
-  window: RunWindow,
-  { last, now }: { last: LastRun | null; now: number },
-): number {
+/** A time that is a part of a condition: none has been missed before the first. */
+function nextTold(time: GatherManifest["time"], window: RunWindow, { last, now }: Standing): DueRun | null {
+  if (time === undefined) return null;
+  const ticks = ticksOf(time, window.start);
+  if (last !== null) return at(nextTrigger(ticks, { ...window, catchup: false }, { last, now }));
+  return at(ticks.next(Math.max(now, (window.start ?? now) - 1)));
+}
+
+function nextTrigger(ticks: Ticks, window: RunWindow, { last, now, slackMs = 0 }: Standing): number {
   const earliest = Math.max(
     window.start === null ? Number.NEGATIVE_INFINITY : window.start - 1,
     last === null ? Number.NEGATIVE_INFINITY : last.logicalDate,
   );
   if (earliest !== Number.NEGATIVE_INFINITY) {
     const first = ticks.next(earliest);
-    if (window.catchup || first > now) return first;
+    if (window.catchup || first > now - slackMs) return first;
   }
-  return ticks.previous(now);
+  const newest = ticks.previous(now);
+  return newest === Number.NEGATIVE_INFINITY ? ticks.next(now) : newest;
 }
 
 /** The start of the next period. */
-function nextPeriod(
-  ticks: Ticks,
-  window: RunWindow,
-  { last, now }: { last: LastRun | null; now: number },
-): number {
+function nextPeriod(ticks: Ticks, window: RunWindow, { last, now, slackMs = 0 }: Standing): number {
   const earliest = Math.max(
     window.start === null ? Number.NEGATIVE_INFINITY : window.start - 1,
     last === null ? Number.NEGATIVE_INFINITY : last.intervalEnd - 1,
   );
   if (earliest !== Number.NEGATIVE_INFINITY) {
     const first = ticks.next(earliest);
-    if (window.catchup || ticks.next(first) > now) return first;
+    if (window.catchup || ticks.next(first) > now - slackMs) return first;
   }
   return ticks.previous(ticks.previous(now) - 1);
-}
-
-export interface Ticks {
-  /** The first tick after. */
-  next(after: number): number;
-  /** The last tick at or before. */
-  previous(until: number): number;
-}
-
-export function ticksOf(
-  schedule: Extract<ScheduleManifest, { kind: "cron" | "interval" }>,
-  start: number | null,
-): Ticks {
-  if (schedule.kind === "cron") return new Cron(schedule.expression, schedule.timezone);
-  const every = schedule.everyMs;
-  if (!Number.isSafeInteger(every) || every < 1) {
-    throw new ModelError(
-      "INTERVAL_INVALID",
-      `A schedule cannot run every ${every} ms. Give a positive whole number.`,
-    );
-  }
-  // Without a start, ticks count from the epoch: a restart or an edit of the DAG does not shift them.
-  const anchor = start ?? 0;
-  return {
-    next: (after) => anchor + (Math.floor((after - anchor) / every) + 1) * every,
-    previous: (until) => anchor + Math.floor((until - anchor) / every) * every,
-  };
 }
 
 function at(instant: number): DueRun {

@@ -51,6 +51,7 @@ export function createBackfillHost(
         logger,
         wakeUps,
         version: VERSION,
+        maxMapLength: config.maxMapLength,
       });
       return {
         job,

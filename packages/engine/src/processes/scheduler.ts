@@ -12,6 +12,7 @@ import { Database } from "../store/database.ts";
 import { migrate } from "../store/migrate.ts";
 import { VERSION } from "../version.ts";
 import { createBackfillHost } from "./backfill.ts";
+import { createDeadlineHost } from "./deadlines.ts";
 import { fetchBundle } from "./fetch-bundle.ts";
 
 export interface SchedulerParts {
@@ -39,6 +40,7 @@ export function createScheduler(parts: SchedulerParts): SchedulerJob {
     logger,
     wakeUps,
     version: VERSION,
+    maxMapLength: config.maxMapLength,
   });
 }
 
@@ -55,7 +57,8 @@ export async function startScheduler(config: Config): Promise<{ stop(): Promise<
   await migrate(database);
   const wakeUps = new WakeUps(database);
   const parts = { config, database, home, logger, secretBox, wakeUps };
-  const services = [createScheduler(parts), createBackfillHost(parts)];
+  const scheduler = createScheduler(parts);
+  const services = [scheduler, createBackfillHost(parts), createDeadlineHost(parts, scheduler)];
   await startAll(services, logger);
   return {
     stop: async () => {

@@ -24,6 +24,7 @@ import { ensureAdminToken } from "../store/tokens.ts";
 import { VERSION } from "../version.ts";
 import { passOn } from "./api.ts";
 import { createBackfillHost } from "./backfill.ts";
+import { createDeadlineHost } from "./deadlines.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
 import { openDatabase } from "./open-database.ts";
 import { createScheduler } from "./scheduler.ts";
@@ -103,6 +104,7 @@ export async function startStandalone(config: Config, signal?: AbortSignal): Pro
       ...(await createSignalServer({ config, database: apiDatabase, logger, signals })),
       scheduler,
       createBackfillHost(parts),
+      createDeadlineHost(parts, scheduler),
       triggerer,
       processor,
       new JobHeartbeat("dag_processor", database, logger),

@@ -8,8 +8,9 @@
 import type { Executor } from "../execute/contract.ts";
 import { type Candidate, type Capacity, type Instance, isOccupying, ReadyQueue } from "../model/index.ts";
 import type { Call, Database } from "../store/database.ts";
+import { limitNames } from "../store/limit-key.ts";
+import { type PoolView, readPools } from "../store/pool-occupancy.ts";
 import { type PoolWaiter, publishWaiters, waitersOfOthers } from "../store/pool-waiters.ts";
-import { type PoolView, readPools } from "../store/run-batch.ts";
 import type { RunActor } from "./run-actor.ts";
 
 /** A ready instance, or a stand-in for a task that another scheduler holds back: it takes room and goes nowhere. */
@@ -48,6 +49,8 @@ export class Admission {
   /** Everything added and not yet picked, by run; entries of a paused DAG wait outside the queue. */
   readonly #waiting = new Map<number, { readonly actor: RunActor; readonly ready: Map<Instance, Ready> }>();
   #strangers: Ready[] = [];
+  /** How much our own tasks have passed tasks of others that do not fit, as long as those wait. */
+  #passed = new Map<string, number>();
   #published = "[]";
   #pools = new Map<string, Capacity>();
   /** Pools that count deferred tasks, too. */
@@ -145,11 +148,13 @@ export class Admission {
   async seeOthers(jobId: number): Promise<boolean> {
     this.#sendStrangersAway();
     if (this.#queue.size === 0) return false;
-    this.#strangers = (await waitersOfOthers(this.#database, jobId)).map((waiter) => ({
-      ...waiter,
-      own: null,
-      limits: [],
-    }));
+    const waiters = await waitersOfOthers(this.#database, jobId);
+    const passed = new Map(waiters.map((waiter) => [nameOf(waiter), this.#passed.get(nameOf(waiter)) ?? 0]));
+    this.#passed = passed;
+    this.#strangers = waiters.map((waiter) => {
+      const overtaken = passed.get(nameOf(waiter)) ?? 0;
+      return { ...waiter, own: null, standsFor: waiter.amount, limits: [], overtaken };
+    });
     for (const stranger of this.#strangers) this.#queue.add(stranger);
     return this.#strangers.length > 0;
   }
@@ -157,11 +162,10 @@ export class Admission {
   /** What to tell the other schedulers of our own best waiting tasks; null when that has not changed. */
   newsOfWaiting(jobId: number): Call | null {
     const heads: PoolWaiter[] = [];
-    for (const pool of this.#queue.pools()) {
-      const head = this.#queue.head(pool);
-      if (!head) continue;
-      const { weight, logicalDate, mapIndex, slots } = head;
-      heads.push({ pool, weight, logicalDate, mapIndex, slots });
+    for (const { task, waiting } of this.#queue.heads()) {
+      const { pool, weight, logicalDate, mapIndex, slots } = task;
+      const amount = Math.min(waiting, Math.max(1, this.#pools.get(pool)?.slots ?? 1));
+      heads.push({ pool, weight, logicalDate, mapIndex, slots, amount });
     }
     const news = JSON.stringify(heads);
     if (news === this.#published) return null;
@@ -202,8 +206,7 @@ export class Admission {
     if (isOccupying(instance.state, instance.wait)) return;
     this.#count(actor, instance, -1);
     this.#queue.release(`run:${actor.id}`);
-    const { limitKey } = actor.placeOf(instance);
-    if (limitKey !== null) this.#queue.release(limitKey);
+    for (const name of limitNames(actor.placeOf(instance).limitKey)) this.#queue.release(name);
   }
 
   /** The batch is stored: what was pending is now so, and the database's own numbers come last. */
@@ -239,8 +242,7 @@ export class Admission {
     const { manifest, weight } = instance.node;
     const { pool, slots, limitKey } = actor.placeOf(instance);
     const executor = this.#executorOf(manifest.executor);
-    const limits = [`run:${actor.id}`, `executor:${executor.name}`];
-    if (limitKey !== null) limits.push(limitKey);
+    const limits = [`run:${actor.id}`, `executor:${executor.name}`, ...limitNames(limitKey)];
     const ready: Ready = {
       own: { actor, instance, executor },
       weight,
@@ -278,11 +280,14 @@ export class Admission {
   #count(actor: RunActor, instance: Instance, by: 1 | -1): void {
     const { pool, slots, limitKey } = actor.placeOf(instance);
     this.#pending.set(pool, (this.#pending.get(pool) ?? 0) + by * slots);
-    if (limitKey !== null) this.#pending.set(limitKey, (this.#pending.get(limitKey) ?? 0) + by);
+    for (const name of limitNames(limitKey)) this.#pending.set(name, (this.#pending.get(name) ?? 0) + by);
   }
 
   #sendStrangersAway(): void {
-    for (const stranger of this.#strangers) this.#queue.remove(stranger);
+    for (const stranger of this.#strangers) {
+      this.#queue.remove(stranger);
+      this.#passed.set(nameOf(stranger), stranger.overtaken ?? 0);
+    }
     this.#strangers = [];
   }
 
@@ -319,7 +324,12 @@ function remembered<V>(map: Map<string, V>, name: string, value: V | undefined):
   return value;
 }
 
-/** The engine's own pools: how many instances of a task are active across all runs of its DAG. */
+/** By what is told of it; two that look the same count as one. */
+function nameOf({ pool, weight, logicalDate, mapIndex, slots }: Omit<PoolWaiter, "amount">): string {
+  return JSON.stringify([pool, weight, logicalDate, mapIndex, slots]);
+}
+
+/** The engine's own pools: how many instances of a task, or of a DAG, are active across all its runs. */
 function isCounter(name: string): boolean {
   return name.startsWith("@");
 }

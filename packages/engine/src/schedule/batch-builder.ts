@@ -2,8 +2,10 @@
 
 import { randomUUID } from "node:crypto";
 import type { Json } from "@tradewind/sdk/manifest";
-import { type Change, isOccupying, type TaskState } from "../model/index.ts";
+import { type Change, isOccupying, type MapChanges, type TaskState } from "../model/index.ts";
 import type { DeferralWrite, WaitEnd } from "../store/deferrals.ts";
+import { limitNames } from "../store/limit-key.ts";
+import type { MapWrite } from "../store/map-expansions.ts";
 import type { InstanceBirth, InstanceWrite, RunBatch, RunEnd, SignalWrite } from "../store/run-batch.ts";
 import type { AgainWrite, DriveWrite } from "../store/run-drives.ts";
 import type { RunActor, Traces } from "./run-actor.ts";
@@ -12,6 +14,7 @@ import type { RunActor, Traces } from "./run-actor.ts";
 export interface ActorChanges {
   readonly actor: RunActor;
   readonly changes: readonly Change[];
+  readonly maps: MapChanges | null;
   /** What drives it, if that has changed. */
   readonly drive: DriveWrite | null;
 }
@@ -19,13 +22,14 @@ export interface ActorChanges {
 /** Takes what an actor has decided since the last call. */
 export function changesOf(actor: RunActor): ActorChanges {
   const { ears, model } = actor;
+  const maps = model.takeMapChanges();
   const changes = model.takeChanges();
-  if (!ears) return { actor, changes, drive: null };
+  if (!ears) return { actor, changes, maps, drive: null };
   const state = (model.drive?.takeState() ?? null) as Json | null;
   // A position that has only moved on is not worth a transaction.
-  const isQuiet = state === null && changes.length === 0 && !ears.isLate && !ears.hasOrders;
-  if (isQuiet) return { actor, changes, drive: null };
-  return { actor, changes, drive: { runId: actor.id, position: ears.takePosition(), state } };
+  const isQuiet = state === null && changes.length === 0 && !maps && !ears.isLate && !ears.hasOrders;
+  if (isQuiet) return { actor, changes, maps, drive: null };
+  return { actor, changes, maps, drive: { runId: actor.id, position: ears.takePosition(), state } };
 }
 
 export interface BatchOwner {
@@ -60,8 +64,9 @@ export function runEnds(parts: readonly ActorChanges[]): RunEnd[] {
 }
 
 /** Nothing in it is worth a transaction. */
-export function isEmpty({ deadLetters, drives, ends, instances, waitEnds }: RunBatch): boolean {
-  return instances.length + ends.length + waitEnds.length + drives.length + deadLetters.length === 0;
+export function isEmpty({ births, deadLetters, drives, ends, instances, maps, waitEnds }: RunBatch): boolean {
+  const parts = [births, deadLetters, drives, ends, instances, maps, waitEnds];
+  return parts.every(({ length }) => length === 0);
 }
 
 export function buildBatch(
@@ -70,16 +75,19 @@ export function buildBatch(
   extra: { readonly traces: Traces; readonly ends: readonly RunEnd[] },
 ): RunBatch {
   const slots = new Map<string, number>();
+  const maps: MapWrite[] = [];
   const births: InstanceBirth[] = [];
   const instances: InstanceWrite[] = [];
   const signals: SignalWrite[] = [];
   const drives: DriveWrite[] = [];
   const again: AgainWrite[] = [];
-  for (const { actor, changes, drive } of parts) {
+  for (const { actor, changes, drive, maps: mapped } of parts) {
     if (drive) drives.push(drive);
+    if (mapped) maps.push({ runId: actor.id, ...mapped });
     for (const change of changes) {
       if (change.from === null) births.push(birth(actor, change));
-      instances.push(instanceWrite(actor.id, change));
+      if (change.from !== null || change.instance.attempt !== null)
+        instances.push(instanceWrite(actor.id, change));
       settle(slots, actor, change);
       const { instance } = change;
       if (change.from !== null && instance.maxTries !== change.fromMaxTries) {
@@ -98,7 +106,10 @@ export function buildBatch(
     if (actor.ears && drives.every((drive) => drive.runId !== end.runId))
       drives.push({ runId: end.runId, position: actor.ears.takePosition(), state: null });
     const { dag_id: dagId, run_id: runId } = actor.run;
-    signals.push({ namespace: "run", key: `${dagId}/${runId}`, value: { state: end.state } });
+    // What drove it goes with its end: this is where people find what closed it.
+    const closedBy = actor.model.drive?.closed ?? null;
+    const value = { state: end.state, ...(closedBy !== null && { closedBy: plain(closedBy) }) };
+    signals.push({ namespace: "run", key: `${dagId}/${runId}`, value });
     const { callbacks: wanted } = actor.version.manifest;
     const event = end.state === "success" ? "success" : "failure";
     if (wanted[event])
@@ -118,6 +129,7 @@ export function buildBatch(
     sender: `scheduler:${owner.jobId}`,
     fences: parts.map(({ actor }) => ({ runId: actor.id, generation: actor.run.generation })),
     slots,
+    maps,
     births,
     instances,
     attempts: extra.traces.attempts,
@@ -139,6 +151,7 @@ function birth(actor: RunActor, { instance }: Change): InstanceBirth {
   const { taskId, queue, executor, operator } = manifest;
   const { pool, slots: poolSlots, limitKey } = actor.placeOf(instance);
   const { mapIndex, maxTries } = instance;
+  const isWhole = instance.attempt === null;
   return {
     runId: actor.id,
     taskId,
@@ -151,6 +164,11 @@ function birth(actor: RunActor, { instance }: Change): InstanceBirth {
     weight,
     executor,
     operator,
+    state: isWhole ? instance.state : "none",
+    tryNumber: isWhole ? instance.tryNumber : 0,
+    scheduledAt: isWhole ? instance.scheduledAt : null,
+    endedAt: isWhole ? instance.endedAt : null,
+    reason: isWhole ? plain(instance.reason) : null,
   };
 }
 
@@ -172,12 +190,16 @@ function instanceWrite(runId: number, change: Change): InstanceWrite {
     endedAt: instance.endedAt,
     retryAt: instance.retryAt,
     pid: instance.pid,
-    // PostgreSQL takes no NUL in text, and one bad message must not void a batch.
-    reason: instance.reason?.replaceAll("\u0000", "") ?? null,
+    reason: plain(instance.reason),
     step: instance.step,
     attemptStartedAt: instance.attemptStartedAt,
     keepsSlot: instance.state === "deferred" && instance.wait?.keepsSlot === true,
   };
+}
+
+/** PostgreSQL takes no NUL in text, and one bad message must not void a batch. */
+function plain(reason: string | null): string | null {
+  return reason?.replaceAll("\u0000", "") ?? null;
 }
 
 /** Without those that were over before they were stored, because their run was halted: nobody would ever end them. */
@@ -217,7 +239,7 @@ function settle(slots: Map<string, number>, actor: RunActor, change: Change): vo
   if (was === is) return;
   const place = actor.placeOf(change.instance);
   add(slots, place.pool, (is - was) * place.slots);
-  if (place.limitKey !== null) add(slots, place.limitKey, is - was);
+  for (const name of limitNames(place.limitKey)) add(slots, name, is - was);
 }
 
 function add(slots: Map<string, number>, name: string, delta: number): void {

@@ -78,3 +78,34 @@ describe("a callback whose owner lives", () => {
     return (await readFile(ledger, "utf8")).split("told").length - 1;
   }
 });
+
+describe("a run that takes too long", () => {
+  it("ends what runs as failed, and calls the task's and the run's callback once each", async () => {
+    const rig = await SchedulerRig.open();
+    const ledger = `${rig.root}/ledger`;
+    await writeFile(ledger, "");
+    await rig.publish({
+      "late.ts": `
+        import { dag } from "tradewind";
+        import { appendFileSync } from "node:fs";
+        import { setTimeout as sleep } from "node:timers/promises";
+        const told = (ctx) => appendFileSync(${JSON.stringify(ledger)}, [ctx.event, ctx.taskId ?? "run"].join(" ") + "\\n");
+        export default dag("late", { runTimeout: "300ms", onFailure: told, onSuccess: told }, (d) => {
+          const slow = d.task("slow", { retries: 3, onFailure: told, onRetry: told }, () => sleep(60_000));
+          d.task("never", { after: slow, onFailure: told }, () => {});
+        });
+      `,
+    });
+    await rig.scheduler();
+    const id = await rig.trigger("late");
+    expect(await rig.ended(id)).toBe("failed");
+    expect(await rig.states(id)).toEqual({ slow: "failed", never: "skipped" });
+    const lines = async () => (await readFile(ledger, "utf8")).split("\n").filter(Boolean).sort();
+    await rig.until(async () => (await lines()).length >= 2, "both callbacks");
+    await rig.until(
+      async () => (await rig.db.rows(adhoc("SELECT 1 FROM callback"))).length === 0,
+      "the end of all callbacks",
+    );
+    expect(await lines()).toEqual(["failure run", "failure slow"]);
+  });
+});

@@ -7,12 +7,13 @@
  * submitted again. What has run but could not be deleted stays in hand, and is deleted at the next heartbeat.
  */
 import { join } from "node:path";
-import type { ErrorFacts } from "@tradewind/sdk/program";
+import type { DeadlineCall, ErrorFacts } from "@tradewind/sdk/program";
 import type { BundleCache } from "../execute/bundle-cache.ts";
 import type { Executor } from "../execute/contract.ts";
 import type { Logger } from "../service/logger.ts";
-import { adoptCallbacks, deleteCallbacks, loadCallbacks, type StoredCallback } from "../store/callbacks.ts";
+import { adoptCallbacks, loadCallbacks, type StoredCallback } from "../store/callbacks.ts";
 import type { Database } from "../store/database.ts";
+import { endCallbacks } from "../store/deadline-deliveries.ts";
 import { runFacts } from "./run-facts.ts";
 
 export interface CallbacksOptions {
@@ -30,8 +31,8 @@ const LONGEST_REST_MS = 60_000;
 export class Callbacks {
   readonly #options: CallbacksOptions;
   readonly #inHand = new Set<string>();
-  /** In hand, and nothing left to do but to delete the row. */
-  readonly #ran = new Set<string>();
+  /** In hand, and nothing left to do but to delete the row; with the error, if it threw. */
+  readonly #ran = new Map<string, string | null>();
   readonly #resting = new Map<string, { readonly restMs: number; readonly until: number }>();
 
   constructor(options: CallbacksOptions) {
@@ -58,20 +59,24 @@ export class Callbacks {
 
   /** At every sweep: takes what jobs that are over left behind, and what this one dropped. */
   async adopt(jobId: number): Promise<void> {
-    if (this.#ran.size > 0) await this.#delete([...this.#ran]);
+    if (this.#ran.size > 0) await this.#delete(new Map(this.#ran));
     const now = performance.now();
     const resting = [...this.#resting].filter(([, { until }]) => until > now).map(([id]) => id);
     const ids = await adoptCallbacks(this.#options.database, jobId, [...this.#inHand, ...resting]);
     await this.submit(ids);
   }
 
-  /** A callback that threw has run: it is not repeated, its error is in its log. One that was cut off is. */
+  /**
+   * A callback that threw has run: it is not repeated, its error is in its log. One that was cut off is; and so is the
+   * function of a deadline, a while later, for it is to be told at least once.
+   */
   async ended(id: string, error: ErrorFacts | null): Promise<void> {
     const { logger } = this.#options;
     if (error?.code === "EXECUTOR_STOPPED") return this.#letGo(id, error.message);
     if (error) logger.warn("a callback failed", { callback: id, error: error.message });
-    this.#ran.add(id);
-    await this.#delete([id]).catch((cause) =>
+    const ran = new Map([[id, error === null ? null : error.message]]);
+    this.#ran.set(id, error === null ? null : error.message);
+    await this.#delete(ran).catch((cause) =>
       logger.warn("a callback that ran could not be removed yet", { callback: id, error: String(cause) }),
     );
   }
@@ -85,6 +90,7 @@ export class Callbacks {
       bundlePath,
       taskId: row.task_id,
       event: row.event,
+      deadline: deadlineCall(row),
       tryNumber: row.try_number,
       error: row.error as ErrorFacts | null,
       run: runFacts(row),
@@ -94,9 +100,9 @@ export class Callbacks {
     });
   }
 
-  async #delete(ids: readonly string[]): Promise<void> {
-    await deleteCallbacks(this.#options.database, ids);
-    for (const id of ids) this.#forget(id);
+  async #delete(ran: ReadonlyMap<string, string | null>): Promise<void> {
+    await endCallbacks(this.#options.database, ran);
+    for (const id of ran.keys()) this.#forget(id);
   }
 
   #letGo(id: string, error: unknown): void {
@@ -112,6 +118,12 @@ export class Callbacks {
     this.#ran.delete(id);
     this.#resting.delete(id);
   }
+}
+
+function deadlineCall(row: StoredCallback): DeadlineCall | null {
+  const { deadline_due_at: dueAt, deadline_ordinal: ordinal, deadline_place: action } = row;
+  if (dueAt === null || ordinal === null || action === null) return null;
+  return { ordinal, action, dueAt: dueAt.toISOString() };
 }
 
 function logPath(logsDir: string, row: StoredCallback): string {

@@ -18,4 +18,12 @@ export interface DagRunJobOptions {
   readonly lease?: LeaseTimes;
   /** How often an attempt may be lost to the infrastructure before that counts as a failure of the task. */
   readonly infraLossBudget?: number;
+  /** How many items a map may have: 100,000 when left out. */
+  readonly maxMapLength?: number;
 }
+
+/** A scheduler that dies is missed after 6 s at the latest; the others look every 2 s. */
+export const LEASE: LeaseTimes = { ttlMs: 6_000, renewMs: 2_000, marginMs: 1_500 };
+
+/** How often an attempt may be lost with its host before that counts as a failure of the task. */
+export const INFRA_LOSS_BUDGET = 3;

@@ -11,20 +11,21 @@
 import { hostname } from "node:os";
 import type { AttemptOutcome, Executor, ExecutorEvent } from "../execute/contract.ts";
 import { JobLoop } from "../job/job-loop.ts";
-import type { LeaseTimes } from "../job/lease.ts";
 import { OCCUPYING } from "../model/index.ts";
 import type { WakeUps } from "../signal/wake-up.ts";
 import { type Database, sqlState } from "../store/database.ts";
 import type { JobKind } from "../store/job-lease.ts";
-import { batchCalls, POOL_FULL, type RunBatch, recountPools, settledPools } from "../store/run-batch.ts";
+import { recountPools } from "../store/pool-occupancy.ts";
+import { batchCalls, POOL_FULL, type RunBatch, settledPools } from "../store/run-batch.ts";
 import { type ClaimedRun, rereadRuns } from "../store/run-claim.ts";
 import { Admission, type Admitted } from "./admission.ts";
 import { buildBatch, changesOf, isEmpty, runEnds } from "./batch-builder.ts";
 import { Callbacks } from "./callbacks.ts";
 import { Caution, isRefusal } from "./caution.ts";
-import type { DagRunJobOptions } from "./dag-run-job-options.ts";
+import { type DagRunJobOptions, INFRA_LOSS_BUDGET, LEASE } from "./dag-run-job-options.ts";
 import { Dispatcher, undispatchable } from "./dispatcher.ts";
 import { Driving } from "./driving.ts";
+import { Expanding, type Recall } from "./expanding.ts";
 import { Gates } from "./gates.ts";
 import { InHand, type Report } from "./in-hand.ts";
 import { Mailbox } from "./mailbox.ts";
@@ -38,9 +39,6 @@ import { Waits } from "./waits.ts";
 
 /** News of an attempt that has only just started can wait this long for company. */
 const STARTED_PATIENCE_MS = 20;
-/** A scheduler that dies is missed after 6 s at the latest; the others look every 2 s. */
-const LEASE: LeaseTimes = { ttlMs: 6_000, renewMs: 2_000, marginMs: 1_500 };
-const INFRA_LOSS_BUDGET = 3;
 /** How often one batch chooses again because a pool was full. */
 const MAX_ROUNDS = 5;
 const HOST = hostname();
@@ -67,6 +65,7 @@ export abstract class DagRunJob extends JobLoop {
   readonly #admission: Admission;
   readonly #dispatcher: Dispatcher;
   readonly #callbacks: Callbacks;
+  readonly #expanding: Expanding;
   readonly #gates = new Gates();
   readonly #caution = new Caution(this.logger);
   readonly #waits: Waits;
@@ -91,18 +90,17 @@ export abstract class DagRunJob extends JobLoop {
       unsubmitted: (executor) => this.#dispatcher.waiting(executor),
     });
     this.#waits = new Waits(options.database, this.#admission, this.actors);
-    this.#timers = new Timers({
-      actors: this.actors,
-      admission: this.#admission,
-      waits: this.#waits,
-      onDue: () => mailbox.wake(),
-    });
+    const wake = () => mailbox.wake();
+    const { actors } = this;
+    this.#timers = new Timers({ actors, admission: this.#admission, waits: this.#waits, onDue: wake });
     const shared = {
       database: this.database,
       bundles: options.bundles,
       logsDir: options.logsDir,
       logger: this.logger,
     };
+    const recall: Recall = (...output) => this.#dispatcher.recall(...output);
+    this.#expanding = new Expanding({ ...shared, recall, wake, maxMapLength: options.maxMapLength });
     this.#waitEnds = new WaitEndLog(options.logsDir, this.logger);
     this.#callbacks = new Callbacks({ ...shared, executor: options.executors[0] });
     const hands = { inHand: this.#inHand, admission: this.#admission };
@@ -111,7 +109,7 @@ export abstract class DagRunJob extends JobLoop {
       ...hands,
       executor: options.executors[0],
       wakeUps: options.wakeUps,
-      wake: () => mailbox.wake(),
+      wake,
     });
     this.#reporting = { ...hands, actors: this.actors, fromLocal: (at) => this.lease.fromLocal(at) };
     this.#dispatcher = new Dispatcher({
@@ -192,7 +190,6 @@ export abstract class DagRunJob extends JobLoop {
     if (this.#gates.isDue) this.#mailbox.wake();
   }
 
-  /** For an attempt that no executor will answer for. */
   #answer(attempt: string, outcome: AttemptOutcome): void {
     this.#mailbox.post({ type: "ended", attempt, at: Date.now(), outcome }, attempt);
   }
@@ -244,6 +241,7 @@ export abstract class DagRunJob extends JobLoop {
     const { touched } = batch;
     try {
       await apply();
+      await this.#expanding.expand(touched, batch.traces.outputs, this.lease.now());
       await this.#gates.open(this.database, touched, this.lease.now());
       for (const actor of touched) this.#admission.note(actor, this.lease.now());
       await this.#commit(batch);
@@ -286,7 +284,7 @@ export abstract class DagRunJob extends JobLoop {
         return this.#committed(batch, admitted, reports);
       } catch (error) {
         if (sqlState(error) !== POOL_FULL || isLast || begunWithSlots) throw error;
-        for (const { actor, changes } of parts) actor.model.giveBack(changes);
+        for (const { actor, changes, maps } of parts) actor.model.giveBack(changes, maps);
         this.#admission.withdraw(admitted, this.lease.now());
         await this.#admission.refreshPools();
       }
@@ -391,6 +389,7 @@ export abstract class DagRunJob extends JobLoop {
 
   #forget(actor: RunActor): void {
     this.#admission.drop(actor);
+    this.#expanding.drop(actor);
     this.#gates.drop(actor);
     this.#driving.drop(actor);
     this.actors.delete(actor.id);

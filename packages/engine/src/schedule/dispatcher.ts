@@ -9,7 +9,7 @@ import type { Json } from "@tradewind/sdk/manifest";
 import type { SettledInput } from "@tradewind/sdk/program";
 import type { BundleCache } from "../execute/bundle-cache.ts";
 import type { AttemptOutcome, Executor, Workload } from "../execute/contract.ts";
-import { type Instance, isFinished } from "../model/index.ts";
+import { InputReader, type Instance } from "../model/index.ts";
 import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import { type Database, isTransient } from "../store/database.ts";
@@ -43,7 +43,7 @@ interface Needs {
 
 export class Dispatcher {
   readonly #options: DispatcherOptions;
-  readonly #outputs = new OutputCache(16 * 1024 * 1024);
+  readonly #outputs = new OutputCache(32 * 1024 * 1024);
   readonly #bundlePaths = new Map<string, string>();
   readonly #waiting = new Map<Executor, number>();
   /** By attempt. Bounded, too: not every wait that ends is followed by an attempt, and not every attempt is dispatched. */
@@ -129,12 +129,8 @@ export class Dispatcher {
       const hash = actor.version.bundleHash;
       if (!this.#bundlePaths.has(hash)) this.#bundlePaths.set(hash, await bundles.path(hash));
     }
-    const needed = wanted.flatMap(({ actor, instance }) =>
-      Object.values(instance.node.manifest.inputs).map(({ taskId }) => ({ runId: actor.id, taskId })),
-    );
-    const stored = new Map<string, Json>();
-    for (const row of await loadOutputs(database, needed))
-      stored.set(outputKey(row.dag_run_id, row.task_id, row.map_index), row.value);
+    const needed = wanted.flatMap((each) => this.#missing(each));
+    const stored = await this.#read(needed);
     const waits = wanted.flatMap(({ instance }) => instance.step ?? []);
     const steps = new Map((await loadSteps(database, waits)).map((step) => [step.attempt, step]));
     for (const each of wanted) {
@@ -164,21 +160,55 @@ export class Dispatcher {
     return isWanted;
   }
 
-  /** null: an output is neither in memory nor in `stored`, where `stored` null means that it was not looked up yet. */
-  #inputs(admitted: Admitted, stored: ReadonlyMap<string, Json> | null): Record<string, SettledInput> | null {
-    const { actor, instance } = admitted;
-    const inputs: Record<string, SettledInput> = {};
-    for (const [name, { taskId }] of Object.entries(instance.node.manifest.inputs)) {
-      const upstream = actor.model.get(taskId);
-      const state =
-        upstream && isFinished(upstream.state) ? (upstream.state as SettledInput["state"]) : "none";
-      const key = outputKey(actor.id, taskId, -1);
-      if (state !== "success") inputs[name] = { state, value: undefined };
-      else if (this.#outputs.has(key)) inputs[name] = { state, value: this.#outputs.get(key) };
-      else if (stored === null) return null;
-      else inputs[name] = { state, value: stored.get(key) };
+  /** Outputs as they are stored. What a map runs over is kept: its other instances read it, too. */
+  async #read(
+    needed: readonly { readonly runId: number; readonly taskId: string; readonly isShared: boolean }[],
+  ): Promise<Map<string, Json>> {
+    const shared = new Set(
+      needed.flatMap(({ isShared, runId, taskId }) => (isShared ? `${runId}/${taskId}` : [])),
+    );
+    const stored = new Map<string, Json>();
+    for (const row of await loadOutputs(this.#options.database, needed)) {
+      const { dag_run_id: runId, map_index: mapIndex, task_id: taskId, value } = row;
+      stored.set(outputKey(runId, taskId, mapIndex), value);
+      if (shared.has(`${runId}/${taskId}`)) this.remember({ runId, taskId, mapIndex, value });
     }
-    return inputs;
+    return stored;
+  }
+
+  /** An output that this process has at hand. */
+  recall(runId: number, taskId: string, mapIndex: number): { readonly value: Json | undefined } | undefined {
+    const key = outputKey(runId, taskId, mapIndex);
+    return this.#outputs.has(key) ? { value: this.#outputs.get(key) } : undefined;
+  }
+
+  #missing({ actor, instance }: Admitted) {
+    const reader = this.#reader(actor, null);
+    for (const source of Object.values(instance.node.manifest.inputs)) reader.input(source, instance);
+    const isShared = instance.node.scope !== null;
+    return [...reader.missing].map((taskId) => ({ runId: actor.id, taskId, isShared }));
+  }
+
+  #reader(actor: RunActor, stored: ReadonlyMap<string, Json> | null): InputReader {
+    return new InputReader(actor.model, (taskId, mapIndex) => {
+      const found = this.recall(actor.id, taskId, mapIndex);
+      return found ?? (stored ? { value: stored.get(outputKey(actor.id, taskId, mapIndex)) } : undefined);
+    });
+  }
+
+  /** null: an output is neither in memory nor in `stored`, where `stored` null means that it was not looked up yet. */
+  #inputs(
+    { actor, instance }: Admitted,
+    stored: ReadonlyMap<string, Json> | null,
+  ): Record<string, SettledInput> | null {
+    const { inputs: sources, rule } = instance.node.manifest;
+    const inputs: Record<string, SettledInput> = {};
+    const reader = this.#reader(actor, stored);
+    for (const [name, source] of Object.entries(sources)) {
+      const { each, ...input } = reader.input(source, instance);
+      inputs[name] = each && rule !== "allSuccess" ? { ...input, each } : input;
+    }
+    return reader.missing.size > 0 ? null : inputs;
   }
 
   #workload(admitted: Admitted, needs: Needs): Workload {
@@ -200,6 +230,7 @@ export class Dispatcher {
       inputs: needs.inputs,
       run: actor.facts,
       conf: actor.run.conf,
+      ...startedBy(actor, instance),
       // What is left of it: waits and reschedules of the same try have used some.
       timeoutMs: manifest.timeoutMs === null ? null : Math.max(1, manifest.timeoutMs - elapsedMs),
       memoryMb: manifest.memoryMb,
@@ -212,6 +243,12 @@ export class Dispatcher {
       ),
     };
   }
+}
+
+/** Nothing for a try that no signal has to do with. */
+function startedBy({ model }: RunActor, { node }: Instance): Pick<Workload, "startedBy"> {
+  const versions = model.drive?.startedBy(node.id) ?? [];
+  return versions.length > 0 ? { startedBy: versions } : {};
 }
 
 /** Ids are checked against a safe alphabet when a DAG is defined, so they can be folder names. */

@@ -84,7 +84,16 @@ beforeAll(async () => {
 });
 
 const NO_BATCH: RunBatch = {
-  ...{ jobId: 0, hostname: "", sender: "test", fences: [], slots: new Map(), births: [], instances: [] },
+  ...{
+    jobId: 0,
+    hostname: "",
+    sender: "test",
+    fences: [],
+    slots: new Map(),
+    maps: [],
+    births: [],
+    instances: [],
+  },
   ...{
     attempts: [],
     outputs: [],

@@ -126,6 +126,13 @@ describe("rules", () => {
     await send("over");
     expect(await rig.ended(id)).toBe("success");
     expect(await rig.db.rows(adhoc("SELECT * FROM run_drive WHERE dag_run_id = $1"), [id])).toEqual([]);
+    const { run_id: runId } = await rig.run(id);
+    const told = adhoc(
+      "SELECT value FROM signal WHERE namespace = 'run' AND key = $1 ORDER BY id DESC LIMIT 1",
+    );
+    expect(await rig.db.one(told, [`counted/${runId}`])).toEqual({
+      value: { state: "success", closedBy: "over" },
+    });
     const tries = await rig.db.rows<{ try_number: number; state: string }>(
       adhoc(
         "SELECT try_number, state FROM task_attempt WHERE dag_run_id = $1 AND task_id = 'train' ORDER BY 1",

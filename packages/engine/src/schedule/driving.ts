@@ -7,18 +7,20 @@ import type { BundleCache } from "../execute/bundle-cache.ts";
 import type { Executor, ExecutorEvent } from "../execute/contract.ts";
 import { GRACE_MS } from "../model/index.ts";
 import { messageOf } from "../service/errors.ts";
+import type { Logger } from "../service/logger.ts";
 import type { WakeUps } from "../signal/wake-up.ts";
 import type { Database } from "../store/database.ts";
 import type { Admission } from "./admission.ts";
 import type { InHand } from "./in-hand.ts";
 import type { RunActor, Traces } from "./run-actor.ts";
-import type { Question } from "./run-ears.ts";
+import type { Failure, Question } from "./run-ears.ts";
 import { SignalFeed } from "./signal-feed.ts";
 
 export interface DrivingOptions {
   readonly database: Database;
   readonly bundles: BundleCache;
   readonly logsDir: string;
+  readonly logger: Logger;
   readonly executor: Executor | undefined;
   readonly admission: Admission;
   readonly inHand: InHand;
@@ -86,10 +88,12 @@ export class Driving {
   apply({ now, touched, traces }: { touched: Set<RunActor>; traces: Traces; now: number }): void {
     for (const { action, error, reactionId } of this.#answers.splice(0)) {
       const actor = this.#asked.get(reactionId);
-      const letter = actor?.ears?.answered(reactionId, { action, error }, now);
-      if (letter) traces.deadLetters.push(letter);
-      if (actor) this.#due.add(actor);
       this.#asked.delete(reactionId);
+      if (!actor) continue;
+      const { drive } = actor.model;
+      const failure = actor.ears?.answered(reactionId, { action, error }, { drive, now });
+      if (failure) this.#bury(actor, failure, traces);
+      this.#due.add(actor);
     }
     for (const actor of this.#feed.late()) touched.add(actor);
     // Also those that something else has happened to: a task that has just ended may be asked to begin again.
@@ -97,7 +101,8 @@ export class Driving {
     this.#due.clear();
     for (const actor of driven) {
       touched.add(actor);
-      for (const question of actor.ears?.hear(actor.model, now) ?? []) this.#put(actor, question);
+      const questions = actor.ears?.hear(actor.model, now, traces.deadLetters) ?? [];
+      for (const question of questions) this.#put(actor, question);
       actor.beginAgain({ at: now, traces });
       for (const instance of actor.model.takeReleased()) this.#options.admission.freed(actor, instance);
     }
@@ -114,6 +119,16 @@ export class Driving {
       this.#due.add(actor);
       this.#options.wake();
     }
+  }
+
+  #bury({ run }: RunActor, { letter, ...what }: Failure, traces: Traces): void {
+    if (letter) traces.deadLetters.push(letter);
+    const { dag_id: dagId, run_id: runId } = run;
+    this.#options.logger.warn("onSignal keeps failing: the signal is a dead letter", {
+      dagId,
+      runId,
+      ...what,
+    });
   }
 
   #put(actor: RunActor, question: Question): void {

@@ -51,8 +51,15 @@ export class Gates {
     const waiting = [...this.#waiting.values()];
     if (waiting.length === 0) return [];
     try {
-      const open = await openPast(database, waiting.map(question));
-      const opened = waiting.filter((_, place) => open.has(place));
+      // One question for all instances of a mapped task.
+      const tasks = [
+        ...Map.groupBy(waiting, ({ actor, instance }) => `${actor.id} ${instance.node.id}`).values(),
+      ];
+      const open = await openPast(
+        database,
+        tasks.map(([first]) => question(first!)),
+      );
+      const opened = tasks.flatMap((each, place) => (open.has(place) ? each : []));
       for (const { actor, instance } of opened) {
         this.#waiting.delete(instance);
         const key = { taskId: instance.node.id, mapIndex: instance.mapIndex };

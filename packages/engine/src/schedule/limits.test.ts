@@ -18,10 +18,11 @@ describe("limits and order", () => {
     rig = await SchedulerRig.open();
     ledger = `${rig.root}/ledger`;
     const file = JSON.stringify(ledger);
-    await rig.db.rows(adhoc("INSERT INTO pool (name, slots) VALUES ('one', 1), ('three', 3)"));
+    await rig.db.rows(adhoc("INSERT INTO pool (name, slots) VALUES ('one', 1), ('three', 3), ('apart', 3)"));
     await rig.publish({
       "limits.ts": `
         import { dag } from "tradewind";
+        import { readFileSync } from "node:fs";
         ${LEDGER}
         const work = (ms = 30) => async (_, ctx) => {
           note(${file}, "start " + ctx.run.id + " " + ctx.taskId);
@@ -35,9 +36,22 @@ describe("limits and order", () => {
         export const wide = dag("wide", { defaults: { pool: "three" } }, (d) => {
           for (let i = 0; i < 6; i++) d.task("n" + i, { poolSlots: 1 + (i % 3) }, work(20));
         });
+        export const passing = dag("passing", { defaults: { pool: "apart", weightRule: "absolute" } }, (d) => {
+          d.task("holder", { priority: 100 }, async (_, ctx) => {
+            const narrow = () => readFileSync(${file}, "utf8").split("end passing n").length - 1;
+            while (narrow() < 3 && !ctx.abort.aborted) await pause(10);
+            await pause(150);
+          });
+          d.task("wide", { priority: 50, poolSlots: 3 }, work(5));
+          for (let i = 0; i < 8; i++) d.task("n" + i, { priority: 1 }, work(5));
+        });
         export const perDag = dag("perDag", {}, (d) => {
           d.task("alone", { maxActivePerDag: 1 }, work(40));
           d.task("free", work(1));
+        });
+        export const few = dag("few", { maxActiveTasksPerDag: 2 }, (d) => {
+          d.task("alone", { maxActivePerDag: 1 }, work(40));
+          for (let i = 0; i < 3; i++) d.task("n" + i, work(30));
         });
         export const fewRuns = dag("fewRuns", { maxActiveRuns: 2 }, (d) => { d.task("only", work(60)); });
         export const fewTasks = dag("fewTasks", { maxActiveTasks: 2 }, (d) => {
@@ -89,10 +103,34 @@ describe("limits and order", () => {
     expect(overlap(await lines(), (line) => line.includes(" wide n"))).toBeLessThanOrEqual(3);
   });
 
+  it("lets narrow tasks pass a wide one that does not fit, one pool's worth, and then waits with it", async () => {
+    const id = await rig.trigger("passing", { runId: "passing" });
+    expect(await rig.ended(id)).toBe("success");
+    const starts = (await lines()).filter((line) => line.startsWith("start passing"));
+    // The holder lasts until three have passed, and a while longer: a fourth would have had the time.
+    expect(starts.indexOf("start passing wide")).toBe(3);
+    expect(starts).toHaveLength(9);
+  });
+
   it("limits the instances of a task across all runs", async () => {
     const ids = await Promise.all([1, 2, 3, 4].map((n) => rig.trigger("perDag", { runId: `per_${n}` })));
     for (const id of ids) expect(await rig.ended(id)).toBe("success");
     expect(overlap(await lines(), (line) => / per_\d alone/.test(line))).toBe(1);
+  });
+
+  it("limits the tasks of a DAG across all runs, beside those of one of its tasks", async () => {
+    const ids = await Promise.all([1, 2, 3].map((n) => rig.trigger("few", { runId: `all_${n}` })));
+    for (const id of ids) expect(await rig.ended(id)).toBe("success");
+    expect(overlap(await lines(), (line) => / all_\d /.test(line))).toBe(2);
+    expect(overlap(await lines(), (line) => / all_\d alone/.test(line))).toBe(1);
+    expect(await rig.poolsAreExact()).toBe(true);
+    const rows = await rig.db.rows(
+      adhoc("SELECT name, slots FROM pool WHERE name LIKE '@%few%' ORDER BY name"),
+    );
+    expect(rows).toEqual([
+      { name: "@@few", slots: 2 },
+      { name: "@few/alone", slots: 1 },
+    ]);
   });
 
   it("limits the runs of a DAG and the tasks of a run", async () => {

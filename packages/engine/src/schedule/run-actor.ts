@@ -7,23 +7,16 @@ import { randomUUID } from "node:crypto";
 import type { Json } from "@tradewind/sdk/manifest";
 import type { ErrorFacts, RunFacts } from "@tradewind/sdk/program";
 import type { AttemptOutcome } from "../execute/contract.ts";
-import {
-  type Instance,
-  isOccupying,
-  isStreaming,
-  type Place,
-  type RunModel,
-  retryDelayMs,
-} from "../model/index.ts";
-import { senderName } from "../signal/sender-name.ts";
+import { type Instance, isStreaming, type Place, type RunModel, retryDelayMs } from "../model/index.ts";
 import type { DeferralWrite, FiredDeferral, WaitEnd } from "../store/deferrals.ts";
-import { limitKey } from "../store/limit-key.ts";
+import { limitKeyOf } from "../store/limit-key.ts";
 import type { AttemptWrite, CallbackWrite, OutputWrite } from "../store/run-batch.ts";
 import type { ClaimedRun } from "../store/run-claim.ts";
 import type { DeadLetterWrite } from "../store/run-drives.ts";
 import type { SignalDraft } from "../store/signals.ts";
 import type { RunEars } from "./run-ears.ts";
 import { runFacts } from "./run-facts.ts";
+import { successDrafts } from "./success-signals.ts";
 import type { DagVersion } from "./version-cache.ts";
 import {
   deferralOf,
@@ -102,14 +95,6 @@ export class RunActor {
 
   isLate(now: number): boolean {
     return !this.isTimedOut && this.deadline !== null && this.deadline <= now;
-  }
-
-  /** Ends the run as failed, and with it what is under way; what had not started is skipped. Answers who left slots. */
-  timeOut(now: number): Instance[] {
-    this.isTimedOut = true;
-    const occupying = [...this.model.instances()].filter(({ state, wait }) => isOccupying(state, wait));
-    this.model.apply({ type: "halted", at: now, reason: "the run timed out", active: "failed" }, now);
-    return occupying.filter(({ state, wait }) => !isOccupying(state, wait));
   }
 
   /** When something is due in this run by itself: a retry, a tick, the end of a wait, its deadline. Infinity: nothing. */
@@ -295,8 +280,7 @@ export class RunActor {
     if (!this.model.apply({ type: "succeeded", ...key, at, skip: outcome.skip }, at)) return false;
     if (outcome.output !== undefined) traces.outputs.push(this.#output(key, "return_value", outcome.output));
     if (outcome.skip.length > 0) traces.outputs.push(this.#output(key, "tradewind.skip", outcome.skip));
-    const sender = senderName({ ...this.facts, taskId: instance.node.id });
-    for (const signal of outcome.signals ?? []) traces.signals.push({ ...signal, sender });
+    traces.signals.push(...successDrafts(this.facts, instance, outcome.signals));
     if (outcome.callbackPending) this.#callback("success", instance, traces, null);
     return true;
   }
@@ -332,9 +316,9 @@ export class RunActor {
   /** Slots are counted by what the row says, always: a newer version may name another pool than the one it is in. */
   placeOf(instance: Instance): Place {
     if (instance.place) return instance.place;
-    const { pool, poolSlots, maxActivePerDag, taskId } = instance.node.manifest;
-    const counter = maxActivePerDag === null ? null : limitKey(this.run.dag_id, taskId);
-    instance.place = { pool, slots: poolSlots, limitKey: counter };
+    const { manifest } = instance.node;
+    const counters = limitKeyOf(this.version.manifest, manifest);
+    instance.place = { pool: manifest.pool, slots: manifest.poolSlots, limitKey: counters };
     return instance.place;
   }
 

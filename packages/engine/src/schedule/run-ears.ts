@@ -4,15 +4,17 @@
  *
  * A task with an `onSignal` has to be asked what a signal means to it, in a process of its own. Until it has answered,
  * what follows waits here; nobody else's run does. An `onSignal` that keeps failing is answered for: nothing happens,
- * and the signal is among the dead letters.
+ * and the signal is among the dead letters. Somebody may have it asked once more: then the letter comes before what is
+ * in the log, and goes with the effect of the answer. Who dies before that leaves the letter as it was, to be asked
+ * about again; who dies after it finds none.
  */
 import { randomUUID } from "node:crypto";
 import type { ErrorFacts } from "@tradewind/sdk/program";
 import type { SignalAction } from "../execute/contract.ts";
-import { type Heard, namesMatch, type RunModel, type RunName } from "../model/index.ts";
+import { type Drive, type Heard, namesMatch, type RunModel, type RunName } from "../model/index.ts";
 import { senderName } from "../signal/sender-name.ts";
 import { isReserved } from "../signal/signal.ts";
-import type { DriveRow, StoredOrder } from "../store/run-drives.ts";
+import type { DeadLetterWrite, DriveRow, RetriedLetter, StoredOrder } from "../store/run-drives.ts";
 import { comparePositions, type LogPosition, laterPosition } from "../store/signals-position.ts";
 import type { SignalRow } from "../store/signals-read.ts";
 import type { DagVersion } from "./version-cache.ts";
@@ -22,14 +24,8 @@ export interface Question {
   readonly id: string;
   readonly taskId: string;
   readonly signal: SignalRow;
-}
-
-/** A signal that a task could not deal with. */
-export interface DeadLetter {
-  readonly listener: string;
-  readonly signalId: number;
-  readonly error: string;
-  readonly attempts: number;
+  /** It has been a dead letter. */
+  readonly isRetried: boolean;
 }
 
 export interface SignalName {
@@ -43,6 +39,22 @@ interface Asked {
   /** Set: it failed, and is asked again then. */
   againAt: number | null;
   answer: SignalAction | null;
+  /** Of its last failure. */
+  error: string | null;
+}
+
+interface Answer {
+  readonly action: SignalAction | null;
+  readonly error: ErrorFacts | null;
+}
+
+/** An `onSignal` has failed for good on a signal. */
+export interface Failure {
+  readonly taskId: string;
+  readonly key: string;
+  readonly version: number;
+  readonly error: string;
+  readonly letter: DeadLetterWrite | null;
 }
 
 /** So many wait here at most; the rest stays in the log. */
@@ -50,6 +62,7 @@ const INBOX = 1_000;
 const LATE_MS = 60_000;
 const MAX_ATTEMPTS = 5;
 const FIRST_DELAY_MS = 1_000;
+const SHOWN_CHARACTERS = 500;
 
 const ACTIONS = { START: "start", RESTART: "restart", STOP: "stop" } as const;
 
@@ -63,6 +76,8 @@ export class RunEars {
   readonly #reacting: readonly { readonly taskId: string; readonly names: readonly SignalName[] }[];
   readonly #orders: readonly StoredOrder[];
   readonly #inbox: SignalRow[] = [];
+  /** Dead letters to be asked about once more, before anything else. */
+  readonly #letters: { readonly taskId: string; readonly signal: SignalRow }[];
   readonly #asked = new Map<string, Asked>();
   #position: LogPosition;
   #storedPosition: LogPosition;
@@ -70,7 +85,11 @@ export class RunEars {
   #isStored = false;
   #readTo: LogPosition;
 
-  constructor(run: RunName, version: DagVersion, row: DriveRow) {
+  constructor(
+    run: RunName,
+    version: DagVersion,
+    row: DriveRow & { readonly letters?: readonly RetriedLetter[] },
+  ) {
     this.#run = run;
     this.#since = row.since;
     this.#orders = row.orders;
@@ -80,6 +99,10 @@ export class RunEars {
     this.#reacting = version.manifest.tasks.flatMap(({ reacts, taskId }) =>
       reacts ? [{ taskId, names: reacts }] : [],
     );
+    this.#letters = (row.letters ?? []).flatMap((signal) => {
+      const task = this.#reacting.find(({ taskId }) => senderName({ ...run, taskId }) === signal.listener);
+      return task ? [{ taskId: task.taskId, signal }] : [];
+    });
     const leaves = version.rules.rules.flatMap(({ condition }) => condition.leaves);
     this.names = [
       ...leaves.filter((leaf) => leaf.kind === "signal"),
@@ -126,7 +149,15 @@ export class RunEars {
   }
 
   /** Puts what has arrived to the run, as far as nobody has to be asked first; answers who has to be. */
-  hear(model: RunModel, now: number): Question[] {
+  hear(model: RunModel, now: number, letters: DeadLetterWrite[] = []): Question[] {
+    for (let letter = this.#letters[0]; letter; letter = this.#letters[0]) {
+      const { signal, taskId } = letter;
+      const questions = this.#ask(signal, now, taskId);
+      if (questions.length > 0 || this.#isWaiting()) return questions;
+      this.#letters.shift();
+      letters.push(this.#settle(model, letter, now));
+      this.#asked.clear();
+    }
     for (let signal = this.#inbox[0]; signal; signal = this.#inbox[0]) {
       const questions = this.#ask(signal, now);
       if (questions.length > 0 || this.#isWaiting()) return questions;
@@ -139,27 +170,34 @@ export class RunEars {
   }
 
   /** The answer of an `onSignal`. A dead letter: it has failed too often, and counts as NONE. */
-  answered(
-    id: string,
-    answer: { readonly action: SignalAction | null; readonly error: ErrorFacts | null },
-    now: number,
-  ): DeadLetter | null {
+  answered(id: string, answer: Answer, { drive, now }: { drive: Drive | null; now: number }): Failure | null {
     const asked = this.#asked.get(id);
     if (!asked) return null;
+    const { isRetried, signal, taskId } = asked.question;
+    drive?.setAsking(taskId, null);
     if (answer.action !== null) {
       asked.answer = answer.action;
       return null;
     }
     asked.attempts++;
-    if (asked.attempts < MAX_ATTEMPTS) {
-      asked.againAt = now + FIRST_DELAY_MS * 2 ** (asked.attempts - 1);
+    const { attempts } = asked;
+    const error = answer.error?.message ?? "onSignal gave no answer";
+    asked.error = error;
+    if (attempts < MAX_ATTEMPTS) {
+      asked.againAt = now + FIRST_DELAY_MS * 2 ** (attempts - 1);
+      const { id: version, key } = signal;
+      drive?.setAsking(taskId, { key, version, attempts, error: shown(error), againAt: asked.againAt });
       return null;
     }
     asked.answer = "NONE";
-    const { signal, taskId } = asked.question;
-    const listener = senderName({ ...this.#run, taskId });
-    const error = answer.error?.message ?? "onSignal gave no answer";
-    return { listener, signalId: signal.id, error, attempts: asked.attempts };
+    // A letter that was tried again is settled where its turn is over.
+    return {
+      taskId,
+      key: signal.key,
+      version: signal.id,
+      error,
+      letter: isRetried ? null : this.#letter(asked),
+    };
   }
 
   /** When an `onSignal` that failed is asked again; null: none has. */
@@ -184,18 +222,20 @@ export class RunEars {
     return performance.now() - this.#storedAt > LATE_MS;
   }
 
-  #ask(signal: SignalRow, now: number): Question[] {
+  /** @param only Of a dead letter: it concerns this task alone, whatever its signals are by now. */
+  #ask(signal: SignalRow, now: number, only: string | null = null): Question[] {
     const questions: Question[] = [];
     for (const { taskId, names } of this.#reacting) {
-      if (!names.some((name) => namesMatch(name, signal))) continue;
+      if (only === null ? !names.some((name) => namesMatch(name, signal)) : taskId !== only) continue;
       const before = [...this.#asked.values()].find(({ question }) => question.taskId === taskId);
       if (before && (before.answer !== null || before.againAt === null || before.againAt > now)) continue;
-      const question = before?.question ?? { id: randomUUID(), taskId, signal };
+      const question = before?.question ?? { id: randomUUID(), taskId, signal, isRetried: only !== null };
       this.#asked.set(question.id, {
         question,
         attempts: before?.attempts ?? 0,
         againAt: null,
         answer: null,
+        error: before?.error ?? null,
       });
       questions.push(question);
     }
@@ -212,10 +252,38 @@ export class RunEars {
     const from = isOwn ? { dagId: this.#run.dagId, runId: this.#run.runId } : null;
     const heard: Heard = { kind: "signal", namespace, key, value, version, from };
     model.apply({ type: "heard", heard }, now);
+    this.#obeyAnswers(model, { key, version }, now);
+  }
+
+  /** What came of a dead letter that was asked about once more: it goes, or stays with what is wrong now. */
+  #settle(model: RunModel, letter: { readonly taskId: string; readonly signal: SignalRow }, now: number) {
+    const asked = [...this.#asked.values()].find(({ question }) => question.taskId === letter.taskId)!;
+    const written = { ...this.#letter(asked), isRetried: true };
+    if (asked.attempts >= MAX_ATTEMPTS) return written;
+    const closed = model.drive?.closed ?? null;
+    if (closed !== null) return { ...written, error: `the run was closed by ${closed}` };
+    this.#obeyAnswers(model, { key: letter.signal.key, version: letter.signal.id }, now);
+    return { ...written, error: null };
+  }
+
+  #letter({ attempts, error, question: { signal, taskId } }: Asked): DeadLetterWrite {
+    const listener = senderName({ ...this.#run, taskId });
+    return { listener, signalId: signal.id, error, attempts };
+  }
+
+  #obeyAnswers(model: RunModel, { key, version }: { key: string; version: number }, now: number): void {
     for (const { taskId } of this.#reacting) {
       const asked = [...this.#asked.values()].find(({ question }) => question.taskId === taskId);
       if (!asked?.answer || asked.answer === "NONE" || model.drive?.closed !== null) continue;
-      model.apply({ type: "ordered", taskId, action: ACTIONS[asked.answer], reason: key }, now);
+      model.apply(
+        { type: "ordered", taskId, action: ACTIONS[asked.answer], reason: key, by: [version] },
+        now,
+      );
     }
   }
+}
+
+/** What people are shown in one line; its log has all of it. */
+function shown(error: string): string {
+  return error.length > SHOWN_CHARACTERS ? `${error.slice(0, SHOWN_CHARACTERS)}…` : error;
 }

@@ -1,8 +1,25 @@
 /** Claimed runs become actors: a fresh one from its DAG version alone, any other from its journal. */
-import { Drive, type InstanceRow, isTaskState, RunModel, storedDrive, type Wait } from "../model/index.ts";
+import {
+  type BranchVerdict,
+  Drive,
+  type ExpansionRow,
+  type InstanceRow,
+  isTaskState,
+  RunModel,
+  storedDrive,
+  type Wait,
+} from "../model/index.ts";
+import { senderName } from "../signal/sender-name.ts";
 import type { Database } from "../store/database.ts";
+import { loadExpansions } from "../store/map-expansions.ts";
 import type { ClaimedRun } from "../store/run-claim.ts";
-import { type DriveRow, loadDrives, openDrives } from "../store/run-drives.ts";
+import {
+  type DriveRow,
+  loadDrives,
+  loadRetriedLetters,
+  openDrives,
+  type RetriedLetter,
+} from "../store/run-drives.ts";
 import { type LoadedInstance, loadInstances, loadSkips } from "../store/run-load.ts";
 import { RunActor } from "./run-actor.ts";
 import { RunEars } from "./run-ears.ts";
@@ -17,34 +34,61 @@ export async function loadActors(
   const known = runs.filter((run) => !run.is_fresh).map((run) => run.id);
   const instances = known.length > 0 ? await loadInstances(database, known) : [];
   const skips = known.length > 0 ? await loadSkips(database, known) : [];
+  const expansions = known.length > 0 ? await loadExpansions(database, known) : [];
   const byRun = Map.groupBy(instances, (row) => row.dag_run_id);
   const found = new Map<ClaimedRun, DagVersion>();
   for (const run of runs) found.set(run, await versions.get(database, run.version_id));
   const drives = await drivesOf(database, found);
   return [...found].map(([run, version]) => {
-    const own = skips.filter((row) => row.dag_run_id === run.id);
+    const isOwn = (row: { readonly dag_run_id: number }) => row.dag_run_id === run.id;
     const drive = drives.get(run.id) ?? null;
     if (run.is_fresh) return newActor(run, version, drive);
     const journal = {
       instances: byRun.get(run.id) ?? [],
-      skips: new Map(own.map((row) => [row.task_id, row.value])),
+      skips: skips.filter(isOwn).map((row) => ({
+        taskId: row.task_id,
+        mapIndex: row.map_index,
+        skip: row.value,
+      })),
+      expansions: expansions.filter(isOwn).map(({ map_id: mapId, parent, base, length }) => {
+        return { mapId, parent, base, length };
+      }),
       drive,
     };
     return loadedActor(run, version, journal);
   });
 }
 
+interface LoadedDrive extends DriveRow {
+  readonly letters: readonly RetriedLetter[];
+}
+
 /** A run that nothing drives by its DAG may have been given an order by hand. */
 async function drivesOf(
   database: Database,
   runs: ReadonlyMap<ClaimedRun, DagVersion>,
-): Promise<Map<number, DriveRow>> {
+): Promise<Map<number, LoadedDrive>> {
   const driven = [...runs].filter(([, version]) => version.isDriven).map(([run]) => run.id);
   const known = [...runs.keys()].filter((run) => !run.is_fresh).map((run) => run.id);
   if (driven.length + known.length === 0) return new Map();
   await openDrives(database, driven);
   const rows = await loadDrives(database, [...new Set([...driven, ...known])]);
-  return new Map(rows.map((row) => [row.dag_run_id, row]));
+  const letters = await lettersOf(database, runs);
+  return new Map(rows.map((row) => [row.dag_run_id, { ...row, letters: letters.get(row.dag_run_id) ?? [] }]));
+}
+
+/** Dead letters of an `onSignal` that somebody wants to be asked about once more. */
+async function lettersOf(
+  database: Database,
+  runs: ReadonlyMap<ClaimedRun, DagVersion>,
+): Promise<Map<number, RetriedLetter[]>> {
+  const runOf = new Map<string, number>();
+  for (const [{ dag_id: dagId, id, run_id: runId }, { manifest }] of runs) {
+    for (const { reacts, taskId } of manifest.tasks)
+      if (reacts) runOf.set(senderName({ dagId, runId, taskId }), id);
+  }
+  const letters = await loadRetriedLetters(database, [...runOf.keys()]);
+  return Map.groupBy(letters, ({ listener }) => runOf.get(listener)!);
 }
 
 function driveOf(run: ClaimedRun, version: DagVersion, row: DriveRow | null): Drive | null {
@@ -58,11 +102,11 @@ function driveOf(run: ClaimedRun, version: DagVersion, row: DriveRow | null): Dr
   });
 }
 
-function earsOf(run: ClaimedRun, version: DagVersion, row: DriveRow | null): RunEars | null {
+function earsOf(run: ClaimedRun, version: DagVersion, row: LoadedDrive | null): RunEars | null {
   return row && new RunEars({ dagId: run.dag_id, runId: run.run_id }, version, row);
 }
 
-function newActor(run: ClaimedRun, version: DagVersion, drive: DriveRow | null): RunActor {
+function newActor(run: ClaimedRun, version: DagVersion, drive: LoadedDrive | null): RunActor {
   const rows = version.graph.nodes.map(
     (node): InstanceRow => ({
       taskId: node.id,
@@ -81,8 +125,9 @@ function newActor(run: ClaimedRun, version: DagVersion, drive: DriveRow | null):
 
 interface Journal {
   readonly instances: readonly LoadedInstance[];
-  readonly skips: ReadonlyMap<string, readonly string[]>;
-  readonly drive: DriveRow | null;
+  readonly skips: readonly BranchVerdict[];
+  readonly expansions: readonly ExpansionRow[];
+  readonly drive: LoadedDrive | null;
 }
 
 function loadedActor(run: ClaimedRun, version: DagVersion, journal: Journal): RunActor {
@@ -102,7 +147,7 @@ function loadedActor(run: ClaimedRun, version: DagVersion, journal: Journal): Ru
     }),
   );
   const drive = driveOf(run, version, journal.drive);
-  const model = RunModel.load(version.graph, rows, { skips: journal.skips, drive });
+  const model = RunModel.load(version.graph, rows, { ...journal, drive });
   for (const row of journal.instances) {
     const instance = model.get(row.task_id, row.map_index);
     if (!instance) continue;

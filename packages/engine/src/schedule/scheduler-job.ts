@@ -9,6 +9,7 @@
 import { type Topic, tellsOfStates } from "../signal/wake-up.ts";
 import type { Listening } from "../store/database.ts";
 import { createDueRuns, nextDueIn, planContinuous } from "../store/due-runs.ts";
+import { pauseAfterFailures } from "../store/failure-pause.ts";
 import { buryDeadJobs, liveDrivers } from "../store/job-lease.ts";
 import type { RunBatch } from "../store/run-batch.ts";
 import {
@@ -23,6 +24,7 @@ import type { DagRunJobOptions } from "./dag-run-job-options.ts";
 import { compareOwned } from "./owned-runs.ts";
 import { planNext } from "./planner.ts";
 import type { RunActor } from "./run-actor.ts";
+import { TimetableDesk } from "./timetable-desk.ts";
 
 /** Runs taken in one go: enough to be quick, few enough to leave some to other schedulers. */
 const CLAIM_LIMIT = 64;
@@ -43,6 +45,7 @@ interface Look {
   readonly peers: boolean;
   readonly callbacks: boolean;
   readonly continuous: boolean;
+  readonly timetables: boolean;
 }
 
 const NOTHING: Look = {
@@ -54,6 +57,7 @@ const NOTHING: Look = {
   peers: false,
   callbacks: false,
   continuous: false,
+  timetables: false,
 };
 const EVERYTHING: Look = {
   due: true,
@@ -64,6 +68,7 @@ const EVERYTHING: Look = {
   peers: true,
   callbacks: true,
   continuous: true,
+  timetables: true,
 };
 
 export class SchedulerJob extends DagRunJob {
@@ -74,9 +79,13 @@ export class SchedulerJob extends DagRunJob {
   /** Heartbeats until the next that looks at everything. */
   #untilSweep = 0;
   #offLocal: () => void = () => {};
+  readonly #timetables: TimetableDesk;
 
   constructor(options: DagRunJobOptions) {
     super("scheduler", options);
+    const { database, bundles, logger } = options;
+    const onPlanned = () => this.#lookForDue();
+    this.#timetables = new TimetableDesk({ database, bundles, logger, onPlanned });
   }
 
   override async start(): Promise<void> {
@@ -93,10 +102,17 @@ export class SchedulerJob extends DagRunJob {
   override async stop(graceMs?: number): Promise<void> {
     this.#offLocal();
     await this.#listening?.close();
+    await this.#timetables.stop();
     await super.stop(graceMs);
     // Last: a turn that was under way may have set them.
     if (this.#dueTimer) clearTimeout(this.#dueTimer);
     if (this.#queuedTimer) clearTimeout(this.#queuedTimer);
+  }
+
+  /** Callbacks that nobody owns have been stored: one takes them now, and not at its next sweep. */
+  lookForCallbacks(): void {
+    this.#look = { ...this.#look, callbacks: true };
+    this.wake();
   }
 
   protected override async collect(): Promise<ClaimedRun[]> {
@@ -108,6 +124,7 @@ export class SchedulerJob extends DagRunJob {
       if (look.paused) await this.#checkOwned();
       if (look.callbacks) await this.adoptCallbacks();
       if (look.continuous) await planContinuous(this.database);
+      if (look.timetables) this.#timetables.look();
       if (look.due) await this.#createDue();
       const claimed: ClaimedRun[] = [];
       if (look.orphans && this.lease.mayJudge())
@@ -159,6 +176,7 @@ export class SchedulerJob extends DagRunJob {
         .then(() => this.#wakeUp("dags"))
         .catch(() => {});
     }
+    if (actor.version.manifest.pauseAfterFailures !== undefined) this.#pauseIfFailing(actor);
     // Heard in this process, too: by clients of the API that wait for the run.
     this.wakeUps.send("ended");
     this.wake();
@@ -183,13 +201,30 @@ export class SchedulerJob extends DagRunJob {
     for (const [actor, isPaused] of paused) this.setPaused(actor, isPaused);
   }
 
+  /** Should it fail, the same is asked before the DAG's next scheduled run is made. */
+  #pauseIfFailing({ run: { dag_id: dagId } }: RunActor): void {
+    void pauseAfterFailures(this.database, dagId)
+      .then((isPaused) => {
+        if (isPaused) this.#tellPaused([dagId]);
+      })
+      .catch(() => {});
+  }
+
+  #tellPaused(dagIds: readonly string[]): void {
+    this.logger.warn("paused after failures", { dags: dagIds });
+    this.wakeUps.send("dags");
+    this.wakeUps.send("signals");
+  }
+
   get #claimLimit(): number {
     return this.hasPeers ? SHARED_CLAIM_LIMIT : CLAIM_LIMIT;
   }
 
   async #createDue(): Promise<void> {
     // One step a turn: a long backlog must not keep reports and the heartbeat waiting.
-    const { dags, created } = await createDueRuns(this.database, planNext, DUE_LIMIT);
+    const { dags, created, paused, asked } = await createDueRuns(this.database, planNext, DUE_LIMIT);
+    if (paused.length > 0) this.#tellPaused(paused);
+    if (asked > 0) this.#timetables.look();
     if (created > 0) this.#look = { ...this.#look, queued: true };
     if (created > 0) this.wakeUps.send("states");
     if (dags > 0) {
@@ -236,7 +271,7 @@ export class SchedulerJob extends DagRunJob {
         this.#look = { ...this.#look, queued: true };
         break;
       case "dags":
-        this.#look = { ...this.#look, due: true, queued: true, paused: true };
+        this.#look = { ...this.#look, due: true, queued: true, paused: true, timetables: true };
         break;
       case "pools":
         this.#look = { ...this.#look, pools: true };

@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database.ts";
-import { recountPools } from "../store/run-batch.ts";
+import { recountPools } from "../store/pool-occupancy.ts";
 import { runEdits } from "../store/run-edit.ts";
 
 describe("slots stay exact", () => {

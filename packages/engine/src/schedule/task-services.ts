@@ -14,6 +14,7 @@ import { findDag } from "../store/list/dags.ts";
 import { runEdits } from "../store/run-edit.ts";
 import { loadOutputs } from "../store/run-load.ts";
 import { sendSignals } from "../store/signals.ts";
+import { signalsByVersion } from "../store/signals-read.ts";
 import { findVariable } from "../store/variables.ts";
 import { checkEngineTrigger } from "../trigger/engine-triggers.ts";
 import { sinceRun } from "../trigger/trigger-call.ts";
@@ -54,6 +55,7 @@ export function taskServices(
       told("signals");
       return { version: sent?.id ?? 0 };
     },
+    signals: (versions) => patiently(() => signalsByVersion(database, versions)),
     recall: (of) => patiently(() => recallSteps(database, of)),
     async remember(of, step) {
       if (await patiently(() => rememberStep(database, of, step))) return;

@@ -5,6 +5,7 @@
 import { Heap } from "../model/heap.ts";
 import type { Admission } from "./admission.ts";
 import type { RunActor, Traces } from "./run-actor.ts";
+import { timeOut } from "./run-timeout.ts";
 import type { Waits } from "./waits.ts";
 
 export interface TimersOptions {
@@ -41,7 +42,7 @@ export class Timers {
       if (!actor) continue;
       actor.notedAt = Number.POSITIVE_INFINITY;
       if (actor.isLate(now)) {
-        for (const instance of actor.timeOut(now)) admission.freed(actor, instance);
+        for (const instance of timeOut(actor, now, traces)) admission.freed(actor, instance);
         touched.add(actor);
         continue;
       }

@@ -4,7 +4,7 @@ import { compileGraph, type Graph, isDriven, RuleSet } from "../model/index.ts";
 import { EngineError } from "../service/errors.ts";
 import { loadVersion } from "../store/dag-catalogue.ts";
 import type { Connection } from "../store/database.ts";
-import { limitKey } from "../store/limit-key.ts";
+import { limitKeyOf } from "../store/limit-key.ts";
 import type { InstanceColumns } from "../store/run-claim.ts";
 
 export interface DagVersion {
@@ -40,7 +40,7 @@ export class VersionCache {
       bundleHash,
       manifest,
       graph,
-      columns: instanceColumns(graph),
+      columns: instanceColumns(graph, manifest),
       rules: new RuleSet(manifest),
       isDriven: isDriven(manifest),
     };
@@ -53,16 +53,14 @@ export class VersionCache {
   }
 }
 
-function instanceColumns(graph: Graph): InstanceColumns {
+function instanceColumns(graph: Graph, dag: DagManifest): InstanceColumns {
   const tasks = graph.nodes.map((node) => node.manifest);
   return {
     taskIds: tasks.map((task) => task.taskId),
     maxTries: tasks.map((task) => task.retries),
     pools: tasks.map((task) => task.pool),
     poolSlots: tasks.map((task) => task.poolSlots),
-    limitKeys: tasks.map((task) =>
-      task.maxActivePerDag === null ? null : limitKey(graph.dagId, task.taskId),
-    ),
+    limitKeys: tasks.map((task) => limitKeyOf(dag, task)),
     queues: tasks.map((task) => task.queue),
     weights: graph.nodes.map((node) => node.weight),
     executors: tasks.map((task) => task.executor),

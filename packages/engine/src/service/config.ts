@@ -14,6 +14,8 @@ export interface Config {
   readonly databaseConnections: number;
   /** Warm task processes; 0 starts a fresh process for each task, without a limit. */
   readonly parallelism: number;
+  /** Items of a list that a mapped task may run over. */
+  readonly maxMapLength: number;
   /** Triggers that a triggerer runs at once; those that only wait for a moment do not count. */
   readonly triggererCapacity: number;
   /** Whose triggers a triggerer runs. */
@@ -77,6 +79,12 @@ const SETTINGS: Settings = {
     variable: "TRADEWIND_PARALLELISM",
     fallback: `${Math.max(4, 4 * availableParallelism())}`,
     read: (text) => whole(text, 0, 10_000),
+  },
+  maxMapLength: {
+    flag: "--max-map-length",
+    variable: "TRADEWIND_MAX_MAP_LENGTH",
+    fallback: "100000",
+    read: (text) => whole(text, 1, 10_000_000),
   },
   triggererCapacity: {
     flag: "--capacity",
@@ -146,6 +154,7 @@ export function readConfig(sources: ConfigSources = {}): Config {
     databaseUrl: value("databaseUrl"),
     databaseConnections: value("databaseConnections"),
     parallelism: value("parallelism"),
+    maxMapLength: value("maxMapLength"),
     triggererCapacity: value("triggererCapacity"),
     triggererQueues: value("triggererQueues"),
     signals: value("signals"),

@@ -31,6 +31,11 @@ function homeAt(path: string): Home {
   };
 }
 
+/** Where a home has its logs, whether or not there is such a home. */
+export function logFolder(path: string): string {
+  return homeAt(path).logs;
+}
+
 /** Makes what is missing. The folders are the owner's alone: logs and bundles hold what tasks print and do. */
 export async function openHome(path: string): Promise<Home> {
   const home = homeAt(path);

@@ -14,6 +14,7 @@ import {
   type SignalDocument,
   startQuery,
 } from "./http-documents.ts";
+import { accessError, failedError } from "./refusal.ts";
 import { awayError, isAway, RemoteSignals, type SignalTransport } from "./remote-signals.ts";
 import { keysOf, readPosition, type SignalFilter, type SignalToSend } from "./signal.ts";
 import type { ListenerRecords, SignalBatch, SignalPlace, Subscription } from "./signal-service.ts";
@@ -142,14 +143,13 @@ class HttpTransport implements SignalTransport {
   }
 
   #refusal(status: number, text: string): EngineError {
-    if (status >= 500 || status === 429) return awayError(this.#url, `it answered ${status}`);
+    if (status >= 500 || status === 408 || status === 429)
+      return awayError(this.#url, `it answered ${status}`);
     const { code, detail } = parseProblem(text);
     const message = typeof detail === "string" ? detail : JSON.stringify(detail ?? text.slice(0, 200));
     if (code?.startsWith("SIGNAL_")) return new EngineError(code, message);
-    return new EngineError(
-      "SIGNAL_SERVICE_FAILED",
-      `The signal service at ${this.#url} answered ${status}: ${message}`,
-    );
+    if (status === 401 || status === 403) return accessError(this.#url, message, status === 403);
+    return failedError(this.#url, `${status}: ${message}`, true);
   }
 
   #recordsOf(): ListenerRecords {

@@ -8,7 +8,8 @@
  * of one key can be read again by version.
  *
  * Dies before the commit: nothing happened, the signals come again to whoever takes over. Dies after it: all of it is
- * stored. The answer is lost, or the lease: everything in memory is thrown away and claimed again.
+ * stored. The answer is lost, or the lease: everything in memory is thrown away and claimed again. Refused for good
+ * (refusal.ts): it ends with that error, and whoever asked for it is told.
  */
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
@@ -18,6 +19,7 @@ import type { Logger } from "../service/logger.ts";
 import { CommitUnknownError, isTransient } from "../store/connection-error.ts";
 import type { ListenerChange, RetryEntry } from "../store/signals-listener.ts";
 import { Parked } from "./parked.ts";
+import { isFinal } from "./refusal.ts";
 import { readPosition, type Signal, type SignalFilter, type SignalStart, showPosition } from "./signal.ts";
 import type {
   HeldListener,
@@ -62,6 +64,8 @@ export class Listener implements Listening {
   readonly #stop = new AbortController();
   readonly #run: Promise<void>;
   readonly #claimed = Promise.withResolvers<void>();
+  /** Whether `claimed` has resolved. */
+  #isKnown = false;
   #held: HeldListener | null = null;
   #position: string | null = null;
   #bounds: { afterVersion: number | null; since: Date | null } = { afterVersion: null, since: null };
@@ -73,6 +77,10 @@ export class Listener implements Listening {
     this.#parts = parts;
     this.#leaseMs = parts.options.leaseMs ?? LEASE_MS;
     this.#run = this.#loop();
+    // Told otherwise: by `onError`, or to who waits for the claim. An end that nobody is told of, and nobody looks at
+    // with `done`, stays a rejection that nobody has handled.
+    if (parts.options.onError !== undefined) this.#run.catch(() => {});
+    this.#claimed.promise.catch(() => this.#run.catch(() => {}));
   }
 
   get isActive(): boolean {
@@ -83,14 +91,21 @@ export class Listener implements Listening {
     return this.#position;
   }
 
-  /** Resolves when it is known whether the name is free: from then on nothing that is sent is missed. */
+  get done(): Promise<void> {
+    return this.#run;
+  }
+
+  /**
+   * Resolves when it is known whether the name is free: from then on nothing that is sent is missed. Rejects when that
+   * can never be.
+   */
   get claimed(): Promise<void> {
     return this.#claimed.promise;
   }
 
   async stop(): Promise<void> {
     this.#stop.abort();
-    await this.#run;
+    await this.#run.catch(() => {});
   }
 
   async #loop(): Promise<void> {
@@ -102,6 +117,7 @@ export class Listener implements Listening {
           await this.#work();
         } else await this.#sleep(this.#leaseMs / 3);
       } catch (error) {
+        if (isFinal(error)) this.#giveUp(error as EngineError);
         // The database, or the other end, is away; or another process has the name. Either way: look again.
         this.#parts.logger.warn("a listener of signals starts again", {
           listener: this.#parts.name,
@@ -114,6 +130,18 @@ export class Listener implements Listening {
       }
     }
     this.#claimed.resolve();
+  }
+
+  #giveUp(error: EngineError): never {
+    const { logger, name, options } = this.#parts;
+    logger.error("a listener of signals has ended", { listener: name, error: error.message });
+    try {
+      if (this.#isKnown) options.onError?.(error);
+      else this.#claimed.reject(error);
+    } catch (thrown) {
+      logger.error("onError of a listener has failed", { listener: name, error: messageOf(thrown) });
+    }
+    throw error;
   }
 
   async #claim(): Promise<boolean> {
@@ -130,6 +158,7 @@ export class Listener implements Listening {
       this.#hasRedeliveries = claimed.hasRedeliveries;
       this.#bounds = { afterVersion: claimed.start.afterVersion, since: claimed.start.since };
     }
+    this.#isKnown = true;
     this.#claimed.resolve();
     return claimed !== null;
   }

@@ -19,6 +19,7 @@ import {
 } from "../store/signals-position.ts";
 import { readKey } from "../store/signals-read.ts";
 import { listDeadLetters } from "../store/signals-watch.ts";
+import { requireListen } from "./listen-request.ts";
 import { Listener } from "./listener.ts";
 import { LogTail } from "./log-tail.ts";
 import { memoryRecords } from "./memory-records.ts";
@@ -29,6 +30,7 @@ import {
   keysOf,
   likePattern,
   readPosition,
+  requireList,
   requireSendable,
   type SentSignal,
   type Signal,
@@ -99,13 +101,13 @@ export class PostgresSignals implements SignalService {
   }
 
   async send(signals: readonly SignalToSend[]): Promise<SentSignal[]> {
-    const drafts = signals.map((each) => this.#draft(each));
+    const drafts = requireList(signals).map((each) => this.#draft(each));
     return showSent(drafts, await this.#sender.send(drafts));
   }
 
   /** In a transaction of the caller's, who calls `announce` after its commit, or leaves it to the next look. */
   async sendWithin(tx: Connection, signals: readonly SignalToSend[]): Promise<SentSignal[]> {
-    const drafts = signals.map((each) => this.#draft(each));
+    const drafts = requireList(signals).map((each) => this.#draft(each));
     return showSent(drafts, await sendSignals(tx, drafts));
   }
 
@@ -153,6 +155,7 @@ export class PostgresSignals implements SignalService {
     watcher: SignalWatcher,
     options: ListenOptions = {},
   ): Promise<Listener> {
+    requireListen({ name, filter, watcher, options });
     const listener = new Listener({
       name: name ?? "(without a name)",
       filter,
@@ -164,7 +167,12 @@ export class PostgresSignals implements SignalService {
       logger: this.#logger,
     });
     this.#listeners.add(listener);
-    await listener.claimed;
+    try {
+      await listener.claimed;
+    } catch (error) {
+      this.#listeners.delete(listener);
+      throw error;
+    }
     return listener;
   }
 

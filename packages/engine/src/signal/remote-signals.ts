@@ -6,12 +6,14 @@ import { EngineError } from "../service/errors.ts";
 import { type Logger, silentLogger } from "../service/logger.ts";
 import type { SignalDraft, StoredSignal } from "../store/signals.ts";
 import type { LogStart } from "../store/signals-position.ts";
+import { requireListen } from "./listen-request.ts";
 import { Listener } from "./listener.ts";
 import { memoryRecords } from "./memory-records.ts";
 import { Sender, showSent } from "./sender.ts";
 import {
   DEFAULT_NAMESPACE,
   readPosition,
+  requireList,
   requireSendable,
   type SentSignal,
   type Signal,
@@ -70,7 +72,7 @@ export class RemoteSignals implements SignalService {
   }
 
   async send(signals: readonly SignalToSend[]): Promise<SentSignal[]> {
-    const drafts = signals.map((signal): SignalDraft => {
+    const drafts = requireList(signals).map((signal): SignalDraft => {
       requireSendable(signal);
       const { namespace = DEFAULT_NAMESPACE, sender = this.#options.sender ?? "", value = null } = signal;
       return { ...signal, namespace, sender, value };
@@ -100,6 +102,7 @@ export class RemoteSignals implements SignalService {
     watcher: SignalWatcher,
     options: ListenOptions = {},
   ): Promise<Listener> {
+    requireListen({ name, filter, watcher, options });
     const listener = new Listener({
       name: name ?? "(without a name)",
       filter,
@@ -110,7 +113,12 @@ export class RemoteSignals implements SignalService {
       logger: this.#options.logger ?? silentLogger,
     });
     this.#listeners.add(listener);
-    await listener.claimed;
+    try {
+      await listener.claimed;
+    } catch (error) {
+      this.#listeners.delete(listener);
+      throw error;
+    }
     return listener;
   }
 

@@ -61,6 +61,11 @@ export interface ListenOptions {
   /** How long it waits after the first failure; doubled at each. */
   readonly backoffMs?: number;
   readonly leaseMs?: number;
+  /**
+   * It has ended because of something that no other attempt can change, such as a token that was revoked. What is so
+   * from the beginning rejects `listen` instead.
+   */
+  readonly onError?: (error: Error) => void;
 }
 
 export interface Listening {
@@ -68,6 +73,11 @@ export interface Listening {
   readonly isActive: boolean;
   /** Everything up to here is dealt with, retries and dead letters aside; null before it was first active. */
   readonly position: string | null;
+  /**
+   * Resolves when it has been stopped. Rejects when it has ended by itself: see `onError`. Without that, and with nobody
+   * looking here, the rejection is unhandled, as Node says, and ends the process: a dead listener is not to be overlooked.
+   */
+  readonly done: Promise<void>;
   stop(): Promise<void>;
 }
 

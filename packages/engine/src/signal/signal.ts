@@ -68,6 +68,7 @@ export const RESERVED_NAMESPACES: ReadonlySet<string> = new Set([
   "action",
   "asset",
   "webhook",
+  "deadline",
 ]);
 
 /** Whether one of those may be meant; `*` stands for any text. */
@@ -108,8 +109,18 @@ const MAX_VALUE_BYTES = 1024 * 1024;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it refuses
 const NAME = /^[^\u0000-\u001f\u007f*]+$/;
 
+/** Throws SIGNAL_INVALID unless it is a list of signals. */
+export function requireList(signals: readonly SignalToSend[]): readonly SignalToSend[] {
+  if (Array.isArray(signals)) return signals;
+  throw refused('send takes a list of them: send([{ key: "order.paid", value: 7 }]).');
+}
+
 /** Throws SIGNAL_INVALID, naming what is wrong; answers the value as JSON text has it. */
 export function requireSendable(signal: SignalToSend): void {
+  if (typeof signal !== "object" || signal === null)
+    throw refused(
+      `${String(JSON.stringify(signal)).slice(0, 80)} is none: write it like { key: "order.paid" }.`,
+    );
   requireName("namespace", signal.namespace ?? DEFAULT_NAMESPACE);
   requireName("key", signal.key);
   if (signal.sender !== undefined) requireName("sender", signal.sender);

@@ -1,7 +1,7 @@
 /** What a backfill job asks again and again must cost the same however many dates the backfill has behind it. */
 import { beforeAll, describe, expect, it } from "vitest";
-import { seedBackfill } from "../../test/support/backfill-desk.ts";
 import { seedDag, seedJob } from "../../test/support/catalogue-seed.ts";
+import { seedBackfill } from "../../test/support/seed-backfill.ts";
 import { testDatabase } from "../../test/support/test-database.ts";
 import { adoptBackfill, hasFreeBackfill, startBackfillRuns, takeOverBackfillRuns } from "./backfill-claim.ts";
 import { planBackfill } from "./backfill-plan.ts";

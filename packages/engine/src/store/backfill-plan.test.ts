@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, describe, expect, it } from "vitest";
 import { taskManifest } from "../../test/reference/manifests.ts";
-import { seedBackfill } from "../../test/support/backfill-desk.ts";
 import { seedDag, seedJob, seedRuns } from "../../test/support/catalogue-seed.ts";
+import { seedBackfill } from "../../test/support/seed-backfill.ts";
 import { testDatabase } from "../../test/support/test-database.ts";
 import {
   adoptBackfill,

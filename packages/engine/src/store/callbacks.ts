@@ -1,4 +1,4 @@
-/** Callbacks as rows: written with the event they belong to, deleted when a worker has run them. At least once. */
+/** Callbacks as rows: written with the event they belong to, deleted when a worker has run them (`endCallbacks`). At least once. */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "./database.ts";
 import { RUN_COLUMNS, type RunRow } from "./run-row.ts";
@@ -8,17 +8,23 @@ export interface StoredCallback extends RunRow {
   readonly id: string;
   readonly dag_run_id: number;
   readonly task_id: string | null;
-  readonly event: "success" | "failure" | "retry";
+  readonly event: "success" | "failure" | "retry" | "deadline";
+  /** With the event "deadline": which one, which of its actions, and when it was due. */
+  readonly deadline_ordinal: number | null;
+  readonly deadline_place: number | null;
+  readonly deadline_due_at: Date | null;
   readonly try_number: number;
   readonly error: Json;
   readonly bundle_hash: string;
 }
 
-const COLUMNS = `c.id, c.dag_run_id, c.task_id, c.event, c.try_number, c.error, ${RUN_COLUMNS}, v.bundle_hash`;
+const COLUMNS = `c.id, c.dag_run_id, c.task_id, c.event, c.try_number, c.error, ${RUN_COLUMNS}, v.bundle_hash,
+  d.ordinal AS deadline_ordinal, y.place AS deadline_place, y.due_at AS deadline_due_at`;
 
 const LOAD = statement(
   "callback-load",
   `SELECT ${COLUMNS} FROM callback c JOIN dag_run r ON r.id = c.dag_run_id JOIN dag_version v ON v.id = r.version_id
+     LEFT JOIN deadline_delivery y ON y.id = c.delivery_id LEFT JOIN deadline d ON d.id = y.deadline_id
    WHERE c.id = ANY($1)`,
 );
 
@@ -40,8 +46,6 @@ const ADOPT = statement(
    RETURNING id`,
 );
 
-const DELETE = statement("callback-delete", "DELETE FROM callback WHERE id = ANY($1)");
-
 /** A row of the job's own that is younger may be on its way: stored, and not yet submitted. */
 const ON_ITS_WAY_MS = 5_000;
 
@@ -56,8 +60,4 @@ export async function adoptCallbacks(
   inHand: readonly string[],
 ): Promise<string[]> {
   return (await db.rows<{ id: string }>(ADOPT, [jobId, inHand, ON_ITS_WAY_MS])).map((row) => row.id);
-}
-
-export async function deleteCallbacks(db: Connection, ids: readonly string[]): Promise<void> {
-  await db.rows(DELETE, [ids]);
 }

@@ -7,13 +7,15 @@
  * them at the same time. All that a file gives is one transaction: a process that dies leaves it as it was.
  */
 import type { DagManifest } from "@tradewind/sdk/manifest";
+import { setAssets } from "./asset-publish.ts";
 import { CATALOGUE_LOCK, CLEAR_ERRORS, LOCK_DAGS, MARK_STALE, NOTIFY } from "./dag-catalogue.ts";
 import type { Connection, Database } from "./database.ts";
 import type { PlannedRun, Planner, Scheduling } from "./due-runs.ts";
-import { limitKey } from "./limit-key.ts";
+import { dagLimitKey, limitKey } from "./limit-key.ts";
 import { setScheduleTriggers } from "./schedule-triggers.ts";
 import { setSignalSchedules } from "./signal-schedules-publish.ts";
 import { statement } from "./statement.ts";
+import { askTimetables, forgetTimetables } from "./timetable-plans.ts";
 
 /** A DAG file that was bundled and gave these DAGs. */
 export interface FilePublication {
@@ -190,15 +192,28 @@ function dagChange(
     isNew: known === undefined,
     newNumber: hasNewCode ? (known?.number ?? 0) + 1 : null,
     isChanged: hasNewCode || cameBack || known?.file !== publication.file,
-    mustPlan: cameBack || (hasNewCode && scheduling(manifest) !== scheduling(known?.manifest)),
+    mustPlan: cameBack || (hasNewCode && isScheduledAnew(manifest, known?.manifest)),
   };
+}
+
+/** A timetable of the DAG's own is code, which is new; of the others the manifest says all. */
+function isScheduledAnew(manifest: DagManifest, known: Scheduling | null | undefined): boolean {
+  return manifest.schedule.kind === "timetable" || scheduling(manifest) !== scheduling(known);
 }
 
 /** What decides when the next run is due. Only a change of it may move a run that is already planned. */
 function scheduling(manifest: Scheduling | null | undefined): string {
   if (!manifest) return "";
-  const schedule = Object.entries(manifest.schedule).sort(([a], [b]) => (a < b ? -1 : 1));
-  return JSON.stringify([schedule, manifest.start, manifest.end, manifest.catchup]);
+  const { start, end, catchup, jitterMs = 0 } = manifest;
+  return JSON.stringify([inOrder(manifest.schedule), start, end, catchup, jitterMs]);
+}
+
+/** jsonb gives members back in an order of its own. */
+function inOrder(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(inOrder);
+  if (typeof value !== "object" || value === null) return value;
+  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return members.map(([name, member]) => [name, inOrder(member)]);
 }
 
 async function writeDags(tx: Connection, dags: readonly DagChange[], options: PublishOptions): Promise<void> {
@@ -240,6 +255,10 @@ async function writeDags(tx: Connection, dags: readonly DagChange[], options: Pu
     tx,
     dags.map(({ manifest }) => manifest),
   );
+  await setAssets(
+    tx,
+    dags.filter(({ newNumber }) => newNumber !== null).map(({ manifest }) => manifest),
+  );
 }
 
 /** New versions' ids by DAG. */
@@ -258,11 +277,14 @@ async function addVersions(tx: Connection, dags: readonly DagChange[]): Promise<
     dags.map((dag) => JSON.stringify(dag.manifest)),
     dags.map((dag) => dag.publication.source.replaceAll("\u0000", "\uFFFD")),
   ]);
-  const limits = dags.flatMap(({ dagId, manifest }) =>
-    manifest.tasks
-      .filter(({ maxActivePerDag }) => maxActivePerDag !== null && maxActivePerDag !== undefined)
-      .map(({ taskId, maxActivePerDag }) => [limitKey(dagId, taskId), maxActivePerDag] as const),
-  );
+  const limits = dags
+    .flatMap(({ dagId, manifest }) => [
+      [dagLimitKey(dagId), manifest.maxActiveTasksPerDag] as const,
+      ...manifest.tasks.map(
+        ({ taskId, maxActivePerDag }) => [limitKey(dagId, taskId), maxActivePerDag] as const,
+      ),
+    ])
+    .filter(([, most]) => most !== null && most !== undefined);
   if (limits.length > 0) await tx.rows(SET_LIMITS, [limits.map(([name]) => name), limits.map(([, n]) => n)]);
   return new Map(rows.map((row) => [row.dag_id, row.id]));
 }
@@ -276,6 +298,15 @@ async function planRuns(
   const clock = await tx.one<{ now: string }>(NOW);
   const rows = await tx.rows<LastRun>(LAST_RUNS, [dags.map((dag) => dag.dagId)]);
   const last = new Map(rows.map((row) => [row.dag_id, row]));
+  const isOwn = ({ manifest }: DagChange) => manifest.schedule.kind === "timetable";
+  await askTimetables(
+    tx,
+    dags.filter(isOwn).map(({ dagId }) => ({ dagId, last: plannedRun(last.get(dagId)) })),
+  );
+  await forgetTimetables(
+    tx,
+    dags.filter((dag) => !isOwn(dag)).map(({ dagId }) => dagId),
+  );
   return new Map(
     dags.map(({ dagId, manifest }) => [
       dagId,

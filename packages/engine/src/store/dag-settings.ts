@@ -24,9 +24,11 @@ export async function deleteDag(tx: Connection, dagId: string): Promise<"deleted
   return "deleted";
 }
 
+/** Whoever unpauses a DAG has seen to what failed before. */
 const SET_PAUSED = statement(
   "dag-set-paused",
-  "UPDATE dag SET is_paused = $2 WHERE dag_id = ANY($1) AND is_paused <> $2 RETURNING dag_id",
+  `UPDATE dag SET is_paused = $2, pause_reason = NULL, failures_since = CASE WHEN $2 THEN failures_since ELSE now() END
+   WHERE dag_id = ANY($1) AND is_paused <> $2 RETURNING dag_id`,
 );
 
 const LOCK_DAG = statement("dag-lock", "SELECT dag_id FROM dag WHERE dag_id = $1 FOR UPDATE");

@@ -8,14 +8,24 @@
  * A DAG that has as many scheduled runs waiting as it may have active ones is passed over: what it is behind with stays
  * one planned moment in its row instead of thousands of queued runs. It is due again as soon as one of them starts or
  * goes.
+ *
+ * A DAG with a timetable of its own gets no new plan here: the question what comes next is stored with the run
+ * (timetable-plans.ts). One that has failed too often is paused instead (failure-pause.ts). One whose times are a part of
+ * a condition is told of them, and gets no run here (schedule-ticks.ts).
  */
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { Database } from "./database.ts";
+import { pauseFailing, tellPaused } from "./failure-pause.ts";
+import { tellTicks } from "./schedule-ticks.ts";
 import { tellRuns } from "./state-signals.ts";
 import { statement } from "./statement.ts";
+import { askTimetables } from "./timetable-plans.ts";
 
 /** The parts of a manifest that decide when a DAG runs. */
-export type Scheduling = Pick<DagManifest, "dagId" | "schedule" | "start" | "end" | "catchup">;
+export type Scheduling = Pick<
+  DagManifest,
+  "dagId" | "schedule" | "start" | "end" | "catchup" | "jitterMs" | "pauseAfterFailures"
+>;
 
 /** A run the schedule asks for; instants in milliseconds. */
 export interface PlannedRun {
@@ -123,28 +133,51 @@ interface DueDag {
   readonly now: string;
 }
 
+export interface DueRuns {
+  readonly dags: number;
+  /** Runs; and times that were told instead, to DAGs whose condition they are a part of. */
+  readonly created: number;
+  /** DAGs that were paused, because they failed too often. */
+  readonly paused: readonly string[];
+  /** Timetables that are to be asked now. */
+  readonly asked: number;
+}
+
 /**
  * Creates due runs of at most `limit` DAGs, one each; call again while it answers more than zero DAGs, and when queued
  * runs started or went.
  */
-export function createDueRuns(
-  db: Database,
-  plan: Planner,
-  limit: number,
-): Promise<{ dags: number; created: number }> {
+export function createDueRuns(db: Database, plan: Planner, limit: number): Promise<DueRuns> {
   return db.transaction(async (tx) => {
-    const due = await tx.rows<DueDag>(LOCK_DUE, [limit]);
-    if (due.length === 0) return { dags: 0, created: 0 };
+    const locked = await tx.rows<DueDag>(LOCK_DUE, [limit]);
+    if (locked.length === 0) return { dags: 0, created: 0, paused: [], asked: 0 };
+    const limited = locked.flatMap(({ dag_id, manifest: { pauseAfterFailures: most } }) =>
+      most === undefined ? [] : [{ dagId: dag_id, limit: most }],
+    );
+    const paused = await pauseFailing(tx, limited);
+    const due = paused.length === 0 ? locked : locked.filter(({ dag_id }) => !paused.includes(dag_id));
     const runs = due.map(plannedRun);
+    const ticking = due.filter(isTicking);
+    await tellTicks(
+      tx,
+      ticking.map((dag) => ({ dagId: dag.dag_id, ...plannedRun(dag) })),
+    );
+    const making = ticking.length === 0 ? due : due.filter((dag) => !isTicking(dag));
+    const made = making.map(plannedRun);
     const inserted = await tx.rows(INSERT, [
-      due.map((d) => d.dag_id),
-      runs.map((run) => `scheduled__${new Date(run.logicalDate ?? run.runAfter).toISOString()}`),
-      ...planColumns(runs),
-      due.map((d) => d.version_id),
+      making.map((d) => d.dag_id),
+      made.map((run) => `scheduled__${new Date(run.logicalDate ?? run.runAfter).toISOString()}`),
+      ...planColumns(made),
+      making.map((d) => d.version_id),
     ]);
     const next = due.map((dag, i) => plan(dag.manifest, runs[i] ?? null, Number(dag.now)));
     await tx.rows(ADVANCE, [due.map((d) => d.dag_id), ...planColumns(next)]);
-    return { dags: due.length, created: inserted.length };
+    const asked = due.flatMap(({ dag_id, manifest }, i) =>
+      manifest.schedule.kind === "timetable" ? [{ dagId: dag_id, last: runs[i] ?? null }] : [],
+    );
+    await askTimetables(tx, asked);
+    await tellPaused(tx, paused);
+    return { dags: locked.length, created: inserted.length + ticking.length, paused, asked: asked.length };
   });
 }
 
@@ -160,6 +193,10 @@ export function planContinuous(db: Database): Promise<number> {
     if (idle.length === 0) return 0;
     return (await tx.rows(PLAN_CONTINUOUS, [idle.map((dag) => dag.dag_id)])).length;
   });
+}
+
+function isTicking({ manifest }: DueDag): boolean {
+  return manifest.schedule.kind === "signal";
 }
 
 function plannedRun(dag: DueDag): PlannedRun {

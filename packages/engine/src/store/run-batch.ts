@@ -11,8 +11,10 @@
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { TaskState } from "../model/index.ts";
-import type { Call, Connection, Database } from "./database.ts";
+import type { Call } from "./database.ts";
 import { type DeferralWrite, deferralCalls, type WaitEnd } from "./deferrals.ts";
+import { type MapWrite, mapCalls } from "./map-expansions.ts";
+import type { PoolView } from "./pool-occupancy.ts";
 import { type AgainWrite, type DeadLetterWrite, type DriveWrite, drivenCalls } from "./run-drives.ts";
 import type { OUTPUT_KEY, SKIP_KEY } from "./run-load.ts";
 import { type SignalDraft, sendCalls } from "./signals.ts";
@@ -46,7 +48,7 @@ export interface InstanceWrite {
   readonly keepsSlot: boolean;
 }
 
-/** An instance the run has no row for yet: its DAG version has a task that the one it started with had not. */
+/** An instance the run has no row for yet: of a map, or of a task that the version it started with had not. */
 export interface InstanceBirth {
   readonly runId: number;
   readonly taskId: string;
@@ -59,6 +61,11 @@ export interface InstanceBirth {
   readonly weight: number;
   readonly executor: string | null;
   readonly operator: string;
+  readonly state: TaskState;
+  readonly tryNumber: number;
+  readonly scheduledAt: number | null;
+  readonly endedAt: number | null;
+  readonly reason: string | null;
 }
 
 /** An attempt that is over and will be followed by another. */
@@ -114,7 +121,8 @@ export interface RunBatch {
   readonly fences: readonly { readonly runId: number; readonly generation: number }[];
   /** Net change of occupied slots per pool; zero entries are left out. */
   readonly slots: ReadonlyMap<string, number>;
-  /** Inserted as `none`; their first change is among `instances`. */
+  readonly maps: readonly MapWrite[];
+  /** One that has an attempt already is inserted as `none`, and its first change is among `instances`. */
   readonly births: readonly InstanceBirth[];
   readonly instances: readonly InstanceWrite[];
   readonly attempts: readonly AttemptWrite[];
@@ -131,13 +139,6 @@ export interface RunBatch {
   /** Finished instances that begin again. */
   readonly again: readonly AgainWrite[];
   readonly deadLetters: readonly DeadLetterWrite[];
-}
-
-export interface PoolView {
-  readonly name: string;
-  readonly slots: number;
-  readonly occupied: number;
-  readonly include_deferred: boolean;
 }
 
 /** FOR SHARE: an edit or a take-over, which updates the row, waits for us or makes us fail; other batches do not. */
@@ -172,9 +173,13 @@ const SETTLE = statement(
 const BEAR = statement(
   "batch-insert-instances",
   `INSERT INTO task_instance (dag_run_id, task_id, map_index, max_tries, pool, pool_slots, limit_key, queue,
-                              priority_weight, executor, operator)
-   SELECT * FROM unnest($1::bigint[], $2::text[], $3::int[], $4::int[], $5::text[], $6::int[], $7::text[], $8::text[],
-                        $9::int[], $10::text[], $11::text[])
+                              priority_weight, executor, operator, state, try_number, scheduled_at, ended_at, reason)
+   SELECT u.run, u.task, u.map, u.max_tries, u.pool, u.slots, u.limit_key, u.queue, u.weight, u.executor, u.operator,
+          u.state, u.try_number, to_timestamp(u.scheduled_at / 1000), to_timestamp(u.ended_at / 1000), u.reason
+   FROM unnest($1::bigint[], $2::text[], $3::int[], $4::int[], $5::text[], $6::int[], $7::text[], $8::text[], $9::int[],
+               $10::text[], $11::text[], $12::text[], $13::int[], $14::float8[], $15::float8[], $16::text[])
+     AS u(run, task, map, max_tries, pool, slots, limit_key, queue, weight, executor, operator, state, try_number,
+          scheduled_at, ended_at, reason)
    ON CONFLICT DO NOTHING`,
 );
 
@@ -248,6 +253,7 @@ export function batchCalls(batch: RunBatch): Call[] {
   const calls: Call[] = [];
   calls.push(call(FENCE, [batch.jobId, column(batch.fences, "runId"), column(batch.fences, "generation")]));
   if (batch.slots.size > 0) calls.push(call(SETTLE, [[...batch.slots.keys()], [...batch.slots.values()]]));
+  if (batch.maps.length > 0) calls.push(...mapCalls(batch.maps));
   if (batch.births.length > 0) calls.push(call(BEAR, birthValues(batch)));
   if (batch.attempts.length > 0) calls.push(call(ATTEMPTS, attemptValues(batch)));
   if (batch.instances.length > 0) calls.push(call(MOVE, moveValues(batch)));
@@ -297,35 +303,6 @@ export function settledPools(batch: RunBatch, results: readonly unknown[][]): Po
   return batch.slots.size > 0 ? (results[1] as PoolView[]) : [];
 }
 
-const POOLS = statement("pools-view", "SELECT name, slots, occupied, include_deferred FROM pool");
-
-const LOCK_ALL_POOLS = statement("pools-lock-all", "SELECT name FROM pool ORDER BY name FOR NO KEY UPDATE");
-
-const RECOUNT = statement(
-  "pools-recount",
-  `UPDATE pool p SET occupied = (
-     SELECT coalesce(sum(CASE WHEN t.pool = p.name THEN t.pool_slots ELSE 1 END), 0)
-     FROM dag_run r JOIN task_instance t ON t.dag_run_id = r.id
-     WHERE r.state = 'running'
-       AND (t.state IN ('queued', 'running', 'restarting') OR t.state = 'deferred' AND t.keeps_slot)
-       AND (t.pool = p.name OR t.limit_key = p.name))`,
-);
-
-export function readPools(db: Connection): Promise<PoolView[]> {
-  return db.rows<PoolView>(POOLS);
-}
-
-/**
- * Occupied slots as task states have them. Only for when the numbers turn out to be wrong, which is a defect: with the
- * pools locked nobody can take or free a slot meanwhile.
- */
-export async function recountPools(db: Database): Promise<void> {
-  await db.transaction(async (tx) => {
-    await tx.rows(LOCK_ALL_POOLS);
-    await tx.rows(RECOUNT);
-  });
-}
-
 function birthValues({ births }: RunBatch): unknown[] {
   return [
     column(births, "runId"),
@@ -339,6 +316,11 @@ function birthValues({ births }: RunBatch): unknown[] {
     column(births, "weight"),
     column(births, "executor"),
     column(births, "operator"),
+    column(births, "state"),
+    column(births, "tryNumber"),
+    column(births, "scheduledAt"),
+    column(births, "endedAt"),
+    column(births, "reason"),
   ];
 }
 

@@ -115,8 +115,9 @@ const START = statement(
 );
 
 /**
- * One row per task; rows that a cleared run already has stay as they are. That the runs have started is told here: the
- * statement that started them may have begun before somebody else, who had them until then, told of them.
+ * One row per task of a run that begins. One that has rows already gets those it lacks from its owner, who knows which of
+ * its maps are expanded. That the runs have started is told here: the statement that started them may have begun before
+ * somebody else, who had them until then, told of them.
  */
 const INSERT_INSTANCES = statement(
   "claim-insert-instances",
@@ -204,7 +205,7 @@ export async function insertInstances(
   for (const [versionId, started] of byVersion(runs)) {
     const c = await request.columns(tx, versionId);
     await tx.rows(INSERT_INSTANCES, [
-      started.map((run) => run.id),
+      started.filter((run) => run.is_fresh).map((run) => run.id),
       c.taskIds,
       c.maxTries,
       c.pools,

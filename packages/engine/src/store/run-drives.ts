@@ -2,6 +2,7 @@
 import type { Json } from "@tradewind/sdk/manifest";
 import { type Call, type Connection, call } from "./database.ts";
 import type { LogPosition } from "./signals-position.ts";
+import type { SignalRow } from "./signals-read.ts";
 import { statement } from "./statement.ts";
 
 export interface DriveRow {
@@ -75,8 +76,11 @@ export interface AgainWrite {
 export interface DeadLetterWrite {
   readonly listener: string;
   readonly signalId: number;
-  readonly error: string;
+  /** null: asked once more, it could. The letter goes in the transaction of what came of it. */
+  readonly error: string | null;
   readonly attempts: number;
+  /** It was a dead letter before, and the log may have lost its signal since. */
+  readonly isRetried?: boolean;
 }
 
 const AGAIN = statement(
@@ -98,6 +102,39 @@ const BURY = statement(
    JOIN signal s ON s.id = g.id
    ON CONFLICT (listener, signal_id) DO UPDATE SET error = excluded.error, attempts = excluded.attempts`,
 );
+
+const BURY_AGAIN = statement(
+  "drive-bury-again",
+  `UPDATE signal_dead_letter d SET error = g.error, attempts = g.attempts, retry_at = NULL
+   FROM unnest($1::text[], $2::bigint[], $3::text[], $4::int[]) AS g(listener, id, error, attempts)
+   WHERE d.listener = g.listener AND d.signal_id = g.id`,
+);
+
+const DIG_UP = statement(
+  "drive-dig-up",
+  `DELETE FROM signal_dead_letter d USING unnest($1::text[], $2::bigint[]) AS g(listener, id)
+   WHERE d.listener = g.listener AND d.signal_id = g.id`,
+);
+
+/** Index: signal_dead_letter_retry. */
+const RETRIED = statement(
+  "drive-retried-letters",
+  `SELECT listener, signal_id AS id, tx, namespace, key, value, sender, sent_at AS created_at FROM signal_dead_letter
+   WHERE listener = ANY($1::text[]) AND retry_at IS NOT NULL ORDER BY tx, signal_id`,
+);
+
+/** A dead letter that its task is to be asked about once more. */
+export interface RetriedLetter extends SignalRow {
+  readonly listener: string;
+}
+
+/** In the order of their signals. Whoever sets `retry_at` raises the run's generation: its owner loads it again. */
+export async function loadRetriedLetters(
+  db: Connection,
+  listeners: readonly string[],
+): Promise<RetriedLetter[]> {
+  return listeners.length === 0 ? [] : await db.rows<RetriedLetter>(RETRIED, [listeners]);
+}
 
 /** What a batch says of driven runs; nothing for the others. Before outputs are stored: those begin anew. */
 export function drivenCalls({
@@ -127,17 +164,28 @@ export function drivenCalls({
         again.map(({ maxTries }) => maxTries),
       ),
     );
-  if (deadLetters.length > 0)
-    calls.push(
-      call(
-        BURY,
-        deadLetters.map(({ listener }) => listener),
-        deadLetters.map(({ signalId }) => signalId),
-        deadLetters.map(({ error }) => error.replaceAll("\u0000", "")),
-        deadLetters.map(({ attempts }) => attempts),
-      ),
-    );
-  return calls;
+  return [...calls, ...letterCalls(deadLetters)];
+}
+
+function letterCalls(letters: readonly DeadLetterWrite[]): Call[] {
+  const failed = letters.filter(({ error }) => error !== null);
+  const names = (of: readonly DeadLetterWrite[]) => [
+    of.map(({ listener }) => listener),
+    of.map(({ signalId }) => signalId),
+  ];
+  const terms = (of: readonly DeadLetterWrite[]) => [
+    ...names(of),
+    of.map(({ error }) => error?.replaceAll("\u0000", "") ?? ""),
+    of.map(({ attempts }) => attempts),
+  ];
+  const buried = failed.filter(({ isRetried }) => !isRetried);
+  const again = failed.filter(({ isRetried }) => isRetried);
+  const done = letters.filter(({ error }) => error === null);
+  return [
+    ...(buried.length > 0 ? [call(BURY, ...terms(buried))] : []),
+    ...(again.length > 0 ? [call(BURY_AGAIN, ...terms(again))] : []),
+    ...(done.length > 0 ? [call(DIG_UP, ...names(done))] : []),
+  ];
 }
 
 function storeDrives(drives: readonly DriveWrite[]): Call {

@@ -9,6 +9,7 @@
 import { randomBytes } from "node:crypto";
 import type { Connection } from "./database.ts";
 import { cancelWaits } from "./deferrals.ts";
+import { limitNames } from "./limit-key.ts";
 import { closeDrives, forgetStops } from "./run-drives.ts";
 import type {
   ClearEdit,
@@ -99,7 +100,8 @@ const CLEAR = statement(
 const ADAPT = statement(
   "edit-adapt-instances",
   `UPDATE task_instance t SET pool = k.task->>'pool', pool_slots = (k.task->>'poolSlots')::int,
-     limit_key = CASE WHEN k.task->>'maxActivePerDag' IS NULL THEN NULL ELSE '@' || r.dag_id || '/' || t.task_id END,
+     limit_key = nullif(concat_ws(E'\\n', '@' || r.dag_id || '/' || t.task_id || left(k.task->>'maxActivePerDag', 0),
+                                  '@@' || r.dag_id || left(v.manifest->>'maxActiveTasksPerDag', 0)), ''),
      queue = k.task->>'queue', executor = k.task->>'executor', operator = k.task->>'operator'
    FROM dag_run r JOIN dag_version v ON v.id = r.version_id,
         LATERAL jsonb_array_elements(v.manifest->'tasks') AS k(task)
@@ -382,7 +384,7 @@ async function release(tx: Connection, rows: readonly Chosen[]): Promise<void> {
   for (const row of rows) {
     if (!OCCUPYING.has(row.state) && !row.keeps_slot) continue;
     slots.set(row.pool, (slots.get(row.pool) ?? 0) + row.pool_slots);
-    if (row.limit_key !== null) slots.set(row.limit_key, (slots.get(row.limit_key) ?? 0) + 1);
+    for (const name of limitNames(row.limit_key)) slots.set(name, (slots.get(name) ?? 0) + 1);
   }
   if (slots.size > 0) await tx.rows(RELEASE, [[...slots.keys()], [...slots.values()]]);
 }

@@ -50,7 +50,7 @@ export const OUTPUT_KEY = "return_value";
 
 const SKIPS = statement(
   "load-skips",
-  `SELECT dag_run_id, task_id, value FROM xcom WHERE dag_run_id = ANY($1) AND key = '${SKIP_KEY}'`,
+  `SELECT dag_run_id, task_id, map_index, value FROM xcom WHERE dag_run_id = ANY($1) AND key = '${SKIP_KEY}'`,
 );
 
 const OUTPUTS = statement(
@@ -75,7 +75,7 @@ export function loadInstances(db: Connection, runIds: readonly number[]): Promis
 export function loadSkips(
   db: Connection,
   runIds: readonly number[],
-): Promise<{ dag_run_id: number; task_id: string; value: string[] }[]> {
+): Promise<{ dag_run_id: number; task_id: string; map_index: number; value: string[] }[]> {
   return db.rows(SKIPS, [runIds]);
 }
 

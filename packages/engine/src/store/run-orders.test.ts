@@ -260,7 +260,16 @@ describe("at the same time", () => {
     const run = await aRun("plain", { ownerJob: jobId });
     const { generation } = await runOf(run);
     const end: RunBatch = {
-      ...{ jobId, hostname: "here", sender: "x", slots: new Map(), births: [], instances: [], attempts: [] },
+      ...{
+        jobId,
+        hostname: "here",
+        sender: "x",
+        slots: new Map(),
+        maps: [],
+        births: [],
+        instances: [],
+        attempts: [],
+      },
       ...{ outputs: [], signals: [], sends: [], callbacks: [], deferrals: [], waitEnds: [] },
       ...{ drives: [], again: [], deadLetters: [] },
       fences: [{ runId: run.id, generation }],

@@ -9,12 +9,14 @@
  */
 import type { DagManifest, Json } from "@tradewind/sdk/manifest";
 import { compileGraph, Drive, isDriven, RuleSet } from "../model/index.ts";
+import { senderPlace, type TaskPlace } from "../signal/sender-name.ts";
 import type { Connection } from "./database.ts";
 import { readManifests } from "./list/dag-versions.ts";
 import { addOrder, openDriveNow, openDrives } from "./run-drives.ts";
 import { runEdits } from "./run-edit.ts";
 import type { InstanceKey } from "./run-edits.ts";
 import { sendSignals } from "./signals.ts";
+import { findListener, retryDeadLetter } from "./signals-watch.ts";
 import { statement } from "./statement.ts";
 
 export type OrderAction = "start" | "restart" | "stop";
@@ -38,6 +40,8 @@ export type OrderResult =
       readonly dagRunId: number;
       readonly affected: readonly InstanceKey[];
       readonly version: number | null;
+      /** Signals drive it: it hears them again. */
+      readonly isDriven: boolean;
     }
   | { readonly kind: "unknown_run" | "unknown_task" }
   /** "never_began": it ended while it was queued, and has nothing that could be cleared. */
@@ -56,6 +60,8 @@ const LOCK_RUN = statement(
 );
 
 const HAS_DRIVE = statement("order-has-drive", "SELECT 1 FROM run_drive WHERE dag_run_id = $1");
+
+const FIND_LETTER = statement("order-find-letter", "SELECT listener FROM signal_dead_letter WHERE id = $1");
 
 const LOAD_AGAIN = statement(
   "order-load-again",
@@ -141,7 +147,7 @@ async function orderAfterEnd(
   const lacksStart = drive.needsStart(taskId) && lastTry?.try_number === 0;
   if (lacksStart) await openDrives(tx, [run.id]);
   const version = lacksStart ? await note(tx, run, { action: "start", taskId, user }) : null;
-  return { kind: "cleared", dagRunId: run.id, affected, version };
+  return { kind: "cleared", dagRunId: run.id, affected, version, isDriven: isDriven(manifest) };
 }
 
 /** The task and what runs again with it: its downstream, but for tasks that wait for starts of their own. */
@@ -152,4 +158,31 @@ function reach(manifest: DagManifest, drive: Drive, from: string): string[] {
     for (const index of downstream) if (!drive.needsStart(nodes[index]!.id)) reached.add(nodes[index]!);
   }
   return [...reached].map(({ id }) => id);
+}
+
+/** `dagRunId`: of the run whose owner is to be told; null: a listener of another kind tries it again. */
+export type LetterResult =
+  | { readonly kind: "unknown" }
+  | { readonly kind: "retried"; readonly dagRunId: number | null }
+  /** The run that the letter belongs to hears nothing any more; state null: it is no more. */
+  | { readonly kind: "over"; readonly task: TaskPlace; readonly state: string | null };
+
+/**
+ * A dead letter is to be tried once more. That of an `onSignal` is its run's: the owner loads the run again, with the
+ * letter, and deletes it in the transaction of what came of the answer. Two at once ask twice and are answered once,
+ * because the second makes the owner load the run anew.
+ */
+export async function retryLetter(tx: Connection, letterId: number): Promise<LetterResult> {
+  const letter = await tx.one<{ listener: string }>(FIND_LETTER, [letterId]);
+  if (!letter) return { kind: "unknown" };
+  const isNamed = await findListener(tx, letter.listener);
+  const task = isNamed ? null : senderPlace(letter.listener);
+  const run = task && (await tx.one<LockedRun>(LOCK_RUN, [task.dagId, task.runId]));
+  if (task && (!run || run.state === "success" || run.state === "failed"))
+    return { kind: "over", task, state: run?.state ?? null };
+  // The owner may have dealt with it while the run was waited for.
+  if (!(await retryDeadLetter(tx, letterId))) return { kind: "unknown" };
+  if (!run) return { kind: "retried", dagRunId: null };
+  await tx.rows(LOAD_AGAIN, [run.id]);
+  return { kind: "retried", dagRunId: run.id };
 }

@@ -3,7 +3,13 @@
  * the DAG. A new one begins with what is sent from now on; one whose condition changed goes on where it was, with
  * nothing heard yet.
  */
-import type { DagManifest, Json, ScheduleManifest, SignalCondition } from "@tradewind/sdk/manifest";
+import type {
+  DagManifest,
+  GatherManifest,
+  Json,
+  ScheduleManifest,
+  SignalCondition,
+} from "@tradewind/sdk/manifest";
 import type { Connection } from "./database.ts";
 import { startNow } from "./signals-position.ts";
 import { statement } from "./statement.ts";
@@ -16,6 +22,8 @@ export interface ScheduleTerms {
   /** What was sent before or after these makes no run. */
   readonly start: string | null;
   readonly end: string | null;
+  /** Of a schedule on assets. */
+  readonly gather?: Pick<GatherManifest, "each" | "partitioned">;
 }
 
 type SignalLeaf = Extract<SignalCondition, { kind: "signal" }>;
@@ -44,7 +52,7 @@ const SET = statement(
 export async function setSignalSchedules(tx: Connection, dags: readonly DagManifest[]): Promise<void> {
   if (dags.length === 0) return;
   const listening = dags.flatMap(({ dagId, end, schedule, start }) =>
-    schedule.kind === "signal" ? [{ dagId, terms: termsOf(schedule, start, end) }] : [],
+    schedule.kind === "signal" ? [{ dagId, terms: termsOf(dagId, schedule, { start, end }) }] : [],
   );
   const ids = listening.map(({ dagId }) => dagId);
   await tx.rows(REMOVE, [dags.map(({ dagId }) => dagId), ids]);
@@ -67,11 +75,19 @@ export function signalLeaves(condition: SignalCondition): SignalLeaf[] {
 }
 
 function termsOf(
-  { route, when }: Extract<ScheduleManifest, { kind: "signal" }>,
-  start: string | null,
-  end: string | null,
+  dagId: string,
+  { gather, route, when }: Extract<ScheduleManifest, { kind: "signal" }>,
+  { end, start }: Pick<DagManifest, "start" | "end">,
 ): ScheduleTerms {
-  return { when, route, start, end };
+  if (gather === undefined) return { when, route, start, end };
+  const { each, partitioned } = gather;
+  return { when: withTimesOf(dagId, when), route, start, end, gather: { each, partitioned } };
+}
+
+/** The DAG's own times are told under its id. */
+function withTimesOf(dagId: string, when: SignalCondition): SignalCondition {
+  if (when.kind === "signal") return when.namespace === "schedule" ? { ...when, key: dagId } : when;
+  return when.kind === "task" ? when : { ...when, of: when.of.map((each) => withTimesOf(dagId, each)) };
 }
 
 /** As listeners have it, for people to see. */

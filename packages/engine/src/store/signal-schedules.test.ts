@@ -36,7 +36,7 @@ describe("a schedule is moved", () => {
       moveSchedule(db, from, { ...move("signal__1"), to }),
       moveSchedule(db, from, { ...move("signal__2"), to }),
     ]);
-    expect(both.filter((each) => each !== null)).toEqual([{ added: 1 }]);
+    expect(both.filter((each) => each !== null)).toEqual([{ added: 1, dropped: [] }]);
     expect(await moveSchedule(db, from, { ...move("signal__3"), to })).toBeNull();
     expect(await runs()).toHaveLength(1);
     expect((await row()).position).toEqual(to);
@@ -52,7 +52,10 @@ describe("a schedule is moved", () => {
     await db.rows(adhoc("UPDATE dag SET is_paused = false"));
     // A run of that name is there: its signal is dealt with, and no second run is made.
     const existing = (await runs())[0]!.run_id;
-    expect(await moveSchedule(db, from, { ...move(existing), to })).toEqual({ added: 0 });
+    expect(await moveSchedule(db, from, { ...move(existing), to })).toEqual({
+      added: 0,
+      dropped: [existing],
+    });
   });
 
   it("forward only, when there was nothing for it", async () => {

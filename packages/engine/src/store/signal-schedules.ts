@@ -36,7 +36,15 @@ export interface ScheduleMove {
   /** Signals it has heard. */
   readonly heard: number;
   /** In their order. */
-  readonly runs: readonly { readonly runId: string; readonly conf: Json }[];
+  readonly runs: readonly ScheduleRun[];
+}
+
+export interface ScheduleRun {
+  readonly runId: string;
+  readonly conf: Json;
+  /** Of a schedule on assets: the events that it is made of, and their partition. */
+  readonly events?: readonly number[];
+  readonly partition?: string | null;
 }
 
 interface Row {
@@ -81,12 +89,17 @@ const MOVE = statement(
                                   updated_at = now(), seen_at = now()
      FROM held WHERE l.name = held.name RETURNING held.dag_id, held.version_id
    ), added AS (
-     INSERT INTO dag_run (dag_id, run_id, run_type, conf, version_id, triggered_by)
-     SELECT m.dag_id, u.run, 'signal_triggered', u.conf, m.version_id, 'signal'
-     FROM moved m CROSS JOIN unnest($9::text[], $10::json[]) WITH ORDINALITY AS u(run, conf, at) ORDER BY u.at
-     ON CONFLICT DO NOTHING RETURNING dag_id, run_id, state
+     INSERT INTO dag_run (dag_id, run_id, run_type, conf, version_id, triggered_by, partition_key)
+     SELECT m.dag_id, u.run, $11 || '_triggered', u.conf, m.version_id, $11, u.partition
+     FROM moved m
+     CROSS JOIN unnest($9::text[], $10::json[], $12::text[]) WITH ORDINALITY AS u(run, conf, partition, at)
+     ORDER BY u.at
+     ON CONFLICT DO NOTHING RETURNING id, dag_id, run_id, state
+   ), linked AS (
+     INSERT INTO asset_event_run (dag_run_id, event_id)
+     SELECT a.id, e.event FROM unnest($13::text[], $14::bigint[]) AS e(run, event) JOIN added a ON a.run_id = e.run
    ), told AS (${tellRuns("added")})
-   SELECT (SELECT count(*) FROM moved) AS moved, (SELECT count(*) FROM added) AS added`,
+   SELECT (SELECT count(*) FROM moved) AS moved, (SELECT coalesce(json_agg(run_id), '[]') FROM added) AS added`,
 );
 
 /**
@@ -142,12 +155,16 @@ export async function readSchedules(db: Connection, names: readonly string[]): P
   return (await db.rows<Row>(READ, [names])).map(scheduleOf);
 }
 
-/** null: somebody else has moved it, or is about to, or the DAG is paused; nothing was stored. */
+/**
+ * null: somebody else has moved it, or is about to, or the DAG is paused; nothing was stored. `dropped`: names of runs
+ * that were there, ended or not. A route makes one run for each value, ever.
+ */
 export async function moveSchedule(
   db: Database,
-  from: ScheduleMark & { readonly dagId: string },
+  from: ScheduleMark & Pick<ScheduleRow, "dagId" | "terms">,
   { heard, runs, state, to }: ScheduleMove,
-): Promise<{ added: number } | null> {
+): Promise<{ added: number; dropped: readonly string[] } | null> {
+  const events = runs.flatMap(({ events = [], runId }) => events.map((event) => ({ runId, event })));
   const [, rows = []] = await db.pipeline([
     call(LOCK_DAG, from.dagId),
     call(
@@ -162,10 +179,17 @@ export async function moveSchedule(
       heard,
       runs.map(({ runId }) => runId),
       runs.map(({ conf }) => JSON.stringify(conf)),
+      from.terms.gather === undefined ? "signal" : "asset",
+      runs.map(({ partition }) => partition ?? null),
+      events.map(({ runId }) => runId),
+      events.map(({ event }) => event),
     ),
   ]);
-  const [{ added, moved }] = rows as [{ moved: number; added: number }];
-  return moved === 0 ? null : { added };
+  const [{ added, moved }] = rows as [{ moved: number; added: string[] }];
+  if (moved === 0) return null;
+  const made = new Set(added);
+  // Of two firings of one page for the same run the first has made it.
+  return { added: added.length, dropped: runs.flatMap(({ runId }) => (made.delete(runId) ? [] : [runId])) };
 }
 
 export async function passSchedules(

@@ -6,6 +6,7 @@
  * All go through `pipeline`, whose plans never scan the table, however small it was when they were made.
  */
 import type { Json } from "@tradewind/sdk/manifest";
+import type { ReceivedSignal } from "@tradewind/sdk/program";
 import { call, type Database } from "./database.ts";
 import { comparePositions, type LogPosition, laterPosition } from "./signals-position.ts";
 import { statement } from "./statement.ts";
@@ -75,6 +76,13 @@ const READ_MATCHING = statement(
    UNION ALL
    SELECT l.id, l.tx, NULL, NULL, NULL, NULL, NULL, (SELECT count(*) FROM seen)
    FROM (SELECT id, tx FROM seen ORDER BY tx DESC, id DESC LIMIT 1) AS l`,
+);
+
+/** Index: signal_pkey. */
+const READ_VERSIONS = statement(
+  "signal-read-versions",
+  `SELECT s.namespace, s.key, s.value, s.id AS version
+   FROM unnest($1::bigint[]) WITH ORDINALITY AS u(id, at) JOIN signal s ON s.id = u.id ORDER BY u.at`,
 );
 
 /** Index: signal_key. */
@@ -194,3 +202,9 @@ export async function latestSignals(
 }
 
 const SYSTEM: ReadonlySet<string> = new Set(["task", "run"]);
+
+/** These, in this order; without those that are not there any more. */
+export async function signalsByVersion(db: Database, versions: readonly number[]): Promise<ReceivedSignal[]> {
+  const [rows = []] = await db.pipeline([call(READ_VERSIONS, versions)]);
+  return rows as ReceivedSignal[];
+}

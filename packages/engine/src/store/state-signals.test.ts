@@ -112,7 +112,9 @@ describe("a new run", () => {
     const [schedule] = await listSchedules(db);
     const to = { ...schedule!.position, id: schedule!.position.id + 1 };
     const runs = [{ runId: "signal__1", conf: {} }];
-    expect(await moveSchedule(db, schedule!, { to, state: null, heard: 1, runs })).toEqual({ added: 1 });
+    expect(await moveSchedule(db, schedule!, { to, state: null, heard: 1, runs })).toMatchObject({
+      added: 1,
+    });
 
     const queued = { state: "queued" };
     expect(await told("run")).toEqual([

@@ -47,6 +47,21 @@ beforeAll(async () => {
           return [first.value, second.value];
         });
       });
+      const isNumber = {
+        "~standard": {
+          version: 1 as const,
+          vendor: "test",
+          validate: (value: unknown) => typeof value === "number" ? { value } : { issues: [{ message: "no number" }] },
+          types: {} as { input: number; output: number },
+        },
+      };
+      export const strict = dag("strict", {}, (d) => {
+        d.task("wait", { retries: 3 }, async (_, ctx) => {
+          await ctx.once("send", async () => { for (const value of ["one", null, 3]) await ctx.send(signal("strict"), value); return 0; });
+          const { value } = await ctx.until("number", signal("strict", isNumber).inRun(), { timeout: "1m" });
+          return [value, ctx.tryNumber];
+        });
+      });
       export const carrier = dag("carrier", {}, (d) => {
         d.task("send", async (_, ctx) => {
           await ctx.send(sent, { order: "A-2", by: "ship" });
@@ -103,3 +118,9 @@ it("two waits of a task for the same signal take one each, also those sent befor
     expect(await rig.output(id, "wait")).toEqual([1, 2]);
   }
 }, 60_000);
+
+it("a wait passes over what the schema refuses, in the same try", async () => {
+  const id = await rig.trigger("strict");
+  expect(await rig.ended(id)).toBe("success");
+  expect(await rig.output(id, "wait")).toEqual([3, 1]);
+});

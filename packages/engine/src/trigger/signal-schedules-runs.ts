@@ -55,10 +55,13 @@ function signalRunId(route: string | null, { id, value }: Pick<SignalRow, "id" |
   const found = valueAt(value, route);
   if (typeof found !== "string" && typeof found !== "number" && typeof found !== "boolean")
     return `signal__~${id}`;
-  const name = String(found);
-  if (/^[\w.:+-]{1,200}$/.test(name)) return `signal__${name}`;
+  return `signal__${partOfRunId(String(found))}`;
+}
+
+export function partOfRunId(name: string): string {
+  if (/^[\w.:+-]{1,200}$/.test(name)) return name;
   const hash = createHash("sha256").update(name).digest("hex").slice(0, 16);
-  return `signal__${name.replace(/[^\w.:+-]/g, "_").slice(0, 150)}~${hash}`;
+  return `${name.replace(/[^\w.:+-]/g, "_").slice(0, 150)}~${hash}`;
 }
 
 /** Of two leaves with the same key, the later signal. */
@@ -73,6 +76,6 @@ function joins(condition: SignalCondition): boolean {
   return condition.kind === "all" || (condition.kind === "any" && condition.of.some(joins));
 }
 
-function isWithin({ end, start }: ScheduleTerms, sent: Date): boolean {
+export function isWithin({ end, start }: ScheduleTerms, sent: Date): boolean {
   return (start === null || sent >= new Date(start)) && (end === null || sent <= new Date(end));
 }

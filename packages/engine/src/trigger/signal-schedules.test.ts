@@ -4,7 +4,7 @@ import { TriggererProcess } from "../../test/fault/triggerer-process.ts";
 import { seedDag } from "../../test/support/catalogue-seed.ts";
 import { pgProxy } from "../../test/support/pg-proxy.ts";
 import { LONG_LEASE, TriggererRig } from "../../test/support/triggerer-rig.ts";
-import { silentLogger } from "../service/logger.ts";
+import { type Logger, silentLogger } from "../service/logger.ts";
 import { WakeUps } from "../signal/wake-up.ts";
 import { deleteDag, setPaused } from "../store/dag-settings.ts";
 import { adhoc, Database } from "../store/database.ts";
@@ -66,7 +66,7 @@ const pause = (paused: boolean) => rig.db.transaction((tx) => setPaused(tx, ["fe
 const stored = async () => (await readSchedules(rig.db, ["dag:feed"]))[0]!;
 
 /** A triggerer of which nothing is there but this; answers how often runs were told of. */
-function looker(options: { database?: Database; passMs?: number } = {}) {
+function looker(options: { database?: Database; passMs?: number; logger?: Logger } = {}) {
   let told = 0;
   const schedules = new SignalSchedules({
     ...{ database: rig.db, logger: silentLogger, ...options },
@@ -156,6 +156,26 @@ describe("each firing is one run", () => {
     await send(["a", 3]);
     await haveRuns(2);
     expect((await runs())[1]).toMatchObject({ conf: { signal: { key: "a", value: 3 } } });
+  });
+
+  it("with a route, no second run when the first has ended; the log says so", async () => {
+    await publish(leaf("paid"), { route: "order" });
+    const lines: unknown[] = [];
+    const info = (message: string, facts?: unknown) => void lines.push([message, facts]);
+    const { look } = looker({ logger: { ...silentLogger, info } });
+    await store(["paid", { order: "A" }]);
+    await look();
+    await rig.db.rows(adhoc("UPDATE dag_run SET state = 'success' WHERE run_id = 'signal__A'"));
+    expect(lines).toEqual([]);
+    await store(["paid", { order: "A" }], ["paid", { order: "B" }], ["paid", { order: "B" }]);
+    await look();
+    expect((await runs()).map(({ run_id }) => run_id)).toEqual(["signal__A", "signal__B"]);
+    expect(lines).toEqual([
+      [
+        expect.stringContaining("made no run"),
+        { dagId: "feed", runIds: ["signal__A", "signal__B"], signals: 2 },
+      ],
+    ]);
   });
 
   it("with a route, one run for each value there; without a value, a run of its own", async () => {

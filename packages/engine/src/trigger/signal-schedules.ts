@@ -7,7 +7,7 @@
  * from its stored position on.
  */
 import type { SignalCondition } from "@tradewind/sdk/manifest";
-import { compileCondition, hasWildcard, namesMatch } from "../model/index.ts";
+import { ASSETS, compileCondition, hasWildcard, namesMatch } from "../model/index.ts";
 import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import { isReserved, likePattern } from "../signal/signal.ts";
@@ -24,6 +24,7 @@ import {
 import { signalLeaves } from "../store/signal-schedules-publish.ts";
 import { comparePositions, type LogPosition, laterPosition, startNow } from "../store/signals-position.ts";
 import { type LogFilter, readMatching } from "../store/signals-read.ts";
+import { gathered } from "./asset-schedules-runs.ts";
 import { type CompiledSchedule, firings } from "./signal-schedules-runs.ts";
 
 /** Names read in one go, and signals with their values. */
@@ -145,7 +146,7 @@ export class SignalSchedules {
   /** null: it cannot be understood, which must not keep the others from their runs. */
   #newEntry({ dagId, isAwake, name, position, revision, terms }: ScheduleRow): Entry | null {
     try {
-      const condition = compileCondition(terms.when, { keepValues: true });
+      const condition = compileCondition(terms.when, { keepValues: terms.gather === undefined });
       const leaves = signalLeaves(terms.when);
       return {
         ...{ name, revision, terms, condition, leaves, filter: filterOf(leaves), isAwake },
@@ -172,7 +173,8 @@ export class SignalSchedules {
         }
     }
     this.#namespaces = [...namespaces].some((name) => name.includes("*")) ? null : [...namespaces];
-    this.#wantsStates = [...namespaces].some(isReserved);
+    // What tasks say of assets is told as their other signals are.
+    this.#wantsStates = [...namespaces].some((name) => name !== ASSETS && isReserved(name));
   }
 
   /** Which of them may have something to do. */
@@ -251,7 +253,11 @@ export class SignalSchedules {
       filter: { ...entry.filter, afterVersion: row.afterVersion },
       limit: SIGNALS_AT_ONCE,
     });
-    const found = firings(entry, row.state, rows);
+    const isEnd = comparePositions(position, head) >= 0;
+    const found =
+      entry.terms.gather === undefined
+        ? firings(entry, row.state, rows)
+        : await gathered(this.#database, entry, row.state, { signals: rows, isEnd });
     // Nothing that it hears: not worth a transaction.
     if (found === null) return isClear(entry, position, head);
     const moved = await moveSchedule(this.#database, row, { ...found, to: position });
@@ -260,6 +266,12 @@ export class SignalSchedules {
       return;
     }
     if (moved.added > 0) this.#options.onRuns();
+    if (moved.dropped.length > 0)
+      this.#options.logger.info("signals made no run: there is one of that name already, ended or not", {
+        dagId: row.dagId,
+        runIds: [...new Set(moved.dropped)].slice(0, 20),
+        signals: moved.dropped.length,
+      });
     isClear(entry, position, head);
   }
 

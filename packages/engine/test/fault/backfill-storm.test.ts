@@ -1,5 +1,5 @@
 /**
- * Schedulers that catch up with a DAG's dates, and two backfills over the same dates, one from each end, while the
+ * Four schedulers that catch up with a DAG's dates, and two backfills over the same dates, one from each end, while the
  * processes are killed and stopped. Every date must get exactly one run, no limit may be exceeded at any look, and the
  * figures of both backfills must be exact at the end. TRADEWIND_FAULT_SCALE makes it longer.
  */
@@ -8,7 +8,7 @@ import { expect, test } from "vitest";
 import { backfillProgress } from "../../src/model/index.ts";
 import { countBackfill } from "../../src/store/backfills.ts";
 import { adhoc } from "../../src/store/database.ts";
-import { seedBackfill } from "../support/backfill-desk.ts";
+import { seedBackfill } from "../support/seed-backfill.ts";
 import { testDatabase } from "../support/test-database.ts";
 import { readLog } from "./component-process.ts";
 import { FaultInstallation } from "./installation.ts";
@@ -17,15 +17,16 @@ import type { ScriptedTask } from "./scripted-dag.ts";
 import { BACKFILLS, PoolWatch, TakeoverWatch, Watch } from "./watches.ts";
 
 const SCALE = Number(process.env.TRADEWIND_FAULT_SCALE ?? 1);
-const DATES = Math.round(240 * Math.max(1, SCALE));
+const DATES = Math.round(180 * Math.max(1, SCALE));
 const HOUR = 3_600_000;
 const DAG = "dates";
 const DAG_LIMIT = 4;
+const SCHEDULERS = 4;
 const LIMITS = [3, 2] as const;
 /** Milliseconds: time to live, renewal, margin. */
 const LEASE = [1_500, 400, 400] as const;
 
-test("schedulers and two backfills over the same dates, killed and stopped, make one run for each", {
+test("four schedulers and two backfills over the same dates, killed and stopped, make one run for each", {
   timeout: 180_000 * Math.max(1, SCALE),
 }, async () => {
   const { url } = await testDatabase();
@@ -74,6 +75,7 @@ test("schedulers and two backfills over the same dates, killed and stopped, make
   // Faults that hit nothing prove nothing.
   expect(storm.counts.killed).toBeGreaterThanOrEqual(2);
   expect(storm.counts.stopped).toBeGreaterThanOrEqual(1);
+  expect(storm.counts.schedulersKilled).toBeGreaterThanOrEqual(2);
   expect(takeovers.taken.length).toBeGreaterThanOrEqual(2);
   expect(looks).toBeGreaterThan(50);
   expect(full).toBeGreaterThan(5);
@@ -108,8 +110,7 @@ class BackfillStorm {
     const place = (name: string, job: "scheduler" | "backfill") =>
       installation.place(name, { lease: LEASE, parallelism: 2, job });
     this.places = [
-      place("scheduler-1", "scheduler"),
-      place("scheduler-2", "scheduler"),
+      ...Array.from({ length: SCHEDULERS }, (_, n) => place(`scheduler-${n + 1}`, "scheduler")),
       place("backfill-1", "backfill"),
       place("backfill-2", "backfill"),
     ];
@@ -121,7 +122,7 @@ class BackfillStorm {
 
   async deal(): Promise<void> {
     for (let round = 0; round < SCALE; round++) {
-      await this.#killOwner();
+      await Promise.all([this.#killOwner(), this.#killScheduler()]);
       await this.#stopOwner();
       await Promise.all([this.#killScheduler(), this.#killOwner()]);
     }
@@ -150,7 +151,7 @@ class BackfillStorm {
   }
 
   async #killScheduler(): Promise<void> {
-    const [place] = this.places as [SchedulerPlace];
+    const place = this.places[this.counts.schedulersKilled % SCHEDULERS]!;
     await this.#up.get(place)?.kill();
     this.counts.schedulersKilled++;
     await sleep(500);

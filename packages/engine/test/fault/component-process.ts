@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 /** Where such a process lives. */
@@ -87,6 +88,8 @@ function start(place: Place, program: string, environment: Readonly<Record<strin
     stdio: ["pipe", "pipe", log],
     env: {
       PATH: process.env.PATH,
+      // Hundreds of them are started: each reads what the first one has compiled.
+      NODE_COMPILE_CACHE: join(tmpdir(), "tradewind-fault-compiled"),
       DATABASE_URL: place.databaseUrl,
       TRADEWIND_HOME: place.home,
       TRADEWIND_TASK_LEDGER: place.ledger,

@@ -107,6 +107,7 @@ export async function judgeCounting(installation: FaultInstallation, expected: E
   check("both, tries", tasks.get("both")?.try_number, both);
   check("fast, starts that wait", drive.tasks?.["fast"]?.starts ?? 0, 0);
   check("waiting, starts that wait", drive.tasks?.["waiting"]?.starts ?? 0, bulk);
+  check("waiting, signals behind the starts", new Set(drive.tasks?.["waiting"]?.causes).size, bulk);
   check("fast, firings", firings(drive, "fast"), fired.get("tick"));
   check("both, firings", firings(drive, "both"), both);
   check("waiting, firings", firings(drive, "waiting"), fired.get("bulk"));

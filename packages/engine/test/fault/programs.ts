@@ -50,13 +50,13 @@ export function sturdyPrograms(seed: number, count: number): Program[] {
   return Array.from({ length: count }, (_, n) => {
     const dag = randomDag(seed * 100_000 + 50_000 + n, { maxTasks: 8, branches: 0, failures: 0 });
     const tasks = dag.manifest.tasks.map((task) => ({ ...task, rule: "allSuccess" as const, retries: 50 }));
-    const scripts = new Map(tasks.map(({ taskId }) => [taskId, { ...SUCCEEDS, length: 0 }]));
+    const scripts = new Map(tasks.map(({ taskId }) => [taskId, SUCCEEDS]));
     const manifest = { ...dag.manifest, dagId: `sturdy_${n}`, tasks };
-    return program({ seed: dag.seed, manifest, scripts }, randomOf(dag.seed), true);
+    return program({ ...dag, manifest, scripts }, randomOf(dag.seed), true);
   });
 }
 
-const SUCCEEDS: TaskScript = { tries: ["success"], skip: [], length: 0 };
+const SUCCEEDS: TaskScript = { tries: ["success"], skip: [] };
 
 /** A branch keeps what is also reached from a task it follows: the skips that the SDK's choice leads to. */
 function sdkSkips(dag: RandomDag): RandomDag {
@@ -169,7 +169,7 @@ function foretell(dag: RandomDag): { run: "success" | "failed"; states: Map<stri
 const ACTIVE: ReadonlySet<string> = new Set(["scheduled", "queued", "running", "up_for_retry"]);
 
 function next(dag: RandomDag, one: ReferenceInstance): ReferenceEvent {
-  const of = keyOf(one.taskId, one.mapIndex);
+  const of = keyOf(one.taskId, one.path);
   if (one.state === "scheduled") return { what: "queue", of };
   if (one.state === "queued") return { what: "start", of };
   if (one.state === "up_for_retry") return { what: "wake", of };

@@ -136,7 +136,6 @@ async function stormPlaces(
     ...more,
     environment: {
       FAULT_FOLDER: join(installation.root, "storm"),
-      NODE_COMPILE_CACHE: join(installation.root, "compiled"),
       FAULT_SEED: String(SEED),
       FAULT_SCALE: String(SCALE),
       ...more.environment,

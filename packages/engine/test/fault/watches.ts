@@ -13,7 +13,7 @@ const AUDIT = adhoc(`
     SELECT pool AS name, pool_slots AS slots FROM task_instance
     WHERE state IN ('queued', 'running', 'restarting') OR state = 'deferred' AND keeps_slot
     UNION ALL
-    SELECT limit_key, 1 FROM task_instance
+    SELECT unnest(string_to_array(limit_key, E'\\n')), 1 FROM task_instance
     WHERE limit_key IS NOT NULL
       AND (state IN ('queued', 'running', 'restarting') OR state = 'deferred' AND keeps_slot)
   ) AS taken ON taken.name = p.name

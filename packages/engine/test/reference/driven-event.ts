@@ -5,6 +5,14 @@ import { isEnd, type ReferenceState } from "./reference-interpreter.ts";
 export type DrivenState = ReferenceState | "restarting";
 export type Action = SignalRule["action"];
 
+/** Versions of signals. What was restarted keeps what had started it. */
+export interface DrivenCause {
+  readonly started: readonly number[];
+  readonly restarted: readonly number[];
+}
+
+export const NO_CAUSE: DrivenCause = { started: [], restarted: [] };
+
 export interface DrivenTask {
   readonly id: string;
   state: DrivenState;
@@ -15,8 +23,10 @@ export interface DrivenTask {
   losses: number;
   /** It has waited in this try, and goes on from there. */
   isHalfway: boolean;
-  /** Starts that wait. */
-  starts: number;
+  /** Starts that wait: what each is due to. */
+  starts: readonly DrivenCause[];
+  /** What the try that began last is due to. */
+  cause: DrivenCause;
   /** What is under way is to stop. */
   isStopping: boolean;
   /** Its state is the one in the database. */
@@ -24,7 +34,7 @@ export interface DrivenTask {
 }
 
 export type DrivenEvent =
-  | { readonly what: "signal"; readonly key: string }
+  | { readonly what: "signal"; readonly key: string; readonly version: number }
   | { readonly what: "order"; readonly of: string; readonly action: Action }
   | { readonly what: "close" }
   /** The times of a task: worth one start, however many wait. */

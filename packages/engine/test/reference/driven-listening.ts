@@ -1,7 +1,7 @@
 /** Rules as the reference keeps them: they remember all they have heard since they fired, and look at all of it. */
 import type { DagManifest, SignalCondition, SignalRule } from "@tradewind/sdk/manifest";
 
-export type Fact = { readonly signal: string } | { readonly task: string };
+export type Fact = { readonly signal: string; readonly version: number } | { readonly task: string };
 
 export interface Listening {
   readonly rule: SignalRule;
@@ -23,13 +23,25 @@ export function listeningOf(manifest: DagManifest): Listening[] {
   ];
 }
 
-export function fires(listening: Listening, fact: Fact): boolean {
-  if (!listening.isArmed) return false;
+/** The versions of the signals that it fires by; null: it does not. */
+export function fires(listening: Listening, fact: Fact): number[] | null {
+  if (!listening.isArmed) return null;
   listening.heard.push(fact);
-  if (!holds(listening.rule.when, listening.heard)) return false;
+  if (!holds(listening.rule.when, listening.heard)) return null;
+  const versions = leavesOf(listening.rule.when).map((leaf) => latest(leaf, listening.heard));
   listening.heard = [];
   listening.isArmed = !listening.rule.once;
-  return true;
+  return [...new Set(versions.filter((version) => version !== undefined))];
+}
+
+function leavesOf(condition: SignalCondition): SignalCondition[] {
+  return "of" in condition ? condition.of.flatMap(leavesOf) : [condition];
+}
+
+function latest(leaf: SignalCondition, heard: readonly Fact[]): number | undefined {
+  const isIt = (fact: Fact) => "signal" in fact && leaf.kind === "signal" && fact.signal === leaf.key;
+  const found = heard.findLast(isIt);
+  return found && "version" in found ? found.version : undefined;
 }
 
 /** Of conditions without values, which have a reference of their own. */

@@ -63,6 +63,7 @@ export class DrivenLockstep {
   #now = 1_000;
   #attempts = 0;
   readonly #order: DrivenOrder;
+  readonly #causes = new Map<string, (readonly number[])[]>();
 
   constructor(manifest: DagManifest) {
     this.#manifest = manifest;
@@ -144,6 +145,11 @@ export class DrivenLockstep {
     assert.equal(this.#model.isPending, false);
   }
 
+  /** By task, the signals that each of its tries was due to. */
+  causes(): (readonly number[])[][] {
+    return [...this.#model.instances()].map(({ node }) => this.#causes.get(node.id) ?? []);
+  }
+
   tries(): number[] {
     return [...this.#model.instances()].map(({ tryNumber }) => tryNumber);
   }
@@ -164,12 +170,17 @@ export class DrivenLockstep {
         version: this.#position,
         from: null,
       } as const;
-      this.#happen({ type: "heard", heard }, { what: "signal", key });
+      this.#happen({ type: "heard", heard }, { what: "signal", key, version: this.#position });
     }
   }
 
   #note(): void {
     this.#order.note(this.#reference, this.#now);
+    for (const { id, state, tries } of this.#movable()) {
+      const causes = this.#causes.get(id) ?? [];
+      this.#causes.set(id, causes);
+      if (state === "scheduled") causes[tries - 1] = this.#model.drive!.startedBy(id);
+    }
   }
 
   #happen(event: RunEvent, expected: DrivenEvent): void {
@@ -305,6 +316,7 @@ export class DrivenLockstep {
       return [...model.instances()].map(({ node: { id }, state, tryNumber, maxTries, attempt }) => ({
         ...{ id, state, tryNumber, attempt, limit: limitOf(state, maxTries) },
         ...{ starts: drive!.starts(id), stopping: drive!.stopping(id), tickAt: drive!.tickAt(id) },
+        startedBy: drive!.startedBy(id),
       }));
     };
     assert.deepEqual(describe(other), describe(this.#model));
@@ -365,12 +377,16 @@ export class DrivenLockstep {
         tries: tryNumber,
         limit,
         starts: drive.starts(id),
+        startedBy: drive.startedBy(id),
         isStopping: drive.stopping(id) !== null,
       };
     });
     const reference = engine.map(({ id }) => {
-      const { isStopping, limit, starts, state, tries } = this.#reference.task(id);
-      return { id, state, tries, limit: limitOf(state, limit), starts, isStopping };
+      const { cause, isStopping, limit, starts, state, tries } = this.#reference.task(id);
+      const startedBy = [...new Set([...cause.restarted, ...cause.started])];
+      return {
+        ...{ id, state, tries, limit: limitOf(state, limit), starts: starts.length, startedBy, isStopping },
+      };
     });
     assert.deepEqual(engine, reference, `after ${after}`);
     assert.equal(this.#model.verdict().state, this.#reference.end(), `after ${after}`);

@@ -4,7 +4,14 @@
  * with the engine, which has to agree with it, event by event.
  */
 import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
-import { type Action, type DrivenEvent, type DrivenState, type DrivenTask, isEnded } from "./driven-event.ts";
+import {
+  type Action,
+  type DrivenEvent,
+  type DrivenState,
+  type DrivenTask,
+  isEnded,
+  NO_CAUSE,
+} from "./driven-event.ts";
 import { type Fact, fires, type Listening, listeningOf } from "./driven-listening.ts";
 import { judgeByRule, type ReferenceState } from "./reference-interpreter.ts";
 
@@ -30,7 +37,8 @@ export class DrivenReference {
       limit: task.retries,
       losses: 0,
       isHalfway: false,
-      starts: 0,
+      starts: [],
+      cause: NO_CAUSE,
       isStopping: false,
       isStored: false,
     });
@@ -62,7 +70,7 @@ export class DrivenReference {
 
   /** Finished, and to begin again. */
   get isPending(): boolean {
-    return this.tasks().some(({ starts, state }) => starts > 0 && isEnded(state));
+    return this.tasks().some(({ starts, state }) => starts.length > 0 && isEnded(state));
   }
 
   happen(event: DrivenEvent): void {
@@ -91,7 +99,7 @@ export class DrivenReference {
   #apply(event: DrivenEvent): void {
     switch (event.what) {
       case "signal":
-        this.#hear({ signal: event.key });
+        this.#hear({ signal: event.key, version: event.version });
         return;
       case "order":
         this.#carryOut(event.of, event.action);
@@ -100,7 +108,7 @@ export class DrivenReference {
         this.#close();
         return;
       case "tick":
-        if (this.task(event.of).starts === 0) this.#carryOut(event.of, "start");
+        if (this.task(event.of).starts.length === 0) this.#carryOut(event.of, "start");
         return;
       case "store":
         for (const task of this.tasks()) task.isStored = true;
@@ -188,7 +196,7 @@ export class DrivenReference {
     else if (this.#judge(task.id) === "run") this.#newTry(task);
     else {
       // It waits for what is upstream of it, which is what its repetition was for.
-      if (!this.#needsStart(task.id) && task.starts > 0) task.starts--;
+      if (!this.#needsStart(task.id)) this.#takeStart(task);
       task.isHalfway = false;
       this.#move(task, "none");
     }
@@ -196,18 +204,28 @@ export class DrivenReference {
 
   #hear(fact: Fact): void {
     if (this.#isClosed) return;
-    const firing = this.#rules.filter((each) => fires(each, fact));
-    for (const { rule, taskId } of firing) {
+    const firing = this.#rules.map((each) => ({ ...each, by: fires(each, fact) }));
+    for (const { by, rule, taskId } of firing) {
+      if (by === null) continue;
       if (taskId === null) this.#close();
-      else this.#carryOut(taskId, rule.action);
+      else this.#carryOut(taskId, rule.action, by);
     }
   }
 
-  #carryOut(id: string, action: Action): void {
+  #carryOut(id: string, action: Action, by: readonly number[] = []): void {
     if (this.#isClosed && action !== "stop") return;
     const task = this.task(id);
     if (action === "stop") this.#stop(task);
-    else if (action === "start" || !this.#restart(task)) task.starts++;
+    else if (action === "start") task.starts = [...task.starts, { started: by, restarted: [] }];
+    else if (!this.#restart(task)) task.starts = [...task.starts, { started: [], restarted: by }];
+    else if (by.length > 0) task.cause = { ...task.cause, restarted: by };
+  }
+
+  /** The oldest. */
+  #takeStart(task: DrivenTask): void {
+    const [cause = NO_CAUSE, ...others] = task.starts;
+    task.cause = cause;
+    task.starts = others;
   }
 
   /** true: that was all. */
@@ -242,7 +260,7 @@ export class DrivenReference {
   }
 
   #stop(task: DrivenTask): void {
-    task.starts = 0;
+    task.starts = [];
     if (isEnded(task.state) || (task.state === "none" && task.tries === 0)) return;
     if (["queued", "running", "restarting"].includes(task.state)) task.isStopping = true;
     else this.#stopped(task);
@@ -261,14 +279,14 @@ export class DrivenReference {
     for (const rule of this.#rules) rule.isArmed = false;
     for (const task of this.tasks()) {
       if (this.#isStreaming(task.id)) this.#stop(task);
-      task.starts = 0;
+      task.starts = [];
     }
     this.#giveUp();
   }
 
   #again(id: string): void {
     const task = this.task(id);
-    if (task.starts === 0 || !isEnded(task.state)) return;
+    if (task.starts.length === 0 || !isEnded(task.state)) return;
     const finished = [task];
     const underWay = new Set<DrivenTask>();
     for (const each of finished) {
@@ -281,14 +299,15 @@ export class DrivenReference {
     }
     if (finished.some(({ isStored }) => !isStored)) return;
     for (const each of finished) {
-      if (each.tries > 0 && each.starts > 0) each.starts--;
+      if (each.tries > 0) this.#takeStart(each);
       this.#beginAnew(each);
     }
     for (const each of underWay) {
       if (each.state === "scheduled" && !each.isHalfway) {
         each.tries--;
         this.#move(each, "none");
-      } else if (each.state !== "none" && each.state !== "restarting" && each.starts === 0) each.starts = 1;
+      } else if (each.state !== "none" && each.state !== "restarting" && each.starts.length === 0)
+        each.starts = [NO_CAUSE];
     }
   }
 
@@ -311,10 +330,10 @@ export class DrivenReference {
     const verdict = this.#judge(task.id);
     if (verdict === "wait") return;
     const isFirst = task.tries === 0;
-    const lacksStart = this.#needsStart(task.id) && isFirst && task.starts === 0;
+    const lacksStart = this.#needsStart(task.id) && isFirst && task.starts.length === 0;
     const isOut = this.#isClosed && (lacksStart || this.#isStreaming(task.id));
     if (verdict === "run" && lacksStart && !isOut) return;
-    if (isFirst && task.starts > 0) task.starts--;
+    if (isFirst && (verdict !== "run" || task.starts.length > 0)) this.#takeStart(task);
     if (verdict !== "run") this.#move(task, verdict);
     else if (isOut) this.#move(task, "skipped");
     else this.#newTry(task);
@@ -331,7 +350,7 @@ export class DrivenReference {
   #giveUp(): void {
     for (const task of this.tasks()) {
       const isWaiting = this.#needsStart(task.id) || (this.#isClosed && this.#isStreaming(task.id));
-      if (isWaiting && task.state === "none" && task.tries === 0 && task.starts === 0)
+      if (isWaiting && task.state === "none" && task.tries === 0 && task.starts.length === 0)
         this.#move(task, "skipped");
     }
   }

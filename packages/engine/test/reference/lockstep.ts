@@ -4,7 +4,17 @@
  * retries, and crashes, after which the model is loaded again from what it had stored.
  */
 import assert from "node:assert/strict";
-import { compileGraph, type Instance, type InstanceRow, RunModel, type Wait } from "../../src/model/index.ts";
+import {
+  type BranchVerdict,
+  compileGraph,
+  type ExpansionRow,
+  type Instance,
+  type InstanceRow,
+  RunModel,
+  type Scope,
+  unexpandedIndex,
+  type Wait,
+} from "../../src/model/index.ts";
 import type { RunEvent } from "../../src/model/run-event.ts";
 import { type Random, type RandomDag, randomOf } from "./random-dag.ts";
 import {
@@ -44,8 +54,9 @@ class Lockstep {
   readonly #lossBudget: number;
   readonly #random: Random;
   readonly #reference: ReferenceRun;
-  readonly #skips = new Map<string, readonly string[]>();
-  /** What a database would hold: rows change only by what `takeChanges` and `takeExpansions` say. */
+  readonly #skips = new Map<string, BranchVerdict>();
+  readonly #expansions = new Map<string, ExpansionRow>();
+  /** What a database would hold: rows change only by what `takeChanges` and `takeMapChanges` say. */
   readonly #stored = new Map<string, InstanceRow>();
   readonly #ready = new Set<string>();
   #model: RunModel;
@@ -58,7 +69,7 @@ class Lockstep {
     this.#lossBudget = lossBudget;
     this.#random = randomOf(dag.seed ^ 0x5bd1e995);
     this.#reference = new ReferenceRun(dag.manifest);
-    this.#model = RunModel.load(compileGraph(dag.manifest), [], { skips: this.#skips });
+    this.#model = RunModel.load(compileGraph(dag.manifest), []);
     this.#model.start(this.#now);
     this.#compare();
   }
@@ -71,7 +82,7 @@ class Lockstep {
       this.#step();
       this.#compare();
     }
-    const states = new Map(this.#reference.instances().map((i) => [keyOf(i.taskId, i.mapIndex), i.state]));
+    const states = new Map(this.#reference.instances().map((i) => [keyOf(i.taskId, i.path), i.state]));
     return { ...this.#counts, end: this.#reference.end(), states };
   }
 
@@ -79,17 +90,55 @@ class Lockstep {
     const movable = this.#reference
       .instances()
       .filter((i) => isMovable(i) || this.#reference.waitsFor(i) !== null);
+    const maps = this.#reference.expandable();
     this.#now++;
-    const [event, same] = this.#choose(this.#random.one(movable));
+    const chosen = this.#random.below(movable.length + maps.length);
+    const map = maps[chosen - movable.length];
+    const [event, same] = map ? this.#expand(map) : this.#choose(movable[chosen]!);
     this.#counts.events++;
     assert(this.#model.apply(event, this.#now), `the model refuses ${JSON.stringify(event)}`);
     this.#reference.happen(same);
+    this.#make();
+  }
+
+  /** All at once: in pieces, a rule may answer before it has seen the rest. */
+  #make(): void {
+    if (this.#model.isGrowing)
+      assert(this.#model.make(Number.POSITIVE_INFINITY, this.#now), "nothing is made");
+    assert(!this.#model.isGrowing, "not all is made");
+  }
+
+  #expand({ map, path }: { readonly map: string; readonly path: readonly number[] }): Step {
+    const scope = this.#model.graph.scopes.find(({ id }) => id === map)!;
+    const length = this.#dag.length(map, path);
+    return [
+      { type: "expanded", mapId: map, parent: this.#ordinal(scope.parent, path), length },
+      { what: "expand", map, path, length },
+    ];
+  }
+
+  #ordinal(scope: Scope | null, path: readonly number[]): number {
+    let ordinal = -1;
+    for (const each of scope?.chain ?? []) {
+      const expansion = this.#model.expansions.find({ scope: each, parent: ordinal })!;
+      ordinal = expansion.base + path[each.depth - 1]!;
+    }
+    return ordinal;
+  }
+
+  /** Of an instance of the reference: how the model calls it. */
+  #mapIndex({ path, taskId }: ReferenceInstance): number {
+    const { scope } = this.#model.graph.byId.get(taskId)!;
+    const depth = scope?.depth ?? 0;
+    const ordinal = this.#ordinal(scope?.chain[path.length - 1] ?? null, path);
+    return path.length === depth && depth > 0 ? ordinal : unexpandedIndex(depth, path.length, ordinal);
   }
 
   /** Something that can happen to this instance now, in both languages. */
   #choose(one: ReferenceInstance): Step {
-    const { taskId, mapIndex } = one;
-    const of = keyOf(taskId, mapIndex);
+    const { taskId, path } = one;
+    const mapIndex = this.#mapIndex(one);
+    const of = keyOf(taskId, path);
     const base = {
       taskId,
       mapIndex,
@@ -97,18 +146,11 @@ class Lockstep {
       at: this.#now,
     };
     switch (one.state) {
-      case "none": {
-        if (this.#reference.waitsFor(one) === "past")
-          return [
-            { type: "gateOpened", ...base },
-            { what: "openGate", of },
-          ];
-        const { length } = this.#dag.scripts.get(taskId)!;
+      case "none":
         return [
-          { type: "expanded", taskId, length },
-          { what: "expand", task: taskId, length },
+          { type: "gateOpened", ...base },
+          { what: "openGate", of },
         ];
-      }
       case "scheduled": {
         assert(this.#ready.delete(of), `${of} is scheduled but was never handed out as ready`);
         return [
@@ -148,7 +190,7 @@ class Lockstep {
 
   /** A running attempt ends its try, is lost, or lets go of its worker. */
   #report(one: ReferenceInstance, base: Base): Step {
-    const of = keyOf(one.taskId, one.mapIndex);
+    const of = keyOf(one.taskId, one.path);
     if (this.#random.chance(0.1)) {
       this.#counts.losses++;
       const budget = this.#lossBudget;
@@ -172,11 +214,12 @@ class Lockstep {
   }
 
   #end(one: ReferenceInstance, base: Base): Step {
-    const of = keyOf(one.taskId, one.mapIndex);
+    const of = keyOf(one.taskId, one.path);
     const { tries, skip } = this.#dag.scripts.get(one.taskId)!;
     const outcome = tries[Math.min(one.tries, tries.length) - 1]!;
     if (outcome === "success") {
-      this.#skips.set(one.taskId, skip);
+      const { mapIndex, taskId } = base;
+      this.#skips.set(of, { taskId, mapIndex, skip });
       return [
         { type: "succeeded", ...base, skip },
         { what: "succeed", of, skip },
@@ -214,26 +257,35 @@ class Lockstep {
   /** The process dies between two commits: the next one starts from the rows. */
   #crash(): void {
     this.#counts.crashes++;
-    this.#model = RunModel.load(this.#model.graph, [...this.#stored.values()], { skips: this.#skips });
-    this.#model.start(this.#now);
-    this.#ready.clear();
+    this.#load();
+    this.#make();
     this.#compare();
   }
 
-  #compare(): void {
-    for (const instance of this.#model.takeReady())
-      this.#ready.add(keyOf(instance.node.id, instance.mapIndex));
+  #load(): void {
+    this.#model = RunModel.load(this.#model.graph, [...this.#stored.values()], {
+      skips: [...this.#skips.values()],
+      expansions: [...this.#expansions.values()],
+    });
+    this.#model.start(this.#now);
+    this.#ready.clear();
+    this.#takeReady();
     this.#store();
-    const expected = new Map(this.#reference.instances().map((i) => [keyOf(i.taskId, i.mapIndex), i]));
+  }
+
+  #compare(): void {
+    this.#takeReady();
+    this.#store();
+    const expected = new Map(this.#reference.instances().map((i) => [keyOf(i.taskId, i.path), i]));
     let unfinished = 0;
     let size = 0;
     for (const instance of this.#model.instances()) {
       size++;
-      const key = keyOf(instance.node.id, instance.mapIndex);
+      const key = this.#keyOf(instance);
       const { state, tries } = expected.get(key) ?? {};
       assert.equal(instance.state, state, `state of ${key}`);
       assert.equal(instance.tryNumber, tries, `try of ${key}`);
-      const row = this.#stored.get(key);
+      const row = this.#stored.get(`${instance.node.id} ${instance.mapIndex}`);
       const { attempt, retryAt, infraLosses } = instance;
       const isStored = row?.state === state && row?.tryNumber === tries && row?.attempt === attempt;
       assert(isStored && row.retryAt === retryAt && row.infraLosses === infraLosses, `stored row of ${key}`);
@@ -250,10 +302,23 @@ class Lockstep {
     );
   }
 
+  #takeReady(): void {
+    for (const instance of this.#model.takeReady()) this.#ready.add(this.#keyOf(instance));
+  }
+
+  #keyOf({ level, node, ordinal }: Instance): string {
+    const scope = node.scope?.chain[level - 1];
+    return keyOf(node.id, scope ? this.#model.expansions.path(scope, ordinal) : []);
+  }
+
   #store(): void {
-    for (const { node } of this.#model.takeExpansions()) this.#stored.delete(keyOf(node.id, -1));
+    const maps = this.#model.takeMapChanges();
+    for (const { mapIndex, taskId } of maps?.dropped ?? [])
+      assert(this.#stored.delete(`${taskId} ${mapIndex}`), `no row of ${taskId} ${mapIndex} to drop`);
+    for (const { mapId, parent } of maps?.closed ?? []) this.#expansions.delete(`${mapId} ${parent}`);
+    for (const row of maps?.opened ?? []) this.#expansions.set(`${row.mapId} ${row.parent}`, row);
     for (const { instance, from, fromAttempt } of this.#model.takeChanges()) {
-      const key = keyOf(instance.node.id, instance.mapIndex);
+      const key = `${instance.node.id} ${instance.mapIndex}`;
       const row = this.#stored.get(key);
       assert.equal(row?.state ?? null, from, `the change of ${key} leaves another state than the stored one`);
       assert.equal(row?.attempt ?? null, fromAttempt, `the change of ${key} speaks for another attempt`);

@@ -27,7 +27,6 @@ export function taskManifest(taskId: string, facts: Partial<TaskManifest> = {}):
     maxActivePerRun: null,
     group: null,
     role: "work",
-    map: null,
     callbacks: { success: false, failure: false, retry: false },
     docs: null,
     ...facts,

@@ -1,5 +1,5 @@
 /** Random DAGs whose tasks know beforehand how each of their tries will end. The same seed gives the same DAG. */
-import type { DagManifest, TaskManifest, TriggerRule } from "@tradewind/sdk/manifest";
+import type { DagManifest, MapManifest, TaskManifest, TriggerRule } from "@tradewind/sdk/manifest";
 import { dagManifest, taskManifest } from "./manifests.ts";
 
 export type TryOutcome = "success" | "failure" | "failureForGood" | "skip";
@@ -9,14 +9,14 @@ export interface TaskScript {
   readonly tries: readonly TryOutcome[];
   /** Tasks ruled out when it succeeds, as a branch or short circuit does. */
   readonly skip: readonly string[];
-  /** Over how many items the task is mapped, if it is. */
-  readonly length: number;
 }
 
 export interface RandomDag {
   readonly seed: number;
   readonly manifest: DagManifest;
   readonly scripts: ReadonlyMap<string, TaskScript>;
+  /** Over how many items a map runs, in an item of the map around it. */
+  length(mapId: string, path: readonly number[]): number;
 }
 
 export interface RandomDagOptions {
@@ -61,18 +61,21 @@ export function randomDag(seed: number, options: Partial<RandomDagOptions> = {})
   const random = randomOf(seed);
   const count = 1 + random.below(o.maxTasks);
   const tasks: TaskManifest[] = [];
+  const maps: MapManifest[] = [];
   for (let i = 0; i < count; i++) {
     const upstream = tasks.filter(() => random.chance(Math.min(0.5, 2.5 / count))).map((task) => task.taskId);
-    const isMapped = upstream.length > 0 && random.chance(o.mapped);
+    if (tasks.length > 0 && random.chance(o.mapped)) maps.push(randomMap(`m${i}`, { maps, random, tasks }));
+    // What runs over a list has it for an input, mostly; a task deep in a group may do without.
+    const map = random.chance(o.mapped * 2) && maps.length > 0 ? random.one(maps) : null;
+    const source = map?.over.kind === "output" && random.chance(0.7) ? [map.over.taskId] : [];
     tasks.push(
       taskManifest(`t${i}`, {
-        upstream: random.shuffled(upstream),
+        upstream: random.shuffled([...new Set([...upstream, ...source])]),
         rule: random.chance(0.4) ? "allSuccess" : random.one(ALL_RULES),
         retries: random.below(o.maxRetries + 1),
         dependsOnPast: random.chance(o.gated),
-        map: isMapped ? { over: "items", limit: null } : null,
-        inputs: isMapped ? { items: { taskId: upstream[0]! } } : {},
-        role: random.chance(o.setups) ? random.one(["setup", "teardown"] as const) : "work",
+        ...(map && { map: map.mapId }),
+        ...randomRole(random, o.setups, tasks),
       }),
     );
   }
@@ -82,11 +85,40 @@ export function randomDag(seed: number, options: Partial<RandomDagOptions> = {})
     scripts.set(task.taskId, {
       tries: Array.from({ length: 1 + random.below(3) }, () => randomOutcome(random, o.failures)),
       skip: isBranch ? ruledOut(tasks, task.taskId, random) : [],
-      length: random.below(4),
     });
   }
   // Not in topological order: nothing may rely on the order of a manifest.
-  return { seed, manifest: dagManifest(random.shuffled(tasks), { dagId: `random_${seed}` }), scripts };
+  const manifest = dagManifest(random.shuffled(tasks), {
+    dagId: `random_${seed}`,
+    ...(maps.length > 0 && { maps }),
+  });
+  const salt = random.below(1_000);
+  const length = (mapId: string, path: readonly number[]) =>
+    [...path, maps.findIndex((map) => map.mapId === mapId)].reduce((sum, n) => sum * 7 + n + 1, salt) % 4;
+  return { seed, manifest, scripts, length };
+}
+
+function randomRole(
+  random: Random,
+  share: number,
+  tasks: readonly TaskManifest[],
+): Pick<TaskManifest, "role" | "teardown"> {
+  if (!random.chance(share)) return { role: "work" };
+  const setups = tasks.filter(({ role }) => role === "setup");
+  if (setups.length === 0 || random.chance(0.5)) return { role: "setup" };
+  return { role: "teardown", teardown: { of: random.one(setups).taskId, failsRun: false } };
+}
+
+/** Over the output of an earlier task, whatever map that is in, or over a list; in any earlier map, or in none. */
+function randomMap(
+  mapId: string,
+  { maps, random, tasks }: { maps: readonly MapManifest[]; random: Random; tasks: readonly TaskManifest[] },
+): MapManifest {
+  const parent = random.chance(0.5) && maps.length > 0 ? random.one(maps).mapId : null;
+  const over = random.chance(0.85)
+    ? ({ kind: "output", taskId: random.one(tasks).taskId } as const)
+    : ({ kind: "list", items: [] } as const);
+  return { mapId, parent, over, limit: null };
 }
 
 /** Small, fast, seeded (mulberry32). */

@@ -3,7 +3,7 @@
  * states of its upstream are counted afresh. Written from the rules, sharing no code with the engine; the engine has to
  * agree with it, event by event.
  */
-import type { DagManifest, TaskManifest, TriggerRule } from "@tradewind/sdk/manifest";
+import type { DagManifest, MapManifest, MapSource, TaskManifest, TriggerRule } from "@tradewind/sdk/manifest";
 
 export type EndState = "success" | "failed" | "skipped" | "upstream_failed" | "removed";
 export type ReferenceState =
@@ -18,7 +18,8 @@ export type ReferenceState =
 
 export interface ReferenceInstance {
   readonly taskId: string;
-  readonly mapIndex: number;
+  /** Its index in each list around it; shorter than its task is deep: it stands for those to come. */
+  readonly path: readonly number[];
   state: ReferenceState;
   tries: number;
   losses: number;
@@ -35,20 +36,28 @@ export type ReferenceEvent =
   | { readonly what: "skip"; readonly of: string }
   | { readonly what: "fail"; readonly of: string; readonly retry: boolean }
   | { readonly what: "lose"; readonly of: string; readonly budget: number }
-  | { readonly what: "expand"; readonly task: string; readonly length: number }
+  | {
+      readonly what: "expand";
+      readonly map: string;
+      readonly path: readonly number[];
+      readonly length: number;
+    }
   | { readonly what: "halt"; readonly active: "success" | "failed" | "skipped" };
 
-export function keyOf(taskId: string, mapIndex: number): string {
-  return `${taskId}[${mapIndex}]`;
+export function keyOf(taskId: string, path: readonly number[]): string {
+  return `${taskId}[${path}]`;
 }
 
 export class ReferenceRun {
   readonly #tasks: readonly TaskManifest[];
+  readonly #maps: readonly MapManifest[];
   #instances: ReferenceInstance[];
+  readonly #expanded = new Set<string>();
 
   constructor(manifest: DagManifest) {
     this.#tasks = upstreamFirst(manifest.tasks);
-    this.#instances = this.#tasks.map((task) => fresh(task.taskId, -1));
+    this.#maps = manifest.maps ?? [];
+    this.#instances = this.#tasks.map((task) => fresh(task.taskId, []));
     this.#lookAtEverything();
   }
 
@@ -56,11 +65,20 @@ export class ReferenceRun {
     return this.#instances;
   }
 
-  /** Ready for admission, held for its past, or held until it is known over how many items it runs. */
-  waitsFor(instance: ReferenceInstance): "slots" | "past" | "length" | null {
+  /** Ready for admission, or held for its past. */
+  waitsFor(instance: ReferenceInstance): "slots" | "past" | null {
     if (instance.state === "scheduled") return "slots";
-    if (instance.state !== "none" || this.#judge(instance) !== "run") return null;
-    return this.#task(instance).map && instance.mapIndex < 0 ? "length" : "past";
+    if (instance.state !== "none" || this.#isUnexpanded(instance)) return null;
+    return this.#judge(instance) === "run" ? "past" : null;
+  }
+
+  /** Maps whose list is there, and that wait to be told how long it is. */
+  expandable(): { readonly map: string; readonly path: readonly number[] }[] {
+    return this.#maps.flatMap((map) =>
+      this.#places(map)
+        .filter((path) => this.#judgeMap(map, path) === "run" && this.#wantsLength(map, path))
+        .map((path) => ({ map: map.mapId, path })),
+    );
   }
 
   happen(event: ReferenceEvent): void {
@@ -72,7 +90,7 @@ export class ReferenceRun {
     const unfinished = this.#instances.filter((i) => !isEnd(i.state));
     if (unfinished.length > 0) {
       const canMove = unfinished.some((i) => i.state !== "none" || this.waitsFor(i) !== null);
-      return canMove ? "running" : "all_tasks_deadlocked";
+      return canMove || this.expandable().length > 0 ? "running" : "all_tasks_deadlocked";
     }
     const deciding = this.#decidingTasks();
     const failed = this.#instances.filter((i) => i.state === "failed" || i.state === "upstream_failed");
@@ -88,13 +106,14 @@ export class ReferenceRun {
       return;
     }
     if (event.what === "expand") {
-      const others = this.#instances.filter((i) => i.taskId !== event.task);
-      const mapped = Array.from({ length: event.length }, (_, index) => fresh(event.task, index));
-      const nothing = { ...fresh(event.task, -1), state: "skipped" as const };
-      this.#instances = [...others, ...(event.length === 0 ? [nothing] : mapped)];
+      for (const i of this.#standIns(event.map, event.path)) {
+        if (event.length === 0) i.state = "skipped";
+        else this.#replace(i, event.length);
+      }
+      if (event.length > 0) this.#expanded.add(keyOf(event.map, event.path));
       return;
     }
-    const i = this.#instances.find((one) => keyOf(one.taskId, one.mapIndex) === event.of)!;
+    const i = this.#instances.find((one) => keyOf(one.taskId, one.path) === event.of)!;
     switch (event.what) {
       case "queue":
         i.state = "queued";
@@ -122,7 +141,8 @@ export class ReferenceRun {
         i.state = "success";
         for (const other of this.#instances) {
           const isUnstarted = other.state === "none" || other.state === "scheduled";
-          if (isUnstarted && event.skip.includes(other.taskId)) other.state = "skipped";
+          if (isUnstarted && event.skip.includes(other.taskId) && this.#isWithin(i, other))
+            other.state = "skipped";
         }
         break;
       case "skip":
@@ -149,31 +169,143 @@ export class ReferenceRun {
     i.losses = 0;
   }
 
-  /** Upstream before downstream, so that a task sees all that the event did to the tasks before it. */
+  /**
+   * Maps without a list, then upstream before downstream, so that a task sees all that the event did to the tasks before
+   * it; again until nothing moves.
+   */
   #lookAtEverything(): void {
-    for (const task of this.#tasks) {
-      for (const i of this.#instances.filter((one) => one.taskId === task.taskId && one.state === "none")) {
-        const verdict = this.#judge(i);
-        if (verdict === "wait") continue;
-        if (verdict !== "run") {
-          i.state = verdict;
-        } else if (this.waitsFor(i) === "past" && (i.isPastFine || !isGated(task))) {
-          this.#newTry(i);
-          i.state = "scheduled";
+    const ends = () => this.#instances.filter((i) => isEnd(i.state)).length;
+    for (let before = -1; before !== ends(); ) {
+      before = ends();
+      for (const map of this.#maps) {
+        for (const path of this.#places(map)) {
+          const verdict = this.#judgeMap(map, path);
+          if (verdict === "wait" || verdict === "run") continue;
+          for (const i of this.#standIns(map.mapId, path)) i.state = verdict;
         }
+      }
+      for (const task of this.#tasks) this.#lookAt(task);
+    }
+  }
+
+  #lookAt(task: TaskManifest): void {
+    for (const i of this.#instances.filter((one) => one.taskId === task.taskId && one.state === "none")) {
+      if (this.#isUnexpanded(i) && !this.#isAlone(i)) continue;
+      const verdict = this.#judge(i);
+      if (verdict === "wait") continue;
+      if (verdict !== "run") {
+        i.state = verdict;
+      } else if (!this.#isUnexpanded(i) && (i.isPastFine || !isGated(task))) {
+        this.#newTry(i);
+        i.state = "scheduled";
       }
     }
   }
 
   #judge(i: ReferenceInstance): Verdict {
     const task = this.#task(i);
-    const upstream = this.#instances.filter((other) => task.upstream.includes(other.taskId));
+    const upstream = this.#instances.filter(
+      (other) => task.upstream.includes(other.taskId) && this.#counts(other, task.map, i.path),
+    );
     const isSetup = (id: string) =>
       this.#tasks.some((other) => other.taskId === id && other.role === "setup");
+    const guards = this.#instances.filter(
+      (other) =>
+        isSetup(other.taskId) &&
+        !task.upstream.includes(other.taskId) &&
+        this.#isInScope(task, other.taskId) &&
+        this.#counts(other, task.map, i.path),
+    );
+    const guarded = judgeByRule("allSuccess", { states: guards.map((other) => other.state), setups: [] });
+    if (guarded !== "run") return guarded;
     return judgeByRule(task.rule, {
       states: upstream.map((other) => other.state),
       setups: upstream.filter((other) => isSetup(other.taskId)).map((other) => other.state),
     });
+  }
+
+  #judgeMap(map: MapManifest, path: readonly number[]): Verdict {
+    const sources = sourcesOf(map.over);
+    const states = this.#instances
+      .filter((other) => sources.includes(other.taskId) && this.#counts(other, map.parent, path))
+      .map((other) => other.state);
+    return judgeByRule("allSuccess", { states, setups: [] });
+  }
+
+  /** Whether an instance counts for what lies at `path` of a map: within the maps that both are in, the same items. */
+  #counts(other: ReferenceInstance, map: string | null | undefined, path: readonly number[]): boolean {
+    const common = commonLength(this.#chain(this.#task(other).map), this.#chain(map));
+    const deep = Math.min(common, other.path.length);
+    return deep <= path.length && startsWith(path, other.path.slice(0, deep));
+  }
+
+  /** A branch rules out what is in its own items; what gathers them has its rule. */
+  #isWithin(branch: ReferenceInstance, other: ReferenceInstance): boolean {
+    const chain = this.#chain(this.#task(branch).map);
+    const common = commonLength(chain, this.#chain(this.#task(other).map));
+    return common >= branch.path.length && startsWith(other.path, branch.path);
+  }
+
+  /** Where a map is, or will be, expanded: in each item of the map around it that exists. */
+  #places(map: MapManifest): (readonly number[])[] {
+    const members = this.#tasks.filter(({ map: own }) => this.#chain(own).includes(map.mapId));
+    const depth = this.#chain(map.mapId).length - 1;
+    const paths = this.#instances
+      .filter((i) => members.some(({ taskId }) => taskId === i.taskId) && i.path.length === depth)
+      .map((i) => i.path);
+    return [...new Map(paths.map((path) => [`${path}`, path])).values()].filter(
+      (path) => !this.#expanded.has(keyOf(map.mapId, path)),
+    );
+  }
+
+  /** What stands for the instances of each of its tasks, if it has not ended. */
+  #standIns(mapId: string, path: readonly number[]): ReferenceInstance[] {
+    return this.#instances.filter(
+      (i) =>
+        i.state === "none" &&
+        this.#chain(this.#task(i).map)[i.path.length] === mapId &&
+        `${i.path}` === `${path}`,
+    );
+  }
+
+  #wantsLength(map: MapManifest, path: readonly number[]): boolean {
+    return this.#standIns(map.mapId, path).some((i) => !this.#isAlone(i) || this.#judge(i) === "run");
+  }
+
+  #replace(standIn: ReferenceInstance, length: number): void {
+    const others = this.#instances.filter((i) => i !== standIn);
+    const made = Array.from({ length }, (_, index) => fresh(standIn.taskId, [...standIn.path, index]));
+    this.#instances = [...others, ...made];
+  }
+
+  #isUnexpanded(i: ReferenceInstance): boolean {
+    return i.path.length < this.#chain(this.#task(i).map).length;
+  }
+
+  /** It is the only task of the map that it waits for. */
+  #isAlone(i: ReferenceInstance): boolean {
+    const mapId = this.#chain(this.#task(i).map)[i.path.length]!;
+    return this.#tasks.filter(({ map }) => this.#chain(map).includes(mapId)).length === 1;
+  }
+
+  /** The maps around something, from the outermost on. */
+  #chain(map: string | null | undefined): string[] {
+    const found = this.#maps.find(({ mapId }) => mapId === map);
+    return found ? [...this.#chain(found.parent), found.mapId] : [];
+  }
+
+  /** Between a setup and one of its teardowns; behind it, if it has none. */
+  #isInScope(task: TaskManifest, setup: string): boolean {
+    if (task.role === "teardown" || !this.#isBehind(task.taskId, setup)) return false;
+    const ends = this.#tasks.filter(
+      ({ taskId, teardown }) => teardown?.of === setup && this.#isBehind(taskId, setup),
+    );
+    return ends.length === 0 || ends.some(({ taskId }) => this.#isBehind(taskId, task.taskId));
+  }
+
+  #isBehind(taskId: string, other: string): boolean {
+    const { upstream } = this.#tasks.find((task) => task.taskId === taskId)!;
+    return upstream.includes(other) || upstream.some((id) => this.#isBehind(id, other));
   }
 
   /** Last tasks, leaving teardowns aside unless there is nothing else. */
@@ -256,8 +388,22 @@ function isGated(task: TaskManifest): boolean {
   return task.dependsOnPast || task.waitForDownstream;
 }
 
-function fresh(taskId: string, mapIndex: number): ReferenceInstance {
-  return { taskId, mapIndex, state: "none", tries: 0, losses: 0, isPastFine: false };
+function sourcesOf(over: MapSource): string[] {
+  if (over.kind === "output") return [over.taskId];
+  return over.kind === "zip" || over.kind === "cross" ? over.of.flatMap(sourcesOf) : [];
+}
+
+function commonLength(a: readonly string[], b: readonly string[]): number {
+  const differs = a.findIndex((each, index) => each !== b[index]);
+  return differs < 0 ? a.length : differs;
+}
+
+function startsWith(path: readonly number[], prefix: readonly number[]): boolean {
+  return prefix.every((index, place) => path[place] === index);
+}
+
+function fresh(taskId: string, path: readonly number[]): ReferenceInstance {
+  return { taskId, path, state: "none", tries: 0, losses: 0, isPastFine: false };
 }
 
 /** Takes, again and again, the tasks whose upstream has all been taken. */

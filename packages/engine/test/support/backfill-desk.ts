@@ -1,12 +1,7 @@
 /** Backfills on a scheduler rig: made as the API makes them, driven by a host, looked at. */
 import { join } from "node:path";
 import { afterAll } from "vitest";
-import {
-  type BackfillProgress,
-  backfillDates,
-  backfillProgress,
-  backfillRange,
-} from "../../src/model/index.ts";
+import { type BackfillProgress, backfillProgress } from "../../src/model/index.ts";
 import { createBackfillHost } from "../../src/processes/backfill.ts";
 import type { BackfillHost } from "../../src/schedule/backfill-host.ts";
 import { resolveConfig } from "../../src/service/config.ts";
@@ -16,56 +11,13 @@ import {
   type BackfillEdit,
   cancelBackfill,
   countBackfill,
-  createBackfill,
   findBackfill,
-  type NewBackfill,
   pauseBackfill,
   setBackfillLimits,
 } from "../../src/store/backfills.ts";
-import { loadVersion } from "../../src/store/dag-catalogue.ts";
-import { adhoc, type Connection, type Database } from "../../src/store/database.ts";
+import { adhoc, type Connection } from "../../src/store/database.ts";
 import type { SchedulerRig } from "./scheduler-rig.ts";
-
-export interface BackfillWish
-  extends Partial<Pick<NewBackfill, "reprocess" | "isReverse" | "maxActive" | "stopOnFailure" | "conf">> {
-  readonly dagId: string;
-  readonly from: string;
-  readonly to: string;
-}
-
-/** As the API does it, without its checks of what was sent. */
-export async function seedBackfill(db: Database, wish: BackfillWish): Promise<number> {
-  const dag = await db.one<{ version_id: number }>(adhoc("SELECT version_id FROM dag WHERE dag_id = $1"), [
-    wish.dagId,
-  ]);
-  const version = await loadVersion(db, dag?.version_id ?? 0);
-  if (!version) throw new Error(`no DAG ${wish.dagId}`);
-  const now = new Date();
-  const [from, to] = [new Date(wish.from), new Date(wish.to)];
-  const { isReverse = false } = wish;
-  const request = { from: from.getTime(), to: to.getTime(), now: now.getTime(), isReverse };
-  const { schedule, range } = backfillRange(version.manifest, request);
-  const dates = [...backfillDates(schedule, range)];
-  return db.transaction((tx) =>
-    createBackfill(tx, {
-      dagId: wish.dagId,
-      schedule,
-      anchor: range.anchor === null ? null : new Date(range.anchor),
-      versionId: null,
-      from,
-      to,
-      reprocess: wish.reprocess ?? "none",
-      isReverse,
-      maxActive: wish.maxActive ?? 10,
-      conf: wish.conf ?? null,
-      stopOnFailure: wish.stopOnFailure ?? false,
-      totalRuns: dates.length,
-      firstDate: new Date(dates[0]?.logicalDate ?? 0),
-      now,
-      createdBy: "test",
-    }),
-  );
-}
+import { type BackfillWish, seedBackfill } from "./seed-backfill.ts";
 
 export interface BackfillRunRow {
   readonly id: number;

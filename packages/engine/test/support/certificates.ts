@@ -27,7 +27,7 @@ export function certificate(name: string, by?: TestCertificate): TestCertificate
   );
   const signature = sign("sha256", facts, by?.privateKey ?? privateKey);
   const whole = sequence(facts, ECDSA_SHA256, tagged(0x03, Buffer.from([0]), signature));
-  const text = whole.toString("base64").replaceAll(/.{64}/g, "$&\n");
+  const text = whole.toString("base64").replaceAll(/.{64}(?=.)/g, "$&\n");
   return {
     name,
     privateKey,

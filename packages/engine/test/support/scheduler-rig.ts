@@ -169,7 +169,7 @@ export class SchedulerRig {
   async poolsAreExact(): Promise<boolean> {
     const sql = `SELECT p.name FROM pool p WHERE p.occupied <> (
         SELECT coalesce(sum(CASE WHEN t.pool = p.name THEN t.pool_slots ELSE 1 END), 0) FROM task_instance t
-        WHERE (t.pool = p.name OR t.limit_key = p.name) AND t.state IN ('queued', 'running', 'restarting'))`;
+        WHERE (t.pool = p.name OR p.name = ANY(string_to_array(t.limit_key, E'\\n'))) AND t.state IN ('queued', 'running', 'restarting'))`;
     return (await this.db.rows(adhoc(sql))).length === 0;
   }
 

@@ -10,6 +10,7 @@ import type {
   ConnectionFacts,
   JournalEntry,
   LogLevel,
+  ReceivedSignal,
   SignalToSend,
   TaskHost,
   TriggerRunRequest,
@@ -94,6 +95,10 @@ export class AttemptHost implements TaskHost {
 
   async remember(name: string, value: Json): Promise<void> {
     await this.#ask({ what: "remember", name, value });
+  }
+
+  async startedBy(): Promise<readonly ReceivedSignal[]> {
+    return ((await this.#ask({ what: "startedBy" })) ?? []) as unknown as ReceivedSignal[];
   }
 
   async triggerRun(request: TriggerRunRequest): Promise<{ runId: string; created: boolean }> {

@@ -203,6 +203,7 @@ const SERVICES: TaskServices = {
     schema: null,
     extra: { key: SECRETS.key, sslmode: "prefer" },
   }),
+  signals: async () => [],
   recall: async () => ({}),
   remember: async () => {},
   check: async () => undefined,

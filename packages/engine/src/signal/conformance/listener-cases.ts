@@ -37,6 +37,39 @@ export const LISTENER_CASES: Readonly<Record<string, (subject: ConformanceSubjec
       }
     },
 
+  "what can never listen is refused at once, and says why": async ({ service }) => {
+    const watcher = new Collector();
+    const listen = service.listen.bind(service) as (...args: unknown[]) => Promise<unknown>;
+    for (const [args, why] of [
+      [["", {}, watcher], "name"],
+      [["l".repeat(251), {}, watcher], "name"],
+      [["l", null, watcher], "filter"],
+      [["l", { key: "" }, watcher], "filter"],
+      [["l", {}, {}], "process"],
+      [["l", {}], "process"],
+      [["l", {}, watcher, { from: "bogus" }], '"from"'],
+      [["l", {}, watcher, { from: { since: new Date(Number.NaN) } }], '"from"'],
+      [[null, {}, watcher, { from: { afterVersion: -1 } }], '"from"'],
+      [["l", {}, watcher, { from: { position: "here" } }], "position"],
+    ] as const) {
+      await assert.rejects(
+        within(listen(...args), () => `listen(${JSON.stringify(args)}) did not end`),
+        (error: Error) => error.message.includes(why),
+      );
+    }
+    const send = service.send.bind(service) as (signals: unknown) => Promise<unknown>;
+    await assert.rejects(send({ key: "k" }), { code: "SIGNAL_INVALID", message: /takes a list/ });
+    await assert.rejects(send(["k"]), { code: "SIGNAL_INVALID", message: /"k" is none/ });
+  },
+
+  "a listener that was stopped is done": async ({ service }) => {
+    for (const name of ["l", null]) {
+      const listening = await service.listen(name, { key: "k" }, new Collector());
+      await listening.stop();
+      await within(listening.done, () => "it was not done");
+    }
+  },
+
   "what commits late is neither missed nor overtaken within its key": async ({ sendLate, service }) => {
     if (sendLate === undefined) return;
     const early = new Collector();

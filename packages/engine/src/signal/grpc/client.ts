@@ -8,6 +8,7 @@
 import { type Client, credentials, Metadata, type ServiceError, status } from "@grpc/grpc-js";
 import { EngineError } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
+import { accessError, failedError } from "../refusal.ts";
 import { awayError, RemoteSignals, type SignalTransport } from "../remote-signals.ts";
 import type { SentSignal, SignalStart, SignalToSend } from "../signal.ts";
 import type { HeldListener, ListenerRecords, SignalListQuery, SignalPage } from "../signal-service.ts";
@@ -30,7 +31,7 @@ import {
   toTimestamp,
 } from "./messages.ts";
 import { GrpcSubscription } from "./stream.ts";
-import { type ClientTls, clientCredentials, isGiven, isTlsFailure, tlsFailure } from "./tls.ts";
+import { type ClientTls, clientCredentials, isGiven, isTlsFailure, tlsFailure, tlsReason } from "./tls.ts";
 
 export interface SignalClientOptions {
   /** Of the REST API. */
@@ -207,13 +208,16 @@ class GrpcTransport implements SignalTransport {
   #explain(error: ServiceError): EngineError {
     const code = error.metadata?.get(CODE_KEY)[0];
     if (error.code === status.UNAVAILABLE && isTlsFailure(error.details))
-      return tlsFailure(this.#address, error.details, error);
+      return tlsFailure(this.#address, tlsReason(error.details), error);
     if (PASSING.has(error.code)) return awayError(this.#address, error.details, error);
+    if (error.code === status.UNAUTHENTICATED || error.code === status.PERMISSION_DENIED)
+      return accessError(this.#address, error.details, error.code === status.PERMISSION_DENIED, error);
     if (typeof code === "string") return new EngineError(code, error.details, { cause: error });
-    return new EngineError(
-      "SIGNAL_SERVICE_FAILED",
-      `The signal service at ${this.#address} answered ${status[error.code]}: ${error.details}`,
-      { cause: error },
+    return failedError(
+      this.#address,
+      `${status[error.code]}: ${error.details}`,
+      REFUSED.has(error.code),
+      error,
     );
   }
 }
@@ -224,4 +228,12 @@ const PASSING: ReadonlySet<number> = new Set([
   status.ABORTED,
   status.RESOURCE_EXHAUSTED,
   status.CANCELLED,
+]);
+
+/** It would say so again. Not INTERNAL and UNKNOWN: what goes wrong at the other end may go right later. */
+const REFUSED: ReadonlySet<number> = new Set([
+  status.INVALID_ARGUMENT,
+  status.NOT_FOUND,
+  status.OUT_OF_RANGE,
+  status.UNIMPLEMENTED,
 ]);

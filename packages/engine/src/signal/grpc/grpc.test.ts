@@ -13,10 +13,14 @@ import { GrpcSignalServer } from "./server.ts";
 const TOKEN = "tw_secret";
 const TOTAL = 150;
 
-async function serve(service: PostgresSignals, port = 0): Promise<GrpcSignalServer> {
+async function serve(
+  service: PostgresSignals,
+  port = 0,
+  authenticate = async (token: string): Promise<string | undefined> => (token === TOKEN ? "ada" : undefined),
+): Promise<GrpcSignalServer> {
   const server = new GrpcSignalServer({
     service,
-    authenticate: async (token) => (token === TOKEN ? "ada" : undefined),
+    authenticate,
     host: "127.0.0.1",
     port,
     logger: silentLogger,
@@ -122,6 +126,34 @@ describe("the gRPC server", () => {
       status.FAILED_PRECONDITION,
       "SIGNAL_LISTENER_LOST",
     ]);
+  });
+
+  it("ends the listeners of a token that it does not know, or not any more", async () => {
+    const { service } = await open();
+    let isKnown = true;
+    const fickle = await serve(service, 0, async () => (isKnown ? "ada" : undefined));
+    closing.push(() => fickle.stop());
+    const connectTo = () => {
+      const client = SignalClient.connect(fickle.url, { token: TOKEN });
+      closing.push(() => client.close());
+      return client;
+    };
+    const refused = { code: "UNAUTHENTICATED", message: expect.stringContaining(fickle.url) };
+    const told = Promise.withResolvers<Error>();
+    const options = { leaseMs: 300 };
+    const looking = await connectTo().listen("looking", { key: "k" }, new Collector(), options);
+    const telling = await connectTo().listen("telling", { key: "k" }, new Collector(), {
+      ...options,
+      onError: told.resolve,
+    });
+    isKnown = false;
+    await expect(looking.done).rejects.toMatchObject(refused);
+    expect(await told.promise).toMatchObject(refused);
+    await expect(telling.done).rejects.toMatchObject(refused);
+    expect([looking.isActive, telling.isActive]).toEqual([false, false]);
+    await telling.stop();
+    for (const name of ["l", null])
+      await expect(connectTo().listen(name, {}, new Collector())).rejects.toMatchObject(refused);
   });
 
   it("takes the token's name for the sender of what names none", async () => {

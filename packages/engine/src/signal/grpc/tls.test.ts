@@ -108,11 +108,17 @@ describe("signals over gRPC with TLS", () => {
     const { server } = await serve({ cert: file["server.pem"], key: file["server.key"] });
     const plain = await serve();
     for (const [url, tls, why] of [
-      [server.url, {}, "certificate"],
-      [server.url, { ca: file["guests.pem"] }, "certificate"],
-      [plain.server.url.replace("grpc:", "grpcs:"), { ca: file["root.pem"] }, "TLS"],
+      [server.url, {}, "is not signed by whom this client trusts. Give the CA"],
+      [server.url, { ca: file["guests.pem"] }, "is not signed by whom this client trusts. Give the CA"],
+      [plain.server.url.replace("grpc:", "grpcs:"), { ca: file["root.pem"] }, "it does not speak TLS"],
     ] as const) {
-      await expect(connect(url, tls).send([{ key: "k" }])).rejects.toEqual(refused(why));
+      const sent = connect(url, tls).send([{ key: "k" }]);
+      await expect(sent).rejects.toEqual(refused(why));
+      // In our words, not in those of OpenSSL and gRPC.
+      await expect(sent).rejects.toThrow(/^(?!.*(?:Resolution note|SSL routines|Last error)).*$/s);
+      // A listener does not wait for what cannot come.
+      const heard = connect(url, tls).listen("l", {}, new Collector());
+      await expect(heard).rejects.toEqual(refused(why));
     }
   });
 

@@ -56,6 +56,41 @@ export function isTlsFailure(details: string): boolean {
   return /certificate|SSL routines|wrong version number/i.test(details);
 }
 
+/** In words, with the remedy, instead of what OpenSSL and gRPC say. */
+export function tlsReason(details: string): string {
+  for (const [pattern, reason] of REASONS) if (pattern.test(details)) return reason;
+  // As they say it, without what only its authors understand.
+  const said = /Last error: (.*?)(?:\. Resolution note:|$)/s.exec(details)?.[1] ?? details;
+  return `${said
+    .replace(/^Error: /, "")
+    .split("\n")[0]!
+    .slice(0, 200)}.`;
+}
+
+const REASONS: readonly (readonly [RegExp, string])[] = [
+  [
+    /wrong version number|packet length too long|record layer failure/i,
+    "it does not speak TLS. Write the address with grpc://, or give it a certificate with --tls-cert.",
+  ],
+  [/has expired/i, "a certificate has expired. Renew it."],
+  [
+    /does not match certificate's altnames|ERR_TLS_CERT_ALTNAME/i,
+    "its certificate is for other names. Use a name that is in it, or another certificate.",
+  ],
+  [
+    /alert (?:number 116|certificate required)|certificate required/i,
+    "it asks for a certificate of the client. Give one with tls.cert and tls.key.",
+  ],
+  [
+    /alert (?:unknown ca|bad certificate|number 4[268])|unknown ca/i,
+    "it does not accept the client's certificate. Give one that is signed by its --tls-ca.",
+  ],
+  [
+    /self.signed certificate|unable to (?:verify|get)/i,
+    "its certificate is not signed by whom this client trusts. Give the CA that signed it with tls.ca (TRADEWIND_SIGNALS_CA).",
+  ],
+];
+
 export function tlsFailure(address: string, why: string, cause: unknown): EngineError {
   return new EngineError(
     "SIGNAL_TLS_INVALID",

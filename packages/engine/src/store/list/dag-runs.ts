@@ -27,6 +27,7 @@ export interface DagRunRow {
   readonly triggering_user: string | null;
   readonly note: string | null;
   readonly end_reason: string | null;
+  readonly partition_key: string | null;
   readonly queued_at: Date;
   readonly started_at: Date | null;
   readonly ended_at: Date | null;
@@ -57,7 +58,11 @@ export interface DagRunFilter {
   readonly endedAt?: Range<Date>;
   readonly durationSeconds?: Range<number>;
   readonly updatedAt?: Range<Date>;
-  /** Asks for runs of a kind there is not: partitioned, or fed by assets. */
+  readonly partitionPattern?: string;
+  readonly partitionPrefix?: string;
+  /** Of the address of an asset whose events it was made of. */
+  readonly assetPattern?: string;
+  /** Asks for runs of a kind there is not. */
   readonly nothing?: boolean;
 }
 
@@ -155,7 +160,7 @@ const READ_STATES = statement(
 );
 
 const COLUMNS = `r.id, r.dag_id, r.run_id, r.run_type, r.state, r.logical_date, r.interval_start, r.interval_end, r.run_after,
-  r.conf, r.triggered_by, r.triggering_user, r.note, r.end_reason, r.queued_at, r.started_at, r.ended_at, r.owner_job,
+  r.conf, r.triggered_by, r.triggering_user, r.note, r.end_reason, r.partition_key, r.queued_at, r.started_at, r.ended_at, r.owner_job,
   r.version_id, v.number AS version_number, v.created_at AS version_created_at, v.bundle_hash`;
 
 const FROM = "dag_run r JOIN dag_version v ON v.id = r.version_id";
@@ -179,7 +184,14 @@ function conditions(filter: DagRunFilter): Conditions {
     .between("r.ended_at", filter.endedAt)
     .between(DURATION, filter.durationSeconds)
     .between(UPDATED_AT, filter.updatedAt)
+    .matches("r.partition_key", filter.partitionPattern)
+    .startsWith("r.partition_key", filter.partitionPrefix)
     .nothingIf(filter.nothing);
+  const asset = new Conditions(where).matches("a.uri", filter.assetPattern);
+  if (!asset.isEmpty) {
+    where.raw(`EXISTS (SELECT 1 FROM asset_event_run x JOIN asset_event e ON e.id = x.event_id
+      JOIN asset a ON a.id = e.asset_id ${asset} AND x.dag_run_id = r.id)`);
+  }
   if (filter.confContains) where.raw(`position(${where.bind(filter.confContains)} in r.conf::text) > 0`);
   return where;
 }

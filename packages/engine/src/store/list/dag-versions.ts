@@ -65,6 +65,29 @@ export function findSource(
   return first(connection, { columns: "v.source, v.number", from, where });
 }
 
+export interface WholeVersion extends DagVersionRow {
+  readonly manifest: DagManifest;
+  readonly source: string;
+}
+
+/** With manifest and source: one version by its number, the current one, or the one before a number. */
+export function findWholeVersion(
+  connection: Connection,
+  dagId: string,
+  which: { readonly number: number } | { readonly before: number } | "current",
+): Promise<WholeVersion | undefined> {
+  const where = new Conditions().equals("v.dag_id", dagId);
+  if (which === "current") where.raw("v.id = (SELECT version_id FROM dag WHERE dag_id = v.dag_id)");
+  else if ("number" in which) where.equals("v.number", which.number);
+  else {
+    const number = where.bind(which.before);
+    where.raw(
+      `v.number = (SELECT max(number) FROM dag_version WHERE dag_id = v.dag_id AND number < ${number})`,
+    );
+  }
+  return first(connection, { columns: `${COLUMNS}, v.manifest, v.source`, from: "dag_version v", where });
+}
+
 /** By version id; runs of one edit may belong to several versions. */
 export async function readManifests(
   connection: Connection,

@@ -2,6 +2,7 @@
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database.ts";
 import { adhoc } from "../statement.ts";
+import type { ScheduleError } from "../timetable-plans.ts";
 import { Conditions, first, type Listed, list, type Page, type Range } from "./query.ts";
 
 export interface DagRow {
@@ -14,6 +15,12 @@ export interface DagRow {
   readonly next_interval_start: Date | null;
   readonly next_interval_end: Date | null;
   readonly next_run_after: Date | null;
+  /** Why it is paused, when nobody did it by hand. */
+  readonly pause_reason: string | null;
+  /** Of a timetable of the DAG's own: why it has no answer, how often in a row, and when it is asked again. */
+  readonly schedule_error: ScheduleError | null;
+  readonly schedule_failures: number | null;
+  readonly schedule_retry_at: Date | null;
   readonly has_import_errors: boolean;
   readonly version_id: number | null;
   readonly version_number: number | null;
@@ -25,7 +32,7 @@ export interface DagRow {
 }
 
 /** A manifest without its tasks, which may be a hundred thousand. */
-export type DagHeader = Omit<DagManifest, "groups" | "tasks">;
+type DagHeader = Omit<DagManifest, "groups" | "tasks">;
 
 export interface DagFilter {
   readonly dagIdPattern?: string;
@@ -43,6 +50,9 @@ export interface DagFilter {
   readonly bundleHash?: string;
   /** A kind, or a kind and its style: "cron", "cron/trigger". */
   readonly scheduleKinds?: readonly string[];
+  readonly hasAssetSchedule?: boolean;
+  /** Of the address of an asset that its schedule names. */
+  readonly assetPattern?: string;
   /** Asks for DAGs of a kind there is not. */
   readonly nothing?: boolean;
 }
@@ -128,12 +138,14 @@ export function listTags(
 }
 
 const COLUMNS = `d.dag_id, d.file, d.is_paused, d.is_stale, d.last_parsed_at, d.next_logical_date, d.next_interval_start,
-  d.next_interval_end, d.next_run_after, v.id AS version_id, v.number AS version_number, v.created_at AS version_created_at,
+  d.next_interval_end, d.next_run_after, d.pause_reason, t.error AS schedule_error, t.failures AS schedule_failures,
+  t.ask_at AS schedule_retry_at, v.id AS version_id, v.number AS version_number, v.created_at AS version_created_at,
   v.bundle_hash, v.manifest - 'tasks' - 'groups' AS manifest,
   COALESCE(v.manifest @? '$.tasks[*] ? (@.maxActivePerDag != null || @.maxActivePerRun != null)', false) AS has_task_limits,
   EXISTS (SELECT FROM import_error e WHERE e.file = d.file) AS has_import_errors`;
 
-const FROM = "dag d LEFT JOIN dag_version v ON v.id = d.version_id";
+const FROM =
+  "dag d LEFT JOIN dag_version v ON v.id = d.version_id LEFT JOIN dag_timetable t ON t.dag_id = d.dag_id";
 
 function lastRun(column: string): string {
   return `(SELECT r.${column} FROM dag_run r WHERE r.dag_id = d.dag_id ORDER BY r.run_after DESC, r.id DESC LIMIT 1)`;
@@ -163,6 +175,13 @@ function conditions(filter: DagFilter): Conditions {
     where.raw(
       `v.manifest->'tags' ${filter.tagsMatch === "all" ? "?&" : "?|"} ${where.bind(filter.tags)}::text[]`,
     );
+  }
+  if (filter.hasAssetSchedule !== undefined)
+    where.raw(`COALESCE(v.manifest->'schedule' ? 'gather', false) = ${where.bind(filter.hasAssetSchedule)}`);
+  const asset = new Conditions(where).matches("a.uri", filter.assetPattern);
+  if (!asset.isEmpty) {
+    where.raw(`EXISTS (SELECT 1 FROM asset_use u JOIN asset a ON a.id = u.asset_id
+      ${asset} AND u.dag_id = d.dag_id AND u.kind = 'schedule')`);
   }
   return withRuns(where, filter);
 }

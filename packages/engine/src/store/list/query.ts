@@ -43,8 +43,17 @@ export const COUNTED_EXACTLY = 10_000;
 
 /** The WHERE of one query. A condition whose value is null or undefined is not there. */
 export class Conditions {
-  readonly values: unknown[] = [];
+  readonly values: unknown[];
   readonly #parts: string[] = [];
+
+  /** `around`: the query that this one is a part of, whose parameters it shares. */
+  constructor(around?: Conditions) {
+    this.values = around?.values ?? [];
+  }
+
+  get isEmpty(): boolean {
+    return this.#parts.length === 0;
+  }
 
   /** The next parameter's place, for a fragment of one's own. */
   bind(value: unknown): string {

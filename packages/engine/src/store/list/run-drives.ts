@@ -14,6 +14,8 @@ export interface DrivenRunRow {
   /** As its owner has stored it; null: it has not, or the run is over. */
   readonly drive: Json;
   readonly has_drive: boolean;
+  /** Of a run that is over: what had closed it, as long as the log has its end; null: nothing, or nobody knows. */
+  readonly closed_by: string | null;
 }
 
 export const DRIVEN_RUN_ORDER = {
@@ -23,7 +25,10 @@ export const DRIVEN_RUN_ORDER = {
 } as const;
 
 const COLUMNS = `r.id, r.dag_id, r.run_id, r.state, r.conf, r.started_at, r.version_id, d.state AS drive,
-  d.dag_run_id IS NOT NULL AS has_drive`;
+  d.dag_run_id IS NOT NULL AS has_drive,
+  CASE WHEN r.state IN ('success', 'failed') THEN
+    (SELECT s.value->>'closedBy' FROM signal s WHERE s.namespace = 'run' AND s.key = r.dag_id || '/' || r.run_id
+     ORDER BY s.id DESC LIMIT 1) END AS closed_by`;
 
 /** Those that are running. */
 export function listDrivenRuns(

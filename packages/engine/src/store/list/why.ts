@@ -56,6 +56,37 @@ export function readSlots(connection: Connection, names: readonly string[]): Pro
   ]);
 }
 
+interface WiderTask {
+  readonly dag_id: string;
+  readonly run_id: string;
+  readonly task_id: string;
+  readonly pool_slots: number;
+}
+
+/** The best task in the same pool that goes before this one and does not fit, though the pool is large enough for it. */
+export function widerAhead(
+  connection: Connection,
+  { dag_run_id, pool, pool_slots, priority_weight }: WaitingTask,
+): Promise<WiderTask | undefined> {
+  return connection.one(
+    adhoc(`SELECT r.dag_id, r.run_id, t.task_id, t.pool_slots
+      FROM dag_run r JOIN task_instance t ON t.dag_run_id = r.id JOIN pool p ON p.name = t.pool
+      JOIN dag_run own ON own.id = $1
+      WHERE r.state = 'running' AND t.state = 'scheduled' AND t.pool = $2 AND t.pool_slots > $3
+        AND p.slots >= t.pool_slots AND p.slots - p.occupied < t.pool_slots
+        AND (-t.priority_weight, coalesce(r.logical_date, r.run_after)) < (-$4::int, coalesce(own.logical_date, own.run_after))
+      ORDER BY t.priority_weight DESC, coalesce(r.logical_date, r.run_after) LIMIT 1`),
+    [dag_run_id, pool, pool_slots, priority_weight],
+  );
+}
+
+interface WaitingTask {
+  readonly dag_run_id: number;
+  readonly pool: string;
+  readonly pool_slots: number;
+  readonly priority_weight: number;
+}
+
 /** The run before this one by logical date. */
 export function previousRun(
   connection: Connection,

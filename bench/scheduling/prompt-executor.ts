@@ -1,0 +1,32 @@
+/** Says "succeeded" at once: for what is measured of the scheduler alone. */
+import type { Executor, ExecutorEvent, Workload } from "../../packages/engine/src/execute/contract.ts";
+
+export class PromptExecutor implements Executor {
+  readonly name = "local";
+  #report: (event: ExecutorEvent) => void = () => {};
+
+  async start(report: (event: ExecutorEvent) => void): Promise<void> {
+    this.#report = report;
+  }
+
+  submit(workloads: readonly Workload[]): void {
+    const outcome = { kind: "success", output: undefined, skip: [] } as const;
+    setImmediate(() => {
+      for (const { attempt } of workloads) this.#report({ type: "ended", attempt, at: Date.now(), outcome });
+    });
+  }
+
+  submitCallback(): void {}
+  submitReaction(): void {}
+  cancel(): void {}
+
+  async adopt(): Promise<ReadonlySet<string>> {
+    return new Set();
+  }
+
+  freeSlots(): number {
+    return 1_000;
+  }
+
+  async stop(): Promise<void> {}
+}

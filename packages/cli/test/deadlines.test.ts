@@ -1,0 +1,66 @@
+/** Commands about deadlines, against a real server with rows as hosts leave them. */
+import { beforeAll, expect, it } from "vitest";
+import { Installation, manifestOf } from "../../engine/test/api/installation.ts";
+import { addDeadline, addDelivery } from "../../engine/test/api/missed.ts";
+import { runCaptured } from "./support/captured-host.ts";
+
+let server: Installation;
+let url: string;
+let dead: number[];
+const tw = (...argv: string[]) =>
+  runCaptured(argv, { env: { TRADEWIND_URL: url, TRADEWIND_TOKEN: server.token } });
+
+beforeAll(async () => {
+  server = await Installation.open();
+  url = await server.app.listen({ host: "127.0.0.1", port: 0 });
+  await server.addDag(manifestOf("etl", [{ taskId: "load" }]));
+  const run = await server.addRun("etl", { runId: "r1", state: "running" });
+  const missed = await addDeadline(server, { dagRunId: run, taskId: "load" });
+  await addDeadline(server, { dagRunId: run, state: "pending", dueAt: new Date(Date.now() + 3_600_000) });
+  const pager = { kind: "webhook", to: "pager" } as const;
+  dead = [
+    await addDelivery(server, missed, pager, { error: "The webhook at pager answered 500" }),
+    await addDelivery(server, missed, { kind: "function" }),
+    await addDelivery(server, missed, pager),
+  ];
+});
+
+it("lists deadlines, all or those that were missed", async () => {
+  const { code, stdout } = await tw("deadlines", "list");
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^DAG +RUN +TASK +AFTER +DUE +STATE +RUN IS +TOLD$/m);
+  expect(stdout).toMatch(/^etl +r1 +load +queued +.* +missed +running +3 of 3 given up$/m);
+  expect(stdout).toMatch(/^etl +r1 +- +queued +in .* +pending +running +0$/m);
+  const missed = JSON.parse((await tw("deadlines", "list", "--missed", "--json")).stdout);
+  expect(missed).toMatchObject([{ task_id: "load", state: "missed" }]);
+  expect(JSON.parse((await tw("deadlines", "list", "--state", "met", "--json")).stdout)).toEqual([]);
+  expect((await tw("deadlines", "list", "--dag", "gone")).stderr).toContain("There are no such deadlines");
+});
+
+it("lists what was given up, and begins again with it", async () => {
+  const { stdout } = await tw("deadlines", "dead");
+  expect(stdout).toMatch(/^ *ID +DAG +RUN +TASK +TO +MISSED +TRIES +ERROR$/m);
+  expect(stdout).toMatch(
+    new RegExp(`^ *${dead[0]} +etl +r1 +load +webhook pager .* 8 +The webhook at pager`, "m"),
+  );
+  expect(await tw("deadlines", "retry", String(dead[0]))).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining("1 delivery begins again."),
+  });
+  expect(await tw("deadlines", "retry", String(dead[0]))).toMatchObject({
+    code: 5,
+    stderr: expect.stringContaining("only dead ones"),
+  });
+  expect(JSON.parse((await tw("deadlines", "retry", "--all", "--json")).stdout)).toHaveLength(2);
+  expect((await tw("deadlines", "dead")).stderr).toContain("Nothing was given up");
+  expect((await tw("deadlines", "retry", "--all")).stderr).toContain("Nothing was given up");
+});
+
+it("says what is missing", async () => {
+  expect(await tw("deadlines", "retry")).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("their numbers, or --all"),
+  });
+  expect(await tw("deadlines", "retry", "x")).toMatchObject({ code: 2 });
+  expect(await tw("deadlines", "retry", "12345")).toMatchObject({ code: 3 });
+});

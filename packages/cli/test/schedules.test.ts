@@ -1,0 +1,83 @@
+/** What the command line says of schedules, and of DAGs that were paused by themselves, against a real server. */
+import { beforeAll, describe, expect, it } from "vitest";
+import { Installation, manifestOf } from "../../engine/test/api/installation.ts";
+import { runCaptured } from "./support/captured-host.ts";
+
+let server: Installation;
+let url: string;
+const tw = (...argv: string[]) =>
+  runCaptured(argv, { env: { TRADEWIND_URL: url, TRADEWIND_TOKEN: server.token } });
+
+const dates = ["2027-01-01T00:00:00.000Z", "2027-02-01T00:00:00.000Z"];
+
+beforeAll(async () => {
+  server = await Installation.open();
+  url = await server.app.listen({ host: "127.0.0.1", port: 0 });
+  const tasks = [{ taskId: "a" }];
+  await server.addDag(
+    manifestOf("closings", tasks, {
+      schedule: { kind: "dates", dates },
+      jitterMs: 90_000,
+      pauseAfterFailures: 3,
+    }),
+  );
+  await server.addDag(
+    manifestOf("own", tasks, { schedule: { kind: "timetable", name: "WorkingDays", args: null } }),
+  );
+  await server.addDag(manifestOf("unlucky", tasks));
+  const error = { code: "NO_CALENDAR", message: "no calendar for 2027", at: "2026-01-01T00:00:00.000Z" };
+  await server.sql(
+    `INSERT INTO dag_timetable (dag_id, failures, ask_at, error)
+     VALUES ('own', 3, now() + interval '1 hour', '${JSON.stringify(error)}')`,
+  );
+  await server.sql(
+    "UPDATE dag SET is_paused = true, pause_reason = 'the last 3 scheduled runs have failed' WHERE dag_id = 'unlucky'",
+  );
+});
+
+describe("dags list", () => {
+  it("marks a DAG whose schedule is in error, and shows what kind each has", async () => {
+    const { code, stdout } = await tw("dags", "list");
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/closings +active +2 dates/);
+    expect(stdout).toMatch(/own +schedule error +WorkingDays/);
+    expect(stdout).toMatch(/unlucky +paused/);
+  });
+
+  it("has all of it as JSON", async () => {
+    const listed = JSON.parse((await tw("dags", "list", "--json")).stdout);
+    const facts = listed.map((dag: Record<string, { code?: string } | string | null>) => [
+      dag.dag_id,
+      (dag.schedule_error as { code?: string } | null)?.code ?? null,
+      dag.pause_reason,
+    ]);
+    expect(facts).toEqual([
+      ["closings", null, null],
+      ["own", "NO_CALENDAR", null],
+      ["unlucky", null, "the last 3 scheduled runs have failed"],
+    ]);
+  });
+});
+
+describe("dags show", () => {
+  it("says what the timetable failed with, how often, and when it is asked again", async () => {
+    const { stdout } = await tw("dags", "show", "own");
+    expect(stdout).toMatch(/schedule error +no calendar for 2027 \[NO_CALENDAR\] \(3 in a row; next try in /);
+    expect(stdout).not.toContain("paused because");
+  });
+
+  it("says how late runs may be, and when the DAG pauses itself", async () => {
+    const { stdout } = await tw("dags", "show", "closings");
+    expect(stdout).toMatch(/jitter +up to 90s/);
+    expect(stdout).toMatch(/pauses +after 3 failed scheduled runs in a row/);
+    const own = (await tw("dags", "show", "own")).stdout;
+    expect(own).not.toMatch(/^(jitter|pauses)/m);
+  });
+
+  it("says why a DAG is paused that nobody paused by hand", async () => {
+    const { stdout } = await tw("dags", "show", "unlucky");
+    expect(stdout).toMatch(/paused because +the last 3 scheduled runs have failed/);
+    await tw("dags", "unpause", "unlucky");
+    expect((await tw("dags", "show", "unlucky")).stdout).not.toContain("paused because");
+  });
+});

@@ -1,0 +1,104 @@
+/** A DAG's schedule in the JSON of Airflow's API, and what is wrong with it. */
+import type { ScheduleManifest } from "@tradewind/sdk/manifest";
+import { z } from "zod";
+import { isTimeSchedule } from "../model/index.ts";
+import type { DagRow } from "../store/list/dags.ts";
+import { iso, nullableDate } from "./fields.ts";
+
+export const scheduleErrorDocument = z
+  .object({
+    code: z.string(),
+    message: z.string(),
+    at: z.string(),
+    failures: z.number().describe("In a row."),
+    next_try: nullableDate,
+  })
+  .meta({
+    id: "ScheduleError",
+    description: "Why a timetable of the DAG's own has no answer. It is asked again.",
+  });
+
+export function scheduleError(row: DagRow): z.output<typeof scheduleErrorDocument> | null {
+  const { schedule_error: error, schedule_failures: failures, schedule_retry_at: next } = row;
+  if (error === null) return null;
+  const { code, message, at } = error;
+  return { code, message, at, failures: failures ?? 0, next_try: iso(next) };
+}
+
+export function timetable(given: ScheduleManifest | undefined) {
+  const schedule = given ?? { kind: "none" };
+  const isPeriodic = schedule.kind === "timetable" || isTimeSchedule(schedule);
+  return {
+    timetable_summary: summary(schedule),
+    timetable_description: description(schedule),
+    timetable_periodic: isPeriodic,
+    is_backfillable: isTimeSchedule(schedule),
+  };
+}
+
+/** The one that all of its times are in. */
+export function zoneOf(schedule: ScheduleManifest | undefined): string {
+  const parts = schedule?.kind === "several" ? schedule.of : [schedule];
+  const zones = new Set(parts.map((part) => (part?.kind === "cron" ? part.timezone : "UTC")));
+  const [zone = "UTC"] = zones;
+  return zones.size === 1 ? zone : "UTC";
+}
+
+/** How many dates a summary names. */
+const SHOWN_DATES = 3;
+
+function summary(schedule: ScheduleManifest): string | null {
+  switch (schedule.kind) {
+    case "none":
+      return null;
+    case "once":
+      return "@once";
+    case "continuous":
+      return "@continuous";
+    case "cron":
+      return schedule.expression;
+    case "interval":
+      return `${schedule.everyMs / 1000}s`;
+    case "dates":
+      return schedule.dates.length === 1 ? (schedule.dates[0] ?? "") : `${schedule.dates.length} dates`;
+    case "several":
+      return schedule.of.map(summary).join(", ");
+    case "timetable":
+      return schedule.name;
+    case "trigger":
+      return schedule.trigger.kind;
+    case "signal":
+      return schedule.gather === undefined ? "signal" : "asset";
+  }
+}
+
+function description(schedule: ScheduleManifest): string {
+  switch (schedule.kind) {
+    case "none":
+      return "Never, runs are started by hand";
+    case "once":
+      return "Once, as soon as possible";
+    case "continuous":
+      return "As soon as the previous run finishes";
+    case "cron":
+      return `${schedule.expression} in ${schedule.timezone}`;
+    case "interval":
+      return `Every ${schedule.everyMs / 1000} seconds`;
+    case "dates":
+      return `At ${shown(schedule.dates)}`;
+    case "several":
+      return schedule.of.map(description).join("; or ");
+    case "timetable":
+      return `As the timetable ${schedule.name} of its file says`;
+    case "trigger":
+      return `At each event of ${schedule.trigger.kind}`;
+    case "signal":
+      if (schedule.gather === undefined) return "When its signals have arrived";
+      return `When its assets have changed${schedule.gather.time ? `; with ${description(schedule.gather.time)}` : ""}`;
+  }
+}
+
+function shown(dates: readonly string[]): string {
+  const more = dates.length - SHOWN_DATES;
+  return `${dates.slice(0, SHOWN_DATES).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}

@@ -1,0 +1,230 @@
+/**
+ * Sends one e-mail through an SMTP server (RFC 5321): greeting, EHLO, STARTTLS, AUTH, MAIL, RCPT, DATA. One command at a
+ * time, each reply awaited; the whole conversation has one time limit.
+ *
+ * It counts as sent when the server has accepted the message after DATA, whatever happens then. If the answer to that
+ * is lost, it may have been sent, and will be again: at least once.
+ */
+
+import { connect, type Socket } from "node:net";
+import { hostname } from "node:os";
+import { connect as connectTls } from "node:tls";
+import { EngineError, messageOf } from "../service/errors.ts";
+import { addressIn, type MailMessage, mailText } from "./mail-message.ts";
+import { SmtpReplies, type SmtpReply } from "./smtp-replies.ts";
+
+export interface SmtpServer {
+  readonly host: string;
+  readonly port: number;
+  /**
+   * "implicit": TLS from the first byte. "starttls": required. "opportunistic": where the server offers it. "none":
+   * never. Credentials are not sent in the clear unless "none" says so.
+   */
+  readonly tls: "implicit" | "starttls" | "opportunistic" | "none";
+  readonly credentials: { readonly user: string; readonly password: string } | null;
+  /** Accepts a certificate that nobody vouches for. */
+  readonly allowsAnyCertificate?: boolean;
+}
+
+/** Rejects with `DEADLINE_MAIL`: the server, where it stopped, and what it said. */
+export async function sendMail(server: SmtpServer, message: MailMessage, signal: AbortSignal): Promise<void> {
+  const talk = new Conversation(server);
+  const give = () => talk.destroy(new Error("it took too long"));
+  signal.addEventListener("abort", give, { once: true });
+  try {
+    signal.throwIfAborted();
+    await converse(talk, server, message);
+  } catch (error) {
+    const what = `The SMTP server ${server.host}:${server.port} did not take the message: ${messageOf(error)}`;
+    throw new EngineError("DEADLINE_MAIL", what, { cause: error });
+  } finally {
+    signal.removeEventListener("abort", give);
+    talk.destroy();
+  }
+}
+
+async function converse(talk: Conversation, server: SmtpServer, message: MailMessage): Promise<void> {
+  await talk.open();
+  let extensions = await greet(talk);
+  const offersTls = extensions.some((line) => /^STARTTLS$/i.test(line));
+  if (server.tls === "starttls" && !offersTls) throw new Error("it does not offer STARTTLS");
+  if (offersTls && (server.tls === "starttls" || server.tls === "opportunistic")) {
+    await talk.ask("STARTTLS", [220]);
+    await talk.secure();
+    // What was said before was not protected, and counts no more.
+    extensions = await greet(talk);
+  }
+  if (server.credentials !== null) await authenticate(talk, server, extensions);
+  const isSevenBit = !extensions.some((line) => /^SMTPUTF8$/i.test(line));
+  for (const address of [message.from, ...message.to]) {
+    const envelope = addressIn(address);
+    if (!isMailbox(envelope)) throw new Error(`"${envelope}" is no address`);
+    if (isSevenBit && !/^[\x21-\x7e]+$/.test(envelope))
+      throw new Error(`it does not take addresses beyond ASCII: "${envelope}"`);
+  }
+  const isUtf8 = [message.from, ...message.to].some((each) => !/^[\x21-\x7e]*$/.test(addressIn(each)));
+  await talk.ask(`MAIL FROM:<${addressIn(message.from)}>${isUtf8 ? " SMTPUTF8" : ""}`, [250]);
+  for (const to of message.to) await talk.ask(`RCPT TO:<${addressIn(to)}>`, [250, 251]);
+  await talk.ask("DATA", [354]);
+  await talk.ask(`${dotted(mailText(message))}.`, [250]);
+  // The message is theirs: what becomes of this does not matter.
+  await talk.ask("QUIT", [221]).catch(() => {});
+}
+
+/** What the server can do. One that knows no EHLO can do nothing. */
+async function greet(talk: Conversation): Promise<readonly string[]> {
+  const reply = await talk.say(`EHLO ${ownName()}`);
+  if (reply.code === 250) return reply.lines.slice(1).map((line) => line.trim());
+  if (reply.code < 500) throw refusal("EHLO", reply);
+  await talk.ask(`HELO ${ownName()}`, [250]);
+  return [];
+}
+
+async function authenticate(
+  talk: Conversation,
+  server: SmtpServer,
+  extensions: readonly string[],
+): Promise<void> {
+  const { credentials } = server;
+  if (credentials === null) return;
+  if (!talk.isSecure && server.tls !== "none")
+    throw new Error("the connection is not encrypted; its credentials are not sent");
+  const offered = extensions
+    .filter((line) => /^AUTH[ =]/i.test(line))
+    .flatMap((line) => line.slice(5).toUpperCase().split(/\s+/));
+  const base64 = (text: string) => Buffer.from(text).toString("base64");
+  const { password, user } = credentials;
+  if (offered.includes("PLAIN")) {
+    await talk.ask(`AUTH PLAIN ${base64(`\0${user}\0${password}`)}`, [235], "AUTH PLAIN");
+  } else if (offered.includes("LOGIN")) {
+    await talk.ask("AUTH LOGIN", [334]);
+    await talk.ask(base64(user), [334], "AUTH LOGIN");
+    await talk.ask(base64(password), [235], "AUTH LOGIN");
+  } else {
+    throw new Error("it offers neither AUTH PLAIN nor AUTH LOGIN");
+  }
+}
+
+/** A line that begins with a dot would end the message. */
+function dotted(text: string): string {
+  return text.replaceAll(/^\./gm, "..");
+}
+
+/** Nothing in it can end the command or the brackets around it. */
+function isMailbox(address: string): boolean {
+  return /^[^\s<>\p{Cc}]+@[^\s<>\p{Cc}]+$/u.test(address);
+}
+
+/** What a server takes for a name, or the literal of an address. */
+function ownName(): string {
+  const name = hostname();
+  return /^[a-zA-Z0-9.-]+$/.test(name) ? name : "[127.0.0.1]";
+}
+
+/** One socket: commands go out, replies come in, in turn. */
+class Conversation {
+  readonly #server: SmtpServer;
+  #socket: Socket | null = null;
+  #replies = new SmtpReplies();
+  /** Read and not yet asked for. */
+  #unread: SmtpReply[] = [];
+  #waiting: PromiseWithResolvers<SmtpReply> | null = null;
+  #failure: Error | null = null;
+  isSecure = false;
+
+  constructor(server: SmtpServer) {
+    this.#server = server;
+  }
+
+  async open(): Promise<void> {
+    const { host, port, tls } = this.#server;
+    if (this.#failure !== null) throw this.#failure;
+    const socket =
+      tls === "implicit" ? connectTls(this.#tlsOptions({ host, port })) : connect({ host, port });
+    this.isSecure = tls === "implicit";
+    this.#take(socket);
+    const greeting = await this.#next();
+    if (greeting.code !== 220) throw refusal("the connection", greeting);
+  }
+
+  /** The same connection, encrypted. What came before it, and was not asked for, was put there by somebody else. */
+  async secure(): Promise<void> {
+    const plain = this.#socket;
+    if (plain === null || this.#unread.length > 0) throw new Error("it answered before it was asked");
+    plain.removeAllListeners();
+    this.#replies = new SmtpReplies();
+    const socket = connectTls(this.#tlsOptions({ socket: plain }));
+    const ready = Promise.withResolvers<void>();
+    socket.once("secureConnect", ready.resolve).once("error", ready.reject);
+    // Whoever gives up destroys it; then there is neither.
+    socket.once("close", () => ready.reject(this.#failure ?? new Error("it closed the connection")));
+    this.#socket = socket;
+    await ready.promise;
+    this.#take(socket);
+    this.isSecure = true;
+  }
+
+  /** A reply of one of these codes, or an error that names the command. */
+  async ask(command: string, codes: readonly number[], name = command): Promise<SmtpReply> {
+    const reply = await this.say(command);
+    if (codes.includes(reply.code)) return reply;
+    throw refusal(name.includes("\n") ? "the message" : name, reply);
+  }
+
+  async say(command: string): Promise<SmtpReply> {
+    this.#socket?.write(`${command}\r\n`);
+    return this.#next();
+  }
+
+  destroy(failure: Error | null = null): void {
+    this.#fail(failure ?? new Error("it is over"));
+    this.#socket?.on("error", () => {});
+    this.#socket?.destroy();
+  }
+
+  #tlsOptions<T extends object>(target: T) {
+    const { allowsAnyCertificate, host } = this.#server;
+    // A name for the certificate to be compared with; an address has none.
+    const servername = /^[\d.]+$|:/.test(host) ? {} : { servername: host };
+    return { ...target, ...servername, rejectUnauthorized: allowsAnyCertificate !== true };
+  }
+
+  #take(socket: Socket): void {
+    this.#socket = socket;
+    socket.setEncoding("utf8");
+    socket.on("data", (chunk: string) => this.#hear(chunk));
+    socket.on("error", (error) => this.#fail(error));
+    socket.on("close", () => this.#fail(new Error("it closed the connection")));
+  }
+
+  #hear(chunk: string): void {
+    try {
+      for (const reply of this.#replies.read(chunk)) {
+        const waiting = this.#waiting;
+        this.#waiting = null;
+        if (waiting === null) this.#unread.push(reply);
+        else waiting.resolve(reply);
+      }
+    } catch (error) {
+      this.destroy(error as Error);
+    }
+  }
+
+  #fail(error: Error): void {
+    this.#failure ??= error;
+    this.#waiting?.reject(this.#failure);
+    this.#waiting = null;
+  }
+
+  async #next(): Promise<SmtpReply> {
+    const ready = this.#unread.shift();
+    if (ready !== undefined) return ready;
+    if (this.#failure !== null) throw this.#failure;
+    this.#waiting = Promise.withResolvers<SmtpReply>();
+    return this.#waiting.promise;
+  }
+}
+
+function refusal(what: string, { code, lines }: SmtpReply): Error {
+  return new Error(`it answered ${code} ${lines.join(" ").slice(0, 200)} to ${what}`);
+}

@@ -1,0 +1,74 @@
+/**
+ * The process in which timetables of the authors' own are asked: one question at a time. It has no credentials and knows
+ * nobody but its supervisor; when that is gone it ends itself, even out of an endless loop. A class that never answers
+ * blocks it: the supervisor kills it, and starts another for the next question.
+ */
+import { Socket } from "node:net";
+import type { DueOutcome, ErrorFacts } from "@tradewind/sdk/program";
+import { dieWithParent } from "../../../bundle/bundler/orphan-watch.ts";
+import { JsonLines } from "../../json-lines.ts";
+import {
+  MAX_MESSAGE_LENGTH,
+  TIMETABLE_FD,
+  type TimetableAnswer,
+  type TimetableAsk,
+} from "../../timetable-protocol.ts";
+import { factsOf } from "../error-facts.ts";
+import { loadPrograms } from "../programs.ts";
+
+process.setSourceMapsEnabled(true);
+dieWithParent();
+const socket = new Socket({ fd: TIMETABLE_FD });
+const channel = new JsonLines<TimetableAnswer>(socket, {
+  message: (raw) => void answer(raw as TimetableAsk),
+  broken: endAll,
+});
+let asked: number | null = null;
+
+socket.on("close", endAll);
+// Code of a bundle that goes on by itself: nobody can say what still works here, so the question fails with it.
+process.on("uncaughtException", crash);
+process.on("unhandledRejection", crash);
+
+async function answer({ n, bundle, dagId, call }: TimetableAsk): Promise<void> {
+  asked = n;
+  let outcome: DueOutcome;
+  try {
+    const program = (await loadPrograms(bundle)).get(dagId);
+    if (program?.due === undefined) {
+      throw Object.assign(new Error(`The bundle has no timetable for DAG "${dagId}".`), {
+        code: "BUNDLE_WITHOUT_DAG",
+      });
+    }
+    outcome = await program.due(call);
+  } catch (error) {
+    outcome = { ok: false, error: factsOf(error) };
+  }
+  send(n, outcome);
+}
+
+function send(n: number, outcome: DueOutcome, done?: () => void): void {
+  if (asked !== n) return;
+  asked = null;
+  channel.send({ n, outcome: outcome.ok ? outcome : { ok: false, error: cut(outcome.error) } }, done);
+}
+
+function cut({ name, message, code }: ErrorFacts): ErrorFacts {
+  const short = (text: string) => text.slice(0, MAX_MESSAGE_LENGTH);
+  return {
+    name: short(name),
+    message: short(message),
+    stack: null,
+    code: code === null ? null : short(code),
+  };
+}
+
+function crash(error: unknown): void {
+  if (asked === null) process.exit(1);
+  send(asked, { ok: false, error: factsOf(error) }, () => process.exit(1));
+}
+
+/** The supervisor is gone: this process and everything it started go too. */
+function endAll(): void {
+  process.kill(-process.pid, "SIGKILL");
+}

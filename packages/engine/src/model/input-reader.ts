@@ -1,0 +1,205 @@
+/**
+ * What an instance is given: outputs of its upstream, lists gathered from mapped tasks, the item it runs for. Reads
+ * outputs that are at hand, and notes the tasks whose outputs are not: then its answers are void, and whoever asked
+ * fetches them and asks again.
+ */
+import type { InputSource, Json, MapSource } from "@tradewind/sdk/manifest";
+import type { ScopePlace } from "./expansions.ts";
+import type { TaskNode } from "./graph.ts";
+import type { Instance } from "./instance.ts";
+import type { Spot } from "./instance-table.ts";
+import type { RunModel } from "./run.ts";
+import type { RunEvent } from "./run-event.ts";
+import { commonDepth, type Scope, unexpandedIndex } from "./scope.ts";
+import { isFinished } from "./states.ts";
+
+/** undefined: not at hand. A task may have left none. */
+export type OutputLookup = (
+  taskId: string,
+  mapIndex: number,
+) => { readonly value: Json | undefined } | undefined;
+
+/** An input as it stands: the program of a task is given it as it is. */
+export interface InputStanding {
+  readonly state: "success" | "failed" | "skipped" | "upstream_failed" | "removed" | "none";
+  readonly value: Json | undefined;
+  /** Of a mapped upstream: each instance. */
+  readonly each?: readonly InputStanding[];
+}
+
+/** A map cannot run over what it was given; the message is for the author. */
+class Unmappable extends Error {}
+
+/** How many items a map may have, unless it is configured: each of them is a row, and an instance in memory. */
+const MAX_MAP_LENGTH = 100_000;
+
+/** Why it cannot run, as its reason begins. */
+const UNUSABLE = "MAP_UNUSABLE";
+
+/** What the model is told about a map whose source has succeeded. */
+export function expansionOf(
+  reader: InputReader,
+  place: ScopePlace,
+  most = MAX_MAP_LENGTH,
+): Extract<RunEvent, { mapId: string }> {
+  const key = { mapId: place.scope.id, parent: place.parent };
+  try {
+    const length = reader.length(place);
+    if (length <= most) return { type: "expanded", ...key, length };
+    const problem = `its list has ${length} items, and a map has ${most} at most (maxMapLength)`;
+    return { type: "unmappable", ...key, reason: `${UNUSABLE}: ${problem}` };
+  } catch (error) {
+    if (!(error instanceof Unmappable)) throw error;
+    return { type: "unmappable", ...key, reason: `${UNUSABLE}: ${error.message}` };
+  }
+}
+
+export class InputReader {
+  /** Tasks whose outputs are not at hand. */
+  readonly missing = new Set<string>();
+  readonly #model: RunModel;
+  readonly #lookup: OutputLookup;
+
+  constructor(model: RunModel, lookup: OutputLookup) {
+    this.#model = model;
+    this.#lookup = lookup;
+  }
+
+  /** What an input of an instance is. */
+  input(source: InputSource, instance: Instance): InputStanding {
+    const { level, node, ordinal } = instance;
+    const scope = node.scope?.chain[level - 1] ?? null;
+    if ("item" in source) return { state: "success", value: this.#itemAround(source.item, scope, ordinal) };
+    const from = this.#node(source.taskId);
+    if (!from) return { state: "none", value: undefined };
+    const common = commonDepth(from.scope, node.scope);
+    const spot = { level: common, ordinal: this.#model.expansions.ancestor(scope, ordinal, common) };
+    if ((from.scope?.depth ?? 0) === common) return this.#settled(from, spot.ordinal);
+    return this.#gathered(from, spot);
+  }
+
+  /** How many items a map has; see {@link expansionOf} for lists that cannot be. */
+  length({ scope, parent }: ScopePlace): number {
+    return this.#length(scope.over, { level: scope.depth - 1, ordinal: parent }, scope.parent);
+  }
+
+  #length(over: MapSource, spot: Spot, around: Scope | null): number {
+    switch (over.kind) {
+      case "list":
+        return over.items.length;
+      case "item":
+        return this.#list(this.#itemAround(over.mapId, around, spot.ordinal), `the item of "${over.mapId}"`)
+          .length;
+      case "output": {
+        const { from, place } = this.#source(over.taskId, spot, around);
+        if (place) return this.#model.expansions.find(place)?.length ?? 0;
+        return this.#outputList(from, spot, around).length;
+      }
+      case "zip": {
+        const lengths = over.of.map((each) => this.#length(each, spot, around));
+        if (this.missing.size === 0 && new Set(lengths).size > 1)
+          throw new Unmappable(
+            `its lists have different lengths (${lengths.join(", ")}), and zip joins them`,
+          );
+        return lengths[0] ?? 0;
+      }
+      case "cross":
+        return over.of.reduce((product, each) => product * this.#length(each, spot, around), 1);
+    }
+  }
+
+  /** The item of an enclosing map. */
+  #itemAround(mapId: string, scope: Scope | null, ordinal: number): Json | undefined {
+    const map = scope?.chain.find(({ id }) => id === mapId);
+    if (!map) return undefined;
+    const own = this.#model.expansions.ancestor(scope, ordinal, map.depth);
+    const { base, parent } = this.#model.expansions.around(map, own);
+    return this.#item(map.over, own - base, { level: map.depth - 1, ordinal: parent }, map.parent);
+  }
+
+  #item(over: MapSource, index: number, spot: Spot, around: Scope | null): Json | undefined {
+    switch (over.kind) {
+      case "list":
+        return over.items[index];
+      case "item": {
+        const list = this.#itemAround(over.mapId, around, spot.ordinal);
+        return Array.isArray(list) ? list[index] : undefined;
+      }
+      case "output": {
+        const { from, place } = this.#source(over.taskId, spot, around);
+        const expansion = place && this.#model.expansions.find(place);
+        if (!place) return this.#outputList(from, spot, around)[index];
+        if (!expansion) return undefined;
+        const level = expansion.scope.depth;
+        return this.#gathered(from, { level, ordinal: expansion.base + index }).value;
+      }
+      case "zip":
+        return over.of.map((each) => this.#item(each, index, spot, around) ?? null);
+      case "cross": {
+        const members: Json[] = [];
+        let rest = index;
+        for (const each of [...over.of].reverse()) {
+          const length = Math.max(1, this.#length(each, spot, around));
+          members.unshift(this.#item(each, rest % length, spot, around) ?? null);
+          rest = Math.floor(rest / length);
+        }
+        return members;
+      }
+    }
+  }
+
+  /** Of a mapped task the list is that of its instances: `place` says where they lie. */
+  #source(
+    taskId: string,
+    spot: Spot,
+    around: Scope | null,
+  ): { readonly from: TaskNode; readonly place: ScopePlace | null } {
+    const from = this.#node(taskId)!;
+    const common = commonDepth(from.scope, around);
+    if ((from.scope?.depth ?? 0) === common) return { from, place: null };
+    const parent = this.#model.expansions.ancestor(around, spot.ordinal, common);
+    return { from, place: { scope: from.scope!.chain[common]!, parent } };
+  }
+
+  #outputList(from: TaskNode, spot: Spot, around: Scope | null): readonly Json[] {
+    const depth = from.scope?.depth ?? 0;
+    const { value } = this.#settled(from, this.#model.expansions.ancestor(around, spot.ordinal, depth));
+    return this.missing.has(from.id) ? [] : this.#list(value, `the output of "${from.id}"`);
+  }
+
+  #list(value: Json | undefined, what: string): readonly Json[] {
+    if (Array.isArray(value)) return value as readonly Json[];
+    if (this.missing.size > 0) return [];
+    const given = value === undefined ? "nothing" : value === null ? "null" : `a ${typeof value}`;
+    throw new Unmappable(`${what} is ${given}, and a map runs over a list`);
+  }
+
+  #settled(from: TaskNode, mapIndex: number): InputStanding {
+    const instance = this.#model.get(from.id, mapIndex);
+    const state = instance && isFinished(instance.state) ? instance.state : "none";
+    if (state !== "success") return { state: state as InputStanding["state"], value: undefined };
+    const found = this.#lookup(from.id, mapIndex);
+    if (!found) this.missing.add(from.id);
+    return { state, value: found?.value };
+  }
+
+  /** The outputs of all instances in an item, as a list of lists where maps are nested; in the order of the items. */
+  #gathered(from: TaskNode, { level, ordinal }: Spot): InputStanding {
+    if (level === (from.scope?.depth ?? 0)) return this.#settled(from, ordinal);
+    const expansion = this.#model.expansions.find({ scope: from.scope!.chain[level]!, parent: ordinal });
+    const each = Array.from({ length: expansion?.made ?? 0 }, (_, index) =>
+      this.#gathered(from, { level: level + 1, ordinal: expansion!.base + index }),
+    );
+    const standIn = this.#model.get(from.id, unexpandedIndex(from.scope!.depth, level, ordinal));
+    const worst = standIn?.state ?? each.find(({ state }) => state !== "success")?.state ?? "success";
+    return {
+      state: worst as InputStanding["state"],
+      value: each.map((one) => one.value ?? null),
+      each,
+    };
+  }
+
+  #node(taskId: string): TaskNode | undefined {
+    return this.#model.graph.byId.get(taskId);
+  }
+}

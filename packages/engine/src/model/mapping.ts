@@ -1,0 +1,301 @@
+/**
+ * Maps: when the list is known that one runs over, each of its tasks becomes one instance per item. What stands for
+ * them until then ("unexpanded", map index below 0) is ended with the map when there is nothing to run over.
+ *
+ * - A map of several tasks is expanded as soon as its source has succeeded; a map of a single task also waits for the
+ *   trigger rule of that task, so that what is not going to run does not become 100,000 instances first.
+ * - A long list is made piece by piece (`make`), and one with a limit only as far as the limit goes; what gathers the
+ *   instances knows from the beginning how many there will be.
+ * - When the source begins again and none of the instances has, the map is folded up again: its next list may have
+ *   another length.
+ */
+import type { Expansion, ExpansionRow, ScopePlace } from "./expansions.ts";
+import { type Instance, newInstance } from "./instance.ts";
+import type { InstanceTable, Slot, Spot } from "./instance-table.ts";
+import { unexpandedIndex } from "./scope.ts";
+import { isFinished, type TaskState } from "./states.ts";
+import { judge } from "./trigger-rules.ts";
+
+/** What is to be stored about maps, before anything else of the same decision. */
+export interface MapChanges {
+  readonly opened: readonly ExpansionRow[];
+  readonly closed: readonly { readonly mapId: string; readonly parent: number }[];
+  /** Rows that are not needed any more. */
+  readonly dropped: readonly { readonly taskId: string; readonly mapIndex: number }[];
+}
+
+type End = (instance: Instance, state: TaskState, reason: string) => void;
+
+export class Mapping {
+  readonly #table: InstanceTable;
+  readonly #end: End;
+  /** Where the length was asked for: by scope, then by the item of its parent. */
+  readonly #asked: readonly Set<number>[];
+  readonly #expandable: ScopePlace[] = [];
+  /** Not all of their items are made. */
+  readonly #growing = new Set<Expansion>();
+  /** Of those with a limit: items that are not through. */
+  readonly #open = new Map<Expansion, Set<number>>();
+  readonly #opened = new Map<Expansion, ExpansionRow>();
+  #closed: MapChanges["closed"][number][] = [];
+  #dropped: MapChanges["dropped"][number][] = [];
+
+  constructor(table: InstanceTable, end: End) {
+    this.#table = table;
+    this.#end = end;
+    this.#asked = table.scopes.map(() => new Set());
+  }
+
+  /** Once after loading: everything is to be looked at. */
+  start(): void {
+    for (const { due, scope } of this.#table.scopes) {
+      if (scope.parent === null) due.add(-1);
+      else for (const { base, made } of this.#table.expansions.of(scope.parent)) addRange(due, base, made);
+      for (const expansion of this.#table.expansions.of(scope)) {
+        if (expansion.made === expansion.length) continue;
+        this.#growing.add(expansion);
+        if (scope.limit === null) continue;
+        this.#open.set(expansion, new Set(Array.from({ length: expansion.made }, (_, item) => item)));
+      }
+    }
+  }
+
+  /** Some list is not made to its end. */
+  get isGrowing(): boolean {
+    return this.#growing.size > 0;
+  }
+
+  settle(): void {
+    for (const { due, scope } of this.#table.scopes) {
+      for (const parent of due) {
+        due.delete(parent);
+        this.#judge({ scope, parent });
+      }
+    }
+  }
+
+  /** Whether its own rule says something about an unexpanded instance before its map is expanded. */
+  isJudged({ level, node }: Instance): boolean {
+    return node.scope!.chain[level]!.members.length === 1;
+  }
+
+  /** Its rule lets it run, or does not matter: it is up to its map. */
+  leaveToMap(instance: Instance): void {
+    const { level, node, ordinal } = instance;
+    if (this.isJudged(instance)) this.#table.hold(instance, "expanding");
+    this.#table.scopes[node.scope!.chain[level]!.index]!.due.add(ordinal);
+  }
+
+  /** Maps whose length has to be found out; each waits for an answer. */
+  takeExpandable(): ScopePlace[] {
+    return this.#expandable.splice(0).filter((place) => this.#asked[place.scope.index]!.has(place.parent));
+  }
+
+  expand(place: ScopePlace, length: number): boolean {
+    if (!this.#answer(place)) return false;
+    if (length === 0) {
+      this.#endAll(place, "skipped", "mapped over nothing");
+      return true;
+    }
+    const { scope, parent } = place;
+    for (const unexpanded of this.#unexpanded(place)) this.#drop(unexpanded);
+    const expansion = this.#table.expansions.open(place, length);
+    this.#table.expect(expansion, length);
+    this.#growing.add(expansion);
+    if (scope.limit !== null) this.#open.set(expansion, new Set());
+    this.#opened.set(expansion, { mapId: scope.id, parent, base: expansion.base, length });
+    return true;
+  }
+
+  /** There is no list, or not one that can be run over. */
+  refuse(place: ScopePlace, reason: string): boolean {
+    if (!this.#answer(place)) return false;
+    this.#endAll(place, "upstream_failed", reason);
+    return true;
+  }
+
+  /** Makes up to about `most` instances of expanded maps. false: there was nothing to make, or no room for it. */
+  make(most: number): boolean {
+    let left = most;
+    let hasMade = false;
+    for (const expansion of this.#growing) {
+      if (left <= 0) break;
+      const { members } = expansion.scope;
+      const wanted = Math.max(1, Math.floor(left / members.length));
+      const items = Math.min(wanted, expansion.length - expansion.made, this.#room(expansion));
+      if (items === 0) continue;
+      this.#make(expansion, items);
+      left -= items * members.length;
+      hasMade = true;
+    }
+    return hasMade;
+  }
+
+  /** What is not made will not be. */
+  stopMaking(): void {
+    for (const expansion of this.#growing) this.#table.expect(expansion, expansion.made - expansion.length);
+    this.#growing.clear();
+  }
+
+  takeChanges(): MapChanges | null {
+    if (this.#opened.size + this.#closed.length + this.#dropped.length === 0) return null;
+    const changes = { opened: [...this.#opened.values()], closed: this.#closed, dropped: this.#dropped };
+    this.#opened.clear();
+    this.#closed = [];
+    this.#dropped = [];
+    return changes;
+  }
+
+  giveBack({ closed, dropped, opened }: MapChanges): void {
+    const scopes = new Map(this.#table.scopes.map(({ scope }) => [scope.id, scope]));
+    for (const row of opened) {
+      const expansion = this.#table.expansions.find({ scope: scopes.get(row.mapId)!, parent: row.parent });
+      if (expansion) this.#opened.set(expansion, row);
+    }
+    this.#closed = [...closed, ...this.#closed];
+    this.#dropped = [...dropped, ...this.#dropped];
+  }
+
+  #judge(place: ScopePlace): void {
+    const verdict = judge("allSuccess", this.#table.sourcesOf(place));
+    const expansion = this.#table.expansions.find(place);
+    if (expansion && verdict === "run") this.#spread(expansion);
+    else if (expansion) this.#fold(expansion);
+    else if (verdict === "run") this.#ask(place);
+    else {
+      this.#answer(place);
+      if (verdict !== "wait") this.#endAll(place, verdict, `what it is mapped over: ${verdict}`);
+    }
+  }
+
+  #ask(place: ScopePlace): void {
+    const asked = this.#asked[place.scope.index]!;
+    if (asked.has(place.parent)) return;
+    const waiting = this.#unexpanded(place);
+    if (!waiting.some((each) => each.gate === "expanding" || !this.isJudged(each))) return;
+    asked.add(place.parent);
+    this.#table.counts.held++;
+    this.#expandable.push(place);
+  }
+
+  /** false: nobody had asked. */
+  #answer({ scope, parent }: ScopePlace): boolean {
+    const wasAsked = this.#asked[scope.index]!.delete(parent);
+    if (wasAsked) this.#table.counts.held--;
+    return wasAsked;
+  }
+
+  /** What stands for the instances of each of its tasks and has not ended. */
+  #unexpanded({ scope, parent }: ScopePlace): Instance[] {
+    const spot = { level: scope.depth - 1, ordinal: parent };
+    return this.#slots(scope.members).flatMap((slot) => {
+      const standIn = this.#table.standIn(slot, spot);
+      return standIn?.state === "none" ? [standIn] : [];
+    });
+  }
+
+  #endAll(place: ScopePlace, state: TaskState, reason: string): void {
+    for (const instance of this.#unexpanded(place)) this.#end(instance, state, reason);
+  }
+
+  #make(expansion: Expansion, items: number): void {
+    const { base, made, parent, scope } = expansion;
+    const spot = { level: scope.depth - 1, ordinal: parent };
+    expansion.made += items;
+    this.#table.counts.unmade -= items;
+    for (const slot of this.#slots(scope.members)) {
+      if (this.#table.hasStandIn(slot, spot)) continue;
+      // Over edges that leave the scope they have been counted when it was expanded.
+      this.#bear(slot, { level: scope.depth, first: base + made, count: items }, { from: scope.depth });
+    }
+    for (const child of scope.children) addRange(this.#table.scopes[child.index]!.due, base + made, items);
+    const open = this.#open.get(expansion);
+    if (open) addRange(open, made, items);
+    if (expansion.made === expansion.length) this.#growing.delete(expansion);
+  }
+
+  #bear(
+    slot: Slot,
+    { level, first, count }: { readonly level: number; readonly first: number; readonly count: number },
+    edges: { readonly from?: number },
+  ): void {
+    const depth = slot.node.scope!.depth;
+    const instances = Array.from({ length: count }, (_, index) => {
+      const ordinal = first + index;
+      return newInstance(slot.node, level === depth ? ordinal : unexpandedIndex(depth, level, ordinal));
+    });
+    this.#table.add(slot, instances, edges);
+    for (const instance of instances) this.#table.reconsiderOne(instance);
+  }
+
+  /** How many more of its items may be under way. */
+  #room(expansion: Expansion): number {
+    const open = this.#open.get(expansion);
+    if (!open) return Number.POSITIVE_INFINITY;
+    for (const item of open) {
+      const spot = { level: expansion.scope.depth, ordinal: expansion.base + item };
+      if (this.#isThrough(expansion, spot)) open.delete(item);
+    }
+    return Math.max(0, (expansion.scope.limit ?? 0) - open.size);
+  }
+
+  #isThrough({ scope }: Expansion, spot: Spot): boolean {
+    for (const slot of this.#slots(scope.members)) {
+      for (const { state } of this.#table.beneath(slot, spot)) if (!isFinished(state)) return false;
+    }
+    return true;
+  }
+
+  /** A task of it that had been ruled out for all items is wanted after all. */
+  #spread({ base, made, length, parent, scope }: Expansion): void {
+    for (const instance of this.#unexpanded({ scope, parent })) {
+      this.#drop(instance);
+      const slot = this.#table.slots[instance.node.index]!;
+      this.#bear(slot, { level: scope.depth, first: base, count: made }, {});
+      this.#table.expectOf(slot, { scope, parent }, length - made);
+    }
+  }
+
+  /** As if it had never been expanded, unless some of it is under way or through. */
+  #fold(expansion: Expansion): void {
+    const { parent, scope } = expansion;
+    const spot = { level: scope.depth - 1, ordinal: parent };
+    const slots = this.#slots(scope.members).filter((slot) => !this.#table.hasStandIn(slot, spot));
+    const instances = slots.flatMap((slot) => [...this.#table.beneath(slot, spot)]);
+    if (instances.length === 0 || instances.some(({ state }) => state !== "none")) return;
+    for (const instance of instances) this.#drop(instance);
+    this.#close(expansion);
+    for (const slot of slots) this.#bear(slot, { level: spot.level, first: spot.ordinal, count: 1 }, {});
+  }
+
+  #close(expansion: Expansion): void {
+    const { base, length, made, parent, scope } = expansion;
+    for (const child of scope.children) {
+      for (let item = 0; item < made; item++) {
+        const place = { scope: child, parent: base + item };
+        this.#answer(place);
+        const inner = this.#table.expansions.find(place);
+        if (inner) this.#close(inner);
+      }
+    }
+    this.#table.expect(expansion, made - length);
+    this.#growing.delete(expansion);
+    this.#open.delete(expansion);
+    this.#table.expansions.close(expansion);
+    if (!this.#opened.delete(expansion)) this.#closed.push({ mapId: scope.id, parent });
+  }
+
+  #drop(instance: Instance): void {
+    if (instance.committed !== null)
+      this.#dropped.push({ taskId: instance.node.id, mapIndex: instance.mapIndex });
+    this.#table.drop(instance);
+  }
+
+  #slots(members: readonly number[]): Slot[] {
+    return members.map((index) => this.#table.slots[index]!);
+  }
+}
+
+function addRange(to: Set<number>, first: number, count: number): void {
+  for (let index = 0; index < count; index++) to.add(first + index);
+}

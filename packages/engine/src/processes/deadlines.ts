@@ -1,0 +1,16 @@
+import { DeadlineHost } from "../deadline/deadline-host.ts";
+import type { SchedulerJob } from "../schedule/scheduler-job.ts";
+import { openConnection } from "../store/connections.ts";
+import type { SchedulerParts } from "./scheduler.ts";
+
+/** Beside every scheduler; their connections and wake-ups are shared. */
+export function createDeadlineHost(parts: SchedulerParts, scheduler: SchedulerJob): DeadlineHost {
+  const { database, logger, secretBox, wakeUps } = parts;
+  return new DeadlineHost({
+    database,
+    logger: logger.child({ component: "deadlines" }),
+    wakeUps,
+    onHanded: () => scheduler.lookForCallbacks(),
+    connection: (id) => openConnection(database, secretBox, id),
+  });
+}

@@ -1,0 +1,158 @@
+/**
+ * Cron across all clock changes of fifteen years in eight zones, against a reference that shares nothing with it: PostgreSQL,
+ * with its own code and its own time zone tables, says when the clocks of a zone change; the test walks through these years
+ * minute by minute with such a clock in hand and notes when it shows what the expression names. The engine asks Intl, and
+ * leaps.
+ *
+ * The years have clocks that move by half an hour (Lord Howe), at midnight (São Paulo, until 2019), twice more around
+ * Ramadan (Casablanca), by a calendar of their own (Tehran, until 2022), over a whole day (Apia, at the end of 2011), and
+ * never (Kolkata). They are past: of those to come, governments decide, and two versions of the tables say two things.
+ */
+import { beforeAll, describe, expect, it } from "vitest";
+import { testDatabase } from "../../test/support/test-database.ts";
+import { Cron, type DueRun, nextRun } from "../model/index.ts";
+import { adhoc, type Database } from "../store/database.ts";
+
+const MINUTE = 60_000;
+const DAY = 1_440 * MINUTE;
+const FROM = Date.UTC(2011, 0, 1);
+const TO = Date.UTC(2026, 0, 1);
+
+/** How often their clocks change at least in these years, so that the reference is known to look. */
+const ZONES = {
+  "Europe/Berlin": 30,
+  "America/New_York": 30,
+  "Australia/Lord_Howe": 30,
+  "Asia/Tehran": 24,
+  "America/Sao_Paulo": 16,
+  "Africa/Casablanca": 40,
+  "Pacific/Apia": 20,
+  "Asia/Kolkata": 0,
+} as const;
+type ZoneName = keyof typeof ZONES;
+
+/** In the hours in which clocks change, and at other times. */
+const DAILY = ["30 2 * * *", "0 0 * * *", "15 1,2,3 * * *", "45 23 * * *", "0 12 * * *"];
+const HOURLY = ["0 * * * *"];
+
+/** What the clock adds to UTC, and from which instant on. */
+interface Offset {
+  readonly since: number;
+  readonly ms: number;
+}
+
+const offsets = new Map<ZoneName, readonly Offset[]>();
+let db: Database;
+
+beforeAll(async () => {
+  ({ db } = await testDatabase());
+  for (const zone of Object.keys(ZONES) as ZoneName[]) offsets.set(zone, await offsetsOf(zone));
+}, 300_000);
+
+/** Every hour is looked at, and where its two ends differ, every minute of it. */
+async function offsetsOf(zone: ZoneName): Promise<Offset[]> {
+  const hours = await changes(zone, { from: FROM - 3 * DAY, to: TO + 3 * DAY, minutes: 60 });
+  const found: Offset[] = [];
+  for (const [index, { since, ms }] of hours.entries()) {
+    if (index === 0) found.push({ since, ms });
+    else found.push(...(await changes(zone, { from: since - 60 * MINUTE, to: since, minutes: 1 })).slice(1));
+  }
+  return found;
+}
+
+/** The offset at the beginning, and each that follows. */
+function changes(
+  zone: ZoneName,
+  { from, to, minutes }: { from: number; to: number; minutes: number },
+): Promise<Offset[]> {
+  const sql = `
+    SELECT since::float8 * 1000 AS since, ms::float8 * 1000 AS ms FROM (
+      SELECT extract(epoch FROM t) AS since, extract(epoch FROM t AT TIME ZONE $1) - extract(epoch FROM t) AS ms,
+             lag(extract(epoch FROM t AT TIME ZONE $1) - extract(epoch FROM t)) OVER (ORDER BY t) AS before
+      FROM generate_series(to_timestamp($2::float8 / 1000), to_timestamp($3::float8 / 1000),
+                           $4 * interval '1 minute') AS t) AS offsets
+    WHERE before IS DISTINCT FROM ms ORDER BY since`;
+  return db.rows<Offset>(adhoc(sql), [zone, from, to, minutes]);
+}
+
+/** Minutes of the day that an expression of minute and hours names. */
+function minutesOfDay(expression: string): ReadonlySet<number> {
+  const [minute = "", hours = ""] = expression.split(" ");
+  const named = hours === "*" ? Array.from({ length: 24 }, (_, hour) => hour) : hours.split(",").map(Number);
+  return new Set(named.map((hour) => hour * 60 + Number(minute)));
+}
+
+/** Fires in (FROM, TO], by walking. */
+function walked(zone: ZoneName, expression: string): number[] {
+  const named = minutesOfDay(expression);
+  const isNamed = new Uint8Array(1_440);
+  for (const minute of named) isNamed[minute] = 1;
+  const isEveryHour = expression.split(" ")[1] === "*";
+  const list = offsets.get(zone) ?? [];
+  const fires: number[] = [];
+  let index = 0;
+  // In minutes from here on.
+  let furthest = Number.NEGATIVE_INFINITY;
+  for (let at = (FROM - DAY) / MINUTE; at <= TO / MINUTE; at++) {
+    while (index + 1 < list.length && (list[index + 1] as Offset).since <= at * MINUTE) index++;
+    const shown = at + (list[index] as Offset).ms / MINUTE;
+    let isFire = false;
+    if (isEveryHour) isFire = isNamed[modulo(shown)] === 1;
+    else {
+      // Every minute the clock got past: one normally, many at a jump, none while it repeats itself.
+      const begin = furthest === Number.NEGATIVE_INFINITY ? shown : furthest + 1;
+      for (let minute = begin; minute <= shown; minute++) if (isNamed[modulo(minute)] === 1) isFire = true;
+    }
+    furthest = Math.max(furthest, shown);
+    if (isFire && at * MINUTE > FROM) fires.push(at * MINUTE);
+  }
+  return fires;
+}
+
+function modulo(minute: number): number {
+  return ((minute % 1_440) + 1_440) % 1_440;
+}
+
+describe.each(Object.entries(ZONES) as [ZoneName, number][])("%s", (zone, least) => {
+  it("has clocks that change as often as they do", () => {
+    expect((offsets.get(zone)?.length ?? 0) - 1).toBeGreaterThanOrEqual(least);
+    if (least === 0) expect(offsets.get(zone)).toHaveLength(1);
+  });
+
+  it.each([...DAILY, ...HOURLY])("%s: no gap, no double", (expression) => {
+    const cron = new Cron(expression, zone);
+    const fires: number[] = [];
+    for (let at = cron.next(FROM); at <= TO; at = cron.next(at)) fires.push(at);
+    const expected = walked(zone, expression);
+    const wrong = expected.findIndex((at, i) => at !== fires[i]);
+    // One line says more than a hundred thousand.
+    expect(wrong === -1 ? null : { expected: iso(expected[wrong]), got: iso(fires[wrong]) }).toBeNull();
+    expect(fires).toHaveLength(expected.length);
+    expect(expected.length).toBeGreaterThan(5_470);
+  });
+
+  it("daily: every day that the zone had has its run, each with its own date", () => {
+    const schedule = { kind: "cron", expression: "30 2 * * *", timezone: zone, style: "interval" } as const;
+    const window = { start: FROM, end: null, catchup: true };
+    const lengths = new Map<number, number>();
+    let last: DueRun | null = null;
+    for (;;) {
+      const run: DueRun | null = nextRun(schedule, window, { last, now: TO });
+      if (run === null || run.runAfter > TO) break;
+      // Periods touch: what one leaves out nobody would process, what two have would be processed twice.
+      if (last !== null) expect(run.intervalStart).toBe(last.intervalEnd);
+      const hours = (run.intervalEnd - run.intervalStart) / (60 * MINUTE);
+      lengths.set(hours, (lengths.get(hours) ?? 0) + 1);
+      last = run;
+    }
+    const normal = lengths.get(24) ?? 0;
+    const others = [...lengths.values()].reduce((sum, n) => sum + n, 0) - normal;
+    expect(normal).toBeGreaterThan(5_300);
+    expect(others).toBeLessThanOrEqual(2 * (offsets.get(zone)?.length ?? 0));
+    if (least === 0) expect(others).toBe(0);
+  });
+});
+
+function iso(at: number | undefined): string {
+  return at === undefined ? "none" : new Date(at).toISOString();
+}

@@ -1,0 +1,15 @@
+/** A process that cleans history in small batches, for tests that kill it. Says after each batch what it has deleted. */
+import { Database } from "../../src/store/database.ts";
+import { cleanHistory } from "../../src/store/history.ts";
+
+const [url, olderThanMs, batch] = process.argv.slice(2);
+const db = Database.connect(url as string);
+const say = (what: string, counts: object) => process.stdout.write(`${JSON.stringify({ what, counts })}\n`);
+const counts = await cleanHistory(db, {
+  olderThanMs: Number(olderThanMs),
+  dryRun: false,
+  batch: Number(batch),
+  onProgress: (deleted) => say("batch", deleted),
+});
+say("done", counts);
+await db.close();

@@ -1,0 +1,156 @@
+/** Deadline hosts beside a scheduler rig, with receivers that really listen. */
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { onTestFinished } from "vitest";
+import { DeadlineHost, type DeadlineHostOptions } from "../../src/deadline/deadline-host.ts";
+import { silentLogger } from "../../src/service/logger.ts";
+import { createConnection, openConnection } from "../../src/store/connections.ts";
+import { adhoc, type Database } from "../../src/store/database.ts";
+import type { SchedulerRig } from "./scheduler-rig.ts";
+
+export interface DeadlineRow {
+  readonly id: number;
+  readonly dag_run_id: number;
+  readonly task_id: string;
+  readonly ordinal: number;
+  readonly counts_from: string;
+  readonly due_at: Date;
+  readonly state: string;
+  readonly clear_number: number;
+}
+
+export interface DeliveryRow {
+  readonly id: number;
+  readonly deadline_id: number;
+  readonly place: number;
+  readonly state: string;
+  readonly attempts: number;
+  readonly error: string | null;
+  readonly next_try_at: Date;
+}
+
+export class DeadlineDesk {
+  readonly rig: SchedulerRig;
+
+  constructor(rig: SchedulerRig) {
+    this.rig = rig;
+  }
+
+  /** Until the end of the test. */
+  async host(
+    options: Pick<DeadlineHostOptions, "times"> & { readonly database?: Database } = {},
+  ): Promise<DeadlineHost> {
+    const { database = this.rig.db, times } = options;
+    const host = new DeadlineHost({
+      database,
+      logger: silentLogger,
+      wakeUps: this.rig.wakeUps,
+      connection: (id) => openConnection(database, this.rig.secretBox, id),
+      ...(times && { times }),
+    });
+    await host.start();
+    onTestFinished(() => host.stop());
+    return host;
+  }
+
+  deadlines(runId: number): Promise<DeadlineRow[]> {
+    const sql = "SELECT * FROM deadline WHERE dag_run_id = $1 ORDER BY task_id, ordinal";
+    return this.rig.db.rows<DeadlineRow>(adhoc(sql), [runId]);
+  }
+
+  deliveries(runId: number): Promise<DeliveryRow[]> {
+    const sql = `SELECT y.* FROM deadline_delivery y JOIN deadline d ON d.id = y.deadline_id
+                 WHERE d.dag_run_id = $1 ORDER BY y.id`;
+    return this.rig.db.rows<DeliveryRow>(adhoc(sql), [runId]);
+  }
+
+  /** By "task#ordinal", the run's as "#0". */
+  async states(runId: number): Promise<Record<string, string>> {
+    const rows = await this.deadlines(runId);
+    return Object.fromEntries(rows.map((row) => [`${row.task_id}#${row.ordinal}`, row.state]));
+  }
+
+  async settled(runId: number, withinMs = 60_000): Promise<DeliveryRow[]> {
+    await this.rig.until(
+      async () => {
+        const rows = await this.deliveries(runId);
+        return rows.length > 0 && rows.every(({ state }) => state === "done" || state === "dead");
+      },
+      `deliveries of run ${runId}`,
+      withinMs,
+    );
+    return this.deliveries(runId);
+  }
+
+  /** All deliveries that rest are due now. */
+  async hurry(): Promise<void> {
+    await this.rig.db.rows(
+      adhoc("UPDATE deadline_delivery SET next_try_at = now() WHERE state = 'pending' AND error IS NOT NULL"),
+    );
+  }
+
+  async connection(id: string, values: Partial<Parameters<typeof createConnection>[2]>): Promise<void> {
+    await createConnection(this.rig.db, this.rig.secretBox, {
+      connId: id,
+      connType: "http",
+      description: null,
+      host: null,
+      port: null,
+      login: null,
+      schema: null,
+      password: null,
+      extra: null,
+      ...values,
+    });
+  }
+}
+
+export interface HeardPost {
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly text: string;
+  /** What it was answered; null: nothing. */
+  readonly status: number | null;
+}
+
+/** An HTTP server that remembers what is posted to it, and answers as it is told. */
+export class PostReceiver {
+  readonly heard: HeardPost[] = [];
+  status = 204;
+  /** Takes what comes, and never answers. */
+  isMute = false;
+  #server: Server | null = null;
+  #port = 0;
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}/late`;
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  /** On the same port as before, if there was one. */
+  async open(): Promise<this> {
+    const server = createServer((request, response) => {
+      let text = "";
+      request.setEncoding("utf8");
+      request.on("data", (chunk: string) => {
+        text += chunk;
+      });
+      request.on("end", () => {
+        const status = this.isMute ? null : this.status;
+        this.heard.push({ headers: request.headers, text, status });
+        if (!this.isMute) response.writeHead(this.status).end();
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(this.#port, "127.0.0.1", resolve));
+    this.#server = server;
+    this.#port = (server.address() as AddressInfo).port;
+    return this;
+  }
+
+  async close(): Promise<void> {
+    this.#server?.closeAllConnections();
+    await new Promise<void>((resolve) => this.#server?.close(() => resolve()) ?? resolve());
+  }
+}

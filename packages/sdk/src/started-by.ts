@@ -1,0 +1,57 @@
+/**
+ * `ctx.startedBy`: the signals that a try is due to, read from the log when an attempt begins. A value that its schema
+ * refuses is no reason to fail: the rule has fired, and the task may have no use for the value.
+ */
+import { CONDITION } from "./condition.ts";
+import type { StartingSignal } from "./context.ts";
+import { errorFacts } from "./error-facts.ts";
+import type { TaskPlan } from "./plan.ts";
+import type { ReceivedSignal, TaskCall } from "./program.ts";
+import { signalsSetBy } from "./reaction.ts";
+import { signalsOf } from "./rule.ts";
+import { receivedValue } from "./signal.ts";
+import { fitsPattern } from "./signal-key.ts";
+import type { StandardSchemaV1 } from "./standard-schema.ts";
+
+/** Rejects when the engine cannot be asked: another attempt may find it back. */
+export async function startingSignals(task: TaskPlan, call: TaskCall): Promise<readonly StartingSignal[]> {
+  const { host, startedBy: versions = [] } = call;
+  if (versions.length === 0 || host.startedBy === undefined) return [];
+  const found = await host.startedBy();
+  if (found.length < versions.length) {
+    const lost = versions.filter((version) => found.every((each) => each.version !== version));
+    host.log("warn", `the log has no longer all signals that started this task: ${lost.join(", ")}`);
+  }
+  return Promise.all(found.map((each) => checked(each, task, call)));
+}
+
+async function checked(
+  { key, namespace, value, version }: ReceivedSignal,
+  task: TaskPlan,
+  { host }: TaskCall,
+): Promise<StartingSignal> {
+  const heard = { namespace, key, version };
+  try {
+    const schema = schemaFor(task, heard);
+    return Object.freeze({ ...heard, value: await receivedValue(key, schema, value), invalid: null });
+  } catch (error) {
+    const invalid = errorFacts(error).message;
+    host.log("warn", `this task was started by an invalid signal: ${invalid}`, { version });
+    return Object.freeze({ ...heard, value, invalid });
+  }
+}
+
+/** Of the first signal of the task's own that it fits: as in `onSignal`. */
+function schemaFor(
+  task: TaskPlan,
+  heard: { readonly namespace: string; readonly key: string },
+): StandardSchemaV1 | null {
+  const set = signalsSetBy(task).map((signal) => signal[CONDITION]);
+  const own = [...signalsOf(task.drive.rules), ...set];
+  for (const node of own) {
+    if (node.kind !== "signal") continue;
+    const { namespace, key } = node.leaf;
+    if (fitsPattern(namespace, heard.namespace) && fitsPattern(key, heard.key)) return node.schema;
+  }
+  return null;
+}
