@@ -284,7 +284,7 @@ test("a joint wait may fire at any time when one of its members may, and needs t
 });
 
 test.each<[says: RegExp, members: object]>([
-  [/takes an object of triggers, got an empty object/, {}],
+  [/takes a trigger, a signal, or an object of these, got an empty object/, {}],
   [/got 1 for a/, { a: 1 }],
   [/need one queue, got default, etl/, { a: new Mine(), b: new ProcessTrigger({ pid: 1, queue: "etl" }) }],
 ])("a joint wait is refused: %s", (says, members) => {

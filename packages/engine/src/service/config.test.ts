@@ -12,6 +12,7 @@ describe("readConfig", () => {
       databaseUrl: undefined,
       databaseConnections: 10,
       parallelism: expect.any(Number),
+      maxMapLength: 100_000,
       triggererCapacity: 10_000,
       triggererQueues: ["default"],
       signals: "postgres",

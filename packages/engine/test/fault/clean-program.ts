@@ -1,15 +1,21 @@
-/** A process that cleans history in small batches, for tests that kill it. Says after each batch what it has deleted. */
+/**
+ * A process that cleans history in small batches, for tests that kill it. Says after each batch what it has deleted, and
+ * then rests, so that on a fast machine, too, something happens meanwhile.
+ */
 import { Database } from "../../src/store/database.ts";
 import { cleanHistory } from "../../src/store/history.ts";
 
-const [url, olderThanMs, batch] = process.argv.slice(2);
+const [url, olderThanMs, batch, restMs] = process.argv.slice(2);
 const db = Database.connect(url as string);
 const say = (what: string, counts: object) => process.stdout.write(`${JSON.stringify({ what, counts })}\n`);
 const counts = await cleanHistory(db, {
   olderThanMs: Number(olderThanMs),
   dryRun: false,
   batch: Number(batch),
-  onProgress: (deleted) => say("batch", deleted),
+  onProgress: (deleted) => {
+    say("batch", deleted);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(restMs));
+  },
 });
 say("done", counts);
 await db.close();

@@ -172,17 +172,20 @@ for (const [fate, befall] of Object.entries(FATES)) {
   }
 }
 
+/** At every third one it looks at everything; when the next has come, what it saw has been dealt with. */
+const SWEEP = 4;
+
 type Meanwhile = (stage: Stage, run: number, owner: SchedulerProcess) => Promise<unknown>;
 
 /** What may befall an attempt that is queued, while its scheduler waits for the bundle to be within reach again. */
 const UNSTARTED: Readonly<Record<string, Meanwhile>> = {
   "cleared meanwhile": async (stage, run, owner) => {
     await (EDITS[0] as Edit).edit(stage, run);
-    await stage.heartbeats(owner, 3);
+    await stage.heartbeats(owner, SWEEP);
   },
   "marked as successful meanwhile": async (stage, run, owner) => {
     await (EDITS[1] as Edit).edit(stage, run);
-    await stage.heartbeats(owner, 3);
+    await stage.heartbeats(owner, SWEEP);
   },
   "given up by a scheduler that was taken for dead": async (stage, _, owner) => {
     owner.pause();
@@ -190,7 +193,7 @@ const UNSTARTED: Readonly<Record<string, Meanwhile>> = {
     await stage.start(place);
     await stage.logs(place, "took over runs");
     owner.resume();
-    await stage.heartbeats(owner, 3);
+    await stage.heartbeats(owner, SWEEP);
   },
 };
 
