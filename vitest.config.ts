@@ -13,7 +13,7 @@ export default defineConfig({
     globalSetup: ["packages/engine/test/support/global-setup.ts"],
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    // Real processes and a real PostgreSQL share two cores: more workers only make each other late.
+    // Made for two cores: with two workers they idle while tests wait, with four everything is late.
     maxWorkers: 3,
   },
 });

@@ -31,22 +31,22 @@ function liveThroughAll(from: number, to: number, make: (seed: number) => Random
   return histories;
 }
 
-test("the run model agrees with the reference interpreter on 16,000 random DAGs, event by event", () => {
+test("the run model agrees with the reference interpreter on 10,000 random DAGs, event by event", () => {
   const { events, crashes, losses, ends, states } = summary(
-    liveThroughAll(0, 16_000, (seed) => randomDag(seed)),
+    liveThroughAll(0, 10_000, (seed) => randomDag(seed)),
   );
-  expect(events).toBeGreaterThan(300_000);
-  expect(crashes).toBeGreaterThan(10_000);
-  expect(losses).toBeGreaterThan(10_000);
+  expect(events).toBeGreaterThan(190_000);
+  expect(crashes).toBeGreaterThan(6_000);
+  expect(losses).toBeGreaterThan(6_000);
   expect(ends).toEqual(new Set(["success", "task_failure"]));
   expect(states).toEqual(new Set(["success", "failed", "skipped", "upstream_failed"]));
 });
 
-test("also with maps, gates on the past, setups and teardowns: 5,000 more", () => {
-  const histories = liveThroughAll(100_000, 105_000, (seed) =>
+test("also with maps, gates on the past, setups and teardowns: 3,000 more", () => {
+  const histories = liveThroughAll(100_000, 103_000, (seed) =>
     randomDag(seed, { mapped: 0.3, gated: 0.2, setups: 0.3, maxTasks: 9 }),
   );
-  expect(withKey(histories, /\[2\]$/)).toBeGreaterThan(400);
+  expect(withKey(histories, /\[2\]$/)).toBeGreaterThan(240);
 });
 
 test("also with maps in maps, where little fails: 2,000 more", () => {
