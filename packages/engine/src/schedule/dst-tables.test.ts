@@ -82,31 +82,40 @@ function minutesOfDay(expression: string): ReadonlySet<number> {
   return new Set(named.map((hour) => hour * 60 + Number(minute)));
 }
 
-/** Fires in (FROM, TO], by walking. */
+/** By zone: fires in (FROM, TO] of each expression, by walking through the years once. */
+const walks = new Map<ZoneName, ReadonlyMap<string, number[]>>();
+
 function walked(zone: ZoneName, expression: string): number[] {
-  const named = minutesOfDay(expression);
-  const isNamed = new Uint8Array(1_440);
-  for (const minute of named) isNamed[minute] = 1;
-  const isEveryHour = expression.split(" ")[1] === "*";
+  const walk = walks.get(zone) ?? walkThrough(zone);
+  walks.set(zone, walk);
+  return walk.get(expression) ?? [];
+}
+
+function walkThrough(zone: ZoneName): ReadonlyMap<string, number[]> {
+  const all = [...DAILY, ...HOURLY].map((expression) => {
+    const isNamed = new Uint8Array(1_440);
+    for (const minute of minutesOfDay(expression)) isNamed[minute] = 1;
+    return { expression, isNamed, isEveryHour: expression.split(" ")[1] === "*", fires: [] as number[] };
+  });
   const list = offsets.get(zone) ?? [];
-  const fires: number[] = [];
   let index = 0;
   // In minutes from here on.
   let furthest = Number.NEGATIVE_INFINITY;
   for (let at = (FROM - DAY) / MINUTE; at <= TO / MINUTE; at++) {
     while (index + 1 < list.length && (list[index + 1] as Offset).since <= at * MINUTE) index++;
     const shown = at + (list[index] as Offset).ms / MINUTE;
-    let isFire = false;
-    if (isEveryHour) isFire = isNamed[modulo(shown)] === 1;
-    else {
-      // Every minute the clock got past: one normally, many at a jump, none while it repeats itself.
-      const begin = furthest === Number.NEGATIVE_INFINITY ? shown : furthest + 1;
-      for (let minute = begin; minute <= shown; minute++) if (isNamed[modulo(minute)] === 1) isFire = true;
-    }
+    // Every minute the clock got past: one normally, many at a jump, none while it repeats itself.
+    const begin = furthest === Number.NEGATIVE_INFINITY ? shown : furthest + 1;
     furthest = Math.max(furthest, shown);
-    if (isFire && at * MINUTE > FROM) fires.push(at * MINUTE);
+    for (const { isEveryHour, isNamed, fires } of all) {
+      let isFire = false;
+      if (isEveryHour) isFire = isNamed[modulo(shown)] === 1;
+      else
+        for (let minute = begin; minute <= shown; minute++) if (isNamed[modulo(minute)] === 1) isFire = true;
+      if (isFire && at * MINUTE > FROM) fires.push(at * MINUTE);
+    }
   }
-  return fires;
+  return new Map(all.map(({ expression, fires }) => [expression, fires]));
 }
 
 function modulo(minute: number): number {
