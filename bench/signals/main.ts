@@ -3,9 +3,8 @@
  * with `npm run bench`, a missed bar is reported and is no error.
  */
 import { load, machineFacts } from "../machine.ts";
-import { judged, print, type Results as SharedResults, store } from "../report.ts";
 import type { Figure } from "../result.ts";
-import { type Options, readOptions, USAGE } from "./options.ts";
+import { type Measured, runSuite, type SuiteOptions } from "../suite.ts";
 import {
   besideTasks,
   betweenProcesses,
@@ -20,17 +19,11 @@ import { stepsBetweenProcesses } from "./scenario/steps.ts";
 import { throughput } from "./scenario/throughput.ts";
 import { openStage } from "./stage.ts";
 
-interface Results extends SharedResults {
-  readonly options: { readonly quick: boolean };
-}
-
-async function main(options: Options): Promise<void> {
-  const say = (text: string) => process.stderr.write(`${text}\n`);
-  const before = load();
+async function measure(options: SuiteOptions, say: (text: string) => void): Promise<Measured> {
   const started = performance.now();
   const figures: Figure[] = [];
   const scenario = async (key: string, work: () => Promise<Figure[]>) => {
-    if (!(options.only as ReadonlySet<string>).has(key)) return;
+    if (!options.only.has(key)) return;
     say(
       `(${key}) ... after ${Math.round((performance.now() - started) / 1_000)} s, load ${load().toFixed(1)}`,
     );
@@ -58,25 +51,7 @@ async function main(options: Options): Promise<void> {
   await scenario("c", () => besideTasks(options));
   await scenario("e", () => stepsBetweenProcesses(options));
   await scenario("f", () => startedByRules(options));
-  figures.sort((a, b) => (a.scenario < b.scenario ? -1 : a.scenario > b.scenario ? 1 : 0));
-  const results: Results = {
-    at: new Date().toISOString(),
-    machine,
-    load: { before, after: load() },
-    options: { quick: options.quick },
-    figures: judged(figures),
-  };
-  const file = await store(results, "signals-");
-  if (options.json) console.log(JSON.stringify(results, null, 2));
-  else print(results);
-  say(`\nwritten to ${file} after ${Math.round((performance.now() - started) / 1_000)} s`);
+  return { machine, figures };
 }
 
-try {
-  await main(readOptions(process.argv.slice(2)));
-} catch (error) {
-  if (!(error instanceof Error) || !("code" in error && String(error.code).startsWith("ERR_PARSE_ARGS")))
-    throw error;
-  console.error(`${error.message}\n\n${USAGE}`);
-  process.exitCode = 2;
-}
+await runSuite("signals", ["a", "b", "c", "d", "e", "f"], measure);

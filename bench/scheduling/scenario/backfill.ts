@@ -5,7 +5,7 @@ import { seedBackfill } from "../../../packages/engine/test/support/seed-backfil
 import type { Figure } from "../../result.ts";
 import type { Rig } from "../../rig.ts";
 import { digits, median } from "../../statistics.ts";
-import type { Options } from "../options.ts";
+import type { SuiteOptions as Options } from "../../suite.ts";
 
 const FILE = `import { dag, every } from "tradewind";
 

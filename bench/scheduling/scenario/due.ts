@@ -11,7 +11,7 @@ import { adhoc } from "../../../packages/engine/src/store/database.ts";
 import type { Figure } from "../../result.ts";
 import { openBareScheduler, type Rig } from "../../rig.ts";
 import { digits } from "../../statistics.ts";
-import type { Options } from "../options.ts";
+import type { SuiteOptions as Options } from "../../suite.ts";
 import { PromptExecutor } from "../prompt-executor.ts";
 
 const MAKE_DUE = adhoc(

@@ -3,7 +3,7 @@ import { cpuSum } from "../../process-tree.ts";
 import type { Figure } from "../../result.ts";
 import type { Rig, RunsDone } from "../../rig.ts";
 import { digits, median } from "../../statistics.ts";
-import type { Options } from "../options.ts";
+import type { SuiteOptions as Options } from "../../suite.ts";
 
 const SIZES = [10_000, 100_000];
 

@@ -3,7 +3,7 @@ import { adhoc } from "../../../packages/engine/src/store/database.ts";
 import type { Figure } from "../../result.ts";
 import type { Rig } from "../../rig.ts";
 import { digits, median } from "../../statistics.ts";
-import type { Options } from "../options.ts";
+import type { SuiteOptions as Options } from "../../suite.ts";
 
 const SLOTS = 8;
 

@@ -6,7 +6,7 @@ import type { MapManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import { describe, expect, test } from "vitest";
 import { dagManifest, taskManifest } from "../../test/reference/manifests.ts";
 import { ALL_RULES } from "../../test/reference/random-dag.ts";
-import { judgeByRule, type ReferenceState } from "../../test/reference/reference-interpreter.ts";
+import { judgeByRule, type ReferenceState } from "../../test/reference/reference-rules.ts";
 import { compileGraph } from "./graph.ts";
 import type { InstanceRow } from "./instance.ts";
 import { RunModel } from "./run.ts";

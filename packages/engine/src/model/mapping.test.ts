@@ -219,10 +219,18 @@ describe("a mapped group", () => {
     run.expand("g", 5);
     expect(Object.keys(run.states("a"))).toEqual(["0", "1"]);
     run.run("a", 0);
-    expect(run.model.make(EVERYTHING, 5)).toBe(false);
+    expect(run.model.make(EVERYTHING, 5)).toBe(0);
     run.run("b", 0);
-    expect(run.model.make(EVERYTHING, 5)).toBe(true);
+    expect(run.model.make(EVERYTHING, 5)).toBe(2);
     expect(Object.keys(run.states("a"))).toEqual(["0", "1", "2"]);
+  });
+
+  test("is made in pieces of so many instances, not items", () => {
+    const run = grouped();
+    run.model.apply({ type: "expanded", mapId: "g", parent: -1, length: 10 }, 3);
+    expect(run.model.make(6, 3)).toBe(6);
+    expect(Object.keys(run.states("a"))).toHaveLength(3);
+    expect(run.model.make(1, 3)).toBe(2);
   });
 
   test("a task that was ruled out for all items is one row, and its item-wise downstream knows", () => {

@@ -114,21 +114,19 @@ export class Mapping {
     return true;
   }
 
-  /** Makes up to about `most` instances of expanded maps. false: there was nothing to make, or no room for it. */
-  make(most: number): boolean {
-    let left = most;
-    let hasMade = false;
+  /** Makes up to about `most` instances of expanded maps. Answers how many: 0 if there was none to make, or no room. */
+  make(most: number): number {
+    let made = 0;
     for (const expansion of this.#growing) {
-      if (left <= 0) break;
+      if (made >= most) break;
       const { members } = expansion.scope;
-      const wanted = Math.max(1, Math.floor(left / members.length));
+      const wanted = Math.max(1, Math.floor((most - made) / members.length));
       const items = Math.min(wanted, expansion.length - expansion.made, this.#room(expansion));
       if (items === 0) continue;
       this.#make(expansion, items);
-      left -= items * members.length;
-      hasMade = true;
+      made += items * members.length;
     }
-    return hasMade;
+    return made;
   }
 
   /** What is not made will not be. */

@@ -131,13 +131,14 @@ export class RunModel {
     return this.#mapping?.isGrowing === true;
   }
 
-  /** Makes up to about `most` instances of expanded maps; false: there was nothing to make, or no room for it. */
-  make(most: number, now: number): boolean {
+  /** Makes up to about `most` instances of expanded maps. Answers how many: 0 if there was none to make, or no room. */
+  make(most: number, now: number): number {
     this.#moves.now = now;
-    if (!this.#mapping?.make(most)) return false;
+    const made = this.#mapping?.make(most) ?? 0;
+    if (made === 0) return 0;
     this.#branches.repeat();
     this.#settle();
-    return true;
+    return made;
   }
 
   /** Where the items of its maps are. */

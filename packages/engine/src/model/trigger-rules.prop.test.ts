@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ALL_RULES } from "../../test/reference/random-dag.ts";
-import { judgeByRule, type ReferenceState } from "../../test/reference/reference-interpreter.ts";
+import { judgeByRule, type ReferenceState } from "../../test/reference/reference-rules.ts";
 import { book } from "./tally.ts";
 import { type Counters, emptyCounters, judge } from "./trigger-rules.ts";
 

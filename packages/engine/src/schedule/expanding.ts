@@ -6,7 +6,7 @@ import type { Json } from "@tradewind/sdk/manifest";
 import { expansionOf, InputReader, type OutputLookup, type ScopePlace } from "../model/index.ts";
 import type { Database } from "../store/database.ts";
 import type { OutputWrite } from "../store/run-batch.ts";
-import { loadOutputs } from "../store/run-load.ts";
+import { loadOutputs, OUTPUT_KEY } from "../store/run-load.ts";
 import { outputKey } from "./output-cache.ts";
 import type { RunActor } from "./run-actor.ts";
 
@@ -38,35 +38,33 @@ export class Expanding {
 
   /** `outputs`: what the batch at hand is about to store. Adds the runs that have more to make. */
   async expand(touched: Set<RunActor>, outputs: readonly OutputWrite[], now: number): Promise<void> {
-    for (const actor of touched) await this.#answerAll(actor, outputs, now);
+    const fresh = freshOutputs(outputs);
+    for (const actor of touched) await this.#answerAll(actor, fresh, now);
     let left = PIECE;
     for (const actor of this.#growing) {
       if (left <= 0) break;
-      const before = actor.model.counts.unmade;
-      if (!actor.model.make(left, now)) continue;
-      left -= Math.max(1, before - actor.model.counts.unmade);
+      const made = actor.model.make(left, now);
+      if (made === 0) continue;
+      left -= made;
       touched.add(actor);
       this.#growing.delete(actor);
       // Among what was made may be maps of their own.
-      await this.#answerAll(actor, outputs, now);
+      await this.#answerAll(actor, fresh, now);
     }
     if (left < PIECE && this.#growing.size > 0) this.#options.wake();
   }
 
-  async #answerAll(actor: RunActor, outputs: readonly OutputWrite[], now: number): Promise<void> {
-    for (const place of actor.model.takeExpandable()) await this.#answer(actor, place, outputs, now);
+  async #answerAll(actor: RunActor, fresh: ReadonlyMap<string, Json>, now: number): Promise<void> {
+    for (const place of actor.model.takeExpandable()) await this.#answer(actor, place, fresh, now);
     if (actor.model.isGrowing) this.#growing.add(actor);
   }
 
   async #answer(
     actor: RunActor,
     place: ScopePlace,
-    outputs: readonly OutputWrite[],
+    fresh: ReadonlyMap<string, Json>,
     now: number,
   ): Promise<void> {
-    const fresh = new Map<string, Json>();
-    for (const { key, mapIndex, runId, taskId, value } of outputs)
-      if (key === "return_value") fresh.set(outputKey(runId, taskId, mapIndex), value);
     const atHand: OutputLookup = (taskId, mapIndex) => {
       const key = outputKey(actor.id, taskId, mapIndex);
       return fresh.has(key) ? { value: fresh.get(key) } : this.#options.recall(actor.id, taskId, mapIndex);
@@ -86,4 +84,11 @@ export class Expanding {
       atHand(taskId, mapIndex) ?? { value: stored.get(outputKey(actor.id, taskId, mapIndex)) };
     actor.model.apply(expansionOf(new InputReader(actor.model, all), place, maxMapLength), now);
   }
+}
+
+function freshOutputs(outputs: readonly OutputWrite[]): Map<string, Json> {
+  const fresh = new Map<string, Json>();
+  for (const { key, mapIndex, runId, taskId, value } of outputs)
+    if (key === OUTPUT_KEY) fresh.set(outputKey(runId, taskId, mapIndex), value);
+  return fresh;
 }

@@ -2,7 +2,7 @@
  * The judgement when all is over: what the database says happened, what the ledger says happened, and what the
  * reference interpreter says had to happen. Each check answers what is wrong, in words; nothing means that all is well.
  */
-import { judgeByRule, type ReferenceState } from "../reference/reference-interpreter.ts";
+import { judgeByRule, type ReferenceState } from "../reference/reference-rules.ts";
 import type { FaultInstallation } from "./installation.ts";
 import type { Witnessed } from "./ledger.ts";
 import { type Program, scriptedOutcome } from "./programs.ts";

@@ -1,6 +1,6 @@
 /** What happens to a driven run, and what the reference sees of a task. */
 import type { SignalRule } from "@tradewind/sdk/manifest";
-import { isEnd, type ReferenceState } from "./reference-interpreter.ts";
+import { isEnd, type ReferenceState } from "./reference-rules.ts";
 
 export type DrivenState = ReferenceState | "restarting";
 export type Action = SignalRule["action"];

@@ -13,7 +13,7 @@ import {
   NO_CAUSE,
 } from "./driven-event.ts";
 import { type Fact, fires, type Listening, listeningOf } from "./driven-listening.ts";
-import { judgeByRule, type ReferenceState } from "./reference-interpreter.ts";
+import { judgeByRule, type ReferenceState } from "./reference-rules.ts";
 
 type OfTask = Extract<DrivenEvent, { of: string }> & {
   readonly what: Exclude<DrivenEvent["what"], "order" | "tick" | "clear" | "mark">;

@@ -17,13 +17,8 @@ import {
 } from "../../src/model/index.ts";
 import type { RunEvent } from "../../src/model/run-event.ts";
 import { type Random, type RandomDag, randomOf } from "./random-dag.ts";
-import {
-  isEnd,
-  keyOf,
-  type ReferenceEvent,
-  type ReferenceInstance,
-  ReferenceRun,
-} from "./reference-interpreter.ts";
+import { keyOf, type ReferenceEvent, type ReferenceInstance, ReferenceRun } from "./reference-interpreter.ts";
+import { isEnd } from "./reference-rules.ts";
 
 export interface History {
   readonly events: number;

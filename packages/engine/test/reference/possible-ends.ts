@@ -5,7 +5,7 @@
  */
 import type { TaskManifest } from "@tradewind/sdk/manifest";
 import type { RandomDag, TaskScript } from "./random-dag.ts";
-import { type EndState, judgeByRule, type ReferenceState } from "./reference-interpreter.ts";
+import { type EndState, judgeByRule, type ReferenceState } from "./reference-rules.ts";
 
 export function possibleEnds(dag: RandomDag): ReadonlyMap<string, ReadonlySet<EndState>> {
   const ends = new Map<string, ReadonlySet<EndState>>();
