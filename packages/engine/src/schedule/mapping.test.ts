@@ -45,7 +45,7 @@ describe("mapped tasks", () => {
 
         export const edited = dag("edited", {}, (d) => {
           const list = d.task("list", () => JSON.parse(readFileSync(root + "/items", "utf8")));
-          const each = d.map("each", { over: list }, (n) => n + 1);
+          const each = d.map("each", { over: list }, (n, _, ctx) => ctx.once("plus", () => n + 1));
           d.task("sum", { inputs: { each }, rule: "allDone" }, ({ each }) => each.length);
         });
 
@@ -128,6 +128,9 @@ describe("mapped tasks", () => {
     writeFileSync(`${rig.root}/items`, "[7, 8]");
     await clear(id, null);
     await rig.until(async () => (await rig.output(id, "sum")) === 2, "the second sum");
+    // Nothing of what the former instances had done is remembered.
+    const sql = "SELECT value FROM xcom WHERE dag_run_id = $1 AND task_id = 'each' ORDER BY map_index";
+    expect(await rig.db.rows(adhoc(sql), [id])).toEqual([{ value: 8 }, { value: 9 }]);
     expect((await instances(id, "each")).map(({ map_index, state }) => [map_index, state])).toEqual([
       [0, "success"],
       [1, "success"],

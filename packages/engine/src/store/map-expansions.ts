@@ -21,11 +21,18 @@ const LOAD = statement(
   "SELECT dag_run_id, map_id, parent, base, length FROM map_expansion WHERE dag_run_id = ANY($1)",
 );
 
+/** What is made in their place counts its tries from 1 again: it must not find what these have done in theirs. */
 const DROP = statement(
   "maps-drop-instances",
   `WITH forgotten AS (
      DELETE FROM xcom x USING unnest($1::bigint[], $2::text[], $3::int[]) AS u(run, task, map)
      WHERE x.dag_run_id = u.run AND x.task_id = u.task AND x.map_index = u.map
+   ), steps AS (
+     DELETE FROM journal j USING unnest($1::bigint[], $2::text[], $3::int[]) AS u(run, task, map)
+     WHERE j.dag_run_id = u.run AND j.task_id = u.task AND j.map_index = u.map
+   ), waits AS (
+     DELETE FROM deferral d USING unnest($1::bigint[], $2::text[], $3::int[]) AS u(run, task, map)
+     WHERE d.dag_run_id = u.run AND d.task_id = u.task AND d.map_index = u.map
    )
    DELETE FROM task_instance t USING unnest($1::bigint[], $2::text[], $3::int[]) AS u(run, task, map)
    WHERE t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map`,
