@@ -4,17 +4,19 @@ import { textOf } from "./guide.ts";
 
 const documented = [...textOf("docs/errors.md").matchAll(/^\| `(\w+)` \|/gm)].map(([, code]) => code ?? "");
 
-/** Texts that look like a code and are none: names of environment variables, of files, and of the system's own errors. */
+/** Texts that look like a code and are none: names of environment variables, of files, of the system's own errors, and of others' settings. */
 const OTHERS = new Set([
   "DATABASE_URL",
   "EAI_AGAIN",
   "ESBUILD_BINARY_PATH",
   "FORCE_COLOR",
   "LC_ALL",
+  "NODE_COMPILE_CACHE",
   "NODE_ENV",
   "NODE_OPTIONS",
   "NO_COLOR",
   "PG_VERSION",
+  "WHEN_REQUIRED",
 ]);
 
 describe("docs/errors.md", () => {

@@ -3,6 +3,7 @@ import { dag } from "@tradewind/sdk";
 import { PROGRAM } from "@tradewind/sdk/program";
 import { describe, expect, it } from "vitest";
 import { DAG_OPTION_NAMES } from "../../packages/sdk/src/dag-options.ts";
+import { GROUP_OPTION_NAMES } from "../../packages/sdk/src/group-options.ts";
 import { RULES, TASK_DEFAULT_NAMES, TASK_OPTION_NAMES } from "../../packages/sdk/src/task-options.ts";
 import { textOf } from "./guide.ts";
 
@@ -43,6 +44,10 @@ describe("docs/guides/options.md", () => {
   it("has all options of a task, and marks those that may be set for many", () => {
     expect(namesOf(taskRows)).toEqual([...TASK_OPTION_NAMES].sort());
     expect(namesOf(taskRows.filter(({ isMarked }) => isMarked))).toEqual([...TASK_DEFAULT_NAMES].sort());
+  });
+
+  it("has all options of a group, and no others", () => {
+    expect(namesOf(table("group options"))).toEqual([...GROUP_OPTION_NAMES].sort());
   });
 
   it("has all rules", () => {

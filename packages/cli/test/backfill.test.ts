@@ -7,7 +7,7 @@ import { runCaptured } from "./support/captured-host.ts";
 import { StandaloneProcess } from "./support/standalone-process.ts";
 
 const DAGS = `
-import { cron, dag } from "tradewind";
+import { cron, dag, Timetable } from "tradewind";
 export const daily = dag("daily", { schedule: cron("0 2 * * *", "UTC") }, (d) => {
   const a = d.task("a", () => 1);
   d.task("b", { after: [a] }, () => {});
@@ -18,6 +18,28 @@ export const weak = dag("weak", { schedule: cron("0 0 * * *", "UTC") }, (d) => {
 export const endless = dag("endless", { schedule: cron("0 0 * * *", "UTC") }, (d) => {
   d.task("nap", (_, ctx) => new Promise((done) => setTimeout(done, 60_000)));
 });
+/** Every day but the third, for the day before. */
+class Most extends Timetable<null> {
+  next({ last, start, now }) {
+    const day = new Date(last?.logicalDate ?? start ?? now);
+    do day.setUTCDate(day.getUTCDate() + 1); while (day.getUTCDate() === 3);
+    day.setUTCHours(5, 0, 0, 0);
+    return { logicalDate: day, dataInterval: { start: new Date(day.getTime() - 86_400_000), end: day } };
+  }
+}
+export const own = dag("own", { schedule: new Most(null) }, (d) => {
+  d.task("only", (_, ctx) => ctx.run.dataInterval?.start.toISOString() ?? null);
+});
+class Odd extends Timetable<string> {
+  next({ last, start, now }) {
+    const at = (last?.logicalDate ?? start ?? now).getTime();
+    if (this.args === "throws" && at > Date.parse("2020-01-02")) throw Object.assign(new Error("no such year"), { code: "NO_YEAR" });
+    if (this.args === "back" && at > Date.parse("2020-01-02")) return new Date(at - 1);
+    return new Date(at + (this.args === "endless" && at >= Date.parse("2020-01-01") ? 1 : 3_600_000));
+  }
+}
+export const odd = ["throws", "back", "endless"].map((how) =>
+  dag("odd_" + how, { schedule: new Odd(how) }, (d) => { d.task("only", () => {}); }));
 export const byHand = dag("by_hand", {}, (d) => { d.task("only", () => {}); });
 `;
 
@@ -102,6 +124,27 @@ describe("backfill", () => {
     expect(await json("backfill", "cancel", id, "--yes")).toMatchObject({ state: "cancelled" });
     expect((await tw("backfill", "watch", id)).code).toBe(1);
     expect((await tw("backfill", "pause", id)).code).toBe(5);
+  });
+
+  it("fills the dates of a timetable of the author's own", { timeout: 60_000 }, async () => {
+    const dry = await json<{ logical_date: string }[]>("backfill", "create", "own", ...JANUARY, "--dry-run");
+    const dates = ["2020-01-01T05:00:00.000Z", "2020-01-02T05:00:00.000Z"];
+    expect(dry.map((date) => date.logical_date)).toEqual(dates);
+    const done = await tw("backfill", "create", "own", ...JANUARY, "--reverse", "--watch", "--json");
+    expect(done.code).toBe(0);
+    expect(JSON.parse(done.stdout).runs).toMatchObject({ total: 2, succeeded: 2 });
+    type Run = { run_type: string; logical_date: string; data_interval_start: string };
+    const runs = (await json<Run[]>("runs", "list", "own")).filter(({ run_type }) => run_type === "backfill");
+    expect(runs.map((run) => run.logical_date).sort()).toEqual(dates);
+    expect(runs.map((run) => run.data_interval_start).sort()[0]).toBe("2019-12-31T05:00:00.000Z");
+    for (const [how, said] of [
+      ["throws", /cannot list its dates: no such year \[NO_YEAR\]/],
+      ["back", /which is not after the last run's .* \[TW_TIMETABLE_ANSWER\]/],
+      ["endless", /more than 10000 dates .* \[BACKFILL_TOO_LONG\]/],
+    ] as const) {
+      const refused = await tw("backfill", "create", `odd_${how}`, ...JANUARY);
+      expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(said) });
+    }
   });
 
   it("explains what cannot be", async () => {

@@ -1,18 +1,26 @@
-/** `dags test` as real processes: no server, no database. */
+/**
+ * `dags test`: no server, no database. The command itself runs in this process, its tasks in one of their own as always;
+ * what an author meets first, what fails, what is kept from tasks and Ctrl-C are seen from outside, as real processes.
+ */
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { runCaptured } from "./support/captured-host.ts";
 import { runCli } from "./support/standalone-process.ts";
 
 const DAGS = fileURLToPath(new URL("./dags", import.meta.url));
 const WAITING = fileURLToPath(new URL("./waiting-dags/waiting.ts", import.meta.url));
 const DRIVEN = fileURLToPath(new URL("./driven-dags/driven.ts", import.meta.url));
 const EXAMPLES = fileURLToPath(new URL("../../../examples", import.meta.url));
-const test = (...args: string[]) =>
-  runCli(["dags", "test", ...args], { DATABASE_URL: "postgres://secret@db/x" });
+const ENVIRONMENT = {
+  DATABASE_URL: "postgres://secret@db/x",
+  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+};
+const test = (...args: string[]) => runCaptured(["dags", "test", ...args], { env: ENVIRONMENT });
+const testAsProcess = (...args: string[]) => runCli(["dags", "test", ...args], ENVIRONMENT);
 
 describe("dags test", () => {
   it("runs a file, prints progress on stderr and nothing on stdout", async () => {
-    const { code, stdout, stderr } = await test(`${EXAMPLES}/hello.ts`);
+    const { code, stdout, stderr } = await testAsProcess(`${EXAMPLES}/hello.ts`);
     expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
     expect(stderr).toMatch(/✓ greet success in .* → "Hello, world!"/);
     expect(stderr).toContain("greeting world");
@@ -32,14 +40,14 @@ describe("dags test", () => {
   });
 
   it("a failing DAG is exit code 1, with the author's own line", async () => {
-    const { code, stderr } = await test(`${DAGS}/failing.ts`);
+    const { code, stderr } = await testAsProcess(`${DAGS}/failing.ts`);
     expect(code).toBe(1);
     expect(stderr).toContain("✗ broken failed");
     expect(stderr).toMatch(/Error: the disk is full\n.*failing\.ts:9/);
   });
 
   it("gives tasks the variables and connections of the command line, and no key of the engine", async () => {
-    const { code, stderr } = await test(
+    const { code, stderr } = await testAsProcess(
       `${DAGS}/surroundings.ts`,
       "--variable",
       "region=eu",
@@ -51,7 +59,7 @@ describe("dags test", () => {
   });
 
   it("a broken file shows where it is broken", async () => {
-    const { code, stderr } = await test(`${DAGS}/broken.ts`);
+    const { code, stderr } = await testAsProcess(`${DAGS}/broken.ts`);
     expect(code).toBe(1);
     expect(stderr).toMatch(/^error: broken\.ts:3:7: .*this file does not load \[TW_CLI_IMPORT\]\n/);
     expect(stderr).toContain("> 3 | throw new Error");

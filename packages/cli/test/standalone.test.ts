@@ -84,6 +84,8 @@ describe("dags", () => {
     });
     await tw("dags", "unpause", "slow");
     expect((await tw("runs", "wait", "slow", "paused", "--timeout", "30s")).code).toBe(0);
+    expect((await tw("tasks", "output", "slow", "paused", "after")).stdout).toBe("1\n");
+    expect(await json("tasks", "output", "slow", "paused", "after")).toMatchObject({ value: 1 });
   });
 
   it("names the values that a param may have", async () => {
@@ -345,6 +347,7 @@ describe("db and doctor", () => {
     const { code, stdout } = await tw("doctor");
     expect(stdout).toMatch(/^ok +database: PostgreSQL \d+/m);
     expect(stdout).toMatch(/^ok +migrations:/m);
+    expect(stdout).toMatch(/^ok +outputs: .*outputs can be written/m);
     expect(stdout).toMatch(/^ok +scheduler: alive/m);
     expect(stdout).toMatch(/^ok +dag processor: alive/m);
     expect(stdout).toMatch(/^warn +DAG files: .*broken\.ts/m);

@@ -7,6 +7,7 @@ export { startApi } from "./processes/api.ts";
 export { startBackfillRunner } from "./processes/backfill.ts";
 export { CLEANABLE, clean } from "./processes/clean.ts";
 export { startDagProcessor } from "./processes/dag-processor.ts";
+export { probeOutputStore } from "./processes/large-outputs.ts";
 export { type OpenedDatabase, openDatabase } from "./processes/open-database.ts";
 export { startScheduler } from "./processes/scheduler.ts";
 export { startSignalServer } from "./processes/signal-server.ts";

@@ -100,6 +100,7 @@ function enter(
   if (body.kind === "trigger") {
     throw new TaskError("TW_STEP_UNKNOWN", `task "${taskId}" is a trigger: it waits, and has no code to run`);
   }
+  if (body.kind === "latestOnly") return call.host.isLatest();
   if (body.kind === "mapOperator") return enterMade(task, call, given);
   if (body.kind === "operator") return enterOperator(taskId, body.operator, call, given);
   if (step !== null) {
@@ -255,6 +256,8 @@ function finished(plan: DagPlan, task: TaskPlan, result: unknown, call: TaskCall
   switch (task.body.kind) {
     case "branch":
       return branchOutcome(plan, task.taskId, result);
+    case "latestOnly":
+      return shortCircuitOutcome(plan, task.taskId, { met: Boolean(result), respectRules: true });
     case "shortCircuit":
       return shortCircuitOutcome(plan, task.taskId, {
         met: Boolean(result),

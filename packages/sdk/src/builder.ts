@@ -1,6 +1,8 @@
 import type { AnyParams, TaskContext } from "./context.ts";
 import type { Control } from "./control.ts";
+import type { Dag } from "./dag.ts";
 import type { DefersWell } from "./deferral.ts";
+import type { GroupOptions } from "./group-options.ts";
 import type {
   AnyOutput,
   Group,
@@ -10,13 +12,14 @@ import type {
   Mapped,
   NoInputs,
   Output,
-  Upstream,
 } from "./handle.ts";
 import type { Produced, ReturnsJson } from "./json.ts";
 import type { TriggerRule } from "./manifest.ts";
+import type { LabelField, LabelItem } from "./map-label.ts";
 import type { Gathered, ItemOf, Over } from "./mapping.ts";
 import type { AnyInputs, Operator } from "./operator.ts";
-import type { TaskDefaults, TaskOptions } from "./task-options.ts";
+import type { MapDagOptions, SubDagOptions, WithoutParams } from "./sub-dag.ts";
+import type { TaskOptions } from "./task-options.ts";
 import type { WaitableJson } from "./waitable.ts";
 
 /** The work of a task: receives its inputs and the context, returns the output. */
@@ -37,11 +40,16 @@ export type MapHandler<T, I, Rule, Params, R> = (
   ctx: TaskContext<Params>,
 ) => R;
 
+/** Names an item by its fields: `(file) => file.name`, or text with fields in it. */
+export type MapLabelFunction<O> = (item: LabelItem<ItemOf<O>>) => string | LabelField;
+
 export interface MapOptions<O> {
   /** The output of a task that is a list, a list, {@link zip} or {@link cross}: one instance per item. */
   readonly over: O;
   /** How many instances may be active at once in a run. */
   readonly limit?: number;
+  /** What an instance is called: a field of its item, or text with fields in it. Read once, when the file is loaded. */
+  readonly label?: MapLabelFunction<O>;
 }
 
 /** Which direct downstream tasks a branch follows: full ids, handles, groups, or nothing to skip them all. */
@@ -57,15 +65,6 @@ export interface ShortCircuitOptions {
   readonly respectRules?: boolean;
 }
 
-export interface GroupOptions<Params = AnyParams> {
-  /** The group's first tasks come after these. */
-  readonly after?: Upstream | readonly Upstream[];
-  /** Options for all tasks of the group that do not say otherwise. */
-  readonly defaults?: TaskDefaults<Params>;
-  /** Markdown, shown in the UI. */
-  readonly docs?: string;
-}
-
 export interface TeardownOptions<T> {
   /** What `d.setup` returned: its result is the first that the teardown is given. */
   readonly of: Output<T>;
@@ -73,11 +72,14 @@ export interface TeardownOptions<T> {
   readonly failsRun?: boolean;
 }
 
-export interface MapGroupOptions<O, Params = AnyParams> extends GroupOptions<Params> {
+export interface MapGroupOptions<O, Params = AnyParams>
+  extends Omit<GroupOptions<Params>, "retries" | "retryDelay" | "onRetry"> {
   /** The output of a task that is a list, a list, {@link zip} or {@link cross}: the whole group once per item. */
   readonly over: O;
   /** How many items may be under way at once: the next one begins when all tasks of another are through. */
   readonly limit?: number;
+  /** What the instances of an item are called: see {@link MapOptions.label}. */
+  readonly label?: MapLabelFunction<O>;
 }
 
 /** The options of `d.add`: an operator that names its inputs must be given them. */
@@ -196,6 +198,64 @@ export interface DagBuilder<Params = AnyParams> {
    */
   group<T>(id: string, build: (g: DagBuilder<Params>) => T): Group<T>;
   group<T>(id: string, options: GroupOptions<Params>, build: (g: DagBuilder<Params>) => T): Group<T>;
+
+  /**
+   * Adds a DAG as a task: each try makes a run of it, with these params, and waits for it without a worker. Its output is
+   * the result of that DAG: what the handles are worth that its build function returned.
+   *
+   * @example
+   * ```ts
+   * const scores = dag("scores", { params: z.object({ region: z.string() }) }, (d) => d.task("score", () => [1, 2]));
+   * const eu = d.dag("eu", scores, { params: { region: "eu" }, retries: 1 });             // Output<number[]>
+   * const first = d.task("first", () => "us");
+   * const us = d.dag("us", scores, { inputs: { first }, params: ({ first }) => ({ region: first }) });
+   * d.task("best", { inputs: { eu, us } }, ({ eu, us }) => Math.max(...eu, ...us));
+   * ```
+   */
+  dag<Conf, R>(id: string, dag: Dag<Conf, R> & WithoutParams<Conf>): Output<R>;
+  dag<Conf, R, I extends InputHandles = NoInputs, Rule extends TriggerRule = "allSuccess">(
+    id: string,
+    dag: Dag<Conf, R>,
+    options: TaskOptions<Params> & Edges<I, Rule> & SubDagOptions<NoInfer<Conf>, I, Rule, Params>,
+  ): Output<R>;
+
+  /**
+   * As {@link map}, with a run of a DAG per item.
+   *
+   * @example
+   * ```ts
+   * const scores = dag("scores", { params: z.object({ region: z.string() }) }, (d) => d.task("score", () => 7));
+   * const all = d.mapDag("all", scores, { over: regions, limit: 4, params: (region) => ({ region }) });
+   * d.task("best", { inputs: { all } }, ({ all }) => Math.max(...all));
+   * ```
+   */
+  mapDag<
+    const O extends Over,
+    Conf,
+    R,
+    I extends InputHandles = NoInputs,
+    Rule extends TriggerRule = "allSuccess",
+  >(
+    id: string,
+    dag: Dag<Conf, R>,
+    options: TaskOptions<Params> &
+      Edges<I, Rule> &
+      MapOptions<O> &
+      MapDagOptions<NoInfer<Conf>, ItemOf<O>, I, Rule, Params>,
+  ): Mapped<R>;
+
+  /**
+   * Adds a task that skips the tasks directly after it unless its run is the latest that the schedule asks for: of a
+   * run that is made up for, and of most of a backfill, only what does not come after it is done. Runs that the
+   * schedule has not made always pass. Its output says whether it is the latest.
+   *
+   * @example
+   * ```ts
+   * const latest = d.latestOnly("latest", { after: rows });
+   * d.task("mail", { after: latest }, () => publish());
+   * ```
+   */
+  latestOnly(id: string, options?: TaskOptions<Params> & { readonly rule?: TriggerRule }): Output<boolean>;
 
   /**
    * Adds a task that runs once per item of a list. How long the list is may be known only when the run gets there. Its

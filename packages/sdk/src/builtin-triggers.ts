@@ -101,6 +101,8 @@ export interface DagRunArgs {
   readonly runId: string | null;
   readonly logicalDate: string | null;
   readonly states: readonly DagRunState[];
+  /** "fail": a run that is not there fails the wait, with `DAG_RUN_GONE`. Left out: it is waited for. */
+  readonly missing?: "fail";
 }
 
 export interface DagRunEvent {

@@ -3,7 +3,7 @@
  * is given up on, since the outcome is reported only afterwards.
  */
 import { baseContext } from "./call-context.ts";
-import type { CallbackContext } from "./context.ts";
+import type { CallbackContext, GroupCallbackContext } from "./context.ts";
 import type { DeadlineContext } from "./deadline.ts";
 import { errorFacts } from "./error-facts.ts";
 import type { Json } from "./manifest.ts";
@@ -37,9 +37,15 @@ export async function runCallback(plan: DagPlan, call: CallbackCall): Promise<Ca
   }
 }
 
-async function contextOf(plan: DagPlan, call: CallbackCall): Promise<CallbackContext | DeadlineContext> {
-  const { deadline, error, event, taskId } = call;
-  const shared = { ...baseContext(plan, call), params: await paramsOrNull(plan, call.conf), taskId };
+async function contextOf(
+  plan: DagPlan,
+  call: CallbackCall,
+): Promise<CallbackContext | DeadlineContext | GroupCallbackContext> {
+  const { deadline, error, event, groupId, taskId } = call;
+  const base = { ...baseContext(plan, call), params: await paramsOrNull(plan, call.conf) };
+  if (groupId && event !== "deadline")
+    return { ...base, event, groupId, state: event === "success" ? "success" : "failed" };
+  const shared = { ...base, taskId };
   if (event !== "deadline") return { ...shared, event, error };
   return {
     ...shared,
@@ -48,18 +54,25 @@ async function contextOf(plan: DagPlan, call: CallbackCall): Promise<CallbackCon
   };
 }
 
-function callbackOf(plan: DagPlan, { taskId, event, deadline }: CallbackCall) {
+function callbackOf(plan: DagPlan, { taskId, event, deadline, groupId }: CallbackCall) {
   if (event === "deadline") {
     const { deadlines } = (taskId === null ? plan : plan.tasks.get(taskId))?.callbacks ?? {};
     return deadlines?.[deadline?.ordinal ?? -1]?.functions[deadline?.action ?? -1] ?? undefined;
   }
+  if (groupId) return ofEvent(event, plan.groups.get(groupId)?.callbacks);
   if (taskId === null)
     return event === "success"
       ? plan.callbacks.onSuccess
       : event === "failure"
         ? plan.callbacks.onFailure
         : undefined;
-  const callbacks = plan.tasks.get(taskId)?.callbacks;
+  return ofEvent(event, plan.tasks.get(taskId)?.callbacks);
+}
+
+function ofEvent<C>(
+  event: "success" | "failure" | "retry",
+  callbacks: { readonly onSuccess?: C; readonly onFailure?: C; readonly onRetry?: C } | undefined,
+): C | undefined {
   if (event === "success") return callbacks?.onSuccess;
   return event === "failure" ? callbacks?.onFailure : callbacks?.onRetry;
 }

@@ -114,3 +114,16 @@ test("a short circuit rules out everything downstream, or the direct tasks only"
     expect(await attempt(defined(unmet), "direct")).toEqual({ kind: "success", output: false, skip: ["a"] });
   }
 });
+
+test("a teardown is ruled out by nobody: what its setup has made is cleared away", async () => {
+  const defined = dag("x", (d) => {
+    const cluster = d.setup("create", () => "c");
+    const gate = d.shortCircuit("gate", { after: cluster }, () => false);
+    const work = d.task("work", { after: gate }, () => 1);
+    d.branch("last", { after: work }, () => null);
+    d.teardown("delete", { of: cluster }, () => {});
+  });
+  const outcome = await attempt(defined, "gate");
+  expect(outcome.kind === "success" && [...outcome.skip].sort()).toEqual(["last", "work"]);
+  expect(await attempt(defined, "last")).toEqual({ kind: "success", output: [], skip: [] });
+});

@@ -1,4 +1,7 @@
-/** What a branch or a short-circuit rules out. */
+/**
+ * What a branch or a short-circuit rules out. Never a teardown: what its setup has made is to be cleared away, whatever was
+ * skipped in between; where the setup itself is skipped, so is the teardown, by its rule.
+ */
 import type { BranchTarget } from "./builder.ts";
 import { show, TaskError } from "./errors.ts";
 import { ownerOf } from "./handle.ts";
@@ -14,7 +17,7 @@ export function branchOutcome(plan: DagPlan, taskId: string, result: unknown): T
   return {
     kind: "success",
     output: [...chosen],
-    skip: direct.filter((id) => !chosen.has(id) && !kept.has(id)),
+    skip: direct.filter((id) => !chosen.has(id) && !kept.has(id) && !isTeardown(plan, id)),
   };
 }
 
@@ -25,7 +28,12 @@ export function shortCircuitOutcome(
   condition: { readonly met: boolean; readonly respectRules: boolean },
 ): TaskOutcome {
   const downstream = condition.respectRules ? (plan.downstream.get(taskId) ?? []) : reachable(plan, [taskId]);
-  return { kind: "success", output: condition.met, skip: condition.met ? [] : [...downstream] };
+  const skip = condition.met ? [] : [...downstream].filter((id) => !isTeardown(plan, id));
+  return { kind: "success", output: condition.met, skip };
+}
+
+function isTeardown(plan: DagPlan, id: string): boolean {
+  return plan.tasks.get(id)?.role === "teardown";
 }
 
 /**
@@ -57,6 +65,7 @@ function targetName(plan: DagPlan, target: BranchTarget): string | null {
 }
 
 function isInside(plan: DagPlan, group: string | null, ancestor: string): boolean {
-  for (let id = group; id !== null; id = plan.groups.get(id)!.parent) if (id === ancestor) return true;
+  for (let id = group; id !== null; id = plan.groups.get(id)!.manifest.parent)
+    if (id === ancestor) return true;
   return false;
 }

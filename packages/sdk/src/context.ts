@@ -254,3 +254,24 @@ export interface CallbackContext<Params = AnyParams> extends BaseContext {
 
 /** Runs after an attempt or a run has ended. What it throws is logged and changes nothing. */
 export type Callback<Params = AnyParams> = (ctx: CallbackContext<Params>) => unknown;
+
+/**
+ * What callbacks of groups receive. Its `tryNumber` is that of the group.
+ *
+ * @example
+ * ```ts
+ * d.group("load", { retries: 2, onFailure: (ctx) => notify(`${ctx.groupId} of ${ctx.run.id}: ${ctx.state}`) }, (g) => {
+ *   g.task("copy", () => publish());
+ * });
+ * ```
+ */
+export interface GroupCallbackContext<Params = AnyParams> extends BaseContext {
+  readonly event: "success" | "failure" | "retry";
+  readonly params: Params | null;
+  readonly groupId: string;
+  /** How the group, or this try of it, has ended. */
+  readonly state: "success" | "failed";
+}
+
+/** Runs after a group has ended. What it throws is logged and changes nothing. */
+export type GroupCallback<Params = AnyParams> = (ctx: GroupCallbackContext<Params>) => unknown;

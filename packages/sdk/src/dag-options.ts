@@ -48,6 +48,12 @@ export interface DagOptions<S extends StandardSchemaV1 = NoSchema> {
   readonly maxActiveTasksPerDag?: number;
   /** The longest time a run may take. */
   readonly runTimeout?: Duration;
+  /** How many times a failed run is tried again, as the same run (0). */
+  readonly runRetries?: number;
+  /** The wait before such a try ("5m"). */
+  readonly runRetryDelay?: Duration;
+  /** What runs again: what failed and all that comes after it ("failure"), or everything ("start"). */
+  readonly runRetryFrom?: "failure" | "start";
   /** By when a run has to have succeeded, and who is told when it has not: `deadline()`, one or several. */
   readonly deadline?: Deadline | readonly Deadline[];
   /** Closes the run when signals make it true: streaming tasks are stopped, rules are heard no more. */
@@ -115,6 +121,9 @@ export const DAG_OPTION_NAMES = [
   "maxActiveTasks",
   "maxActiveTasksPerDag",
   "runTimeout",
+  "runRetries",
+  "runRetryDelay",
+  "runRetryFrom",
   "deadline",
   "stop",
   "endWhen",
@@ -160,6 +169,7 @@ export function checkDagOptions(options: unknown, where: string): CheckedDagOpti
     hasParams: params !== null,
     callbacks: { success: onSuccess !== undefined, failure: onFailure !== undefined },
     ...closing(o, where),
+    ...retrying(o, where),
     ...(deadlines && { deadlines: deadlines.map(({ manifest }) => manifest) }),
     ...spreading(o, schedule, where),
   };
@@ -208,6 +218,14 @@ function closing(o: RawOptions, where: string): Pick<DagSettings, "stop" | "endW
     ...(o["stop"] !== undefined && { stop: conditionManifest(o["stop"], at, noTasks(at)) }),
     ...(endWhen !== "stopped" && { endWhen }),
   };
+}
+
+/** Left out when not used, as `closing`. */
+function retrying(o: RawOptions, where: string): Pick<DagSettings, "runRetry"> {
+  const retries = atLeast(o, "runRetries", { min: 0, fallback: 0 }, where);
+  const delayMs = durationMs(o["runRetryDelay"] ?? "5m", `${where}: runRetryDelay`);
+  const from = choice(o, "runRetryFrom", ["failure", "start"], where);
+  return retries > 0 ? { runRetry: { retries, delayMs, from } } : {};
 }
 
 /** What only shows when options are seen side by side. */

@@ -8,9 +8,11 @@ import {
   type NoSchema,
   type SignalDagOptions,
 } from "./dag-options.ts";
+import { type ResultOf, resultOf } from "./dag-result.ts";
 import { describe } from "./describe.ts";
 import { Draft, DraftBuilder } from "./draft.ts";
 import { DagDefinitionError, show } from "./errors.ts";
+import { checkGroups } from "./group-options.ts";
 import type { DagManifest } from "./manifest.ts";
 import type { DagPlan } from "./plan.ts";
 import { type DueCall, PROGRAM, type Program } from "./program.ts";
@@ -20,17 +22,20 @@ import type { SchemaInput, SchemaOutput, StandardSchemaV1 } from "./standard-sch
 import { runTimetable, type Timetable } from "./timetable.ts";
 
 declare const CONF: unique symbol;
+declare const RESULT: unique symbol;
 
 /** A defined DAG: a frozen value. Export it from a file of the DAG folder, and Tradewind finds it. */
-export interface Dag<Conf = unknown> {
+export interface Dag<Conf = unknown, Result = unknown> {
   readonly kind: "dag";
   readonly id: string;
   readonly [PROGRAM]: Program;
   readonly [CONF]?: Conf;
+  readonly [RESULT]?: Result;
 }
 
 /**
- * Defines a DAG. `build` puts the tasks into it, at once and synchronously; no task runs.
+ * Defines a DAG. `build` puts the tasks into it, at once and synchronously; no task runs. The handle that it returns, or
+ * an object of handles, is the DAG's result: what it gives to a DAG that runs it as a task.
  *
  * @example
  * ```ts
@@ -40,22 +45,25 @@ export interface Dag<Conf = unknown> {
  * });
  * ```
  */
-export function dag(id: string, build: (d: DagBuilder) => void): Dag<SchemaInput<NoSchema>>;
-export function dag<Event>(
+export function dag<R = void>(
+  id: string,
+  build: (d: DagBuilder) => R,
+): Dag<SchemaInput<NoSchema>, ResultOf<R>>;
+export function dag<Event, R = void>(
   id: string,
   options: EventDagOptions<Event>,
-  build: (d: DagBuilder<EventParams<Event>>) => void,
-): Dag<EventParams<Event>>;
-export function dag<Value>(
+  build: (d: DagBuilder<EventParams<Event>>) => R,
+): Dag<EventParams<Event>, ResultOf<R>>;
+export function dag<Value, R = void>(
   id: string,
   options: SignalDagOptions<Value>,
-  build: (d: DagBuilder<SignalParams<Value>>) => void,
-): Dag<SignalParams<Value>>;
-export function dag<S extends StandardSchemaV1 = NoSchema>(
+  build: (d: DagBuilder<SignalParams<Value>>) => R,
+): Dag<SignalParams<Value>, ResultOf<R>>;
+export function dag<S extends StandardSchemaV1 = NoSchema, R = void>(
   id: string,
   options: DagOptions<S>,
-  build: (d: DagBuilder<SchemaOutput<S>>) => void,
-): Dag<SchemaInput<S>>;
+  build: (d: DagBuilder<SchemaOutput<S>>) => R,
+): Dag<SchemaInput<S>, ResultOf<R>>;
 export function dag(id: string, ...rest: unknown[]): Dag {
   const [options, build] = rest.length > 1 ? rest : [undefined, rest[0]];
   const where = `dag ${show(id)}`;
@@ -67,13 +75,14 @@ export function dag(id: string, ...rest: unknown[]): Dag {
     );
   }
   const checked = checkDagOptions(options, where);
-  new DraftBuilder(draft, { group: null, map: null, defaults: [checked.defaults] }).build(
-    build as (d: DraftBuilder) => void,
+  const returned = new DraftBuilder(draft, { group: null, map: null, defaults: [checked.defaults] }).build(
+    build as (d: DraftBuilder) => unknown,
     where,
   );
   if (draft.tasks.size === 0) {
     throw new DagDefinitionError("TW_EMPTY_DAG", `${where} has no tasks; add one with d.task()`);
   }
+  checkGroups(draft);
   const { settings, params, callbacks } = checked;
   const { tasks, groups, maps } = draft;
   const plan = {
@@ -86,6 +95,7 @@ export function dag(id: string, ...rest: unknown[]): Dag {
     maps,
     downstream: draft.downstream(),
     owner: draft,
+    result: resultOf(returned, draft),
   };
   return Object.freeze({ kind: "dag", id, [PROGRAM]: programOf(plan, checked.timetable) });
 }
@@ -111,6 +121,7 @@ function programOf(plan: DagPlan, timetable: Timetable<unknown> | null): Program
     run: (call) => runAttempt(plan, call),
     callback: (call) => runCallback(plan, call),
     react: (call) => runReaction(plan, call),
+    ...(plan.result && { result: plan.result }),
     ...(timetable !== null && { due: (call: DueCall) => runTimetable(timetable, call) }),
   } satisfies Program);
 }

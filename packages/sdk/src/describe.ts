@@ -18,7 +18,7 @@ export function describe(plan: DagPlan): DagManifest {
       const downstream = plan.downstream.get(task.taskId) ?? [];
       return weigh ? weighed(described, weigh, { dagId: plan.dagId, downstream }) : described;
     }),
-    groups: [...plan.groups.values()],
+    groups: [...plan.groups.values()].map(({ manifest }) => manifest),
     ...(plan.maps.size > 0 && { maps: [...plan.maps.values()] }),
   };
 }
@@ -41,10 +41,12 @@ function describeTask(dagId: string, task: TaskPlan): TaskManifest {
     ...(start && { startTrigger: start }),
     ...drive,
     ...(reacts && { reacts }),
+    ...("dag" in body && body.dag !== undefined && { dag: body.dag }),
   };
 }
 
 function operatorName({ body }: TaskPlan): string {
+  if ("dag" in body && body.dag !== undefined) return "dag";
   if (body.kind === "operator") return body.operator.constructor.name || "Operator";
   if (body.kind === "mapOperator") return "Operator";
   return body.kind === "trigger" ? body.call.kind : body.kind;

@@ -4,12 +4,14 @@
  */
 import type { BranchChoice, DagBuilder } from "./builder.ts";
 import { DagDefinitionError, naming, show } from "./errors.ts";
+import { GROUP_OPTION_NAMES, groupPlan } from "./group-options.ts";
 import { type Group, type Output, own, ownerOf, sourceOf } from "./handle.ts";
 import { HandleCheck } from "./handle-check.ts";
-import type { GroupManifest, InputSource, MapManifest } from "./manifest.ts";
+import type { InputSource, MapManifest } from "./manifest.ts";
 import { isOperator } from "./operator.ts";
-import { flag, knownOptions, text, wholeOrNull } from "./option-check.ts";
+import { flag, knownOptions, wholeOrNull } from "./option-check.ts";
 import {
+  type GroupPlan,
   ITEM,
   type MappedFunction,
   RESOURCE,
@@ -17,6 +19,8 @@ import {
   type TaskPlan,
   type UserFunction,
 } from "./plan.ts";
+import { lastOfScope } from "./setup-scope.ts";
+import { mapDagTask, subDagTask } from "./sub-dag.ts";
 import { taskDrive } from "./task-drive.ts";
 import {
   checkDefaults,
@@ -31,7 +35,7 @@ import { callAtDefinition } from "./waitable.ts";
 export class Draft {
   readonly dagId: string;
   readonly tasks = new Map<string, TaskPlan>();
-  readonly groups = new Map<string, GroupManifest>();
+  readonly groups = new Map<string, GroupPlan>();
   /** Those around others first. */
   readonly maps = new Map<string, MapManifest>();
   readonly #members = new Map<string, TaskPlan[]>();
@@ -42,7 +46,7 @@ export class Draft {
 
   put(task: TaskPlan): void {
     this.tasks.set(task.taskId, task);
-    for (let group = task.group; group !== null; group = this.groups.get(group)!.parent) {
+    for (let group = task.group; group !== null; group = this.groups.get(group)!.manifest.parent) {
       const members = this.#members.get(group);
       if (members) members.push(task);
       else this.#members.set(group, [task]);
@@ -110,6 +114,20 @@ export class DraftBuilder {
     return this.#put(id, options, { kind: "operator", operator }, []);
   }
 
+  dag(id: string, dag: unknown, given?: unknown): Output<unknown> {
+    const { body, options } = subDagTask(dag, given, this.#where(id));
+    return this.#put(id, options, body, []);
+  }
+
+  mapDag(id: string, dag: unknown, given?: unknown): Output<unknown> {
+    const { body, options } = mapDagTask(dag, given, this.#where(id));
+    return this.#putMapped(id, options, body);
+  }
+
+  latestOnly(id: string, options?: unknown): Output<unknown> {
+    return this.#put(id, options, { kind: "latestOnly" }, []);
+  }
+
   map(id: string, ...rest: unknown[]): Output<unknown> {
     const [options, run] = this.#optionsAndFunction(id, rest, "map");
     return this.#putMapped(id, options, { kind: "map", run: run as unknown as MappedFunction });
@@ -165,7 +183,7 @@ export class DraftBuilder {
   group(id: string, ...rest: unknown[]): Group {
     const [given, build] = this.#optionsAndFunction(id, rest, "group");
     const where = this.#groupName(id);
-    const options = knownOptions(given, ["after", "defaults", "docs"], where);
+    const options = knownOptions(given, GROUP_OPTION_NAMES, where);
     return this.#build(id, { options, where, map: this.#scope.map }, (inner) =>
       inner.build(build as unknown as (g: DraftBuilder) => unknown, where),
     );
@@ -174,16 +192,16 @@ export class DraftBuilder {
   mapGroup(id: string, ...rest: unknown[]): Group {
     const [given, build] = this.#optionsAndFunction(id, rest, "mapGroup");
     const where = this.#groupName(id);
-    const options = knownOptions(given, ["after", "defaults", "docs", "limit", "over"], where);
+    const options = knownOptions(given, [...GROUP_OPTION_NAMES, "label", "limit", "over"], where);
     const mapId = this.#fullId(id);
-    const over = this.#handles.mapSource(options["over"], where);
     const limit = wholeOrNull(options, "limit", where);
+    const map = this.#handles.map(options, { mapId, limit, where });
     const item = own({ kind: "output" as const, dagId: this.#draft.dagId, taskId: mapId }, this.#draft, {
       source: { item: mapId },
       map: mapId,
     });
     return this.#build(id, { options, where, map: mapId }, (inner) => {
-      this.#draft.maps.set(mapId, { mapId, parent: this.#scope.map, over, limit });
+      this.#draft.maps.set(mapId, map);
       const result = inner.build(
         (g) => (build as unknown as (g: DraftBuilder, item: unknown) => unknown)(g, item),
         where,
@@ -204,11 +222,8 @@ export class DraftBuilder {
     const groupId = this.#claim(id, where);
     const after = this.#handles.upstreamIds(options["after"], where);
     const defaults = [...this.#scope.defaults, checkDefaults(options["defaults"], where)];
-    this.#draft.groups.set(groupId, {
-      groupId,
-      parent: this.#scope.group,
-      docs: text(options, "docs", where),
-    });
+    const plan = groupPlan(options, { groupId, parent: this.#scope.group, map, where });
+    this.#draft.groups.set(groupId, plan);
     const result = build(new DraftBuilder(this.#draft, { group: groupId, map, defaults }));
     const members = this.#draft.members(groupId);
     if (members.length === 0) {
@@ -265,7 +280,7 @@ export class DraftBuilder {
   /** A map of a single task, with an input more: its item. */
   #putMapped(id: string, given: unknown, body: TaskBody): Output<unknown> {
     const where = this.#where(id);
-    const { over, limit, ...options } = checkTaskOptions(given, ["over", "limit"], where);
+    const { over, label, limit, ...options } = checkTaskOptions(given, ["over", "label", "limit"], where);
     if (Object.hasOwn((options["inputs"] as object | undefined) ?? {}, ITEM)) {
       throw new DagDefinitionError(
         "TW_BAD_OPTION",
@@ -273,8 +288,7 @@ export class DraftBuilder {
       );
     }
     const mapId = this.#claim(id, where);
-    const source = this.#handles.mapSource(over, where);
-    this.#draft.maps.set(mapId, { mapId, parent: this.#scope.map, over: source, limit: null });
+    this.#draft.maps.set(mapId, this.#handles.map({ over, label }, { mapId, limit: null, where }));
     const most = wholeOrNull({ limit }, "limit", where);
     const own = most === null ? options : { ...options, maxActivePerRun: Math.min(most, mostOf(options)) };
     return this.#place(mapId, { body, options: own, where, map: mapId, role: "work" });
@@ -368,21 +382,6 @@ export class DraftBuilder {
 
 /** Compile-time proof that the class has every method of the public builder. */
 true satisfies keyof DagBuilder extends keyof DraftBuilder ? true : false;
-
-/** Of all that came after a setup so far, directly or not, what nothing else of it comes after. */
-function lastOfScope(draft: Draft, setup: string): string[] {
-  const downstream = draft.downstream();
-  const scope = new Set<string>();
-  const open = [setup];
-  for (let id = open.pop(); id !== undefined; id = open.pop()) {
-    for (const next of downstream.get(id) ?? []) {
-      if (scope.has(next) || draft.tasks.get(next)!.role === "teardown") continue;
-      scope.add(next);
-      open.push(next);
-    }
-  }
-  return [...scope].filter((id) => !(downstream.get(id) ?? []).some((next) => scope.has(next)));
-}
 
 function mostOf(options: RawOptions): number {
   const { maxActivePerRun: most } = options;

@@ -2,7 +2,8 @@
 import type { Draft } from "./draft.ts";
 import { DagDefinitionError, show } from "./errors.ts";
 import { mapOf, type Output, ownerOf, sourceOf, type Upstream } from "./handle.ts";
-import type { InputSource, MapSource } from "./manifest.ts";
+import type { InputSource, MapManifest, MapSource } from "./manifest.ts";
+import { mapLabel } from "./map-label.ts";
 import { mapSource } from "./mapping.ts";
 
 export class HandleCheck {
@@ -55,8 +56,19 @@ export class HandleCheck {
     });
   }
 
-  mapSource(over: unknown, where: string): MapSource {
-    return mapSource(over, { check: (handle) => void this.#own(handle, `${where}: over`), where });
+  /** What a map is that is put beside the tasks of the builder. */
+  map(
+    options: { readonly over?: unknown; readonly label?: unknown },
+    {
+      limit,
+      mapId,
+      where,
+    }: { readonly limit: number | null; readonly mapId: string; readonly where: string },
+  ): MapManifest {
+    const check = (handle: unknown) => void this.#own(handle, `${where}: over`);
+    const over = mapSource(options.over, { check, where });
+    const label = mapLabel(options.label, where);
+    return { mapId, parent: this.#map, over, limit, ...(label && { label }) };
   }
 
   /** The tasks that have to be through for an input to have its value. */

@@ -19,10 +19,10 @@ export type {
   BranchTarget,
   DagBuilder,
   Edges,
-  GroupOptions,
   Handler,
   MapGroupOptions,
   MapHandler,
+  MapLabelFunction,
   MapOptions,
   ShortCircuitOptions,
   TeardownOptions,
@@ -70,6 +70,8 @@ export type {
   Callback,
   CallbackContext,
   Connection,
+  GroupCallback,
+  GroupCallbackContext,
   Payload,
   ProduceContext,
   ProduceOptions,
@@ -86,6 +88,7 @@ export type {
 export { type Control, fail, skip, TaskFailed, TaskSkipped } from "./control.ts";
 export { type Dag, dag, isDag } from "./dag.ts";
 export type { DagOptions, EventDagOptions, NoSchema, SignalDagOptions } from "./dag-options.ts";
+export type { ResultOf } from "./dag-result.ts";
 export {
   type AverageOf,
   averageOf,
@@ -110,6 +113,7 @@ export {
   TriggerError,
   type TriggerErrorCode,
 } from "./errors.ts";
+export type { GroupOptions } from "./group-options.ts";
 export type {
   AnyOutput,
   Group,
@@ -125,6 +129,7 @@ export type { Moment } from "./instant.ts";
 export type { AllTrigger, EventsAreJson, EventsOf, Members, ReceivedOf } from "./joint-trigger.ts";
 export type { EventIsJson, IsJson, NotJson, Produced, ReturnsJson } from "./json.ts";
 export type { Json, MomentSchedule, TriggerCall, TriggerRule, WeightRule } from "./manifest.ts";
+export type { LabelField, LabelItem } from "./map-label.ts";
 export { cross, type Gathered, type ItemOf, type JoinedLists, type Over, zip } from "./mapping.ts";
 export {
   type DateTimeOptions,
@@ -197,10 +202,16 @@ export {
   signal,
 } from "./signal.ts";
 export type { SchemaInput, SchemaOutput, StandardSchemaV1 } from "./standard-schema.ts";
+export type { MapDagOptions, SubDagOptions, WithoutParams } from "./sub-dag.ts";
 export type { MemorySize, TaskDefaults, TaskOptions } from "./task-options.ts";
 export { type Due, type DueBefore, Timetable, type TimetableQuestion } from "./timetable.ts";
 export { Trigger, type TriggerContext } from "./trigger.ts";
-export { type TriggerDagRunArgs, TriggerDagRunOperator, type TriggeredRun } from "./trigger-dag-run.ts";
+export {
+  type PassedOn,
+  type TriggerDagRunArgs,
+  TriggerDagRunOperator,
+  type TriggeredRun,
+} from "./trigger-dag-run.ts";
 export { DeferralTimeoutError, TriggerFailedError } from "./wait-errors.ts";
 export { type EventOf, serialise, type Waitable, type WaitableJson } from "./waitable.ts";
 export type { WeighedTask, WeightFunction } from "./weight.ts";

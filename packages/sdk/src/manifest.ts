@@ -175,6 +175,15 @@ export interface DagManifest {
   readonly jitterMs?: number;
   /** After so many failed scheduled runs in a row the DAG is paused. Left out when it never is. */
   readonly pauseAfterFailures?: number;
+  /** How a failed run is tried again. Left out when it never is. */
+  readonly runRetry?: RunRetryManifest;
+}
+
+/** "failure": what failed and all that comes after it runs again; "start": everything. */
+export interface RunRetryManifest {
+  readonly retries: number;
+  readonly delayMs: number;
+  readonly from: "failure" | "start";
 }
 
 /** By when a run or a task has to have succeeded, and what is done when it has not. */
@@ -205,6 +214,15 @@ export interface GroupManifest {
   readonly groupId: string;
   readonly parent: string | null;
   readonly docs: string | null;
+  /** The whole group runs again when it has failed. Left out when it never does. */
+  readonly retry?: GroupRetryManifest;
+  /** Left out when it has none. */
+  readonly callbacks?: { readonly success: boolean; readonly failure: boolean; readonly retry: boolean };
+}
+
+export interface GroupRetryManifest {
+  readonly retries: number;
+  readonly delayMs: number;
 }
 
 /** Tasks that run once per item of a list: one mapped task, or all tasks of a mapped group. */
@@ -216,7 +234,12 @@ export interface MapManifest {
   readonly over: MapSource;
   /** How many items of a mapped group are under way at once; a mapped task has `maxActivePerRun`. */
   readonly limit: number | null;
+  /** What its items are called. Left out when they have only their index. */
+  readonly label?: MapLabel;
 }
+
+/** Words, and what is put between them: the field of the item that lies at the end of a path. */
+export type MapLabel = readonly (string | readonly string[])[];
 
 /** Where the items come from. */
 export type MapSource =
@@ -234,7 +257,7 @@ export type InputSource = { readonly taskId: string } | { readonly item: string 
 /** One task of a DAG, all defaults filled in. */
 export interface TaskManifest {
   readonly taskId: string;
-  /** What the author used: "task", "branch", "shortCircuit", or the operator's class name. */
+  /** What the author used: "task", "branch", "shortCircuit", "latestOnly", "dag", or the operator's class name. */
   readonly operator: string;
   /** Direct upstream task ids, data and order edges alike, without duplicates. */
   readonly upstream: readonly string[];
@@ -293,4 +316,6 @@ export interface TaskManifest {
   readonly produces?: readonly AssetManifest[];
   /** What it reads: for people to see, nothing waits for it. */
   readonly consumes?: readonly AssetManifest[];
+  /** The DAG of which each try makes a run, and waits for it. */
+  readonly dag?: string;
 }

@@ -2,8 +2,11 @@
 import { type CodedError, TaskError } from "./errors.ts";
 import type { Json } from "./manifest.ts";
 
-/** Enough for ids, paths and summaries; bulk data belongs in a store, with its address as the output. */
-const MAX_OUTPUT_BYTES = 1_048_576;
+/** Unless an installation says otherwise. What is too large for its database it keeps elsewhere, as it likes. */
+const MAX_OUTPUT_BYTES = 268_435_456;
+
+/** Of what always goes into the database: events, arguments, signals. */
+const MAX_BYTES = 1_048_576;
 
 const MAX_DEPTH = 200;
 
@@ -27,11 +30,14 @@ const OUTPUT: JsonKind = {
   root: "output",
   notJson: (message) => new TaskError("TW_OUTPUT_NOT_JSON", message),
   tooLarge: (message) =>
-    new TaskError("TW_OUTPUT_TOO_LARGE", `${message}; store the data elsewhere and return its address`),
+    new TaskError(
+      "TW_OUTPUT_TOO_LARGE",
+      `${message}; raise TRADEWIND_OUTPUT_LIMIT, or store the data elsewhere and return its address`,
+    ),
 };
 
 /** As {@link checkOutput}, for other things; `undefined` becomes null. */
-export function jsonCopy(value: unknown, kind: JsonKind, maxBytes: number = MAX_OUTPUT_BYTES): Json {
+export function jsonCopy(value: unknown, kind: JsonKind, maxBytes: number = MAX_BYTES): Json {
   if (value === undefined) return null;
   try {
     walk(value, kind.root, []);

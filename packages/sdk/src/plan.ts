@@ -1,8 +1,9 @@
 /** A defined DAG, from the inside: what the builder collects and what describing and running it read. */
-import type { TaskContext } from "./context.ts";
+import type { GroupCallback, TaskContext } from "./context.ts";
 import type { DagCallbacks, DagSettings } from "./dag-options.ts";
 import type { GroupManifest, InputSource, MapManifest, TaskManifest, TriggerCall } from "./manifest.ts";
 import type { Operator } from "./operator.ts";
+import type { ResultTasks } from "./program.ts";
 import type { StandardSchemaV1 } from "./standard-schema.ts";
 import type { TaskCallbacks, TaskSettings } from "./task-options.ts";
 
@@ -27,10 +28,12 @@ export type TaskBody =
   | { readonly kind: "task"; readonly run: UserFunction }
   | { readonly kind: "branch"; readonly run: UserFunction }
   | { readonly kind: "shortCircuit"; readonly run: UserFunction; readonly respectRules: boolean }
-  | { readonly kind: "operator"; readonly operator: Operator<unknown, unknown> }
+  | { readonly kind: "latestOnly" }
+  /** `dag`: of a sub-DAG, here and below. */
+  | { readonly kind: "operator"; readonly operator: Operator<unknown, unknown>; readonly dag?: string }
   /** Once per item, which is its input of the name {@link ITEM}. */
   | { readonly kind: "map"; readonly run: MappedFunction }
-  | { readonly kind: "mapOperator"; readonly make: MappedFunction }
+  | { readonly kind: "mapOperator"; readonly make: MappedFunction; readonly dag?: string }
   /** The first to be given is what its setup has made, its input of the name {@link RESOURCE}. */
   | {
       readonly kind: "teardown";
@@ -60,18 +63,32 @@ export interface TaskPlan {
   readonly upstream: Set<string>;
 }
 
+/** The functions of a group that run after the fact. */
+export interface GroupCallbacks {
+  readonly onSuccess: GroupCallback<never> | undefined;
+  readonly onFailure: GroupCallback<never> | undefined;
+  readonly onRetry: GroupCallback<never> | undefined;
+}
+
+export interface GroupPlan {
+  readonly manifest: GroupManifest;
+  readonly callbacks: GroupCallbacks;
+}
+
 export interface DagPlan {
   readonly dagId: string;
   readonly settings: DagSettings;
   readonly params: StandardSchemaV1 | null;
   readonly callbacks: DagCallbacks;
   readonly tasks: ReadonlyMap<string, TaskPlan>;
-  readonly groups: ReadonlyMap<string, GroupManifest>;
+  readonly groups: ReadonlyMap<string, GroupPlan>;
   readonly maps: ReadonlyMap<string, MapManifest>;
   /** Direct downstream task ids. */
   readonly downstream: ReadonlyMap<string, readonly string[]>;
   /** The builder's identity: the owner of all handles of this DAG. */
   readonly owner: object;
+  /** What its build function returned, if that is its result. */
+  readonly result: ResultTasks | undefined;
 }
 
 /** Everything reachable from some tasks, without the tasks themselves unless reached again. */

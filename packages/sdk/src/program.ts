@@ -22,7 +22,14 @@ export interface Program {
   react?(call: ReactCall): Promise<ReactOutcome>;
   /** Asks the DAG's own timetable for its next run. Never rejects. Left out by a DAG without one. */
   due?(call: DueCall): Promise<DueOutcome>;
+  /** The tasks whose outputs are the DAG's result. Left out when its build function returned none. */
+  readonly result?: ResultTasks;
 }
+
+/** One task, whose output is the result; or several, whose outputs are its members. */
+export type ResultTasks =
+  | { readonly taskId: string }
+  | { readonly members: Readonly<Record<string, string>> };
 
 /** One attempt of one task instance. */
 export interface TaskCall {
@@ -46,7 +53,7 @@ export interface TaskCall {
   readonly conf: Json;
   /** The versions of the signals that this try is due to. Left out when there are none. */
   readonly startedBy?: readonly number[];
-  /** Outputs longer than this, as UTF-8 JSON, fail the attempt. 1 MB when left out. */
+  /** Outputs longer than this, as UTF-8 JSON, fail the attempt. 256 MB when left out. */
   readonly maxOutputBytes?: number;
   readonly host: TaskHost;
 }
@@ -92,8 +99,13 @@ export interface TaskHost {
   /**
    * Makes a run of a DAG; durable when this resolves. Asked again with the same `runId` it makes no second one and
    * answers `created: false`. Rejects when there is no such DAG.
+   * @param program Of that DAG, where it is at hand: a test runs it here.
    */
-  triggerRun(request: TriggerRunRequest): Promise<{ readonly runId: string; readonly created: boolean }>;
+  triggerRun(request: TriggerRunRequest, program?: Program): Promise<TriggeredRunFacts>;
+  /** How some tasks of another run stand, with their outputs; null: there is no such run. */
+  runEnd(request: RunEndRequest): Promise<RunEnd | null>;
+  /** Whether no later run of the schedule has fallen due since this one. */
+  isLatest(): Promise<boolean>;
   /** The signals of the call's `startedBy`, without those that the log has lost. Left out by engines that know none. */
   startedBy?(): Promise<readonly ReceivedSignal[]>;
   /** Sends a signal, in the name of this task; durable when this resolves. */
@@ -119,6 +131,28 @@ export interface TriggerRunRequest {
   readonly conf: Json;
   /** ISO instant; null: a run without one. */
   readonly logicalDate: string | null;
+  /** It is a part of this task: it takes over the data interval, and is cancelled when this try is over before it. */
+  readonly child?: true;
+}
+
+export interface TriggeredRunFacts {
+  readonly runId: string;
+  readonly created: boolean;
+  /** Its DAG is paused: it does not begin before that ends. */
+  readonly isPaused?: boolean;
+}
+
+export interface RunEndRequest {
+  readonly dagId: string;
+  readonly runId: string;
+  /** Task ids. */
+  readonly tasks: readonly string[];
+}
+
+export interface RunEnd {
+  readonly state: string;
+  /** By task id. Of a mapped task: failed when one of its instances is, with the list of what there is. */
+  readonly tasks: Readonly<Record<string, SettledInput>>;
 }
 
 /** A step of a function task that is behind it. */
@@ -187,8 +221,10 @@ export interface ErrorFacts {
 }
 
 export interface CallbackCall {
-  /** null: a callback of the run itself. */
+  /** null: a callback of the run itself, or of a group. */
   readonly taskId: string | null;
+  /** Of a callback of a group. */
+  readonly groupId?: string | null;
   readonly event: "success" | "failure" | "retry" | "deadline";
   /** With the event "deadline". */
   readonly deadline?: DeadlineCall | null;

@@ -24,7 +24,12 @@ export interface DagRunOfOptions {
   readonly states?: readonly DagRunState[];
 }
 
-export type DagRunOptions = TriggerPlace & DagRunOfOptions & WhichRun;
+export type DagRunOptions = TriggerPlace &
+  DagRunOfOptions &
+  WhichRun & {
+    /** What a run that is not there means: it has yet to come, or it is gone for good ("wait"). */
+    readonly missing?: "wait" | "fail";
+  };
 
 /**
  * Fires when a run has ended; one that does not exist yet is waited for.
@@ -38,6 +43,8 @@ export class DagRunTrigger extends BuiltinTrigger<"tradewind.dagrun"> {
   constructor(options: DagRunOptions) {
     const o = new OptionReader("DagRunTrigger", options);
     o.oneOf("runId", "logicalDate");
+    const missing = o.raw("missing") ?? "wait";
+    if (missing !== "wait" && missing !== "fail") o.refuse("missing", 'must be "wait" or "fail"');
     super(
       "tradewind.dagrun",
       {
@@ -45,6 +52,7 @@ export class DagRunTrigger extends BuiltinTrigger<"tradewind.dagrun"> {
         runId: o.optionalText("runId"),
         logicalDate: o.optionalMoment("logicalDate"),
         states: o.words("states", RUN_STATES, ["success", "failed"]),
+        ...(missing === "fail" && { missing }),
       },
       o.place(),
     );

@@ -195,10 +195,13 @@ test("a wait that took too long, or whose trigger failed, rejects; uncaught it f
   const error: ErrorFacts = { name: "Error", message: "no such host", stack: null, code: "X" };
   const seen: unknown[] = [];
   const defined = one(async (ctx) => {
-    await ctx.until("slow", file()).catch((thrown) => seen.push(thrown));
+    await ctx.until("slow", file(), { timeout: "2s" }).catch((thrown) => seen.push(thrown));
+    await ctx.until("at once", file(), { timeout: "0s" }).catch((thrown) => seen.push(thrown));
     await ctx.until("broken", file());
   });
-  host.journal["slow"] = { kind: "timeout", afterMs: 1_000 };
+  // Counted from when the wait was stored, which takes a while.
+  host.journal["slow"] = { kind: "timeout", afterMs: 1_813 };
+  host.journal["at once"] = { kind: "timeout", afterMs: -12 };
   host.journal["broken"] = { kind: "failed", error };
   expect(await attempt(defined, "t", { host })).toMatchObject({
     kind: "failed",
@@ -206,7 +209,8 @@ test("a wait that took too long, or whose trigger failed, rejects; uncaught it f
     error: { code: "TW_TRIGGER_FAILED", message: 'the trigger of ctx.until("broken") failed: no such host' },
   });
   expect(seen[0]).toBeInstanceOf(DeferralTimeoutError);
-  expect(seen[0]).toMatchObject({ code: "TW_WAIT_TIMEOUT", step: "slow", afterMs: 1_000 });
+  expect(seen[0]).toMatchObject({ code: "TW_WAIT_TIMEOUT", step: "slow", afterMs: 2_000 });
+  expect((seen[1] as Error).message).toBe(`ctx.until("at once") was not over after 0 ms`);
   expect(new TriggerFailedError("s", error)).toMatchObject({ step: "s", error });
 });
 

@@ -9,6 +9,7 @@
 import type { StepContext, UntilOptions } from "./context.ts";
 import { controlOf } from "./control.ts";
 import { limitMs } from "./deferral.ts";
+import { durationMs } from "./duration.ts";
 import { show, TaskError, type TaskErrorCode } from "./errors.ts";
 import { AllTrigger, type Members } from "./joint-trigger.ts";
 import type { Json } from "./manifest.ts";
@@ -128,7 +129,13 @@ export class Steps {
 
   /** What became of a wait that has no event, or that it has to begin. */
   #outcome(name: string, { entry, options, step, trigger }: Wait): typeof WAITING {
-    if (entry?.kind === "timeout") throw new DeferralTimeoutError(name, entry.afterMs);
+    const where = `ctx.until(${show(name)}): timeout`;
+    if (entry?.kind === "timeout") {
+      // As it is written here: what is stored counts from when the wait was stored, a little later.
+      const { timeout } = options;
+      const limit = timeout === undefined ? Math.max(0, entry.afterMs) : durationMs(timeout, where);
+      throw new DeferralTimeoutError(name, limit);
+    }
     if (entry?.kind === "failed") throw new TriggerFailedError(name, entry.error);
     if (entry !== undefined) throw this.#refuse("TW_STEP_KIND", mismatch(name, "ctx.once", "ctx.until"));
     const deferral: Deferral = {
@@ -136,7 +143,7 @@ export class Steps {
       method: null,
       name: step,
       kwargs: {},
-      timeoutMs: limitMs(options.timeout, `ctx.until(${show(name)}): timeout`),
+      timeoutMs: limitMs(options.timeout, where),
       onTimeout: "resume",
       onFailure: "resume",
     };

@@ -31,6 +31,7 @@ export interface DueBefore {
 export interface TimetableQuestion {
   /** The run that it asked for last; null: none so far. */
   readonly last: DueBefore | null;
+  /** For the dates of a backfill: the moment at which the run before was due, as if it had been asked then. */
   readonly now: Date;
   /** The DAG's own `start` and `end`. What lies outside of them gets no run, whatever the answer. */
   readonly start: Date | null;

@@ -121,7 +121,7 @@ test("params are typed by the schema's output, conf by its input", () => {
     );
     part(d);
   });
-  expectTypeOf(defined).toEqualTypeOf<Dag<{ region?: string | undefined }>>();
+  expectTypeOf(defined).toEqualTypeOf<Dag<{ region?: string | undefined }, null>>();
   dag("no_params", (d) => {
     d.task("read", (_, ctx) => expectTypeOf(ctx.params).toEqualTypeOf<AnyParams>() && 1);
   });
@@ -233,7 +233,7 @@ test("the params of a DAG that runs on events are the event, unless it says othe
       d.task("t", (_, ctx) => expectTypeOf(ctx.params).toEqualTypeOf<EventParams<FileEvent>>() && 1);
     },
   );
-  expectTypeOf(plain).toEqualTypeOf<Dag<EventParams<FileEvent>>>();
+  expectTypeOf(plain).toEqualTypeOf<Dag<EventParams<FileEvent>, null>>();
   dag("own_params", { schedule, params: z.object({ event: z.object({ path: z.string() }) }) }, (d) => {
     d.task("t", (_, ctx) => expectTypeOf(ctx.params).toEqualTypeOf<{ event: { path: string } }>() && 1);
   });
@@ -282,7 +282,7 @@ test("a signal is typed for who sends it, who waits for it and who runs on it", 
   const plain = dag("on_signal", { schedule: on(sold.where({ id: "x" })), maxActiveRuns: 1 }, (d) => {
     d.task("t", (_, ctx) => expectTypeOf(ctx.params).toEqualTypeOf<SignalParams<Sold>>() && 1);
   });
-  expectTypeOf(plain).toEqualTypeOf<Dag<SignalParams<Sold>>>();
+  expectTypeOf(plain).toEqualTypeOf<Dag<SignalParams<Sold>, null>>();
   dag("own_params", { schedule: on(any(load, tick)), params: z.object({ region: z.string() }) }, (d) => {
     d.task("t", (_, ctx) => expectTypeOf(ctx.params).toEqualTypeOf<{ region: string }>() && 1);
   });

@@ -7,6 +7,8 @@ import {
   type JournalEntry,
   type LogLevel,
   PROGRAM,
+  type RunEnd,
+  type RunEndRequest,
   type SettledInput,
   type SignalToSend,
   type TaskCall,
@@ -34,6 +36,9 @@ export class RecordingHost implements TaskHost {
   readonly checks: TriggerCall[] = [];
   readonly checkAnswers: (Json | undefined)[] = [];
   readonly runs: TriggerRunRequest[] = [];
+  readonly runEnds: RunEndRequest[] = [];
+  runEndAnswer: RunEnd | null = null;
+  latest = true;
   readonly sent: SignalToSend[] = [];
   readonly #step = new AsyncLocalStorage<string>();
 
@@ -70,6 +75,13 @@ export class RecordingHost implements TaskHost {
     const created = !this.runs.some(({ runId }) => runId === request.runId);
     this.runs.push(request);
     return { runId: request.runId, created };
+  }
+  async runEnd(request: RunEndRequest): Promise<RunEnd | null> {
+    this.runEnds.push(request);
+    return this.runEndAnswer;
+  }
+  async isLatest(): Promise<boolean> {
+    return this.latest;
   }
   async send(signal: SignalToSend): Promise<{ version: number }> {
     return { version: this.sent.push(signal) };

@@ -8,8 +8,10 @@
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Cancel, type Instance, isStreaming } from "@tradewind/engine/model";
+import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { Program, TaskOutcome } from "@tradewind/sdk/program";
 import { DagTestError } from "./errors.ts";
+import type { RunOptions } from "./options.ts";
 import { audible, Silence } from "./silence.ts";
 import { type AttemptCall, timedAttempt } from "./timed-attempt.ts";
 
@@ -146,4 +148,13 @@ function notStopped({ node }: Instance, reason: string): DagTestError {
     `task "${node.id}" was ${reason}, and goes on`,
     "it must end when ctx.abort is aborted: an engine would kill its process after its grace, a test cannot",
   );
+}
+
+/** Tasks that something may stop while they work. */
+export function stoppable({ tasks }: DagManifest, { orders = [] }: RunOptions): Set<string> {
+  const ordered = orders.flatMap(({ action, task }) => (action === "start" ? [] : (task ?? [])));
+  const ruled = tasks.filter(
+    ({ reacts, rules = [] }) => reacts || rules.some(({ action }) => action !== "start"),
+  );
+  return new Set([...ordered, ...ruled.map(({ taskId }) => taskId)]);
 }

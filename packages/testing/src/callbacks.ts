@@ -1,5 +1,5 @@
 /** The author's code that no attempt runs: callbacks of the DAG and of tasks that were ended from outside, `onSignal`. */
-import type { Instance, SignalFacts } from "@tradewind/engine/model";
+import type { GroupEvent, Instance, SignalFacts } from "@tradewind/engine/model";
 import type { CallbackCall, Program, ReactOutcome, TaskHost } from "@tradewind/sdk/program";
 import type { Journal } from "./journal.ts";
 
@@ -25,7 +25,17 @@ export class Callbacks {
     const taskId = instance?.node.id ?? null;
     const host = this.#host(taskId ?? "", instance?.mapIndex ?? -1);
     const tryNumber = instance?.tryNumber ?? 1;
-    const done = await this.#program.callback({ taskId, event, tryNumber, error, host, ...this.#ofRun });
+    await this.#call({ taskId, event, tryNumber, error, host });
+  }
+
+  async ofGroup(groupId: string, { event, tryNumber }: GroupEvent): Promise<void> {
+    const host = this.#host(groupId, -1);
+    await this.#call({ taskId: null, groupId, event, tryNumber, error: null, host });
+  }
+
+  async #call(call: Omit<CallbackCall, keyof OfRun>): Promise<void> {
+    const { event, host } = call;
+    const done = await this.#program.callback({ ...call, ...this.#ofRun });
     if (done.ok) return;
     host.log("error", `callback for ${event} failed: ${done.error.message}`, { stack: done.error.stack });
   }

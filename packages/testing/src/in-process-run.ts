@@ -17,12 +17,13 @@ import type { Json } from "@tradewind/sdk";
 import type { DagManifest, TriggerCall } from "@tradewind/sdk/manifest";
 import type { Program, RunFacts } from "@tradewind/sdk/program";
 import { Admission } from "./admission.ts";
-import { Attempts } from "./attempts.ts";
+import { Attempts, stoppable } from "./attempts.ts";
 import { Callbacks } from "./callbacks.ts";
 import { type Clock, RealClock, VirtualClock } from "./clock.ts";
 import { endless, stuck } from "./dead-end.ts";
 import { DagTestError } from "./errors.ts";
 import { Hearing } from "./hearing.ts";
+import { InnerRuns, type Play } from "./inner-runs.ts";
 import { Journal } from "./journal.ts";
 import { durationOption } from "./moment.ts";
 import { NotedDrive } from "./noted-drive.ts";
@@ -30,6 +31,7 @@ import type { RunOptions } from "./options.ts";
 import { Outside } from "./outside.ts";
 import { Reports } from "./reports.ts";
 import { RunResult } from "./result.ts";
+import { Retries } from "./retries.ts";
 import { confOf, runFacts, startOf } from "./run-facts.ts";
 import { deferralOf, sequelOf, sequelOfTaskTimeout, sequelOfTimeout } from "./sequel.ts";
 import { StepMemory } from "./step-memory.ts";
@@ -48,12 +50,14 @@ export class InProcessRun {
   readonly #manifest: DagManifest;
   readonly #model: RunModel;
   readonly #journal: Journal;
+  readonly #inner: InnerRuns;
   readonly #clock: Clock;
   readonly #memory = new StepMemory();
   readonly #waits: Waits;
   readonly #callbacks: Callbacks;
   readonly #attempts: Attempts;
   readonly #reports: Reports;
+  readonly #retries: Retries;
   readonly #hearing: Hearing;
   readonly #outside: Outside;
   readonly #facts: RunFacts;
@@ -75,7 +79,8 @@ export class InProcessRun {
   /** The test cannot be carried out, whatever a task makes of that. */
   #refusal: DagTestError | null = null;
 
-  constructor(program: Program, options: RunOptions) {
+  /** @param facts Of a run that another one asked for. */
+  constructor(program: Program, options: RunOptions, facts: Partial<RunFacts> = {}) {
     this.#manifest = program.describe();
     this.#admission = new Admission(options, this.#manifest);
     this.#stoppable = stoppable(this.#manifest, options);
@@ -84,9 +89,12 @@ export class InProcessRun {
     const clock =
       options.clock === "real" ? new RealClock(this.#startedAt) : new VirtualClock(this.#startedAt);
     this.#clock = clock;
-    const run = runFacts(this.#manifest.dagId, this.#startedAt, options);
+    const run = { ...runFacts(this.#manifest.dagId, this.#startedAt, options), ...facts };
     this.#facts = run;
-    const journal = new Journal(options, run, () => clock.now() - this.#startedAt);
+    const play: Play = (...of) => new InProcessRun(...of).finish();
+    const inner = new InnerRuns({ clock, options, run, play });
+    this.#inner = inner;
+    const journal = new Journal(options, { run, inner, elapsed: () => clock.now() - this.#startedAt });
     this.#journal = journal;
     this.#conf = confOf(options);
     const taskIds = new Set(this.#manifest.tasks.map(({ taskId }) => taskId));
@@ -99,11 +107,13 @@ export class InProcessRun {
     const model = RunModel.load(compileGraph(this.#manifest), [], { drive: this.#driveFor(options) });
     this.#model = model;
     this.#callbacks = new Callbacks(program, journal, { run, conf: this.#conf });
+    const manifest = this.#manifest;
+    this.#retries = new Retries({ callbacks: this.#callbacks, clock, journal, manifest, model });
     const post = (news: () => void | Promise<void>) => this.#post(news);
     const refuse = (error: DagTestError) => this.#refuse(error);
     this.#waits = new Waits({
       clock,
-      desk: new TriggerDesk(options.triggers ?? {}, clock, journal.signals),
+      desk: new TriggerDesk(options.triggers ?? {}, clock, { signals: journal.signals, inner }),
       journal,
       memory: this.#memory,
       deadline: this.#deadline,
@@ -162,12 +172,14 @@ export class InProcessRun {
       const reason = await this.#play();
       const state = reason === null ? "success" : "failed";
       await this.#callbacks.run(null, state === "success" ? "success" : "failure");
-      const { actions, deadLetters, timeline, logs, triggeredRuns, signals } = this.#journal;
+      const { actions, deadLetters, timeline, logs, signals } = this.#journal;
+      const { ended: subRuns, noted: triggeredRuns } = this.#inner;
       const tasks = [...this.#model.instances()].map((instance) => this.#journal.result(instance));
       const { runId } = this.#facts;
       const closedBy = this.#isTimedOut ? null : (this.#closedBy ?? this.#model.drive?.closed ?? null);
-      const noted = { actions, deadLetters, timeline, logs, triggeredRuns, signals: signals.sent };
-      return new RunResult({ state, reason, runId, tasks, closedBy, ...noted });
+      const noted = { actions, deadLetters, timeline, logs, triggeredRuns, subRuns, signals: signals.sent };
+      const { tryNumber: tries } = this.#retries;
+      return new RunResult({ state, reason, runId, tries, tasks, closedBy, ...noted });
     } finally {
       this.#over.abort(new DOMException("the run is over", "AbortError"));
       await this.#waits.close();
@@ -181,9 +193,11 @@ export class InProcessRun {
     while (this.#mailbox.length > 0) await this.#mailbox.shift()!();
     for (;;) {
       this.#settle();
+      await this.#retries.tell();
       if (this.#refusal !== null) throw this.#refusal;
       const verdict = this.#model.verdict();
-      if (verdict.state !== "running") {
+      const isOver = verdict.state !== "running" && !this.#retries.follow(verdict, this.#isTimedOut);
+      if (isOver) {
         if (this.#isTimedOut) return "timed_out";
         return verdict.state === "failed" ? verdict.reason : null;
       }
@@ -336,6 +350,7 @@ export class InProcessRun {
       this.#hearing.nextAt(),
       this.#model.nextDeadline() ?? NEVER,
       this.#model.nextRetryAt() ?? NEVER,
+      this.#retries.nextAt(),
     );
   }
 
@@ -374,18 +389,11 @@ export class InProcessRun {
       const sequel = isTryOver ? sequelOfTaskTimeout(timeoutMs) : sequelOfTimeout(instance);
       await this.#reports.follow(wait, sequel);
     }
+    this.#retries.begin(now);
     this.#model.fireRetries(now);
   }
 
   #newAttempt(): string {
     return `${this.#facts.runId}/${++this.#attemptCount}`;
   }
-}
-
-function stoppable({ tasks }: DagManifest, { orders = [] }: RunOptions): Set<string> {
-  const ordered = orders.flatMap(({ action, task }) => (action === "start" ? [] : (task ?? [])));
-  const ruled = tasks.filter(
-    ({ reacts, rules = [] }) => reacts || rules.some(({ action }) => action !== "start"),
-  );
-  return new Set([...ordered, ...ruled.map(({ taskId }) => taskId)]);
 }

@@ -7,6 +7,7 @@ export {
   type DeadLetter,
   RunResult,
   type SentSignal,
+  type SubRun,
   type TaskResult,
   type TimelineEntry,
   type TryResult,

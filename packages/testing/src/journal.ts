@@ -15,9 +15,9 @@ import type {
   SettledInput,
   SignalToSend,
   TaskHost,
-  TriggerRunRequest,
 } from "@tradewind/sdk/program";
 import { History, restarted } from "./history.ts";
+import type { InnerRuns } from "./inner-runs.ts";
 import type { LogLine, RunOptions, RunProgress } from "./options.ts";
 import type { Action, DeadLetter, SentSignal, TaskResult, TimelineEntry } from "./result.ts";
 import { connectionOf } from "./run-facts.ts";
@@ -27,7 +27,7 @@ import { SignalLog } from "./signal-log.ts";
 /** What any code of the run may ask of what was written down. */
 export type JournalHost = Pick<
   TaskHost,
-  "log" | "output" | "variable" | "connection" | "triggerRun" | "send"
+  "log" | "output" | "variable" | "connection" | "triggerRun" | "runEnd" | "isLatest" | "send"
 >;
 
 const UNDER_WAY: ReadonlySet<string> = new Set(["running", "restarting", "deferred", "up_for_reschedule"]);
@@ -35,22 +35,26 @@ const UNDER_WAY: ReadonlySet<string> = new Set(["running", "restarting", "deferr
 export class Journal {
   readonly timeline: TimelineEntry[] = [];
   readonly logs: Record<string, LogLine[]> = {};
-  readonly triggeredRuns: TriggerRunRequest[] = [];
   readonly actions: Action[] = [];
   readonly deadLetters: DeadLetter[] = [];
   readonly signals = new SignalLog();
   readonly #options: RunOptions;
   readonly #run: RunFacts;
+  readonly #inner: InnerRuns;
   /** Milliseconds since the run began. */
   readonly #elapsed: () => number;
   readonly #history = new History();
   readonly #outputs = new Map<string, Json | undefined>();
   readonly #errors = new Map<string, ErrorFacts>();
 
-  constructor(options: RunOptions, run: RunFacts, elapsed: () => number) {
+  constructor(
+    options: RunOptions,
+    of: { readonly run: RunFacts; readonly inner: InnerRuns; readonly elapsed: () => number },
+  ) {
     this.#options = options;
-    this.#run = run;
-    this.#elapsed = elapsed;
+    this.#run = of.run;
+    this.#inner = of.inner;
+    this.#elapsed = of.elapsed;
   }
 
   report(progress: RunProgress): void {
@@ -147,7 +151,8 @@ export class Journal {
     const { inputs, rule } = instance.node.manifest;
     return Object.fromEntries(
       Object.entries(inputs).map(([name, source]) => {
-        const { each, ...input } = structuredClone(reader.input(source, instance));
+        // Here every output is at hand, however large: nothing stands for one.
+        const { each, ...input } = structuredClone(reader.input(source, instance)) as SettledInput;
         return [name, each && rule !== "allSuccess" ? { ...input, each } : input];
       }),
     );
@@ -171,12 +176,10 @@ export class Journal {
       output: async (id) => structuredClone(this.#outputOfTask(id)),
       variable: async (key) => this.#options.variables?.[key],
       connection: async (id) => connectionOf(this.#options, id),
-      triggerRun: async (request) => {
-        const { dagId, runId } = request;
-        const created = !this.triggeredRuns.some((run) => run.dagId === dagId && run.runId === runId);
-        if (created) this.triggeredRuns.push(structuredClone(request));
-        return { runId, created };
-      },
+      triggerRun: async (request, program) => this.#inner.trigger(request, program, { taskId, mapIndex }),
+      runEnd: (request) => this.#inner.runEnd(request),
+      // Somebody wants just this run.
+      isLatest: async () => true,
       send: async (signal) => ({ version: this.#send(taskId, signal).version }),
     };
   }

@@ -64,15 +64,25 @@ export interface SentSignal extends SignalToSend {
   readonly version: number;
 }
 
+/** A run inside another, and the task that waited for it. */
+export interface SubRun {
+  readonly dagId: string;
+  readonly taskId: string;
+  readonly mapIndex: number;
+  readonly run: RunResult;
+}
+
 type RunResultFacts = Pick<
   RunResult,
   | "state"
   | "reason"
   | "runId"
+  | "tries"
   | "tasks"
   | "timeline"
   | "logs"
   | "triggeredRuns"
+  | "subRuns"
   | "signals"
   | "actions"
   | "closedBy"
@@ -85,12 +95,16 @@ export class RunResult {
   /** Why a failed run failed: "task_failure", "all_tasks_deadlocked" or "timed_out". */
   readonly reason: string | null;
   readonly runId: string;
+  /** How many tries the run took: more than 1 with `runRetries`. */
+  readonly tries: number;
   readonly tasks: readonly TaskResult[];
   readonly timeline: readonly TimelineEntry[];
   /** What each task wrote with `ctx.log`, by task id. */
   readonly logs: Readonly<Record<string, readonly LogLine[]>>;
   /** Runs of other DAGs that tasks wanted to be made. They were only noted. */
   readonly triggeredRuns: readonly TriggerRunRequest[];
+  /** Runs of DAGs that are tasks of this one, in the order in which they ended; and of others that were at hand, and waited for. */
+  readonly subRuns: readonly SubRun[];
   /** What tasks have sent, in order; with `onSuccess`, when they had succeeded. */
   readonly signals: readonly SentSignal[];
   /** What rules, times and people have asked for, in order. */
@@ -106,10 +120,12 @@ export class RunResult {
     this.state = facts.state;
     this.reason = facts.reason;
     this.runId = facts.runId;
+    this.tries = facts.tries;
     this.tasks = facts.tasks;
     this.timeline = facts.timeline;
     this.logs = facts.logs;
     this.triggeredRuns = facts.triggeredRuns;
+    this.subRuns = facts.subRuns;
     this.signals = facts.signals;
     this.actions = facts.actions;
     this.closedBy = facts.closedBy;

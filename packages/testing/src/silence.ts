@@ -63,6 +63,8 @@ export function audible(host: Host, silence: Silence): Host {
     currentStep: host.currentStep,
     check: heard(host.check),
     triggerRun: heard(host.triggerRun),
+    runEnd: heard(host.runEnd),
+    isLatest: heard(host.isLatest),
     send: heard(host.send),
     ...(host.startedBy && { startedBy: heard(host.startedBy) }),
   };

@@ -8,6 +8,7 @@ import type { TriggerCall } from "@tradewind/sdk/manifest";
 import type { TriggerHost, TriggerProgram } from "@tradewind/sdk/program";
 import type { Clock } from "./clock.ts";
 import { DagTestError } from "./errors.ts";
+import { type InnerRuns, RUN_KIND } from "./inner-runs.ts";
 import { LiveTriggers } from "./live-trigger.ts";
 import type { TriggerOutcome } from "./sequel.ts";
 import type { SignalLog } from "./signal-log.ts";
@@ -43,12 +44,18 @@ export class TriggerDesk {
   readonly #triggers: Triggers;
   readonly #clock: Clock;
   readonly #signals: SignalLog;
+  readonly #inner: InnerRuns;
   readonly #live = new LiveTriggers();
 
-  constructor(triggers: Triggers, clock: Clock, signals: SignalLog) {
+  constructor(
+    triggers: Triggers,
+    clock: Clock,
+    world: { readonly signals: SignalLog; readonly inner: InnerRuns },
+  ) {
     this.#triggers = triggers;
     this.#clock = clock;
-    this.#signals = signals;
+    this.#signals = world.signals;
+    this.#inner = world.inner;
   }
 
   /** What a wait for a signal is over with, unless the test has its own words for it; null: nothing yet. */
@@ -67,6 +74,7 @@ export class TriggerDesk {
       if (program !== null) return this.#run(program, call, asker);
       const answer = await this.#said(entry, call, asker);
       if (answer === null) return null;
+      if (call.kind === RUN_KIND) this.#inner.tell(call.args, answer.outcome);
       // What says when a moment comes overrules the moment.
       const from = call.timed === null ? earliest(call, asker) : asker.since;
       return { at: Math.max(from, asker.since + answer.delayMs), outcome: answer.outcome };
@@ -79,6 +87,8 @@ export class TriggerDesk {
     }
     if (call.kind === SIGNAL_KIND) return this.heard(call, asker);
     if (call.kind === "tradewind.all") return this.#askAll(call, asker);
+    const firing = call.kind === RUN_KIND ? await this.#inner.firing(call.args, asker.since) : null;
+    if (firing !== null) return firing;
     throw noEvent(call, asker, this.#triggers);
   }
 

@@ -83,12 +83,18 @@ function fieldProblems(value: unknown): FieldProblem[] {
   if (!Array.isArray(value)) return [];
   return value.flatMap((item: unknown) => {
     if (item === null || typeof item !== "object") return [];
-    const { loc, msg, pointer, path, field, message } = item as Record<string, unknown>;
+    const { loc, msg, pointer, path, field, message, type } = item as Record<string, unknown>;
     const text = msg ?? message;
     if (typeof text !== "string") return [];
     const name = fieldName(loc ?? pointer ?? path ?? field);
-    return [{ field: name, message: text.startsWith(`${name}: `) ? text.slice(name.length + 2) : text }];
+    const what = text.startsWith(`${name}: `) ? text.slice(name.length + 2) : text;
+    return [{ field: name, message: isCode(type) ? `${what} [${type}]` : what }];
   });
+}
+
+/** One of docs/errors.md, and not the name of a check. */
+function isCode(type: unknown): type is string {
+  return typeof type === "string" && /^[A-Z][A-Z0-9_]+$/.test(type);
 }
 
 function fieldName(place: unknown): string {

@@ -64,7 +64,19 @@ export interface DagRun {
   readonly conf: unknown;
   readonly note: string | null;
   readonly end_reason: string | null;
+  readonly try_number: number;
+  /** null: no try of it has failed so far. */
+  readonly max_tries: number | null;
+  readonly retry_at: string | null;
   readonly triggering_user_name: string | null;
+  /** The task that asked for it. */
+  readonly parent: {
+    readonly dag_id: string;
+    readonly dag_run_id: string;
+    readonly task_id: string;
+    readonly map_index: number;
+    readonly is_sub_dag: boolean;
+  } | null;
   readonly dag_versions: readonly { readonly version_number: number }[];
 }
 
@@ -73,6 +85,8 @@ export interface TaskInstance {
   readonly dag_id: string;
   readonly dag_run_id: string;
   readonly map_index: number;
+  /** Its label, or its path through the maps around it; null: it is not mapped. */
+  readonly rendered_map_index: string | null;
   readonly state: string | null;
   readonly try_number: number;
   readonly max_tries: number;
@@ -157,6 +171,7 @@ export interface Wait {
   readonly dag_run_id: string;
   readonly task_id: string;
   readonly map_index: number;
+  readonly rendered_map_index: string | null;
   readonly kind: string;
   readonly args: unknown;
   readonly trigger_state: string;

@@ -7,6 +7,8 @@ import { backfillColumns, backfillFields, dryRunColumns, watchBackfill } from ".
 import type { Session } from "../session.ts";
 import { serve } from "./service.ts";
 
+/** A timetable of the DAG's own may be asked for long before the dates are known. */
+const LISTING_MS = 60_000;
 const ID = "the backfill's number, as `tradewind backfill list` shows it";
 
 export function command(session: Session) {
@@ -49,7 +51,7 @@ export function command(session: Session) {
       if (options.dryRun) {
         const answer = await session.client.post<{ backfills: DryRunDate[]; total_entries: number }>(
           "/backfills/dry_run",
-          { what, body },
+          { what, body, timeoutMs: LISTING_MS },
         );
         const listed = { items: answer.backfills, total: answer.backfills.length };
         await session.printList(listed, dryRunColumns(terminal), "There is nothing to do.");
@@ -57,7 +59,12 @@ export function command(session: Session) {
           session.note(`The first ${answer.backfills.length} of ${answer.total_entries} dates.`);
         return;
       }
-      const made = await session.client.post<Backfill>("/backfills", { what, body, idempotent: true });
+      const made = await session.client.post<Backfill>("/backfills", {
+        what,
+        body,
+        idempotent: true,
+        timeoutMs: LISTING_MS,
+      });
       const runs = `${made.total_runs} run${made.total_runs === 1 ? "" : "s"}`;
       const sentence = `Backfill ${made.id} of ${dag}: ${runs}, ${made.max_active_runs} at once.`;
       if (made.waits_because === "the DAG is paused")

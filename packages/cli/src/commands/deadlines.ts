@@ -16,6 +16,7 @@ interface Deadline {
   readonly state: "pending" | "met" | "missed";
   readonly dag_run_state: string;
   readonly deliveries: number;
+  readonly done_deliveries: number;
   readonly dead_deliveries: number;
 }
 
@@ -126,8 +127,8 @@ function deadlineColumns({ terminal }: Session): readonly Column<Deadline>[] {
     { title: "RUN IS", value: ({ dag_run_state }) => dag_run_state, optional: true },
     {
       title: "TOLD",
-      value: ({ dead_deliveries, deliveries }) =>
-        dead_deliveries > 0 ? `${dead_deliveries} of ${deliveries} given up` : String(deliveries),
+      value: ({ dead_deliveries: dead, deliveries: all, done_deliveries: done }) =>
+        dead > 0 ? `${dead} of ${all} given up` : done < all ? `${done} of ${all}` : String(all),
       optional: true,
     },
   ];

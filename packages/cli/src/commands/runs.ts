@@ -17,6 +17,10 @@ export function command(session: Session) {
     "list, show, wait for, stop, cancel and clear runs, read their callbacks' logs",
   );
   const { terminal } = session;
+  const parentQuery = async ({ dag, run }: ReturnType<typeof parentRun>) => ({
+    parent_dag_id: dag,
+    parent_dag_run_id: await findRunId(session.client, dag, run),
+  });
   const runPath = (dagId: string, runId: string) => path`/dags/${dagId}/dagRuns/${runId}`;
 
   runs
@@ -32,18 +36,23 @@ export function command(session: Session) {
         "failed",
       ]),
     )
+    .option(
+      "--parent <dag/run>",
+      "only those that tasks of this run have asked for; run: as for `show`",
+      parentRun,
+    )
     .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 25)
-    .action(async (named, { dag = named, state, limit }) => {
+    .action(async (named, { dag = named, state, limit, parent }) => {
       if (named !== undefined && named !== dag)
         throw usageError(`runs of two DAGs are asked for: ${named} and ${dag}.`, "name one of them");
       const listed = await session.client.list<DagRun>({
         path: path`/dags/${dag ?? "~"}/dagRuns`,
         key: "dag_runs",
         what: dag === undefined ? "cannot list the runs" : `cannot list the runs of ${dag}`,
-        query: { state, order_by: "-run_after" },
+        query: { state, order_by: "-run_after", ...(parent && (await parentQuery(parent))) },
         limit,
       });
-      await session.printList(listed, runColumns(terminal), "There are no such runs.");
+      await session.printList(listed, runColumns(terminal, listed.items), "There are no such runs.");
     });
 
   runs
@@ -59,7 +68,9 @@ export function command(session: Session) {
       if (session.format !== "table") return session.printObject(run, []);
       const counts = await countStates(session.client, runPath(dag, runId));
       const failure =
-        run.state === "failed" ? await firstFailure(session.client, runPath(dag, runId)) : undefined;
+        run.state === "failed" || run.retry_at
+          ? await firstFailure(session.client, runPath(dag, runId))
+          : undefined;
       await session.printObject(run, runFields(run, { counts, failure }));
     });
 
@@ -167,6 +178,14 @@ export function command(session: Session) {
     });
 
   return runs;
+}
+
+/** Ids of DAGs have no slash; those of runs may. */
+function parentRun(text: string): { readonly dag: string; readonly run: string } {
+  const slash = text.indexOf("/");
+  if (slash <= 0 || slash === text.length - 1)
+    throw usageError(`${text} is not a run of a DAG.`, "name both, as in --parent report/manual__2027-01-04");
+  return { dag: text.slice(0, slash), run: text.slice(slash + 1) };
 }
 
 function names(instances: readonly TaskInstance[]): string {

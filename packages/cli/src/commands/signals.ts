@@ -213,7 +213,10 @@ async function newest(
 /** Read with the other options, so that a mistake is told as one of theirs. */
 function startOf(from: string): Record<string, string | number> {
   if (from === "now" || from === "start") return { from };
-  if (/^\d+$/.test(from)) return { after_version: Number(from) };
+  if (/^\d+$/.test(from)) {
+    if (Number.isSafeInteger(Number(from))) return { after_version: Number(from) };
+    throw new InvalidArgumentError(`No signal has the version ${from}: give a smaller one, or start or now.`);
+  }
   if (/^\d+-\d+$/.test(from) && !/^\d{4}-\d{2}$/.test(from)) return { position: from };
   try {
     return { since: parseInstant(from) };

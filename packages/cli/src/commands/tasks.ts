@@ -1,6 +1,7 @@
 import { Argument, Command, Option } from "@commander-js/extra-typings";
 import { path } from "../client/client.ts";
 import { findRunId, RUN_ARGUMENT } from "../client/find-run.ts";
+import { findMapIndex, MAP_INDEX_FORMS } from "../client/map-index.ts";
 import type { TaskInstance } from "../client/resources.ts";
 import {
   awaitInstance,
@@ -13,13 +14,17 @@ import {
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { wholeNumber } from "../input/values.ts";
+import { instanceName } from "../output/instance-name.ts";
 import { printEntries } from "../output/log-line.ts";
 import { paintState, stateName } from "../output/state.ts";
 import type { Column } from "../output/table.ts";
+import { printOutput } from "../output/task-output.ts";
 import { relativeTime, span } from "../output/when.ts";
 import type { Session } from "../session.ts";
 import { explainTask } from "../why/explain-task.ts";
 import { giveOrder } from "./orders.ts";
+
+const MAP_INDEX = `which instance of a mapped task: ${MAP_INDEX_FORMS}`;
 
 const STATES = [
   "none",
@@ -45,18 +50,16 @@ const ORDERS = [
 
 export function command(session: Session) {
   const tasks = new Command("tasks").description(
-    "list tasks, read logs, ask why one waits, start, stop, clear and mark",
+    "list tasks, read logs and outputs, ask why one waits, start, stop, clear and mark",
   );
   const name = async (
     dagId: string,
     run: string,
-    [taskId, mapIndex]: [string, number | undefined],
-  ): Promise<InstanceName> => ({
-    dagId,
-    runId: await findRunId(session.client, dagId, run),
-    taskId,
-    mapIndex: mapIndex ?? -1,
-  });
+    [taskId, which]: [string, string | undefined],
+  ): Promise<InstanceName> => {
+    const task = { dagId, runId: await findRunId(session.client, dagId, run), taskId };
+    return { ...task, mapIndex: await findMapIndex(session.client, task, which) };
+  };
 
   tasks
     .command("list")
@@ -85,9 +88,24 @@ export function command(session: Session) {
     .argument("<task>")
     .option("-f, --follow", "go on until the task has ended")
     .option("--try <n>", "which try; the latest when not given", wholeNumber(1))
-    .option("--map-index <n>", "which instance of a mapped task", wholeNumber(0))
+    .option("--map-index <which>", MAP_INDEX)
     .action(async (dag, run, taskId, options) => {
-      await printLog(session, await name(dag, run, [taskId, options.mapIndex]), options);
+      const { follow, mapIndex } = options;
+      // One that is still to come is waited for: nothing is known of it but its index.
+      const isAwaited = follow === true && /^\d{1,9}$/.test(mapIndex ?? "");
+      const found = await name(dag, run, [taskId, isAwaited ? undefined : mapIndex]);
+      await printLog(session, isAwaited ? { ...found, mapIndex: Number(mapIndex) } : found, options);
+    });
+
+  tasks
+    .command("output")
+    .description("print what a task returned, as JSON")
+    .argument("<dag>")
+    .argument("<run>", RUN_ARGUMENT)
+    .argument("<task>")
+    .option("--map-index <which>", MAP_INDEX)
+    .action(async (dag, run, taskId, { mapIndex }) => {
+      await printOutput(session, await name(dag, run, [taskId, mapIndex]));
     });
 
   tasks
@@ -96,7 +114,7 @@ export function command(session: Session) {
     .argument("<dag>")
     .argument("<run>", RUN_ARGUMENT)
     .argument("<task>")
-    .option("--map-index <n>", "which instance of a mapped task", wholeNumber(0))
+    .option("--map-index <which>", MAP_INDEX)
     .action(async (dag, run, taskId, { mapIndex }) => {
       await explainTask(session, await name(dag, run, [taskId, mapIndex]));
     });
@@ -123,18 +141,22 @@ export function command(session: Session) {
     .option("--downstream", "and everything after them")
     .option("--upstream", "and everything before them")
     .option("--only-failed", "only those that failed")
-    .option("--map-index <n>", "only this instance of a mapped task", wholeNumber(0))
+    .option("--map-index <which>", `only this instance of a mapped task: ${MAP_INDEX_FORMS}`)
     .option("--latest-version", "with the DAG's current version; the run's own when not given")
     .option("--dry-run", "only say which tasks")
     .action(async (dag, given, taskIds, options) => {
       const runId = await findRunId(session.client, dag, given);
+      const { client } = session;
+      const chosen: [string, number][] = [];
+      for (const taskId of taskIds)
+        chosen.push([taskId, await findMapIndex(client, { dagId: dag, runId, taskId }, options.mapIndex)]);
       const clear = (dryRun: boolean) =>
-        session.client.post<{ task_instances: TaskInstance[] }>(path`/dags/${dag}/clearTaskInstances`, {
+        client.post<{ task_instances: TaskInstance[] }>(path`/dags/${dag}/clearTaskInstances`, {
           what: `cannot clear ${taskIds.join(", ")}`,
           body: {
             dry_run: dryRun,
             dag_run_id: runId,
-            task_ids: options.mapIndex === undefined ? taskIds : taskIds.map((id) => [id, options.mapIndex]),
+            task_ids: options.mapIndex === undefined ? taskIds : chosen,
             only_failed: options.onlyFailed === true,
             include_downstream: options.downstream === true,
             include_upstream: options.upstream === true,
@@ -142,7 +164,7 @@ export function command(session: Session) {
           },
         });
       const { task_instances: affected } = await clear(true);
-      const list = affected.map(label).join(", ");
+      const list = affected.map(instanceName).join(", ");
       if (options.dryRun || affected.length === 0) {
         return session.printDone(
           affected,
@@ -161,12 +183,12 @@ export function command(session: Session) {
     .argument("<run>", RUN_ARGUMENT)
     .argument("<task>")
     .addArgument(new Argument("<state>").choices(["success", "failed", "skipped"]))
-    .option("--map-index <n>", "which instance of a mapped task", wholeNumber(0))
+    .option("--map-index <which>", MAP_INDEX)
     .option("--downstream", "and everything after it")
     .option("--upstream", "and everything before it")
     .action(async (dag, run, taskId, state, options) => {
       const instance = await name(dag, run, [taskId, options.mapIndex]);
-      await session.confirm(`Mark ${taskId} of ${instance.runId} as ${state}?`);
+      await session.confirm(`Mark ${shown(taskId, options.mapIndex)} of ${instance.runId} as ${state}?`);
       const marked = await session.client.patch<unknown>(instancePath(instance), {
         what: `cannot mark ${taskId}`,
         body: {
@@ -175,7 +197,10 @@ export function command(session: Session) {
           include_upstream: options.upstream === true,
         },
       });
-      await session.printDone(marked, `Task ${taskId} of ${instance.runId} marked as ${state}.`);
+      await session.printDone(
+        marked,
+        `Task ${shown(taskId, options.mapIndex)} of ${instance.runId} marked as ${state}.`,
+      );
     });
 
   return tasks;
@@ -183,7 +208,7 @@ export function command(session: Session) {
 
 function columns(session: Session): readonly Column<TaskInstance>[] {
   return [
-    { title: "TASK", value: label },
+    { title: "TASK", value: instanceName },
     {
       title: "STATE",
       value: ({ state }) => stateName(state),
@@ -207,8 +232,9 @@ function columns(session: Session): readonly Column<TaskInstance>[] {
   ];
 }
 
-function label({ task_id, map_index }: TaskInstance): string {
-  return map_index < 0 ? task_id : `${task_id}[${map_index}]`;
+/** As it was asked for. */
+function shown(taskId: string, which: string | undefined): string {
+  return which === undefined ? taskId : `${taskId}[${which}]`;
 }
 
 async function printLog(
@@ -226,8 +252,10 @@ async function printLog(
     try {
       const tryNumber = chosenTry(await awaitInstance(client, name, signal), options.try);
       await printEntries(session, followLog(client, name, { tryNumber, signal }));
-      if (!signal.aborted)
-        session.note(`Task ${name.taskId}: ${stateName((await getInstance(client, name)).state)}.`);
+      if (!signal.aborted) {
+        const ended = await getInstance(client, name);
+        session.note(`Task ${instanceName(ended)}: ${stateName(ended.state)}.`);
+      }
     } catch (error) {
       if (!signal.aborted) throw error;
     }
@@ -241,7 +269,7 @@ function chosenTry(instance: TaskInstance, wanted: number | undefined): number {
   if (wanted === undefined || wanted <= latest) return wanted ?? latest;
   throw new CliError(
     "TW_CLI_NO_SUCH_TRY",
-    `the task ${instance.task_id} is at try ${instance.try_number}; there is no try ${wanted}.`,
+    `the task ${instanceName(instance)} is at try ${instance.try_number}; there is no try ${wanted}.`,
     { exit: EXIT.notFound, remedy: "`tradewind tasks list` shows how many there are" },
   );
 }

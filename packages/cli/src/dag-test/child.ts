@@ -29,7 +29,14 @@ async function test(request: TestRequest): Promise<TestReport> {
     });
     const durationMs = performance.now() - startedAt;
     const { state, reason, closedBy, tasks, triggeredRuns } = run;
-    return { type: "finished", state, reason, closedBy, durationMs, tasks, triggeredRuns };
+    const subRuns = run.subRuns.map(({ dagId, taskId, mapIndex, run: { runId, state } }) => ({
+      dag_id: dagId,
+      dag_run_id: runId,
+      task_id: taskId,
+      map_index: mapIndex,
+      state,
+    }));
+    return { type: "finished", state, reason, closedBy, durationMs, tasks, triggeredRuns, subRuns };
   } catch (error) {
     const code = error instanceof Error ? (error as { code?: unknown }).code : null;
     return { type: "refused", code: typeof code === "string" ? code : null, message: refusal(error) };

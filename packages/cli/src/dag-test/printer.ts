@@ -70,7 +70,7 @@ export class TestPrinter {
   async end(exit: number | NodeJS.Signals | null): Promise<ExitCode> {
     const { terminal } = this.#session;
     if (this.#result === undefined) throw this.#noResult(exit);
-    const { state, closedBy, durationMs, reason, tasks, triggeredRuns } = this.#result;
+    const { state, closedBy, durationMs, reason, subRuns, tasks, triggeredRuns } = this.#result;
     if (closedBy === "idle")
       this.#session.note("Nothing was left to happen, so the run was closed. Signals come with --signal.");
     if (closedBy === "until") this.#session.note("Its time was over, so the run was closed. See --until.");
@@ -85,6 +85,7 @@ export class TestPrinter {
         duration: durationMs / 1000,
         tasks: tasks.map(taskView),
         triggered_runs: triggeredRuns.map(runView),
+        sub_runs: subRuns,
       },
       `${this.#dagId}: ${paintStateNote(terminal, state)} in ${span(durationMs / 1000)}, ${tasks.length} tasks.`,
     );

@@ -21,6 +21,13 @@ export type TestReport =
       readonly durationMs: number;
       readonly tasks: readonly TaskResult[];
       readonly triggeredRuns: RunResult["triggeredRuns"];
+      readonly subRuns: readonly {
+        readonly dag_id: string;
+        readonly dag_run_id: string;
+        readonly task_id: string;
+        readonly map_index: number;
+        readonly state: string;
+      }[];
     }
   /** The run could not be made. */
   | { readonly type: "refused"; readonly code: string | null; readonly message: string };

@@ -3,6 +3,7 @@ import type { Session } from "../session.ts";
 import { checkDagFiles } from "./dag-files-check.ts";
 import { checkDatabase } from "./database-check.ts";
 import { checkHome, checkNode } from "./machine-checks.ts";
+import { checkOutputStore } from "./output-store-check.ts";
 import { checkServer } from "./server-checks.ts";
 
 export interface Check {
@@ -16,6 +17,7 @@ export async function* checkInstallation(session: Session): AsyncGenerator<Check
   yield checkNode(process.versions.node);
   yield* checkHome(session.home);
   yield* checkDatabase(session);
+  yield* checkOutputStore(session);
   yield* checkServer(session);
   yield* checkDagFiles(session.home);
 }

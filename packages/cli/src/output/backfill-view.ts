@@ -137,11 +137,11 @@ function progressLine(terminal: Terminal, progress: BackfillProgress): string {
   const filled = Math.floor((percent / 100) * BAR);
   const bar = `${"█".repeat(filled)}${"░".repeat(BAR - filled)}`;
   const left = progress.remaining_seconds === null ? "" : ` · about ${span(progress.remaining_seconds)} left`;
-  const failed = tasks.failed > 0 ? ` · ${terminal.paintNote("red", `${tasks.failed} failed`)}` : "";
+  const failed = tasks.failed > 0 ? terminal.paintNote("red", `${tasks.failed} failed`) : "0 failed";
   const waits = backfill.waits_because === null ? "" : ` · waits: ${backfill.waits_because}`;
   return (
     `${backfill.dag_id} ${terminal.paintNote(STYLES[backfill.state], bar)} ${percent.toFixed(1)} %` +
     ` · runs ${runs.finished}/${runs.total} · tasks ${tasks.finished}/${tasks.total}` +
-    ` · ${tasks.succeeded} succeeded · ${tasks.skipped} skipped${failed}${left}${waits}`
+    ` · ${tasks.succeeded} succeeded · ${tasks.skipped} skipped · ${failed}${left}${waits}`
   );
 }

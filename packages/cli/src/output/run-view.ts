@@ -4,11 +4,12 @@ import { type StateCounts, type Wait, type WaitResult, waitForRun } from "../cli
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import type { Fields, Session } from "../session.ts";
 import { plainLine, type Terminal } from "../terminal.ts";
+import { instanceName } from "./instance-name.ts";
 import { paintState, paintStateNote, stateName } from "./state.ts";
 import type { Column } from "./table.ts";
 import { moment, relativeTime, span } from "./when.ts";
 
-export function runColumns(terminal: Terminal): readonly Column<DagRun>[] {
+export function runColumns(terminal: Terminal, runs: readonly DagRun[]): readonly Column<DagRun>[] {
   return [
     { title: "DAG", value: (run) => run.dag_id },
     { title: "RUN", value: (run) => run.dag_run_id },
@@ -21,7 +22,13 @@ export function runColumns(terminal: Terminal): readonly Column<DagRun>[] {
     { title: "LOGICAL DATE", value: (run) => moment(run.logical_date), optional: true },
     { title: "STARTED", value: (run) => relativeTime(run.start_date) },
     { title: "TOOK", value: (run) => span(run.duration), align: "right" },
+    ...(runs.some(({ parent }) => parent) ? [{ title: "PARENT", value: parentName, optional: true }] : []),
   ];
+}
+
+/** In a list: enough to find it by. */
+function parentName({ parent }: DagRun): string {
+  return parent ? `${parent.dag_id} ${parent.dag_run_id} ${parent.task_id}` : "";
 }
 
 /** What is told of a run beside its own row, where somebody has asked for it. */
@@ -36,6 +43,8 @@ export function runFields(run: DagRun, { counts, failure }: RunTasks = {}): Fiel
     ["dag", run.dag_id],
     ["run", run.dag_run_id],
     ["state", run.state],
+    ["run try", run.max_tries === null ? null : `${run.try_number} of ${run.max_tries}`],
+    ["next try", run.retry_at && `${moment(run.retry_at)} (${relativeTime(run.retry_at)})`],
     ["tasks", counts && [...counts].map(([state, count]) => `${count} ${state}`).join(", ")],
     ["type", run.run_type],
     ["version", run.dag_versions.map(({ version_number }) => version_number).join(", ")],
@@ -52,15 +61,23 @@ export function runFields(run: DagRun, { counts, failure }: RunTasks = {}): Fiel
     ["took", span(run.duration)],
     ["conf", isEmpty(run.conf) ? null : JSON.stringify(run.conf)],
     ["by", run.triggering_user_name],
+    [run.parent?.is_sub_dag ? "part of" : "asked for by", parentText(run)],
     ["reason", run.end_reason],
     ["failed first", failure && failureText(failure)],
     ["note", run.note],
   ];
 }
 
-function failureText({ task_id, map_index, try_number, reason }: TaskInstance): string {
-  const index = map_index < 0 ? "" : `[${map_index}]`;
-  return `${task_id}${index}, try ${try_number}${reason ? `: ${plainLine(reason)}` : ""}`;
+/** The task that asked for a run, and in which run of which DAG. */
+function parentText({ parent }: DagRun): string | null {
+  if (!parent) return null;
+  const index = parent.map_index < 0 ? "" : `[${parent.map_index}]`;
+  return `task ${parent.task_id}${index} of run ${parent.dag_run_id} of ${parent.dag_id}`;
+}
+
+function failureText(instance: TaskInstance): string {
+  const { reason, try_number } = instance;
+  return `${plainLine(instanceName(instance))}, try ${try_number}${reason ? `: ${plainLine(reason)}` : ""}`;
 }
 
 /** Watches a run to its end, says how it went, and answers with the exit code that fits. */

@@ -4,6 +4,7 @@
  * pool, which is full.
  */
 import { ENDED_TASK_STATES, type TaskInstance } from "../client/resources.ts";
+import { instanceName } from "../output/instance-name.ts";
 import { span } from "../output/when.ts";
 import type { RunFacts } from "./run-facts.ts";
 
@@ -21,6 +22,8 @@ const WIDEST = 5;
 
 /** Reasons that come from signals: also a task that runs or has ended has them. */
 const DRIVEN = new Set(["ON_SIGNAL_FAILING", "RUN_CLOSED", "SIGNAL", "START_PENDING", "STOPPING", "TICK"]);
+/** Reasons why what has ended begins again. */
+const AGAIN = new Set(["GROUP_RETRY", "RUN_RETRY"]);
 
 interface Place {
   readonly taskId: string;
@@ -38,7 +41,7 @@ export async function outlookOf(facts: RunFacts, { mapIndex, taskId }: Place): P
   const isSettled = state === "running" || state === "restarting" || ENDED_TASK_STATES.has(state ?? "none");
   return isSettled
     ? reasons
-        .filter(({ code }) => DRIVEN.has(code))
+        .filter(({ code }) => DRIVEN.has(code) || AGAIN.has(code))
         .map(({ code, message }) => ({ code, says: clause(message), because: [] }))
     : [];
 }
@@ -60,8 +63,18 @@ class Explanation {
         return [];
       case "failed":
         return [cause(await this.#failure(place))];
-      case "upstream_failed":
-        return this.#upstream(place, depth, (each) => each === "failed" || each === "upstream_failed");
+      case "upstream_failed": {
+        const own = await this.#ownReason(place);
+        const before = await this.#upstream(
+          place,
+          depth,
+          (each) => each === "failed" || each === "upstream_failed",
+        );
+        // That its rule says so is said by what is before it; of a map, its list may be what is wrong.
+        return own && (before.length === 0 || !own.startsWith("trigger rule"))
+          ? [cause(own), ...before]
+          : before;
+      }
       case "skipped": {
         const own = await this.#ownReason(place);
         const before = await this.#upstream(place, depth, (each) => each === "skipped");
@@ -95,7 +108,7 @@ class Explanation {
 
   async #tellOnce(instance: TaskInstance, depth: number): Promise<Cause> {
     const place = { taskId: instance.task_id, mapIndex: instance.map_index };
-    const says = `${placeName(place)} ${stateSentence(instance)}`;
+    const says = `${instanceName(instance)} ${stateSentence(instance)}`;
     if (this.#told.has(placeName(place)) || depth >= DEEPEST) return cause(says);
     this.#told.add(placeName(place));
     return cause(says, await this.causes(place, depth));
@@ -116,7 +129,7 @@ class Explanation {
   }
 }
 
-export function placeName({ taskId, mapIndex }: Place): string {
+function placeName({ taskId, mapIndex }: Place): string {
   return mapIndex < 0 ? taskId : `${taskId}[${mapIndex}]`;
 }
 

@@ -1,15 +1,18 @@
 /** `tasks why`: prints the chain of causes. */
 import type { InstanceName } from "../client/task-log.ts";
+import { instanceName } from "../output/instance-name.ts";
 import { paintState } from "../output/state.ts";
 import type { Session } from "../session.ts";
 import { plainLine } from "../terminal.ts";
-import { type Cause, causesOf, outlookOf, placeName } from "./causes.ts";
-import { RunFacts } from "./run-facts.ts";
+import { type Cause, causesOf, outlookOf } from "./causes.ts";
+import { RunFacts, type Verdict } from "./run-facts.ts";
 
 export async function explainTask(session: Session, name: InstanceName): Promise<void> {
   const facts = new RunFacts(session.client, name.dagId, name.runId);
-  const { state, reasons } = await facts.verdict(name.taskId, name.mapIndex);
-  const causes = await causesOf(facts, name);
+  const verdict = await facts.verdict(name.taskId, name.mapIndex);
+  const { instances, reasons, state } = verdict;
+  // What holds instances of a map back is among the reasons; the map itself waits for nothing.
+  const causes = instances === null ? await causesOf(facts, name) : [];
   const outlook = await outlookOf(facts, name);
   if (session.format !== "table") {
     return session.printObject(
@@ -17,6 +20,7 @@ export async function explainTask(session: Session, name: InstanceName): Promise
         task_id: name.taskId,
         map_index: name.mapIndex,
         state,
+        ...(instances && { instances }),
         reasons,
         because: causes,
         outlook: outlook.map(({ says }) => says),
@@ -25,7 +29,11 @@ export async function explainTask(session: Session, name: InstanceName): Promise
     );
   }
   const { terminal } = session;
-  const title = terminal.paint("bold", placeName(name));
+  const title = terminal.paint(
+    "bold",
+    plainLine(instanceName({ ...verdict, task_id: name.taskId, map_index: name.mapIndex })),
+  );
+  if (instances !== null) return printMap(session, title, verdict);
   const isBare = causes.length === 0 && outlook.length === 0;
   const bare = isBare ? causeText(session, { code: reasons[0]?.code ?? null, says: nothing(state) }) : "";
   terminal.data(`${title} is ${paintState(terminal, state)}${bare}`);
@@ -33,6 +41,15 @@ export async function explainTask(session: Session, name: InstanceName): Promise
   for (const cause of outlook) terminal.data(`  ${causeText(session, cause)}`);
   if (state === "failed")
     session.note(`Its log: \`tradewind tasks logs ${name.dagId} ${name.runId} ${name.taskId}\``);
+}
+
+/** How many are in which state, then what holds one of each kind back. */
+function printMap({ terminal }: Session, title: string, { instances, reasons }: Verdict): void {
+  const total = instances?.reduce((sum, { count }) => sum + count, 0) ?? 0;
+  const each = instances?.map(({ count, state }) => `${count} ${paintState(terminal, state)}`) ?? [];
+  terminal.data(`${title} has ${total} ${total === 1 ? "instance" : "instances"}: ${each.join(", ")}`);
+  for (const { code, message } of reasons.slice(1))
+    terminal.data(`  ${plainLine(message)} ${terminal.paint("dim", `[${code}]`)}`);
 }
 
 function printCauses(session: Session, causes: readonly Cause[], depth: number): void {

@@ -9,6 +9,9 @@ const INSTANCES_SEEN = 100;
 export interface Verdict {
   readonly state: string | null;
   readonly run_state: string;
+  readonly rendered_map_index: string | null;
+  /** Of a mapped task as a whole: how many are in which state. */
+  readonly instances: readonly { readonly state: string | null; readonly count: number }[] | null;
   readonly reasons: readonly {
     readonly code: string;
     readonly message: string;

@@ -110,8 +110,9 @@ export class StandaloneProcess {
 
 /** A command of its own process; its environment has nothing of a server but what is given. */
 function spawnCli(args: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
+  const { PATH, HOME, TMPDIR, NODE_COMPILE_CACHE } = process.env;
   return spawn(process.execPath, ["--conditions=source", MAIN, ...args], {
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: process.env.TMPDIR, ...env },
+    env: { PATH, HOME, TMPDIR, NODE_COMPILE_CACHE, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
 }

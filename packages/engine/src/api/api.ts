@@ -31,6 +31,7 @@ import { importErrors } from "./import-errors.ts";
 import { InFlight } from "./in-flight.ts";
 import { jobs } from "./jobs.ts";
 import { parseJsonBody } from "./json-body.ts";
+import { mapIndex } from "./map-index.ts";
 import { openApi } from "./open-api.ts";
 import { pools } from "./pools.ts";
 import {
@@ -77,6 +78,7 @@ const RESOURCES: readonly Resource[] = [
   health,
   importErrors,
   jobs,
+  mapIndex,
   openApi,
   pools,
   runLogs,

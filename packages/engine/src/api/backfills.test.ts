@@ -1,5 +1,11 @@
-import { beforeAll, describe, expect, test } from "vitest";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Installation, manifestOf } from "../../test/api/installation.ts";
+import { BundleCache } from "../execute/bundle-cache.ts";
+import { TimetableDates } from "../execute/timetable-dates.ts";
+import { createApi } from "./api.ts";
 
 let tw: Installation;
 
@@ -170,5 +176,66 @@ describe("backfills", () => {
       ["PUT", "/cancel"],
     ] as const)
       expect((await tw.call(method, `/backfills/999999${to}`)).statusCode).toBe(404);
+  });
+});
+
+describe("of a timetable of the author's own", () => {
+  /** Every 36 hours after the last run; what it does not know it throws. */
+  const program = `export default { [Symbol.for("tradewind.program")]: { protocol: 1, describe: () => ({ dagId: "own" }),
+    async due({ last, start, end }) {
+      const at = (last?.logicalDate ?? start) + ${36 * 3_600_000};
+      if (at > Date.UTC(2020, 5)) return { ok: false, error: { name: "Error", message: "no calendar", stack: null, code: "NO_CALENDAR" } };
+      return { ok: true, due: at > end ? null : { logicalDate: at, intervalStart: at, intervalEnd: at, runAfter: at } };
+    } } };`;
+  let folder: string;
+  let timetables: TimetableDates;
+  let app: Awaited<ReturnType<typeof createApi>>;
+  let post: (to: string, body: object) => Promise<{ status: number; json: Record<string, unknown> }>;
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), "tradewind-backfills-"));
+    timetables = new TimetableDates({ bundles: new BundleCache(folder, async () => program) });
+    app = await createApi({ ...tw.options, timetables });
+    const schedule = { kind: "timetable", name: "Own", args: null } as const;
+    await tw.addDag(manifestOf("own", [{ taskId: "a" }], { schedule }));
+    await tw.addRun("own", {
+      runId: "last",
+      state: "success",
+      logicalDate: new Date("2019-12-30T07:00:00Z"),
+    });
+    await tw.sql("UPDATE dag_run SET run_type = 'scheduled' WHERE run_id = 'last'");
+    const headers = { authorization: `Bearer ${tw.token}` };
+    post = async (to, payload) => {
+      const answer = await app.inject({ method: "POST", url: `/api/v2/backfills${to}`, headers, payload });
+      return { status: answer.statusCode, json: answer.json() };
+    };
+  });
+  afterAll(async () => {
+    await app.close();
+    await timetables.stop();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  test("goes on from the last run that its schedule made, and keeps its dates", async () => {
+    const wish = { ...body, dag_id: "own", run_backwards: true };
+    const dates = ["2020-01-03T19:00:00.000Z", "2020-01-02T07:00:00.000Z"];
+    const dry = (await post("/dry_run", wish)).json as { backfills: { logical_date: string }[] };
+    expect(dry.backfills.map((date) => date.logical_date)).toEqual(dates);
+    const made = (await post("", wish)).json;
+    expect(made).toMatchObject({ dag_id: "own", total_runs: 2, run_backwards: true });
+    const [row] = await tw.sql<{ schedule: { dues: number[][] }; next_date: Date }>(
+      "SELECT * FROM backfill WHERE id = $1",
+      [made.id],
+    );
+    expect(row?.next_date.toISOString()).toBe(dates[0]);
+    expect(row?.schedule.dues).toEqual(dates.map((date) => [Date.parse(date)]));
+  });
+
+  test("is refused with the code of what went wrong, and where nobody can ask", async () => {
+    const wish = { ...body, dag_id: "own", to_date: "2020-07-01T00:00:00Z" };
+    const { status, json } = await post("/dry_run", wish);
+    expect(status).toBe(422);
+    expect(json.detail).toMatchObject([{ loc: ["body", "dag_id"], type: "NO_CALENDAR" }]);
+    expect((await tw.call("POST", "/backfills", wish)).statusCode).toBe(409);
   });
 });

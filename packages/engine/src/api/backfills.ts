@@ -2,21 +2,9 @@
  * `/backfills`: Airflow's resource, and what it has not: progress, a change of the limit while it runs, a stop at the
  * first failure, backwards with a dry run that tells what would become of each date.
  */
-import { setImmediate as otherWork } from "node:timers/promises";
-import type { DagManifest, Json } from "@tradewind/sdk/manifest";
+import type { Json } from "@tradewind/sdk/manifest";
 import { z } from "zod";
-import {
-  actionFor,
-  backfillDates,
-  backfillProgress,
-  backfillRange,
-  type DueRun,
-  MAX_BACKFILL_RUNS,
-  ModelError,
-  noBackfillDates,
-  remainingMs,
-  tooManyBackfillDates,
-} from "../model/index.ts";
+import { actionFor, backfillProgress, remainingMs } from "../model/index.ts";
 import { existingRuns } from "../store/backfill-plan.ts";
 import {
   BACKFILL_ORDER,
@@ -30,9 +18,9 @@ import {
   pauseBackfill,
   setBackfillLimits,
 } from "../store/backfills.ts";
-import { loadVersion } from "../store/dag-catalogue.ts";
 import type { Connection } from "../store/database.ts";
 import { principalOf } from "./auth.ts";
+import { planBackfillDates } from "./backfill-dates.ts";
 import {
   backfillDocument,
   dryRunDocument,
@@ -41,15 +29,12 @@ import {
   showBackfill,
 } from "./backfill-document.ts";
 import type { ApiOptions, Resource } from "./context.ts";
-import { requireDag } from "./dags.ts";
 import { flag, id, instant, int, orderBy, pageQuery } from "./fields.ts";
 import { change, create } from "./idempotent.ts";
 import { ParamsCheck } from "./params-check.ts";
-import { conflict, invalid, notFound } from "./problem.ts";
+import { conflict, notFound } from "./problem.ts";
 
 const DEFAULT_MAX_ACTIVE = 10;
-/** Dates counted before other work of the process gets its turn. */
-const AT_ONCE = 200;
 /** What a dry run shows at most; the total counts all. */
 const DRY_RUN_SHOWN = 10_000;
 
@@ -119,13 +104,13 @@ export const backfills: Resource = (app, options) => {
     { schema: { body: createBody, response: { 200: backfillDocument }, tags } },
     async (request, reply) => {
       const { body } = request;
-      const plan = await planOf(database, body, paramsCheck);
+      const plan = await planBackfillDates(options, body, paramsCheck);
       let made: number | undefined;
       const answer = await create(options, { request, reply }, async (tx) => {
         made = await createBackfill(tx, {
           dagId: body.dag_id,
           schedule: plan.schedule,
-          anchor: plan.range.anchor === null ? null : new Date(plan.range.anchor),
+          anchor: plan.anchor,
           versionId: body.run_on_latest_version === false ? plan.versionId : null,
           from: body.from_date,
           to: body.to_date,
@@ -136,7 +121,7 @@ export const backfills: Resource = (app, options) => {
           stopOnFailure: body.stop_on_failure,
           totalRuns: plan.total,
           firstDate: new Date(plan.first.logicalDate),
-          now: new Date(plan.range.until),
+          now: plan.now,
           createdBy: principalOf(request).name,
         });
         return {
@@ -160,8 +145,8 @@ export const backfills: Resource = (app, options) => {
       },
     },
     async ({ body }) => {
-      const plan = await planOf(database, body, paramsCheck);
-      const dates = [...backfillDates(plan.schedule, plan.range).take(DRY_RUN_SHOWN)];
+      const plan = await planBackfillDates(options, body, paramsCheck);
+      const dates = plan.dates(DRY_RUN_SHOWN);
       const existing = await existingRuns(database, body.dag_id, dates);
       const rows = dates.map((run) => {
         const other = existing.get(run.logicalDate);
@@ -227,60 +212,6 @@ async function edit(
   options.notify({ kind: "backfill_changed", backfillId });
   if (runIds.length > 0) options.notify({ kind: "run_edited", dagRunIds: runIds });
   return showBackfill(row);
-}
-
-/** The dates that a request means, counted; refused with the field that is wrong. */
-async function planOf(database: Connection, body: z.output<typeof createBody>, paramsCheck: ParamsCheck) {
-  const dag = await requireDag(database, body.dag_id);
-  const version = dag.version_id === null ? undefined : await loadVersion(database, dag.version_id);
-  if (dag.is_stale || dag.version_id === null || version === undefined)
-    throw conflict(
-      `DAG "${body.dag_id}" is gone from its file or never loaded: repair the file first (see /importErrors)`,
-    );
-  const { manifest } = version;
-  paramsCheck.check({ id: dag.version_id, schema: manifest.paramsSchema }, (body.dag_run_conf ?? {}) as Json);
-  try {
-    const now = Date.now();
-    const { schedule, range } = rangeOf(manifest, body, now);
-    const { total, first } = await count(
-      manifest.dagId,
-      backfillDates(schedule, { ...range, isReverse: false }),
-    );
-    const [start = first] = range.isReverse ? backfillDates(schedule, range).take(1) : [first];
-    return { schedule, range, total, first: start, versionId: dag.version_id };
-  } catch (error) {
-    if (error instanceof ModelError)
-      throw invalid(["body", FIELDS[error.code] ?? "dag_id"], error.message, error.code);
-    throw error;
-  }
-}
-
-const FIELDS: Readonly<Record<string, string>> = {
-  BACKFILL_EMPTY: "from_date",
-  BACKFILL_RANGE: "from_date",
-  BACKFILL_REVERSE: "run_backwards",
-  BACKFILL_TOO_LONG: "to_date",
-};
-
-function rangeOf(manifest: DagManifest, body: z.output<typeof createBody>, now: number) {
-  return backfillRange(manifest, {
-    from: body.from_date.getTime(),
-    to: body.to_date.getTime(),
-    now,
-    isReverse: body.run_backwards,
-  });
-}
-
-async function count(dagId: string, dates: Iterable<DueRun>): Promise<{ total: number; first: DueRun }> {
-  let total = 0;
-  let first: DueRun | undefined;
-  for (const run of dates) {
-    first ??= run;
-    if (++total > MAX_BACKFILL_RUNS) throw tooManyBackfillDates(dagId);
-    if (total % AT_ONCE === 0) await otherWork();
-  }
-  if (first === undefined) throw noBackfillDates(dagId);
-  return { total, first };
 }
 
 async function requireBackfill(connection: Connection, backfillId: number): Promise<BackfillRow> {

@@ -3,12 +3,14 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import type { TimetableDates } from "../execute/timetable-dates.ts";
 import type { Logger } from "../service/logger.ts";
 import type { SecretBox } from "../service/secret-box.ts";
 import type { SignalService } from "../signal/signal-service.ts";
 import type { WakeUps } from "../signal/wake-up.ts";
 import type { Database } from "../store/database.ts";
 import type { RunEdits } from "../store/run-edits.ts";
+import type { OutputReader } from "./shown-output.ts";
 
 interface ApiConfig {
   readonly host: string;
@@ -25,6 +27,10 @@ export interface ApiOptions {
   /** `<home>/logs`: only ever read, and only below folders of rows that exist. */
   readonly logsDir: string;
   readonly runEdits: RunEdits;
+  /** Reads large outputs; without it only what is known of them is shown. Whoever gives it closes it. */
+  readonly outputs?: OutputReader | undefined;
+  /** Lists the dates of timetables, for backfills; without it there are none of such DAGs. Whoever gives it stops it. */
+  readonly timetables?: Pick<TimetableDates, "list"> | undefined;
   /** For those who wait for a run to end. */
   readonly wakeUps: Pick<WakeUps, "listen" | "onLocal" | "wantStates">;
   /** The one of the configuration; on `database` unless given. Whoever gives it closes it. */

@@ -69,6 +69,9 @@ const listQuery = z.strictObject({
   partition_date_gte: absent("dates of partitions"),
   partition_date_lte: absent("dates of partitions"),
   consuming_asset_pattern: text.optional(),
+  /** Both: only runs that tasks of this one have asked for. */
+  parent_dag_id: id.optional(),
+  parent_dag_run_id: id.optional(),
   order_by: orderBy(DAG_RUN_ORDER, "id"),
 });
 
@@ -109,6 +112,14 @@ export const dagRuns: Resource = (app, options) => {
     },
     async ({ params, query }) => {
       if (params.dag_id !== "~") await requireDagExists(database, params.dag_id);
+      const { parent_dag_id: dag_id, parent_dag_run_id: dag_run_id } = query;
+      if ((dag_id === undefined) !== (dag_run_id === undefined))
+        throw invalid(
+          ["query", "parent_dag_run_id"],
+          "parent_dag_id and parent_dag_run_id go together: give both",
+        );
+      if (dag_id !== undefined && dag_run_id !== undefined)
+        await requireRun(database, { dag_id, dag_run_id });
       return showDagRuns(await listDagRuns(database, filterOf(params.dag_id, query), cursorPageOf(query)));
     },
   );
@@ -245,6 +256,10 @@ function filterOf(dagId: string, query: z.output<typeof listQuery>): DagRunFilte
     dagIdPrefix: query.dag_id_prefix_pattern,
     dagIds: namedList(dagId),
     assetPattern: query.consuming_asset_pattern,
+    ...(query.parent_dag_id &&
+      query.parent_dag_run_id && {
+        parent: { dagId: query.parent_dag_id, runId: query.parent_dag_run_id },
+      }),
     nothing: query.partition_date_gte || query.partition_date_lte,
     partitionPattern: query.partition_key_pattern,
     partitionPrefix: query.partition_key_prefix_pattern,

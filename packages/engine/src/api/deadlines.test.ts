@@ -50,6 +50,7 @@ describe("deadlines", () => {
       due_at: "2026-01-01T10:00:00.000Z",
       dag_run_state: "running",
       deliveries: 3,
+      done_deliveries: 1,
       dead_deliveries: 1,
     });
     expect(all.deadlines[1]).toMatchObject({ task_id: null, ordinal: 1 });

@@ -36,6 +36,8 @@ const deadlineDocument = z
     decided_at: nullableDate,
     dag_run_state: z.string(),
     deliveries: z.number(),
+    /** Of those: how many have been made, and how many were given up. */
+    done_deliveries: z.number(),
     dead_deliveries: z.number(),
   })
   .meta({ id: "Deadline" });
@@ -162,6 +164,7 @@ function showDeadline(row: DeadlineRow): z.output<typeof deadlineDocument> {
     decided_at: iso(row.decided_at),
     dag_run_state: row.run_state,
     deliveries: row.deliveries,
+    done_deliveries: row.done,
     dead_deliveries: row.dead,
   };
 }

@@ -1,6 +1,7 @@
 /** How rows become the JSON of Airflow's API: versions, runs and task instances, which several resources share. */
 import { createHash } from "node:crypto";
 import { z } from "zod";
+import { PATH_SEPARATOR } from "../model/map-labels.ts";
 import type { DagRunRow } from "../store/list/dag-runs.ts";
 import type { DagVersionRow } from "../store/list/dag-versions.ts";
 import type { WaitedTrigger } from "../store/list/deferrals.ts";
@@ -65,6 +66,19 @@ export const dagRunDocument = z
     conf: z.record(z.string(), z.any()).nullable(),
     note: z.string().nullable(),
     end_reason: z.string().nullable(),
+    try_number: z.number(),
+    max_tries: z.number().nullable(),
+    retry_at: nullableDate,
+    /** The task that asked for it; it is a part of that task when it is a sub-DAG. */
+    parent: z
+      .object({
+        dag_id: z.string(),
+        dag_run_id: z.string(),
+        task_id: z.string(),
+        map_index: z.number(),
+        is_sub_dag: z.boolean(),
+      })
+      .nullable(),
     dag_versions: z.array(versionDocument),
     bundle_version: z.string().nullable(),
     dag_display_name: z.string(),
@@ -102,6 +116,10 @@ export function showDagRun(row: DagRunRow): DagRunDocument {
     conf: isObject(row.conf) ? row.conf : null,
     note: row.note,
     end_reason: row.end_reason,
+    try_number: row.try_number,
+    max_tries: row.max_tries,
+    retry_at: iso(row.retry_at),
+    parent: row.parent && { ...row.parent },
     dag_versions: [showVersion(versionOf(row))],
     bundle_version: row.bundle_hash,
     dag_display_name: row.dag_id,
@@ -170,6 +188,8 @@ export const instanceDocument = z
     run_after: date,
     note: z.string().nullable(),
     rendered_map_index: z.string().nullable(),
+    /** Its index in each list around it, from the outermost on. */
+    map_path: z.array(z.number()).nullable(),
     rendered_fields: z.record(z.string(), z.any()),
     retry_at: nullableDate,
     trigger: waitedTrigger.nullable(),
@@ -224,12 +244,22 @@ export function showInstance(row: TaskInstanceRow): z.output<typeof instanceDocu
     logical_date: iso(row.logical_date),
     run_after: iso(row.run_after),
     note: row.note,
-    rendered_map_index: row.map_index < 0 ? null : String(row.map_index),
+    rendered_map_index: renderedMapIndex(row),
+    map_path: row.place.path === null ? null : [...row.place.path],
     rendered_fields: {},
     retry_at: row.state === "up_for_retry" ? iso(row.retry_at) : null,
     trigger: row.wait?.trigger ? showWaitedTrigger(row.wait.kind, row.wait.trigger) : null,
     triggerer_job: row.wait?.trigger?.triggerer ? showJob(row.wait.trigger.triggerer) : null,
   };
+}
+
+/** Its label, or its path; what stands for all that are to come in an item ends with a star. */
+export function renderedMapIndex({
+  map_index,
+  place,
+}: Pick<TaskInstanceRow, "map_index" | "place">): string | null {
+  const { label, path } = place;
+  return label ?? (path && [...path, ...(map_index < 0 ? ["*"] : [])].join(PATH_SEPARATOR));
 }
 
 function showWaitedTrigger(kind: string, trigger: WaitedTrigger): z.output<typeof waitedTrigger> {

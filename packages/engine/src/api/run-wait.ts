@@ -10,6 +10,7 @@ import type { Resource } from "./context.ts";
 import { requireRun, runParams } from "./dag-runs.ts";
 import { id, iso, many } from "./fields.ts";
 import { RunWatch } from "./run-watch.ts";
+import { type OutputReader, shownOutputs } from "./shown-output.ts";
 import { stream } from "./streaming.ts";
 
 const DAY_SECONDS = 86_400;
@@ -45,7 +46,8 @@ export const runWait: Resource = (app, options) => {
       const run = await requireRun(database, params);
       const line = async (now: DagRunRow) => {
         const isAsked = query.result !== undefined && isOver(now);
-        const results = isAsked ? resultsOf(await readOutputs(database, now.id, query.result ?? [])) : null;
+        const found = isAsked ? await readOutputs(database, now.id, query.result ?? []) : [];
+        const results = isAsked ? await resultsOf(found, options.outputs) : null;
         return `${JSON.stringify({ ...show(now), ...(results === null ? {} : { results }) })}\n`;
       };
       return stream(reply as FastifyReply, "application/x-ndjson", async function* (stop) {
@@ -84,7 +86,15 @@ function show({ dag_id, end_reason, ended_at, run_id, started_at, state }: DagRu
 }
 
 /** As Airflow has it: the value of a task, or the list of a mapped one's. */
-function resultsOf(outputs: Awaited<ReturnType<typeof readOutputs>>): Record<string, unknown> {
+async function resultsOf(
+  found: Awaited<ReturnType<typeof readOutputs>>,
+  reader: OutputReader | undefined,
+): Promise<Record<string, unknown>> {
+  const values = await shownOutputs(
+    found.map(({ value }) => value),
+    reader,
+  );
+  const outputs = found.map((output, place) => ({ ...output, value: values[place] }));
   const byTask = Map.groupBy(outputs, ({ task_id }) => task_id);
   return Object.fromEntries(
     [...byTask].map(([taskId, entries]) => [

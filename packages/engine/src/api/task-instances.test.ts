@@ -241,7 +241,6 @@ describe("editing task instances", () => {
       "b",
       "c",
     ]);
-    expect(await clear({ task_ids: [["b", 3]] })).toEqual([]);
     expect(await clear({ only_running: true })).toEqual([]);
     expect(await state("clear")).toEqual({ a: "success", b: "failed", c: "upstream_failed" });
 

@@ -4,6 +4,7 @@ import type { Connection } from "../store/database.ts";
 import {
   findTaskInstance,
   type InstanceAddress,
+  lastMapIndex,
   listTaskInstances,
   listTries,
   TASK_INSTANCE_ORDER,
@@ -230,9 +231,11 @@ export async function requireInstance(
   address: InstanceAddress,
 ): Promise<TaskInstanceRow> {
   const row = await findTaskInstance(connection, address);
-  if (row === undefined)
-    throw notFound(`${describe(address)} does not exist, or its run has not started yet`);
-  return row;
+  if (row !== undefined) return row;
+  const last = address.mapIndex < 0 ? await lastMapIndex(connection, address) : null;
+  if (last !== null)
+    throw notFound(`${describe(address)} is mapped: say which instance by its map index, 0 to ${last}`);
+  throw notFound(`${describe(address)} does not exist, or its run has not started yet`);
 }
 
 /** An empty list of a run that does not exist would look like a run without tasks. */

@@ -4,7 +4,9 @@ import { withSetups } from "../model/index.ts";
 import type { Connection } from "../store/database.ts";
 import { type DagRunRow, type RunReach, reachRuns } from "../store/list/dag-runs.ts";
 import { readManifests } from "../store/list/dag-versions.ts";
+import { findMissing } from "../store/list/map-places.ts";
 import type { RunSelection, TaskSelection } from "../store/run-edits.ts";
+import { requireMapIndex } from "./map-index.ts";
 import { notFound } from "./problem.ts";
 
 export interface Wish {
@@ -32,6 +34,8 @@ export async function selectInstances(
     runs.map((run) => run.version_id),
   );
   refuseUnknown(reach.dagId, tasks, [...manifests.values()]);
+  const named = runs.find((run) => run.run_id === reach.runId);
+  if (named) await refuseMissing(connection, named, tasks);
   const byVersion = new Map([...manifests].map(([id, manifest]) => [id, closure(manifest, tasks, wish)]));
   return {
     runs,
@@ -49,6 +53,19 @@ function refuseUnknown(
   const known = new Set(manifests.flatMap((manifest) => manifest.tasks.map((task) => task.taskId)));
   const unknown = tasks.find((task) => !known.has(task.taskId));
   if (unknown !== undefined) throw notFound(`DAG "${dagId}" has no task "${unknown.taskId}"`);
+}
+
+/** Of the run that was named: in those before and after it, a list may be shorter. */
+async function refuseMissing(
+  connection: Connection,
+  run: DagRunRow,
+  tasks: readonly TaskSelection[],
+): Promise<void> {
+  const mapped = tasks.flatMap(({ mapIndex, taskId }) =>
+    mapIndex === null || mapIndex < 0 ? [] : [{ mapIndex, taskId }],
+  );
+  const missing = await findMissing(connection, run.id, mapped);
+  if (missing) await requireMapIndex(connection, { run, taskId: missing.taskId }, missing.mapIndex);
 }
 
 function closure(manifest: DagManifest, tasks: readonly TaskSelection[], wish: Wish): TaskSelection[] {

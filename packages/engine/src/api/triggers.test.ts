@@ -195,6 +195,7 @@ describe("waiting", () => {
       dag_run_id: "r1",
       task_id: "wait_file",
       map_index: -1,
+      rendered_map_index: null,
       try_number: 1,
       trigger_id: id.hot,
       kind: "file",

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { listWaiting, WAIT_ORDER, type WaitRow } from "../store/list/waiting.ts";
 import type { Resource } from "./context.ts";
+import { renderedMapIndex } from "./documents.ts";
 import { cursorPageOf, cursorQuery, date, id, int, iso, nullableDate, orderBy } from "./fields.ts";
 import { maskSecrets } from "./secret-names.ts";
 
@@ -11,6 +12,7 @@ export const waitDocument = z
     dag_run_id: z.string(),
     task_id: z.string(),
     map_index: z.number(),
+    rendered_map_index: z.string().nullable(),
     try_number: z.number(),
     trigger_id: z.number(),
     kind: z.string(),
@@ -88,6 +90,7 @@ export function showWait(row: WaitRow): z.output<typeof waitDocument> {
     dag_run_id: row.run_id,
     task_id: row.task_id,
     map_index: row.map_index,
+    rendered_map_index: renderedMapIndex(row),
     try_number: row.try_number,
     trigger_id: row.trigger_id,
     kind: row.kind,

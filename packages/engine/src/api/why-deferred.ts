@@ -7,6 +7,7 @@ import type { TriggererFacts } from "../store/triggers.ts";
 import { iso } from "./fields.ts";
 import { maskSecrets } from "./secret-names.ts";
 import { earlier } from "./waiting.ts";
+import { awaitedRunReasons, RUN_KIND } from "./why-run.ts";
 
 /** The queue of triggers, and of triggerers, that name none. */
 const DEFAULT_QUEUE = "default";
@@ -44,6 +45,7 @@ export async function deferredReasons(
   ];
   return [
     { code: "DEFERRED", message: `${facts.join("")}. It holds no worker.`, until },
+    ...(kind === RUN_KIND ? await awaitedRunReasons(connection, trigger.args) : []),
     ...(await neglected(connection, trigger)),
   ];
 }

@@ -29,12 +29,16 @@ import { type DrivenRun, readDrivenRun } from "./conditions.ts";
 import type { Resource } from "./context.ts";
 import { requireRun } from "./dag-runs.ts";
 import { requireDag } from "./dags.ts";
+import { renderedMapIndex } from "./documents.ts";
 import { iso, nullableDate } from "./fields.ts";
+import { requireMapIndex } from "./map-index.ts";
 import { notFound } from "./problem.ts";
 import { addressOf, describe, mappedParams, mapQuery, taskParams } from "./task-instances.ts";
 import { deferredReasons, type Finding } from "./why-deferred.ts";
 import { againReasons, startReasons, underWayReasons } from "./why-driven.ts";
+import { countMapped, sayState, stateCounts, sumUp } from "./why-map.ts";
 import { mappedUpstream } from "./why-mapped.ts";
+import { groupReasons, retryReasons } from "./why-retried.ts";
 
 const reasonDocument = z.object({
   code: z.string(),
@@ -49,9 +53,12 @@ const whyDocument = z.object({
   dag_run_id: z.string(),
   task_id: z.string(),
   map_index: z.number(),
+  rendered_map_index: z.string().nullable(),
   state: z.string().nullable(),
   run_state: z.string(),
   reasons: z.array(reasonDocument),
+  /** Of a mapped task that was asked about as a whole. */
+  instances: stateCounts.nullable(),
 });
 const dependencies = z.object({ dependencies: z.array(z.object({ name: z.string(), reason: z.string() })) });
 
@@ -111,16 +118,37 @@ async function explain(database: Database, address: InstanceAddress): Promise<z.
   if (manifest === undefined || task === undefined) throw notFound(`${describe(address)} does not exist`);
   const driven = run.state === "running" ? await readDrivenRun(database, run.dag_id, run.run_id) : null;
   const facts = { dag, database, driven: driven?.isDriven ? driven : null, instance, manifest, run, task };
-  const reasons = await reasonsOf(facts);
+  const isWhole = instance === undefined && task.map !== undefined && address.mapIndex < 0;
+  if (instance === undefined && address.mapIndex >= 0)
+    await requireMapIndex(database, { run, taskId: task.taskId }, address.mapIndex);
+  const whole = isWhole ? await countMapped(database, run.id, task.taskId) : null;
+  const reasons = whole ? await mapReasons(facts, address, whole) : await reasonsOf(facts);
   return {
     dag_id: address.dagId,
     dag_run_id: address.runId,
     task_id: address.taskId,
     map_index: address.mapIndex,
+    rendered_map_index: instance === undefined ? null : renderedMapIndex(instance),
     state: instance === undefined || instance.state === "none" ? null : instance.state,
     run_state: run.state,
     reasons,
+    instances: whole?.counts ?? null,
   };
+}
+
+/** What holds one of each kind back, after how many there are of each. */
+async function mapReasons(
+  facts: Case,
+  address: InstanceAddress,
+  { counts, samples }: NonNullable<Awaited<ReturnType<typeof countMapped>>>,
+): Promise<Reason[]> {
+  const each = samples.map(async (sample) => {
+    const instance = await findTaskInstance(facts.database, { ...address, mapIndex: sample.mapIndex });
+    const says = sayState(sample, instance ? renderedMapIndex(instance) : null);
+    const reasons = await reasonsOf({ ...facts, instance });
+    return reasons.map((one) => ({ ...one, message: `${says}: ${one.message}` }));
+  });
+  return [reason("MAPPED", sumUp(counts)), ...(await Promise.all(each)).flat()];
 }
 
 async function reasonsOf(facts: Case): Promise<Reason[]> {
@@ -128,7 +156,9 @@ async function reasonsOf(facts: Case): Promise<Reason[]> {
   const state = instance?.state ?? "none";
   if (isTaskState(state) && FINISHED.has(state)) {
     const ended = `It has ended: ${state}${instance?.reason ? ` (${instance.reason})` : ""}.`;
-    return [reason("FINISHED", ended), ...(driven ? againReasons(driven, task).map(shown) : [])];
+    const again = driven ? againReasons(driven, task) : [];
+    const retried = await retryReasons(facts.database, facts);
+    return [reason("FINISHED", ended), ...[...retried, ...again].map(shown)];
   }
   const underWay = driven ? underWayReasons(driven, task).map(shown) : [];
   if (state === "running" || state === "restarting")
@@ -250,8 +280,9 @@ async function upstreamReasons(facts: Case): Promise<Reason[]> {
     else if (state === "upstream_failed") counters.upstreamFailed += count;
     else if (state === "removed") counters.removed += count;
   }
-  const verdict = judge(task.rule, counters, mapIndex);
-  if (verdict === "run") return [];
+  const verdict = judge(task.rule, counters);
+  const groups = (await groupReasons(database, facts)).map(shown);
+  if (verdict === "run" || (verdict !== "wait" && groups.length > 0)) return groups;
   if (verdict !== "wait")
     return [reason("UPSTREAM_DECIDED", `Its rule ${task.rule} says ${verdict}: ${list(counts)}.`)];
   const open = counts.filter(({ state }) => !(isTaskState(state) && FINISHED.has(state)));
@@ -260,6 +291,7 @@ async function upstreamReasons(facts: Case): Promise<Reason[]> {
       "UPSTREAM",
       `Its rule ${task.rule} waits for upstream tasks: ${list(open.length > 0 ? open : counts)}.`,
     ),
+    ...groups,
   ];
 }
 

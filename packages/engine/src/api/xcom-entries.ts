@@ -1,4 +1,7 @@
-/** `/xcomEntries`: outputs of tasks. Values are shown as the JSON they are; nothing is ever revived from them. */
+/**
+ * `/xcomEntries`: outputs of tasks. Values are shown as the JSON they are; nothing is ever revived from them. A large one
+ * comes with where it is stored; beyond a limit, with that alone.
+ */
 import { z } from "zod";
 import { findXCom, listXComs, XCOM_ORDER, type XComRow } from "../store/list/xcoms.ts";
 import type { Resource } from "./context.ts";
@@ -18,6 +21,7 @@ import {
   text,
 } from "./fields.ts";
 import { notFound } from "./problem.ts";
+import { shownOutput } from "./shown-output.ts";
 
 const entry = z.object({
   key: z.string(),
@@ -30,6 +34,14 @@ const entry = z.object({
   dag_display_name: z.string(),
   task_display_name: z.string(),
   run_after: date,
+});
+
+/** Of an output that is too large for the database. */
+const object = z.object({
+  store: z.string(),
+  key: z.string(),
+  bytes: z.number(),
+  items: z.number().nullable().describe("Of a list, how many it has."),
 });
 
 const listQuery = z.strictObject({
@@ -53,7 +65,7 @@ const listQuery = z.strictObject({
 const BASE = "/api/v2/dags/:dag_id/dagRuns/:dag_run_id/taskInstances/:task_id/xcomEntries";
 const listParams = z.object({ dag_id: id, dag_run_id: id, task_id: id });
 
-export const xcomEntries: Resource = (app, { database }) => {
+export const xcomEntries: Resource = (app, { database, outputs }) => {
   app.get(
     BASE,
     {
@@ -97,7 +109,7 @@ export const xcomEntries: Resource = (app, { database }) => {
           deserialize: flag.default(false),
           stringify: flag.default(false),
         }),
-        response: { 200: entry.extend({ value: z.any() }) },
+        response: { 200: entry.extend({ value: z.any(), object: object.optional() }) },
         tags: ["XCom"],
       },
     },
@@ -114,7 +126,8 @@ export const xcomEntries: Resource = (app, { database }) => {
         throw notFound(
           `Task "${task_id}" of run "${dag_run_id}" of DAG "${dag_id}" left no output "${xcom_key}"`,
         );
-      return { ...show(row), value: query.stringify ? JSON.stringify(row.value) : row.value };
+      const { value, ...stored } = await shownOutput(row.value, outputs);
+      return { ...show(row), value: query.stringify ? JSON.stringify(value) : value, ...stored };
     },
   );
 };

@@ -12,6 +12,7 @@ const ALLOWED = new Set([
   "SYSTEMROOT",
   "PATHEXT",
   "NODE_ENV",
+  "NODE_COMPILE_CACHE",
   "ESBUILD_BINARY_PATH",
 ]);
 

@@ -14,12 +14,15 @@ import type {
   ReactCall,
   ReactOutcome,
   ReceivedSignal,
+  RunEndRequest,
   RunFacts,
   SettledInput,
   SignalToSend,
   TaskOutcome,
+  TriggeredRunFacts,
   TriggerRunRequest,
 } from "@tradewind/sdk/program";
+import type { Known, LargePlace, OutputReference } from "../model/index.ts";
 
 /** One attempt, complete: nothing needs to be looked up to run it. */
 export interface Workload {
@@ -36,24 +39,33 @@ export interface Workload {
   /** How long ago this try first started; `timeoutMs` is what is left of its time. */
   readonly elapsedMs: number;
   readonly inputs: Readonly<Record<string, SettledInput>>;
+  /** What is large among the inputs, and where in them it belongs: read just before the child gets it. */
+  readonly large?: readonly LargePlace[];
   readonly run: RunFacts;
   readonly conf: Json;
   /** The versions of the signals that this try is due to; left out: none. */
   readonly startedBy?: readonly number[];
+  /** Of a streaming task, which does not end by itself: how long it may take once it is asked to. Left out: of others. */
+  readonly streamGraceMs?: number;
   readonly timeoutMs: number | null;
   readonly memoryMb: number | null;
   readonly isolation: "warm" | "fresh";
   /** A branch or short circuit: without a verdict nobody would know which way to go. */
   readonly mustDecide?: boolean;
   readonly logPath: string;
+  /** Workloads of one lane take the same slots of the same pool and limits. */
+  readonly lane?: string;
+  /** It has no slots yet: it may begin in place of another of its lane that has ended, or once it is released. */
+  readonly isBehind?: boolean;
 }
 
-/** A callback to be run by a child: of the run (taskId null) or of a task whose own process could not run it. */
+/** A callback to be run by a child: of the run (taskId null), of a group, or of a task whose own process could not run it. */
 export interface CallbackWorkload {
   readonly callbackId: string;
   readonly bundleHash: string;
   readonly bundlePath: string;
   readonly taskId: string | null;
+  readonly groupId?: string | null;
   readonly event: "success" | "failure" | "retry" | "deadline";
   readonly deadline?: DeadlineCall | null;
   readonly tryNumber: number;
@@ -97,6 +109,8 @@ export type AttemptOutcome =
   | (Extract<TaskOutcome, { kind: "success" }> & {
       /** The child did not run the task's success callback itself: it had been asked to stop. */
       readonly callbackPending?: boolean;
+      /** In place of the output: it is large, and stored already. */
+      readonly stored?: OutputReference;
     })
   | { readonly kind: "skipped"; readonly reason: string | null }
   | {
@@ -120,6 +134,8 @@ export type ExecutorEvent =
       readonly attempt: string;
       readonly at: number;
       readonly outcome: AttemptOutcome;
+      /** The attempt that has its slots now, of those that stood behind; it begins after this has been told. */
+      readonly heir?: string;
     }
   | { readonly type: "callbackEnded"; readonly callbackId: string; readonly error: ErrorFacts | null }
   /** Either an answer, or an error: then nobody knows what the signal means. */
@@ -134,13 +150,18 @@ export type ExecutorEvent =
 
 /** What user code may read while it runs; answered by the process that owns the database connection. */
 export interface TaskServices {
-  output(dagRunId: number, taskId: string, mapIndex: number | null): Promise<Json | undefined>;
+  output(dagRunId: number, taskId: string, mapIndex: number | null): Promise<Known | undefined>;
   variable(key: string): Promise<string | undefined>;
   connection(id: string): Promise<ConnectionFacts | undefined>;
   recall(of: AttemptPlace): Promise<Readonly<Record<string, JournalEntry>>>;
   /** Rejects when the attempt is no longer the current one. */
   remember(of: AttemptPlace, step: { readonly name: string; readonly value: Json }): Promise<void>;
-  triggerRun(request: TriggerRunRequest): Promise<{ readonly runId: string; readonly created: boolean }>;
+  /** @param by The attempt that asks; null: a callback. */
+  triggerRun(request: TriggerRunRequest, by: AttemptPlace | null): Promise<TriggeredRunFacts>;
+  /** null: there is no such run. */
+  runEnd(request: RunEndRequest): Promise<FoundRun | null>;
+  /** Of the run itself: whether no later one of its schedule has fallen due. */
+  isLatest(dagRunId: number): Promise<boolean>;
   /** Signals by their versions, in this order, without those that are no longer on the log. */
   signals(versions: readonly number[]): Promise<readonly ReceivedSignal[]>;
   /** Stores a signal in the name of this task. */
@@ -159,8 +180,18 @@ export interface SenderPlace {
   readonly taskId: string;
 }
 
+/** How another run stands, and those of its tasks that were asked for. */
+export interface FoundRun {
+  readonly state: string;
+  readonly tasks: readonly {
+    readonly taskId: string;
+    readonly state: SettledInput["state"];
+    readonly value: Known | undefined;
+  }[];
+}
+
 /** Which attempt, and of what. */
-interface AttemptPlace {
+export interface AttemptPlace {
   readonly runId: number;
   readonly taskId: string;
   readonly mapIndex: number;
@@ -182,6 +213,10 @@ export interface Executor {
   cancel(attempt: string, reason: string, how?: CancelTerms): void;
   /** How many more workloads may be submitted now. */
   freeSlots(): number;
+  /** How many may stand behind each that has slots: none while tasks are long. Left out: the executor has no such lines. */
+  ahead?(): number;
+  /** These stood behind others and have slots of their own now; those that have begun meanwhile are ignored. */
+  release?(attempts: readonly string[]): void;
   /** Stops taking work, waits up to `graceMs` for running attempts, then kills; the rest is reported as lost. */
   stop(graceMs: number): Promise<void>;
 }

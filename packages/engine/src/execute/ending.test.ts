@@ -14,10 +14,12 @@ const ERROR = { name: "Error", message: "m", stack: "s", code: null };
 const FAILED = { kind: "failed", error: ERROR, retry: false } as const;
 const CANCEL = { why: "cancel", reason: "r" } as const;
 const GRACEFUL = { ...CANCEL, keepsSuccess: true } as const;
+const MOVED = { ...CANCEL, isLost: true } as const;
 const TIMEOUT: Interference = { why: "timeout", limitMs: 5 };
 const MEMORY: Interference = { why: "memory", limitMb: 1, usedMb: 2 };
 const STOP: Interference = { why: "stop", reason: "stopping" };
 
+const LOST = { kind: "lost", reason: "r" };
 const TIMED_OUT = { kind: "failed", retry: true, callbackPending: true, error: { code: "TASK_TIMEOUT" } };
 
 test.each<[string, Partial<Ending>, object]>([
@@ -67,6 +69,9 @@ test.each<[string, Partial<Ending>, object]>([
   ],
   ["asked to stop, and exit 0", { ...exited(0), interference: GRACEFUL }, { kind: "cancelled" }],
   ["stopped", { ...exited(null, "SIGKILL"), interference: STOP }, { kind: "lost", reason: "stopping" }],
+  ["a stream, asked by who stops", { ...reported(OK, { aborted: true }), interference: MOVED }, LOST],
+  ["a stream that had to be killed", { ...exited(null, "SIGKILL"), interference: MOVED }, LOST],
+  ["a stream that was through", { ...reported(OK), interference: MOVED }, OK],
   ["stopped, but it was through", { ...reported(OK), interference: STOP }, OK],
 ])("%s", (_, ending, outcome) => {
   const whole: Ending = { interference: null, report: null, exit: null, errorTail: [], ...ending };

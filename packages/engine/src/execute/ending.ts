@@ -7,7 +7,8 @@ import { durationText } from "@tradewind/sdk/wording";
 import type { AttemptOutcome, CancelTerms, SignalAction } from "./contract.ts";
 import type { JobOutcome } from "./protocol.ts";
 
-type Cancel = { readonly why: "cancel"; readonly reason: string } & CancelTerms;
+/** `isLost`: its executor is stopping, and nobody wants it to be over: it is to be started again elsewhere. */
+type Cancel = { readonly why: "cancel"; readonly reason: string; readonly isLost?: boolean } & CancelTerms;
 
 /** Why the supervisor interfered. */
 export type Interference =
@@ -26,6 +27,7 @@ export interface Ending {
     readonly aborted: boolean;
     readonly crashed: boolean;
     readonly dropped: number;
+    readonly large?: true;
   } | null;
   /** Set when there is no report: the process is gone. */
   readonly exit: { readonly code: number | null; readonly signal: string | null } | null;
@@ -45,7 +47,7 @@ export function overruled(earlier: Interference | null, cancel: Cancel): Cancel 
 export function attemptOutcome(subject: string, ending: Ending, mustDecide = false): AttemptOutcome {
   const { interference, report } = ending;
   const reported = report === null || "ok" in report.outcome ? null : report.outcome;
-  if (interference?.why === "cancel") {
+  if (interference?.why === "cancel" && interference.isLost !== true) {
     if (interference.keepsSuccess !== true || reported?.kind !== "success") return { kind: "cancelled" };
     return report?.aborted === true ? { ...reported, callbackPending: true } : reported;
   }
@@ -54,7 +56,8 @@ export function attemptOutcome(subject: string, ending: Ending, mustDecide = fal
   if (reported !== null && own) {
     return reported.kind === "failed" ? { ...reported, callbackPending: report?.crashed === true } : reported;
   }
-  if (interference?.why === "stop") return { kind: "lost", reason: interference.reason };
+  if (interference?.why === "stop" || interference?.why === "cancel")
+    return { kind: "lost", reason: interference.reason };
   // Even if it then ended by itself: a program runs no callbacks once it was aborted.
   if (interference?.why === "timeout") {
     return failed(timeoutFacts(subject, interference.limitMs, reported), true);
@@ -89,6 +92,29 @@ export function reactionAnswer(
   const outcome = ending.report?.outcome;
   if (outcome !== undefined && "action" in outcome) return { action: outcome.action, error: null };
   return { action: null, error: callbackError(subject, ending) ?? unansweredFacts(subject) };
+}
+
+/** Stopped as such a task is meant to be: its success counts. */
+export function isOrdinary(interference: Interference): boolean {
+  return (
+    interference.why === "cancel" && (interference.keepsSuccess === true || interference.isLost === true)
+  );
+}
+
+/** What the log says of it. */
+export function announce(interference: Interference): string {
+  switch (interference.why) {
+    case "cancel":
+      return `${isOrdinary(interference) ? "Asked to stop" : "Cancelled"}: ${interference.reason}.`;
+    case "timeout":
+      return `The timeout of ${durationText(interference.limitMs)} has passed: asking the task to stop.`;
+    case "memory":
+      return `Uses ${interference.usedMb} MB of memory, its limit is ${interference.limitMb} MB: killing it.`;
+    case "stop":
+      return `Killed: ${interference.reason}.`;
+    case "protocol":
+      return `Its process ${interference.what} over the engine's own channel: killing it.`;
+  }
 }
 
 export function errorFacts(code: string, message: string, stack: string | null = null): ErrorFacts {

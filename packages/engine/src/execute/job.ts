@@ -7,10 +7,14 @@
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Deferral, ErrorFacts } from "@tradewind/sdk/program";
 import { durationText } from "@tradewind/sdk/wording";
-import { messageOf } from "../service/errors.ts";
+import type { Known, LargePlace, LargeValue, OutputReference } from "../model/index.ts";
+import type { LargeOutputs, OpenText } from "../output/large-outputs.ts";
+import { EngineError, messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import { AttemptLog } from "./attempt-log.ts";
 import type {
+  AttemptOutcome,
+  AttemptPlace,
   CallbackWorkload,
   ExecutorEvent,
   ReactionWorkload,
@@ -19,9 +23,11 @@ import type {
   Workload,
 } from "./contract.ts";
 import { attemptOutcome, callbackError, type Ending, errorFacts, reactionAnswer } from "./ending.ts";
+import { IncomingOutput } from "./large-transfer.ts";
 import { SecretMask } from "./mask.ts";
 import { clean, maskFailure } from "./masked-outcome.ts";
 import type { CallbackMessage, Question, ReactMessage, RunMessage } from "./protocol.ts";
+import { runEndReply } from "./run-end-reply.ts";
 import { connectionSecrets, variableSecrets } from "./secret-forms.ts";
 
 export interface JobSettings {
@@ -30,6 +36,8 @@ export interface JobSettings {
   readonly maxLogBytes: number;
   readonly memoryMb: number | null;
   readonly callbackTimeoutMs: number;
+  /** null: an output that is too large for the database fails its task. */
+  readonly outputs: LargeOutputs | null;
 }
 
 export type Job = AttemptJob | CallbackJob | ReactionJob;
@@ -93,14 +101,16 @@ abstract class BaseJob {
   }
 
   /** Answers user code; what it is given and looks like a secret is hidden in the log from now on. */
-  async answer(ask: Question): Promise<Json | undefined> {
+  async answer(ask: Question): Promise<Known | undefined> {
     const { services } = this.settings;
     if (ask.what === "recall" || ask.what === "remember" || ask.what === "startedBy")
       return await this.journal(ask);
     if (ask.what === "check")
       return await services.check(ask.trigger, performance.now() - this.begunAt, this.runStartedAt);
     if (ask.what === "send") return { ...(await services.send(ask.signal, this.sender)) };
-    if (ask.what === "triggerRun") return { ...(await services.triggerRun(ask.request)) };
+    if (ask.what === "triggerRun") return { ...(await services.triggerRun(ask.request, this.place())) };
+    if (ask.what === "runEnd") return runEndReply(await services.runEnd(ask.request));
+    if (ask.what === "isLatest") return await services.isLatest(this.dagRunId);
     if (ask.what === "output") return await services.output(this.dagRunId, ask.taskId, ask.mapIndex);
     if (ask.what === "variable") {
       const value = await services.variable(ask.key);
@@ -111,6 +121,37 @@ abstract class BaseJob {
     if (connection !== undefined)
       this.#hide(connectionSecrets(connection), `connection "${ask.connectionId}"`);
     return connection as Json | undefined;
+  }
+
+  /** The attempt that it is; null: none. */
+  protected place(): AttemptPlace | null {
+    return null;
+  }
+
+  /** What is large among its inputs. */
+  get large(): readonly LargePlace[] {
+    return [];
+  }
+
+  /** @throws EngineError when it is not there, or not what was stored. */
+  openLarge(value: LargeValue): Promise<OpenText> {
+    const { outputs } = this.settings;
+    if (outputs !== null) return outputs.open(value);
+    return Promise.reject(new EngineError("OUTPUT_UNREADABLE", "This executor reads no large outputs."));
+  }
+
+  /** A piece of a large output; only an attempt has one. Answers when there is room for more. */
+  piece(_text: string): Promise<void> {
+    return Promise.resolve();
+  }
+
+  /** Pieces of an output came: it is to be stored before the end is told. */
+  get hasLarge(): boolean {
+    return false;
+  }
+
+  keepLarge(_ending: Ending): Promise<void> {
+    return Promise.resolve();
   }
 
   /** Only an attempt of a task has steps to remember, and signals that started it. */
@@ -132,6 +173,10 @@ export class AttemptJob extends BaseJob {
   readonly id: string;
   readonly subject: string;
   readonly workload: Workload;
+  #incoming: IncomingOutput | null = null;
+  #kept: OutputReference | ErrorFacts | null = null;
+  /** False as long as it stands behind another of its lane. */
+  hasSlots: boolean;
 
   constructor(workload: Workload, settings: JobSettings) {
     super(
@@ -142,6 +187,7 @@ export class AttemptJob extends BaseJob {
     this.id = workload.attempt;
     this.subject = subjectOf(workload);
     this.workload = workload;
+    this.hasSlots = workload.isBehind !== true;
   }
 
   get timeoutMs(): number | null {
@@ -160,9 +206,13 @@ export class AttemptJob extends BaseJob {
     return this.workload.isolation === "fresh";
   }
 
-  protected override async journal(ask: JournalQuestion): Promise<Json | undefined> {
+  protected override place(): AttemptPlace {
     const { dagRunId: runId, taskId, mapIndex, tryNumber, attempt } = this.workload;
-    const place = { runId, taskId, mapIndex, tryNumber, attempt };
+    return { runId, taskId, mapIndex, tryNumber, attempt };
+  }
+
+  protected override async journal(ask: JournalQuestion): Promise<Json | undefined> {
+    const place = this.place();
     const { services } = this.settings;
     if (ask.what === "startedBy")
       return (await services.signals(this.workload.startedBy ?? [])) as unknown as Json;
@@ -182,9 +232,52 @@ export class AttemptJob extends BaseJob {
     return { k: "run", id: attempt, bundle: bundlePath, call, logLimit: this.settings.maxLogBytes };
   }
 
+  override get large(): readonly LargePlace[] {
+    return this.workload.large ?? [];
+  }
+
+  override piece(text: string): Promise<void> {
+    const { outputs } = this.settings;
+    if (outputs === null) return Promise.resolve();
+    this.#incoming ??= new IncomingOutput(outputs.draft());
+    return this.#incoming.write(text);
+  }
+
+  override get hasLarge(): boolean {
+    return this.#incoming !== null;
+  }
+
+  /** Before `ended`. Only an output that the attempt succeeds with is stored. */
+  override async keepLarge(ending: Ending): Promise<void> {
+    const { outputs } = this.settings;
+    const incoming = this.#incoming;
+    if (incoming === null || outputs === null) return;
+    const outcome = attemptOutcome(this.subject, ending, this.workload.mustDecide);
+    if (outcome.kind !== "success" || ending.report?.large !== true) return await incoming.discard();
+    const { attempt, dagRunId: runId, mapIndex, run, taskId } = this.workload;
+    try {
+      const place = { dagId: run.dagId, runId, taskId, mapIndex, attempt };
+      this.#kept = await outputs.keep(await incoming.whole(), place);
+    } catch (error) {
+      this.#kept = errorFacts("OUTPUT_NOT_STORED", messageOf(error));
+    }
+  }
+
+  #outcome(ending: Ending): AttemptOutcome {
+    const outcome = attemptOutcome(this.subject, ending, this.workload.mustDecide);
+    const kept = this.#kept;
+    if (kept === null || outcome.kind !== "success") return outcome;
+    if ("message" in kept) return { kind: "failed", error: kept, retry: true, callbackPending: true };
+    this.log.engine(
+      "info",
+      `Its output has ${kept.bytes} bytes and is stored as ${kept.key} in ${kept.store}.`,
+    );
+    return { ...outcome, stored: kept };
+  }
+
   /** The event that reports the end; says in the log what the user must know. */
   ended(ending: Ending): ExecutorEvent {
-    const outcome = maskFailure(attemptOutcome(this.subject, ending, this.workload.mustDecide), this.mask);
+    const outcome = maskFailure(this.#outcome(ending), this.mask);
     if (outcome.kind === "failed") this.log.engine("error", errorText(outcome.error));
     else if (outcome.kind === "skipped")
       this.log.engine("info", `Skipped: ${outcome.reason ?? "no reason given"}.`);
@@ -216,8 +309,10 @@ export class CallbackJob extends BaseJob {
   }
 
   message(): CallbackMessage {
-    const { taskId, event, run, tryNumber, error, conf, callbackId, bundlePath, deadline } = this.workload;
-    const call = { taskId, event, run, tryNumber, error, conf, ...(deadline && { deadline }) };
+    const { taskId, event, run, tryNumber, error, conf, callbackId, bundlePath } = this.workload;
+    const { deadline, groupId } = this.workload;
+    const of = { taskId, ...(groupId && { groupId }), ...(deadline && { deadline }) };
+    const call = { ...of, event, run, tryNumber, error, conf };
     return { k: "callback", id: callbackId, bundle: bundlePath, call, logLimit: this.settings.maxLogBytes };
   }
 
@@ -294,7 +389,9 @@ function subjectOf(workload: Workload): string {
 }
 
 function callbackSubject(workload: CallbackWorkload): string {
-  return workload.taskId === null ? `run "${workload.run.runId}"` : `task "${workload.taskId}"`;
+  const { groupId, run, taskId } = workload;
+  if (groupId) return `group "${groupId}"`;
+  return taskId === null ? `run "${run.runId}"` : `task "${taskId}"`;
 }
 
 function errorText({ name, message, stack }: ErrorFacts): string {

@@ -13,7 +13,7 @@ export interface JsonLinesListener {
   readonly maxLength?: number;
 }
 
-/** Longer than the longest honest message: an output of MAX_OUTPUT_LENGTH with every character escaped. */
+/** Longer than the longest honest message: an output as long as may go with the end, with every character escaped. */
 const MAX_LINE_LENGTH = 128 * 1024 * 1024;
 
 /** Deeper than the SDK lets anything be. What JSON.parse takes at any depth JSON.stringify does not give back. */

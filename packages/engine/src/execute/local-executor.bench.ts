@@ -59,6 +59,8 @@ async function open(parallelism: number) {
     check: async () => undefined,
     send: async () => ({ version: 1 }),
     triggerRun: async () => ({ runId: "", created: false }),
+    runEnd: async () => null,
+    isLatest: async () => true,
   };
   const executor = new LocalExecutor({ parallelism, services, logger: silentLogger });
   let onEnded: () => void = () => {};

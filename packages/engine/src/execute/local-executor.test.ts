@@ -237,6 +237,20 @@ describe("stop", () => {
     const late = under.submit("noop");
     expect(await under.ended(late.attempt)).toMatchObject({ kind: "lost" });
   });
+
+  test("asks streams at once, which would never end, and has them started elsewhere; they make no room", async () => {
+    await using under = await ExecutorUnderTest.start({ parallelism: 1, prefetch: 4 });
+    expect(await under.run("noop")).toMatchObject({ kind: "success" });
+    const stream = under.submit("waitForAbort", { streamGraceMs: 60_000 });
+    await under.started(stream.attempt);
+    expect(under.executor.freeSlots()).toBe(0);
+    // Far more than this test may take.
+    await under.executor.stop(3_600_000);
+    expect(await under.ended(stream.attempt)).toEqual({ kind: "lost", reason: "the executor is stopping" });
+    expect(JSON.stringify(await under.log(stream.attempt))).toContain(
+      "Asked to stop: the executor is stopping",
+    );
+  });
 });
 
 test("every workload gets one `started` before its one `ended`", async () => {

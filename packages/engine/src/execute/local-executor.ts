@@ -6,6 +6,7 @@
  * `adopt`, whose answer in a new process is "none".
  */
 
+import type { LargeOutputs } from "../output/large-outputs.ts";
 import { EngineError } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import { childEntries } from "./child-entry.ts";
@@ -21,9 +22,11 @@ import type {
 import type { Ending, Interference } from "./ending.ts";
 import { taskEnvironment } from "./environment.ts";
 import { Guardian } from "./guardian.ts";
+import { Heirs } from "./heirs.ts";
 import { AttemptJob, CallbackJob, type Job, type JobSettings, ReactionJob } from "./job.ts";
 import { Prefetch } from "./prefetch.ts";
 import { ProcessPool, type ProcessPoolListener } from "./process-pool.ts";
+import { INLINE_ONLY } from "./protocol.ts";
 import { WaitingLine } from "./waiting-line.ts";
 
 export interface LocalExecutorOptions {
@@ -39,12 +42,16 @@ export interface LocalExecutorOptions {
   readonly recycleAfter?: number;
   /** Most workloads held beyond `parallelism`; how many it is depends on how short tasks are. */
   readonly prefetch?: number;
+  /** How many may stand behind each that has slots; unless told, that depends on how short tasks are. */
+  readonly ahead?: number;
   /** Per attempt. */
   readonly maxLogBytes?: number;
   /** For tasks that name no limit themselves; null for none. */
   readonly memoryMb?: number | null;
   /** For callbacks and for reactions. */
   readonly callbackTimeoutMs?: number;
+  /** Where large outputs go, and come from. It is closed with this. Without it outputs are small. */
+  readonly outputs?: LargeOutputs;
   /** Where user code runs; the current folder unless told. */
   readonly cwd?: string;
   /** The user that user code runs as; needs root. */
@@ -64,13 +71,17 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
   readonly #guardian: Guardian;
   readonly #pool: ProcessPool;
   readonly #prefetch: Prefetch;
+  readonly #ahead: number | undefined;
   /** Everything that has no reported end yet. */
   readonly #jobs = new Map<string, Job>();
   /** Callbacks go first: what they announce has already happened. Reactions, too: they say what is to run at all. */
   readonly #first = new WaitingLine<Job>();
   readonly #tasks = new WaitingLine<Job>();
+  readonly #heirs = new Heirs();
   /** Jobs that have a process, or one starting for them. */
   #placed = 0;
+  /** Jobs in hand that do not end by themselves. */
+  #streams = 0;
   #report: (event: ExecutorEvent) => void = () => {};
   #stopping: string | null = null;
   #onIdle: (() => void) | null = null;
@@ -93,8 +104,10 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
       maxLogBytes: options.maxLogBytes ?? 50 * 1024 * 1024,
       memoryMb: options.memoryMb ?? null,
       callbackTimeoutMs: options.callbackTimeoutMs ?? 60_000,
+      outputs: options.outputs ?? null,
     };
     this.#prefetch = new Prefetch(options.prefetch ?? Math.max(16, 4 * parallelism));
+    this.#ahead = options.ahead;
     this.#guardian = new Guardian(options.logger);
     this.#pool = new ProcessPool(
       {
@@ -107,6 +120,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
           cwd: options.cwd ?? process.cwd(),
           user: options.user ?? null,
           graceMs: options.graceMs ?? 5_000,
+          limits: options.outputs?.limits ?? INLINE_ONLY,
           logger: options.logger,
         },
       },
@@ -126,6 +140,18 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
   submit(workloads: readonly Workload[]): void {
     for (const workload of workloads) this.#accept(new AttemptJob(workload, this.#settings), this.#tasks);
     this.#placeAll();
+  }
+
+  release(attempts: readonly string[]): void {
+    for (const attempt of attempts) {
+      const job = this.#jobs.get(attempt);
+      if (job instanceof AttemptJob && this.#heirs.remove(job)) this.#enter(job);
+    }
+    this.#placeAll();
+  }
+
+  ahead(): number {
+    return this.#ahead ?? (this.#parallelism === 0 ? 0 : this.#prefetch.ahead());
   }
 
   submitCallback(workload: CallbackWorkload): void {
@@ -149,21 +175,33 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
 
   freeSlots(): number {
     if (this.#stopping !== null) return 0;
-    const inHand = this.#placed + this.#tasks.length + this.#first.length;
+    const inHand = this.#placed + this.#tasks.length + this.#first.length + this.#heirs.size;
     if (this.#parallelism === 0) return Math.max(0, UNLIMITED - inHand);
-    return Math.max(0, this.#parallelism + this.#prefetch.depth(this.#pool.size) - inHand);
+    // What runs a stream will not be free soon.
+    const turning = Math.max(0, this.#pool.size - this.#streams);
+    return Math.max(0, this.#parallelism + this.#prefetch.depth(turning) - inHand);
   }
 
   async stop(graceMs: number): Promise<void> {
     if (this.#stopping !== null) return;
     this.#stopping = "the executor is stopping";
+    const reason = this.#stopping;
     for (const job of [...this.#jobs.values()]) {
-      if (job.state === "waiting") this.#interfere(job, { why: "stop", reason: this.#stopping });
+      const streamGraceMs = streamGrace(job);
+      if (job.state === "waiting") this.#interfere(job, { why: "stop", reason });
+      else if (streamGraceMs !== null)
+        this.#interfere(job, {
+          why: "cancel",
+          reason,
+          isLost: true,
+          graceMs: Math.min(streamGraceMs, graceMs),
+        });
     }
     await this.#idle(graceMs);
     for (const job of [...this.#jobs.values()]) this.#interfere(job, { why: "stop", reason: this.#stopping });
     await this.#pool.close();
     await this.#idle(LOG_PATIENCE_MS);
+    await this.#settings.outputs?.close();
     this.#guardian.stop();
   }
 
@@ -207,7 +245,9 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
       return;
     }
     this.#jobs.set(job.id, job);
-    line.push(job);
+    if (streamGrace(job) !== null) this.#streams++;
+    if (job instanceof AttemptJob && !job.hasSlots) this.#heirs.add(job);
+    else line.push(job);
     if (this.#stopping !== null) this.#interfere(job, { why: "stop", reason: this.#stopping });
   }
 
@@ -248,13 +288,20 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     if (job.state === "placed") {
       this.#pool.withdraw(job);
       this.#placed--;
-    } else (job instanceof AttemptJob ? this.#tasks : this.#first).remove(job);
+    } else if (!(job instanceof AttemptJob)) this.#first.remove(job);
+    else if (!this.#heirs.remove(job)) this.#tasks.remove(job);
     this.#conclude(job, { interference, report: null, exit: null, errorTail: [] });
   }
 
-  /** Reports the end once the log is on disk, so that who reads it then reads all of it. */
+  /** A large output is stored before anybody hears of the end that it belongs to. */
   #conclude(job: Job, ending: Ending): void {
     job.state = "over";
+    if (job.hasLarge) void job.keepLarge(ending).then(() => this.#tell(job, ending));
+    else this.#tell(job, ending);
+  }
+
+  /** Reports the end once the log is on disk, so that who reads it then reads all of it. */
+  #tell(job: Job, ending: Ending): void {
     const dropped = ending.report?.dropped ?? 0;
     const event = job.ended(ending);
     if (job.log.silent && dropped === 0) {
@@ -272,9 +319,22 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
 
   #deliver(job: Job, event: ExecutorEvent): void {
     if (!this.#jobs.delete(job.id)) return;
-    this.#report(event);
+    if (streamGrace(job) !== null) this.#streams--;
+    const heir = job instanceof AttemptJob && job.hasSlots ? this.#heirs.next(job) : undefined;
+    this.#report(heir && event.type === "ended" ? { ...event, heir: heir.id } : event);
     if (event.type !== "ended") this.#report({ type: "capacity" });
+    if (heir) {
+      // Not before it is told: whoever counts slots must never see two where there is one.
+      this.#enter(heir);
+      this.#placeAll();
+    }
     if (this.#jobs.size === 0) this.#onIdle?.();
+  }
+
+  /** It has slots now. */
+  #enter(job: AttemptJob): void {
+    job.hasSlots = true;
+    this.#tasks.push(job);
   }
 
   #idle(withinMs: number): Promise<void> {
@@ -287,4 +347,9 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
       };
     });
   }
+}
+
+/** How long a stream may take to end when it is asked to; null: it is none. */
+function streamGrace(job: Job): number | null {
+  return job instanceof AttemptJob ? (job.workload.streamGraceMs ?? null) : null;
 }

@@ -9,6 +9,7 @@ import type {
   CallbackOutcome,
   ReactCall,
   ReactOutcome,
+  RunEndRequest,
   SignalToSend,
   TaskCall,
   TaskOutcome,
@@ -20,8 +21,26 @@ import { isDelay, isKey, isTriggerCall } from "../trigger/trigger-call.ts";
 export const CHANNEL_FD = 3;
 export const LOG_FD = 4;
 
-/** Characters of JSON a task may return. */
-export const MAX_OUTPUT_LENGTH = 16 * 1024 * 1024;
+/**
+ * How long outputs may be, as a child is told once, when it starts: as JSON, in characters what it sends with the end
+ * of the task, in bytes what it sends at all. In between an output goes ahead of the end, in pieces.
+ */
+export interface OutputLimits {
+  readonly inline: number;
+  readonly most: number;
+}
+
+/** For an executor that has no place for large outputs. */
+export const INLINE_ONLY: OutputLimits = { inline: 16 * 1024 * 1024, most: 16 * 1024 * 1024 };
+
+/** Characters of a large value that one message carries. */
+export const PIECE_LENGTH = 64 * 1024;
+
+/** Where in a call or a reply a large value belongs, and the number under which its pieces came. */
+export interface PieceTarget {
+  readonly at: readonly (string | number)[];
+  readonly slot: number;
+}
 
 interface Assignment<K extends string, C> {
   readonly k: K;
@@ -31,6 +50,8 @@ interface Assignment<K extends string, C> {
   readonly call: Omit<C, "host">;
   /** Bytes of log after which the child drops output at its source. */
   readonly logLimit: number;
+  /** Of the call's inputs; left out: none is large. */
+  readonly large?: readonly PieceTarget[];
 }
 
 export type RunMessage = Assignment<"run", TaskCall>;
@@ -52,7 +73,10 @@ export type ToChild =
       readonly error?: string;
       /** What is for user code to know of the error; left out where only the engine's log says more. */
       readonly code?: string;
+      readonly large?: readonly PieceTarget[];
     }
+  /** Of a large value that the next run or reply refers to. */
+  | { readonly k: "piece"; readonly slot: number; readonly text: string }
   | { readonly k: "exit" };
 
 /** What user code asks for while it runs. */
@@ -64,6 +88,8 @@ export type Question =
   | { readonly what: "startedBy" }
   | { readonly what: "remember"; readonly name: string; readonly value: Json }
   | { readonly what: "triggerRun"; readonly request: TriggerRunRequest }
+  | { readonly what: "runEnd"; readonly request: RunEndRequest }
+  | { readonly what: "isLatest" }
   | { readonly what: "send"; readonly signal: SignalToSend }
   /** Of a trigger that waits for something in our own database. */
   | { readonly what: "check"; readonly trigger: TriggerCall };
@@ -83,6 +109,8 @@ const TASKS: { readonly [W in Question["what"]]: (ask: Extract<Question, { what:
   send: (ask) => `send the signal "${ask.signal.key}"`,
   check: (ask) => `ask the trigger ${ask.trigger.kind}`,
   triggerRun: (ask) => `make a run of DAG "${ask.request.dagId}"`,
+  runEnd: (ask) => `read the outputs of run "${ask.request.runId}" of DAG "${ask.request.dagId}"`,
+  isLatest: () => "find out whether this run is the latest",
 };
 
 export interface EndedMessage {
@@ -99,11 +127,15 @@ export interface EndedMessage {
   readonly crashed: boolean;
   /** Why this process must not run another task; null when it may. */
   readonly unclean: string | null;
+  /** The output of the success is what came in pieces. */
+  readonly large?: true;
 }
 
 export type FromChild =
   | { readonly k: "ready" }
   | { readonly k: "request"; readonly id: string; readonly n: number; readonly ask: Question }
+  /** Of a large output, ahead of the end. */
+  | { readonly k: "piece"; readonly id: string; readonly text: string }
   | EndedMessage;
 
 /** Of a message that cannot be understood: what its sender waits for, or that it has nothing more to say about the job. */
@@ -119,6 +151,7 @@ export function readFromChild(raw: unknown): FromChild | null {
   if (raw.k === "ready") return { k: "ready" };
   if (typeof raw.id !== "string") return null;
   if (raw.k === "request") return isQuestion(raw.ask) && typeof raw.n === "number" ? (raw as never) : null;
+  if (raw.k === "piece") return typeof raw.text === "string" ? (raw as never) : null;
   if (raw.k !== "ended" || !isOutcome(raw.outcome)) return null;
   return typeof raw.logged === "number" && typeof raw.dropped === "number" ? (raw as never) : null;
 }
@@ -127,9 +160,10 @@ function isQuestion(raw: unknown): boolean {
   if (!isRecord(raw)) return false;
   if (raw.what === "variable") return typeof raw.key === "string";
   if (raw.what === "connection") return typeof raw.connectionId === "string";
-  if (raw.what === "recall" || raw.what === "startedBy") return true;
+  if (raw.what === "recall" || raw.what === "startedBy" || raw.what === "isLatest") return true;
   if (raw.what === "remember") return typeof raw.name === "string" && raw.value !== undefined;
   if (raw.what === "triggerRun") return isRunRequest(raw.request);
+  if (raw.what === "runEnd") return isRunEndRequest(raw.request);
   if (raw.what === "send") return isSignal(raw.signal) && !isOfAsset(raw.signal);
   if (raw.what === "check") return isTriggerCall(raw.trigger);
   return raw.what === "output" && typeof raw.taskId === "string" && isMapIndex(raw.mapIndex);
@@ -138,6 +172,12 @@ function isQuestion(raw: unknown): boolean {
 function isRunRequest(raw: unknown): boolean {
   if (!isRecord(raw) || typeof raw.dagId !== "string" || typeof raw.runId !== "string") return false;
   return isText(raw.logicalDate) && isRecord(raw.conf);
+}
+
+function isRunEndRequest(raw: unknown): boolean {
+  return (
+    isRecord(raw) && typeof raw.dagId === "string" && typeof raw.runId === "string" && isTexts(raw.tasks)
+  );
 }
 
 function isSignal(raw: unknown): boolean {

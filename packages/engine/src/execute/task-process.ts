@@ -8,16 +8,17 @@
  * ends the job: the child's `ended` message, or the end of the process. "settling": the child has reported, but the last
  * bytes of its output are still on their way through other pipes; the job is over when they are in its log.
  */
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { durationText } from "@tradewind/sdk/wording";
 import { EngineError, messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import { Deadline } from "./deadline.ts";
-import { type Ending, type Interference, overruled } from "./ending.ts";
+import { announce, type Ending, type Interference, isOrdinary, overruled } from "./ending.ts";
 import type { Job } from "./job.ts";
 import { JsonLines } from "./json-lines.ts";
+import { LargeTransfer, withoutInputs } from "./large-transfer.ts";
 import { FrameReader } from "./log-frame.ts";
 import { MemoryWatch } from "./memory-watch.ts";
 import {
@@ -29,15 +30,9 @@ import {
   readFromChild,
   type ToChild,
 } from "./protocol.ts";
+import { type ChildOptions, startChild } from "./task-child.ts";
 
-export interface TaskProcessOptions {
-  /** The task-runner's program. */
-  readonly entry: string;
-  readonly environment: Readonly<Record<string, string>>;
-  readonly cwd: string;
-  readonly user: { readonly uid: number; readonly gid: number } | null;
-  /** V8's heap limit; null leaves the default. */
-  readonly heapMb: number | null;
+export interface TaskProcessOptions extends ChildOptions {
   /** For who names no grace period of his own. */
   readonly graceMs: number;
   readonly logger: Logger;
@@ -70,6 +65,7 @@ export class TaskProcess {
   readonly #listener: TaskProcessListener;
   readonly #child: ChildProcess;
   readonly #channel: JsonLines<ToChild>;
+  readonly #transfer: LargeTransfer;
   readonly #outputs: readonly Readable[];
   readonly #frames: FrameReader;
   readonly #secrets = new Set<string>();
@@ -82,6 +78,8 @@ export class TaskProcess {
   #silence: NodeJS.Timeout | null = null;
   #memory: MemoryWatch | null = null;
   #settling = false;
+  /** The job's large inputs are being sent: it has not begun yet. */
+  #isProviding = false;
   #held = false;
   /** What it said while it had no job: the only witness when it does not even start. */
   #stray = "";
@@ -98,9 +96,15 @@ export class TaskProcess {
     const [, stdout, stderr] = this.#child.stdio;
     const pipe = this.#child.stdio[LOG_FD] as Readable;
     this.#frames = new FrameReader((frame) => this.#job?.log.frame(frame));
-    this.#channel = new JsonLines(this.#child.stdio[CHANNEL_FD] as Socket, {
+    const socket = this.#child.stdio[CHANNEL_FD] as Socket;
+    this.#channel = new JsonLines(socket, {
       message: (raw) => this.#message(raw),
       broken: (reason) => this.#distrust(`sent ${reason}`, true),
+    });
+    this.#transfer = new LargeTransfer({
+      socket,
+      send: (message, done) => this.#channel.send(message, done),
+      isWanted: (job) => this.#job === job && this.#exit === null,
     });
     this.#outputs = [stdout as Readable, stderr as Readable, pipe];
     (stdout as Readable).on("data", (bytes: Buffer) => this.#raw("stdout", bytes));
@@ -136,7 +140,8 @@ export class TaskProcess {
         this.interrupt({ why: "memory", limitMb: memoryMb, usedMb }),
       );
     }
-    this.#send(job.message());
+    if (job.large.length === 0) this.#send(job.message());
+    else void this.#provide(job);
   }
 
   /** Ends the current job early: user code is asked first where it can be, then the process group is killed. */
@@ -150,7 +155,8 @@ export class TaskProcess {
     // The first reason stands; only a cancel overrides it.
     if (interference.why === "cancel") this.#interference = overruled(earlier, interference);
     else this.#interference = earlier ?? interference;
-    if (interference.why !== "cancel" && interference.why !== "timeout") this.#killGroup();
+    const isAsked = interference.why === "cancel" || interference.why === "timeout";
+    if (!isAsked || this.#isProviding) this.#killGroup();
     else this.#askToStop(job, interference, earlier !== null);
   }
 
@@ -182,6 +188,23 @@ export class TaskProcess {
     });
   }
 
+  /** What is large among the inputs goes ahead of the job. If it cannot be had, the attempt has failed without it. */
+  async #provide(job: Job): Promise<void> {
+    this.#isProviding = true;
+    try {
+      const large = await this.#transfer.give(job, job.large);
+      if (this.#job === job && this.#exit === null) this.#send({ ...job.message(), large });
+    } catch (error) {
+      if (this.#job !== job || this.#exit !== null) return;
+      // Some of it may have been sent.
+      this.unfit ??= "got only some of its inputs";
+      this.#report = withoutInputs(job, error);
+      this.#over();
+    } finally {
+      this.#isProviding = false;
+    }
+  }
+
   #message(raw: unknown): void {
     const message = readFromChild(raw);
     if (message === null) {
@@ -195,6 +218,7 @@ export class TaskProcess {
     } else if (message.id !== this.#job?.id || this.#report !== null) {
       this.#distrust(`spoke for attempt ${message.id}`);
     } else if (message.k === "request") void this.#answer(this.#job, message.n, message.ask);
+    else if (message.k === "piece") this.#transfer.take(this.#job, message.text);
     else this.#ended(message);
   }
 
@@ -236,8 +260,7 @@ export class TaskProcess {
 
   async #answer(job: Job, n: number, ask: Parameters<Job["answer"]>[0]): Promise<void> {
     try {
-      const value = await job.answer(ask);
-      if (this.#job === job) this.#send({ k: "reply", n, value });
+      await this.#transfer.reply(job, n, await job.answer(ask));
     } catch (error) {
       this.#options.logger.error("a question of a task could not be answered", {
         attempt: job.id,
@@ -356,36 +379,5 @@ export class TaskProcess {
     this.#memory?.stop();
     this.#silence = null;
     this.#memory = null;
-  }
-}
-
-function startChild(options: TaskProcessOptions): ChildProcess {
-  const heap = options.heapMb === null ? [] : [`--max-old-space-size=${options.heapMb}`];
-  return spawn(process.execPath, [...heap, options.entry], {
-    env: options.environment,
-    cwd: options.cwd,
-    stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],
-    detached: true,
-    ...(options.user ?? {}),
-  });
-}
-
-/** Stopped as such a task is meant to be: its success counts. */
-function isOrdinary(interference: Interference): boolean {
-  return interference.why === "cancel" && interference.keepsSuccess === true;
-}
-
-function announce(interference: Interference): string {
-  switch (interference.why) {
-    case "cancel":
-      return `${interference.keepsSuccess ? "Asked to stop" : "Cancelled"}: ${interference.reason}.`;
-    case "timeout":
-      return `The timeout of ${durationText(interference.limitMs)} has passed: asking the task to stop.`;
-    case "memory":
-      return `Uses ${interference.usedMb} MB of memory, its limit is ${interference.limitMb} MB: killing it.`;
-    case "stop":
-      return `Killed: ${interference.reason}.`;
-    case "protocol":
-      return `Its process ${interference.what} over the engine's own channel: killing it.`;
   }
 }

@@ -13,7 +13,14 @@ import { EngineError } from "../service/errors.ts";
 import { childEntries } from "./child-entry.ts";
 import { taskEnvironment } from "./environment.ts";
 import { JsonLines } from "./json-lines.ts";
-import { MAX_ANSWER_LENGTH, readAnswer, TIMETABLE_FD, type TimetableAsk } from "./timetable-protocol.ts";
+import {
+  type DuePiece,
+  MAX_ANSWER_LENGTH,
+  type PieceWish,
+  readAnswer,
+  TIMETABLE_FD,
+  type TimetableAsk,
+} from "./timetable-protocol.ts";
 
 export interface TimetableProcessOptions {
   /** How long an answer may take, the import of the bundle included. */
@@ -29,9 +36,12 @@ const HEAP_MB = 256;
 const ASKS_PER_CHILD = 5_000;
 const MAX_LAST_WORDS = 1_000;
 
+/** What was asked for: a run, or a piece of a list. */
+type Answer = { readonly due: DueFacts | null } | { readonly piece: DuePiece };
+
 interface Waiting {
   readonly n: number;
-  readonly settle: (answer: DueFacts | null | EngineError) => void;
+  readonly settle: (answer: Answer | EngineError) => void;
 }
 
 export class TimetableProcess {
@@ -47,7 +57,20 @@ export class TimetableProcess {
   }
 
   /** @throws EngineError with the code of what user code threw, or of what became of its process. */
-  ask(question: Omit<TimetableAsk, "n">): Promise<DueFacts | null> {
+  async ask(question: Omit<TimetableAsk, "n" | "piece">): Promise<DueFacts | null> {
+    const answer = await this.#next(question);
+    if (!("due" in answer)) throw nonsense("it answered what was not asked");
+    return answer.due;
+  }
+
+  /** A piece of its runs. @throws as `ask` does. */
+  async list(question: Omit<TimetableAsk, "n"> & { readonly piece: PieceWish }): Promise<DuePiece> {
+    const answer = await this.#next(question);
+    if (!("piece" in answer)) throw nonsense("it answered what was not asked");
+    return answer.piece;
+  }
+
+  #next(question: Omit<TimetableAsk, "n">): Promise<Answer> {
     const answer = this.#last.then(() => this.#ask(question));
     this.#last = answer.catch(() => {});
     return answer;
@@ -60,7 +83,7 @@ export class TimetableProcess {
     await this.#last;
   }
 
-  async #ask(question: Omit<TimetableAsk, "n">): Promise<DueFacts | null> {
+  async #ask(question: Omit<TimetableAsk, "n">): Promise<Answer> {
     if (this.#idle) clearTimeout(this.#idle);
     if (this.#asked >= ASKS_PER_CHILD) this.#drop("it has done its part");
     const child = await this.#ready();
@@ -122,7 +145,7 @@ class TimetableChild {
     this.#process.unref();
   }
 
-  ask(question: TimetableAsk, answerMs: number): Promise<DueFacts | null> {
+  ask(question: TimetableAsk, answerMs: number): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#fail(
@@ -156,11 +179,11 @@ class TimetableChild {
       return;
     }
     const { outcome } = answer;
-    this.#settle(outcome.ok ? outcome.due : threw(outcome.error));
+    this.#settle(outcome.ok ? outcome : threw(outcome.error));
   }
 
   #fail(code: string, what: string): void {
-    this.#settle(new EngineError(code, `The timetable has no answer: ${what}.`));
+    this.#settle(noAnswer(code, what));
     this.#end();
   }
 
@@ -170,7 +193,7 @@ class TimetableChild {
     this.#end();
   }
 
-  #settle(answer: DueFacts | null | EngineError): void {
+  #settle(answer: Answer | EngineError): void {
     this.#waiting?.settle(answer);
   }
 
@@ -185,6 +208,14 @@ class TimetableChild {
     }
     for (const stream of this.#process.stdio) stream?.destroy();
   }
+}
+
+function noAnswer(code: string, what: string): EngineError {
+  return new EngineError(code, `The timetable has no answer: ${what}.`);
+}
+
+function nonsense(what: string): EngineError {
+  return noAnswer("TIMETABLE_NONSENSE", what);
 }
 
 /** With the code that the author's error has, if any. */

@@ -4,7 +4,7 @@ import type { DueCall, DueFacts, DueOutcome, ErrorFacts } from "@tradewind/sdk/p
 /** Of the child: the channel to its supervisor. */
 export const TIMETABLE_FD = 3;
 
-/** Longer than any honest answer: an error's texts are cut to size before they are sent. */
+/** Longer than any honest answer: an error's texts are cut to size before they are sent, and lists come in pieces. */
 export const MAX_ANSWER_LENGTH = 64 * 1024;
 export const MAX_MESSAGE_LENGTH = 4_000;
 
@@ -14,18 +14,45 @@ export interface TimetableAsk {
   readonly bundle: string;
   readonly dagId: string;
   readonly call: DueCall;
+  /** Many runs are wanted, not one. */
+  readonly piece?: PieceWish;
 }
+
+/** The next runs after `call.last`, as `next` would have answered at the time; a piece of them. */
+export interface PieceWish {
+  /** Runs with a logical date before this are passed over. */
+  readonly from: number;
+  /** Neither one that is due later than this, nor any that follows it. */
+  readonly until: number;
+  readonly limit: number;
+  /** After so long, what there is. */
+  readonly forMs: number;
+}
+
+export interface DuePiece {
+  readonly runs: readonly DueFacts[];
+  /** The run that was answered last, whether it is among these or was passed over. null: there are no more. */
+  readonly last: DueFacts | null;
+}
+
+export type PieceOutcome =
+  | { readonly ok: true; readonly piece: DuePiece }
+  | Extract<DueOutcome, { ok: false }>;
 
 export interface TimetableAnswer {
   readonly n: number;
-  readonly outcome: DueOutcome;
+  readonly outcome: DueOutcome | PieceOutcome;
 }
 
 /** User code shares the process with the one who sends: nothing in it is taken on trust, and nothing else is taken. */
 export function readAnswer(raw: unknown): TimetableAnswer | null {
   const { n, outcome } = members<TimetableAnswer>(raw);
   if (typeof n !== "number") return null;
-  const { ok, due, error } = members<{ ok: boolean; due: unknown; error: unknown }>(outcome);
+  const { ok, due, piece, error } = members<Record<"ok" | "due" | "piece" | "error", unknown>>(outcome);
+  if (ok === true && piece !== undefined) {
+    const read = readPiece(piece);
+    return read === null ? null : { n, outcome: { ok, piece: read } };
+  }
   if (ok === true) {
     const facts = due === null ? null : readDue(due);
     return facts === undefined ? null : { n, outcome: { ok, due: facts } };
@@ -43,6 +70,15 @@ function readDue(raw: unknown): DueFacts | undefined {
   if (!isInstant(logicalDate) || !isInstant(intervalStart)) return undefined;
   if (!isInstant(intervalEnd) || !isInstant(runAfter)) return undefined;
   return { logicalDate, intervalStart, intervalEnd, runAfter };
+}
+
+function readPiece(raw: unknown): DuePiece | null {
+  const { runs, last } = members<DuePiece>(raw);
+  if (!Array.isArray(runs)) return null;
+  const read = runs.map(readDue);
+  const facts = last === null ? null : readDue(last);
+  if (facts === undefined || read.includes(undefined)) return null;
+  return { runs: read as DueFacts[], last: facts };
 }
 
 function isInstant(value: unknown): value is number {

@@ -29,8 +29,11 @@ export class WaitingLine<T> {
     }
   }
 
-  remove(item: T): void {
+  /** False: it does not stand here. */
+  remove(item: T): boolean {
     const at = this.#items.indexOf(item, this.#head);
-    if (at >= 0) this.#items.splice(at, 1);
+    if (at === this.#head) this.shift();
+    else if (at >= 0) this.#items.splice(at, 1);
+    return at >= 0;
   }
 }

@@ -33,6 +33,8 @@ export interface Candidate {
    * goes nowhere: that it passes others does them no harm.
    */
   readonly standsFor?: number;
+  /** Those of one lane have the same pool, width and limits; set by the queue at `add`. */
+  lane?: string;
   /** Order of arrival: set by the queue at the first `add`, kept when the task is put back. */
   arrival?: number;
   /** Slots that were given to tasks behind it while it did not fit. */
@@ -126,6 +128,28 @@ export class ReadyQueue<T extends Candidate> {
     return picks;
   }
 
+  /**
+   * After `take`: those that may stand behind others of their lane, to take over their slots. The best of each pool's
+   * line go, as long as there is somebody for them to stand behind; none where tasks of several widths wait, for each
+   * would pass the others for ever, and none past a task that waits elsewhere.
+   */
+  takeHeirs(hasPlace: (task: T) => boolean): T[] {
+    const heirs: T[] = [];
+    for (const { widths } of this.#lines.values()) {
+      const [place, another] = [...widths.values()].filter((each) => each.head());
+      if (!place || another) continue;
+      for (
+        let head = place.head();
+        head && !head.task.standsFor && hasPlace(head.task);
+        head = place.head()
+      ) {
+        this.#leave(head);
+        heirs.push(head.task);
+      }
+    }
+    return heirs;
+  }
+
   /** The best task of each width in line for each pool, and how many stand there: after `take`, those without room. */
   *heads(): Iterable<{ readonly task: T; readonly waiting: number }> {
     for (const { widths } of this.#lines.values()) {
@@ -194,7 +218,8 @@ export class ReadyQueue<T extends Candidate> {
   }
 
   #laneOf(task: T): Lane<T> {
-    const key = JSON.stringify([task.pool, task.slots, task.limits]);
+    const key = laneOf(task);
+    task.lane = key;
     return entryOf(this.#lanes, key, () => new Lane<T>(key));
   }
 
@@ -209,6 +234,11 @@ export class ReadyQueue<T extends Candidate> {
     const places = entryOf(this.#parked, limit, () => new Map<string, Place<T>>());
     return entryOf(places, placeKey(task), () => new Place<T>(placeKey(task), limit));
   }
+}
+
+/** What blocks one task of a lane blocks all. */
+export function laneOf({ limits, pool, slots }: Pick<Candidate, "limits" | "pool" | "slots">): string {
+  return JSON.stringify([pool, slots, limits]);
 }
 
 /** Those of one pool and width stand behind each other. */

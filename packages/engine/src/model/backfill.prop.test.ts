@@ -8,6 +8,8 @@ import {
   backfillProgress,
   backfillRange,
   type DateAction,
+  listedRun,
+  listedSchedule,
   planDates,
   type Reprocess,
   remainingMs,
@@ -218,4 +220,35 @@ describe("a range", () => {
         /"load" depends on the run before/,
       );
   });
+});
+
+test("a list keeps its runs, in the order in which they are made", () => {
+  const instant = fc.integer({ min: 0, max: 1_000 });
+  const moment = instant.map((at) => ({ logicalDate: at, intervalStart: at, intervalEnd: at, runAfter: at }));
+  const period = fc.record({
+    logicalDate: instant,
+    intervalStart: instant,
+    intervalEnd: instant,
+    runAfter: instant,
+  });
+  fc.assert(
+    fc.property(fc.array(fc.oneof(moment, period)), fc.boolean(), (runs, isReverse) => {
+      const kept = JSON.parse(JSON.stringify(listedSchedule(runs, isReverse))) as ReturnType<
+        typeof listedSchedule
+      >;
+      expect(kept.dues.map(listedRun)).toEqual(isReverse ? runs.toReversed() : runs);
+    }),
+  );
+});
+
+test.each([
+  ["none", {}, /it has none/],
+  ["once", {}, /it runs once/],
+  ["continuous", {}, /the end of the one before/],
+  ["signal", { condition: {}, gather: { time: null } }, /signals or assets/],
+  ["trigger", {}, /the events of a trigger/],
+])("a schedule of kind %s has no dates, and says why", (kind, facts, why) => {
+  const dag = dagManifest([taskManifest("t")], { schedule: { kind, ...facts } as never });
+  const request = { from: 0, to: DAY, now: DAY, isReverse: false };
+  expect(() => backfillRange(dag, request)).toThrow(why);
 });

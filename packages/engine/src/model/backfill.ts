@@ -4,15 +4,37 @@
  *
  * The dates are those of the DAG's schedule from `from` to `to`, both included, by logical date; the DAG's own start
  * and end do not bound them, for somebody asked for these dates. Those that were not due yet when the backfill was made
- * are left to the scheduler: `until` keeps the set of dates the same however long it takes.
+ * are left to the scheduler: `until` keeps the set of dates the same however long it takes. The dates of a timetable of the
+ * author's own are code's to tell: they are listed when the backfill is made, and are its schedule from then on.
  */
-import type { DagManifest } from "@tradewind/sdk/manifest";
+import type { DagManifest, ScheduleManifest } from "@tradewind/sdk/manifest";
 import { ModelError } from "./errors.ts";
 import { hasPeriods, isTimeSchedule, type TimeSchedule, ticksOf } from "./ticks.ts";
 import type { DueRun } from "./timetable.ts";
 
 /** More dates than this are refused: they are counted one by one, and so are the tasks of their runs. */
 export const MAX_BACKFILL_RUNS = 100_000;
+
+/** A run of a list: logical date, interval, when it is due. Of one that is all of them at once, the first alone. */
+export type ListedRun = readonly [number] | readonly [number, number, number, number];
+
+/** The dates of a timetable as its class told them, in the order in which they are to be made. */
+export interface ListedSchedule {
+  readonly kind: "listed";
+  readonly dues: readonly ListedRun[];
+}
+
+export function listedSchedule(runs: readonly DueRun[], isReverse: boolean): ListedSchedule {
+  const dues = runs.map(({ logicalDate: at, intervalStart, intervalEnd, runAfter }): ListedRun => {
+    const isMoment = intervalStart === at && intervalEnd === at && runAfter === at;
+    return isMoment ? [at] : [at, intervalStart, intervalEnd, runAfter];
+  });
+  return { kind: "listed", dues: isReverse ? dues.toReversed() : dues };
+}
+
+export function listedRun([at, intervalStart = at, intervalEnd = at, runAfter = at]: ListedRun): DueRun {
+  return { logicalDate: at, intervalStart, intervalEnd, runAfter };
+}
 
 /** Which dates that have a run already get it done again: those whose run failed, or whose run ended either way. */
 export type Reprocess = "none" | "failed" | "completed";
@@ -37,16 +59,19 @@ export interface BackfillRequest {
   readonly isReverse: boolean;
 }
 
+/** A schedule that has dates: it names them by itself, or its class is to be asked. */
+export type DatedSchedule = TimeSchedule | Extract<ScheduleManifest, { kind: "timetable" }>;
+
 /** The schedule and range of a backfill of this DAG. Throws a ModelError when there cannot be one. */
 export function backfillRange(
   dag: Pick<DagManifest, "dagId" | "schedule" | "start" | "tasks">,
   { from, to, now, isReverse }: BackfillRequest,
-): { schedule: TimeSchedule; range: BackfillRange } {
+): { schedule: DatedSchedule; range: BackfillRange } {
   const { dagId, schedule, start } = dag;
-  if (!isTimeSchedule(schedule))
+  if (!isTimeSchedule(schedule) && schedule.kind !== "timetable")
     throw new ModelError(
       "BACKFILL_NO_DATES",
-      `DAG "${dagId}" has no schedule by time whose dates can be listed (its schedule is "${schedule.kind}"), so there are no dates to fill: give it one with cron(), every() or dates(), or trigger its runs`,
+      `DAG "${dagId}" has no schedule by time whose dates can be listed (${WITHOUT_DATES[schedule.kind]}), so there are no dates to fill: give it one with cron(), every(), dates() or a Timetable, or trigger its runs`,
     );
   if (from > to)
     throw new ModelError(
@@ -63,6 +88,15 @@ export function backfillRange(
   return { schedule, range: { from, to, until: now, isReverse, anchor } };
 }
 
+/** Why there is nothing to list. */
+const WITHOUT_DATES: Readonly<Record<Exclude<ScheduleManifest, DatedSchedule>["kind"], string>> = {
+  none: "it has none",
+  once: "it runs once",
+  continuous: "each run follows the end of the one before",
+  signal: "signals or assets make its runs, also where a time is a part of the condition",
+  trigger: "the events of a trigger make its runs",
+};
+
 export function noBackfillDates(dagId: string): ModelError {
   return new ModelError(
     "BACKFILL_EMPTY",
@@ -70,10 +104,10 @@ export function noBackfillDates(dagId: string): ModelError {
   );
 }
 
-export function tooManyBackfillDates(dagId: string): ModelError {
+export function tooManyBackfillDates(dagId: string, most = MAX_BACKFILL_RUNS): ModelError {
   return new ModelError(
     "BACKFILL_TOO_LONG",
-    `The schedule of DAG "${dagId}" has more than ${MAX_BACKFILL_RUNS} dates in this range: split it`,
+    `The schedule of DAG "${dagId}" has more than ${most} dates in this range: split it`,
   );
 }
 

@@ -45,11 +45,15 @@ export class Branches {
     }
   }
 
-  /** Within the branch's own items alone: what gathers them has its rule. */
+  /**
+   * Within the branch's own items alone: what gathers them has its rule. What is outside of a group with retries, once the
+   * group has ended: its next try may choose otherwise.
+   */
   #ruleOut(branch: Instance, taskIds: readonly string[], from: ReadonlySet<TaskState>): void {
     for (const taskId of taskIds) {
       const slot = this.#table.slotOf(taskId);
       if (!slot || commonDepth(branch.node.scope, slot.node.scope) < branch.level) continue;
+      if (this.#table.groups?.isHiddenFrom(branch.node, slot.node)) continue;
       for (const instance of this.#table.beneath(slot, branch))
         if (from.has(instance.state)) this.#skip(instance, `ruled out by ${branch.node.id}`);
     }

@@ -11,6 +11,8 @@ export interface ScopePlace {
 export interface Expansion extends ScopePlace {
   readonly base: number;
   readonly length: number;
+  /** The highest try of what lay there before it was expanded anew: those of its instances go on from it. */
+  readonly tries: number;
   /** How many items have their instances already: a long list is made piece by piece. */
   made: number;
 }
@@ -21,6 +23,7 @@ export interface ExpansionRow {
   readonly parent: number;
   readonly base: number;
   readonly length: number;
+  readonly tries: number;
 }
 
 interface Known {
@@ -44,10 +47,10 @@ export class Expansions {
     return this.#known[scope.index]!.inOrder;
   }
 
-  open({ scope, parent }: ScopePlace, length: number): Expansion {
+  open({ scope, parent }: ScopePlace, { length, tries }: Pick<Expansion, "length" | "tries">): Expansion {
     const last = this.#known[scope.index]!.inOrder.at(-1);
     const base = last ? last.base + last.length : 0;
-    return this.restore({ scope, parent, base, length, made: 0 });
+    return this.restore({ scope, parent, base, length, tries, made: 0 });
   }
 
   restore(expansion: Expansion): Expansion {

@@ -4,6 +4,8 @@
  */
 import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import { ModelError } from "./errors.ts";
+import { type Covers, compileGroups, coversOf, type GroupNode } from "./group-node.ts";
+import { runLeaves } from "./leaves.ts";
 import { commonDepth, compileScopes, type Scope } from "./scope.ts";
 import { setupScope } from "./setups.ts";
 import { effectiveWeights } from "./weights.ts";
@@ -23,6 +25,10 @@ export interface TaskNode {
   readonly feeds: readonly { readonly scope: Scope; readonly level: number }[];
   /** Of a setup: the tasks of its scope that do not come directly after it, with the level of that edge. */
   readonly guards: readonly { readonly index: number; readonly level: number }[];
+  /** The innermost group with retries or callbacks that it is in. */
+  readonly group: GroupNode | null;
+  /** What covers its edges; null: nothing. */
+  readonly covers: Covers | null;
   /** Effective priority by the task's weight rule. */
   readonly weight: number;
   /** Its end decides whether the run succeeded. */
@@ -38,6 +44,8 @@ export interface Graph {
   readonly byId: ReadonlyMap<string, TaskNode>;
   /** Parents first. */
   readonly scopes: readonly Scope[];
+  /** Those with retries or callbacks; parents first. */
+  readonly groups: readonly GroupNode[];
 }
 
 const NO_FEEDS: TaskNode["feeds"] = [];
@@ -63,41 +71,37 @@ export function compileGraph(manifest: DagManifest): Graph {
       feeds.set(source, [...fed, { scope, level: commonDepth(scopeOf(source), scope.parent) }]);
     }
   }
-  const nodes = order.map(
-    (task, index): TaskNode => ({
+  const groups = compileGroups(manifest, { order, downstream, scopeOf });
+  const guardsOf = (index: number): TaskNode["guards"] =>
+    order[index]!.role !== "setup"
+      ? NO_GUARDS
+      : [...setupScope(order, downstream, index)]
+          .filter((each) => !downstream[index]!.includes(each))
+          .map((each) => ({ index: each, level: commonDepth(scopeOf(index), scopeOf(each)) }));
+  const nodes = order.map((task, index): TaskNode => {
+    const group = groups.of(task);
+    const edges = {
+      downstream: downstream[index]!,
+      feeds: feeds.get(index) ?? NO_FEEDS,
+      guards: guardsOf(index),
+    };
+    return {
       index,
       id: task.taskId,
       manifest: task,
       upstream: upstream[index]!,
-      downstream: downstream[index]!,
+      ...edges,
       scope: scopeOf(index),
       levels: downstream[index]!.map((down) => commonDepth(scopeOf(index), scopeOf(down))),
-      feeds: feeds.get(index) ?? NO_FEEDS,
-      guards:
-        task.role !== "setup"
-          ? NO_GUARDS
-          : [...setupScope(order, downstream, index)]
-              .filter((each) => !downstream[index]!.includes(each))
-              .map((each) => ({ index: each, level: commonDepth(scopeOf(index), scopeOf(each)) })),
+      group,
+      covers: coversOf(group, edges),
       weight: weights[index]!,
       isLeaf: leaves.has(index),
       gated: task.dependsOnPast || task.waitForDownstream,
-    }),
-  );
+    };
+  });
   const byId = new Map(nodes.map((node) => [node.id, node]));
-  return { dagId: manifest.dagId, nodes, byId, scopes: [...scopes.values()] };
-}
-
-/**
- * Tasks without downstream, where teardowns count neither as downstream nor as leaves: a failing clean-up does not
- * fail the run. If nothing but teardowns is left at the end, plain leaves decide.
- */
-function runLeaves(order: readonly TaskManifest[], downstream: readonly (readonly number[])[]): Set<number> {
-  const isTeardown = (index: number) =>
-    order[index]!.role === "teardown" && order[index]!.teardown?.failsRun !== true;
-  const all = order.map((_, index) => index);
-  const leaves = all.filter((index) => !isTeardown(index) && downstream[index]!.every(isTeardown));
-  return new Set(leaves.length > 0 ? leaves : all.filter((index) => downstream[index]!.length === 0));
+  return { dagId: manifest.dagId, nodes, byId, scopes: [...scopes.values()], groups: groups.all };
 }
 
 /** Depth first, upstream before task, otherwise in manifest order: a manifest already in order stays as it is. */

@@ -3,11 +3,13 @@
  * outputs that are at hand, and notes the tasks whose outputs are not: then its answers are void, and whoever asked
  * fetches them and asks again.
  */
-import type { InputSource, Json, MapSource } from "@tradewind/sdk/manifest";
+import type { InputSource, MapSource } from "@tradewind/sdk/manifest";
 import type { ScopePlace } from "./expansions.ts";
 import type { TaskNode } from "./graph.ts";
 import type { Instance } from "./instance.ts";
 import type { Spot } from "./instance-table.ts";
+import { type Known, LargeValue } from "./large-value.ts";
+import type { LabelPart } from "./map-labels.ts";
 import type { RunModel } from "./run.ts";
 import type { RunEvent } from "./run-event.ts";
 import { commonDepth, type Scope, unexpandedIndex } from "./scope.ts";
@@ -17,12 +19,15 @@ import { isFinished } from "./states.ts";
 export type OutputLookup = (
   taskId: string,
   mapIndex: number,
-) => { readonly value: Json | undefined } | undefined;
+) => { readonly value: Known | undefined } | undefined;
 
-/** An input as it stands: the program of a task is given it as it is. */
+/** How many items an item of a large list has, where it is a list itself; null: it is none; undefined: not known yet. */
+export type LengthLookup = (value: LargeValue) => number | null | undefined;
+
+/** An input as it stands: once nothing in it is large, the program of a task is given it as it is. */
 export interface InputStanding {
   readonly state: "success" | "failed" | "skipped" | "upstream_failed" | "removed" | "none";
-  readonly value: Json | undefined;
+  readonly value: Known | undefined;
   /** Of a mapped upstream: each instance. */
   readonly each?: readonly InputStanding[];
 }
@@ -46,7 +51,7 @@ export function expansionOf(
   try {
     const length = reader.length(place);
     if (length <= most) return { type: "expanded", ...key, length };
-    const problem = `its list has ${length} items, and a map has ${most} at most (maxMapLength)`;
+    const problem = `its list has ${length} items, and a map has ${most} at most; TRADEWIND_MAX_MAP_LENGTH changes that`;
     return { type: "unmappable", ...key, reason: `${UNUSABLE}: ${problem}` };
   } catch (error) {
     if (!(error instanceof Unmappable)) throw error;
@@ -57,12 +62,23 @@ export function expansionOf(
 export class InputReader {
   /** Tasks whose outputs are not at hand. */
   readonly missing = new Set<string>();
+  /** Items of large lists whose length is not known yet. */
+  readonly unmeasured: LargeValue[] = [];
+  /** Something of what was read is large. */
+  hasLarge = false;
   readonly #model: RunModel;
   readonly #lookup: OutputLookup;
+  readonly #lengthOf: LengthLookup;
 
-  constructor(model: RunModel, lookup: OutputLookup) {
+  constructor(model: RunModel, lookup: OutputLookup, lengthOf: LengthLookup = () => undefined) {
     this.#model = model;
     this.#lookup = lookup;
+    this.#lengthOf = lengthOf;
+  }
+
+  /** Something is not at hand: what was answered is void. */
+  get isVoid(): boolean {
+    return this.missing.size > 0 || this.unmeasured.length > 0;
   }
 
   /** What an input of an instance is. */
@@ -78,6 +94,17 @@ export class InputReader {
     return this.#gathered(from, spot);
   }
 
+  /** What an instance of a labelled map is called after, in all maps around it. */
+  label({ node: { scope }, ordinal }: Instance): LabelPart[] {
+    const { expansions } = this.#model;
+    return (scope?.chain ?? []).map((each) => {
+      const own = expansions.ancestor(scope, ordinal, each.depth);
+      const index = own - expansions.around(each, own).base;
+      const item = each.label === null ? undefined : this.#itemAround(each.id, scope, ordinal);
+      return { index, item, label: each.label };
+    });
+  }
+
   /** How many items a map has; see {@link expansionOf} for lists that cannot be. */
   length({ scope, parent }: ScopePlace): number {
     return this.#length(scope.over, { level: scope.depth - 1, ordinal: parent }, scope.parent);
@@ -88,16 +115,18 @@ export class InputReader {
       case "list":
         return over.items.length;
       case "item":
-        return this.#list(this.#itemAround(over.mapId, around, spot.ordinal), `the item of "${over.mapId}"`)
-          .length;
+        return this.#lengthIn(
+          this.#itemAround(over.mapId, around, spot.ordinal),
+          `the item of "${over.mapId}"`,
+        );
       case "output": {
         const { from, place } = this.#source(over.taskId, spot, around);
         if (place) return this.#model.expansions.find(place)?.length ?? 0;
-        return this.#outputList(from, spot, around).length;
+        return this.#lengthIn(this.#outputAround(from, spot, around), `the output of "${from.id}"`);
       }
       case "zip": {
         const lengths = over.of.map((each) => this.#length(each, spot, around));
-        if (this.missing.size === 0 && new Set(lengths).size > 1)
+        if (!this.isVoid && new Set(lengths).size > 1)
           throw new Unmappable(
             `its lists have different lengths (${lengths.join(", ")}), and zip joins them`,
           );
@@ -109,7 +138,7 @@ export class InputReader {
   }
 
   /** The item of an enclosing map. */
-  #itemAround(mapId: string, scope: Scope | null, ordinal: number): Json | undefined {
+  #itemAround(mapId: string, scope: Scope | null, ordinal: number): Known | undefined {
     const map = scope?.chain.find(({ id }) => id === mapId);
     if (!map) return undefined;
     const own = this.#model.expansions.ancestor(scope, ordinal, map.depth);
@@ -117,18 +146,16 @@ export class InputReader {
     return this.#item(map.over, own - base, { level: map.depth - 1, ordinal: parent }, map.parent);
   }
 
-  #item(over: MapSource, index: number, spot: Spot, around: Scope | null): Json | undefined {
+  #item(over: MapSource, index: number, spot: Spot, around: Scope | null): Known | undefined {
     switch (over.kind) {
       case "list":
         return over.items[index];
-      case "item": {
-        const list = this.#itemAround(over.mapId, around, spot.ordinal);
-        return Array.isArray(list) ? list[index] : undefined;
-      }
+      case "item":
+        return itemOf(this.#itemAround(over.mapId, around, spot.ordinal), index);
       case "output": {
         const { from, place } = this.#source(over.taskId, spot, around);
         const expansion = place && this.#model.expansions.find(place);
-        if (!place) return this.#outputList(from, spot, around)[index];
+        if (!place) return itemOf(this.#outputAround(from, spot, around), index);
         if (!expansion) return undefined;
         const level = expansion.scope.depth;
         return this.#gathered(from, { level, ordinal: expansion.base + index }).value;
@@ -136,7 +163,7 @@ export class InputReader {
       case "zip":
         return over.of.map((each) => this.#item(each, index, spot, around) ?? null);
       case "cross": {
-        const members: Json[] = [];
+        const members: Known[] = [];
         let rest = index;
         for (const each of [...over.of].reverse()) {
           const length = Math.max(1, this.#length(each, spot, around));
@@ -161,17 +188,26 @@ export class InputReader {
     return { from, place: { scope: from.scope!.chain[common]!, parent } };
   }
 
-  #outputList(from: TaskNode, spot: Spot, around: Scope | null): readonly Json[] {
+  #outputAround(from: TaskNode, spot: Spot, around: Scope | null): Known | undefined {
     const depth = from.scope?.depth ?? 0;
-    const { value } = this.#settled(from, this.#model.expansions.ancestor(around, spot.ordinal, depth));
-    return this.missing.has(from.id) ? [] : this.#list(value, `the output of "${from.id}"`);
+    return this.#settled(from, this.#model.expansions.ancestor(around, spot.ordinal, depth)).value;
   }
 
-  #list(value: Json | undefined, what: string): readonly Json[] {
-    if (Array.isArray(value)) return value as readonly Json[];
-    if (this.missing.size > 0) return [];
-    const given = value === undefined ? "nothing" : value === null ? "null" : `a ${typeof value}`;
-    throw new Unmappable(`${what} is ${given}, and a map runs over a list`);
+  #lengthIn(value: Known | undefined, what: string): number {
+    const length = this.#lengthKnown(value);
+    if (length !== null) return length;
+    if (this.isVoid) return 0;
+    throw new Unmappable(`${what} is ${kindOf(value)}, and a map runs over a list`);
+  }
+
+  /** null: it is no list, or nobody knows yet. */
+  #lengthKnown(value: Known | undefined): number | null {
+    if (Array.isArray(value)) return value.length;
+    if (!(value instanceof LargeValue)) return null;
+    if (value.path.length === 0) return value.reference.items;
+    const length = this.#lengthOf(value);
+    if (length === undefined) this.unmeasured.push(value);
+    return length ?? null;
   }
 
   #settled(from: TaskNode, mapIndex: number): InputStanding {
@@ -180,6 +216,7 @@ export class InputReader {
     if (state !== "success") return { state: state as InputStanding["state"], value: undefined };
     const found = this.#lookup(from.id, mapIndex);
     if (!found) this.missing.add(from.id);
+    else if (found.value instanceof LargeValue) this.hasLarge = true;
     return { state, value: found?.value };
   }
 
@@ -202,4 +239,16 @@ export class InputReader {
   #node(taskId: string): TaskNode | undefined {
     return this.#model.graph.byId.get(taskId);
   }
+}
+
+function itemOf(list: Known | undefined, index: number): Known | undefined {
+  if (list instanceof LargeValue) return list.item(index);
+  return Array.isArray(list) ? (list as readonly Known[])[index] : undefined;
+}
+
+function kindOf(value: Known | undefined): string {
+  if (value === undefined) return "nothing";
+  if (value === null) return "null";
+  if (value instanceof LargeValue) return "large and no list";
+  return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }

@@ -2,47 +2,31 @@
  * All instances of one run with the numbers that depend on them: how the upstream of each task stands, the run's tally,
  * the agenda of tasks to be judged again, the list of changes to store. It keeps the books; run.ts decides.
  */
+import { ChangeList } from "./change-list.ts";
 import { ModelError } from "./errors.ts";
 import { type Expansion, Expansions, type ScopePlace } from "./expansions.ts";
 import type { Graph, TaskNode } from "./graph.ts";
+import type { GroupNode } from "./group-node.ts";
+import { Groups } from "./groups.ts";
 import { Heap } from "./heap.ts";
 import type { Change, Instance } from "./instance.ts";
-import { isHeld, isOccupying } from "./instance.ts";
-import { type Scope, unexpandedIndex } from "./scope.ts";
+import { isHeld } from "./instance.ts";
+import { unexpandedIndex } from "./scope.ts";
+import type { ScopeSlot, Slot, Spot } from "./slot.ts";
 import { Standing } from "./standing.ts";
-import { isFinished, type TaskState } from "./states.ts";
+import { isFinished, OCCUPYING, type TaskState } from "./states.ts";
 import { book, Tally } from "./tally.ts";
 import { mayMove } from "./transitions.ts";
 import { type Counters, judge, type Verdict } from "./trigger-rules.ts";
 
-/** What the run knows about one task. */
-export interface Slot {
-  readonly node: TaskNode;
-  readonly standing: Standing;
-  /** How the setups stand in whose scope it is, without those directly before it; null: there are none. */
-  guard: Standing | null;
-  /** One; of a mapped task one per item, and one for each place that is not expanded yet. */
-  instances: Instance[];
-  /** By map index, where that is not the place in `instances`: in a scope within another. */
-  readonly byIndex: Map<number, Instance> | null;
-  /** Instances in state none that are not held: those a new verdict could move. */
-  idle: number;
-  /** Which of them are on the agenda. */
-  due: "all" | Instance[] | null;
-}
+export type { ScopeSlot, Slot, Spot } from "./slot.ts";
 
-/** What the run knows about one map. */
-export interface ScopeSlot {
-  readonly scope: Scope;
-  readonly standing: Standing;
-  /** Where it is on the agenda: by the item of its parent. */
-  readonly due: Set<number>;
-}
-
-/** Where something lies: in that item of the scope of that depth. */
-export interface Spot {
-  readonly level: number;
-  readonly ordinal: number;
+/** Where an instance is counted. */
+interface Edge {
+  readonly counters: Counters;
+  /** Its end counts only when this group has ended. */
+  readonly cover: GroupNode | null;
+  readonly reconsider: () => void;
 }
 
 /** Edges by how many scopes they stay in. */
@@ -58,9 +42,11 @@ export class InstanceTable {
   /** By the index of the scope. */
   readonly scopes: readonly ScopeSlot[];
   readonly expansions: Expansions;
+  /** null: none has retries or callbacks. */
+  readonly groups: Groups | null;
   readonly #graph: Graph;
   readonly #agenda = new Heap<number>((a, b) => a < b);
-  #dirty: Instance[] = [];
+  readonly #changes = new ChangeList();
 
   constructor(graph: Graph) {
     this.#graph = graph;
@@ -72,6 +58,7 @@ export class InstanceTable {
     for (const { guards } of graph.nodes)
       for (const { index } of guards) this.slots[index]!.guard ??= new Standing();
     this.expansions = new Expansions(graph.scopes.length);
+    this.groups = graph.groups.length > 0 ? new Groups(graph.groups, this) : null;
   }
 
   get(taskId: string, mapIndex: number): Instance | undefined {
@@ -93,7 +80,7 @@ export class InstanceTable {
     const { guard } = this.slots[instance.node.index]!;
     const guarded = guard ? judge("allSuccess", this.#seen(guard, instance)) : "run";
     if (guarded !== "run") return guarded;
-    return judge(instance.node.manifest.rule, this.countersOf(instance), instance.mapIndex);
+    return judge(instance.node.manifest.rule, this.countersOf(instance));
   }
 
   #seen(standing: Standing, { level, node, ordinal }: Instance): Counters {
@@ -120,13 +107,15 @@ export class InstanceTable {
     this.letGo(instance);
     const slot = this.#slot(instance);
     if (from === "none") slot.idle--;
+    if (instance.node.group !== null && isFinished(from)) this.groups!.reopen(instance.node.group);
     this.#bookDownstream(instance, -1);
-    this.counts.leave(instance);
+    this.#count(instance, -1);
     instance.state = to;
-    this.counts.enter(instance);
+    if (!OCCUPYING.has(to)) instance.isBehind = false;
+    this.#count(instance, 1);
     this.#bookDownstream(instance, 1);
     if (to === "none") slot.idle++;
-    this.#touch(instance);
+    this.#changes.note(instance);
   }
 
   /** Keeps an instance in state none although its rule lets it run. */
@@ -153,9 +142,9 @@ export class InstanceTable {
       instance.position = position++;
       slot.byIndex?.set(instance.mapIndex, instance);
       this.#bookTotal(instance, 1, edges);
-      this.counts.enter(instance);
+      this.#count(instance, 1);
       if (instance.state === "none") slot.idle++;
-      if (instance.committed === null) this.#touch(instance);
+      if (instance.committed === null) this.#changes.note(instance);
       this.#bookDownstream(instance, 1);
     }
   }
@@ -165,7 +154,7 @@ export class InstanceTable {
     const slot = this.#slot(instance);
     this.letGo(instance);
     this.#bookDownstream(instance, -1);
-    this.counts.leave(instance);
+    this.#count(instance, -1);
     if (instance.state === "none") slot.idle--;
     this.#bookTotal(instance, -1, {});
     slot.byIndex?.delete(instance.mapIndex);
@@ -237,38 +226,43 @@ export class InstanceTable {
   }
 
   takeChanges(): Change[] {
-    const changes: Change[] = [];
-    for (const instance of this.#dirty) {
-      instance.dirty = false;
-      const { committed: from, committedAttempt: fromAttempt, committedTry: fromTry } = instance;
-      const { committedMaxTries: fromMaxTries, committedOccupying: wasOccupying } = instance;
-      const isSame =
-        from === instance.state && fromAttempt === instance.attempt && fromTry === instance.tryNumber;
-      if (isSame || this.get(instance.node.id, instance.mapIndex) !== instance) continue;
-      changes.push({ instance, from, fromAttempt, fromTry, fromMaxTries, wasOccupying });
-      instance.committed = instance.state;
-      instance.committedAttempt = instance.attempt;
-      instance.committedTry = instance.tryNumber;
-      instance.committedMaxTries = instance.maxTries;
-      instance.committedOccupying = isOccupying(instance.state, instance.wait);
-    }
-    this.#dirty = [];
-    return changes;
+    return this.#changes.take((each) => this.get(each.node.id, each.mapIndex) === each);
+  }
+
+  /** Whether it takes slots of its own while it is queued or runs; false: nothing has changed. */
+  stand(instance: Instance, isBehind: boolean): boolean {
+    if (!OCCUPYING.has(instance.state) || instance.isBehind === isBehind) return false;
+    instance.isBehind = isBehind;
+    this.#changes.note(instance);
+    return true;
   }
 
   giveBack(changes: readonly Change[]): void {
-    for (const { instance, from, fromAttempt, fromTry, fromMaxTries, wasOccupying } of changes) {
-      instance.committed = from;
-      instance.committedAttempt = fromAttempt;
-      instance.committedTry = fromTry;
-      instance.committedMaxTries = fromMaxTries;
-      instance.committedOccupying = wasOccupying;
-      this.#touch(instance);
-    }
+    this.#changes.giveBack(changes);
   }
 
   #slot(instance: Instance): Slot {
     return this.slots[instance.node.index]!;
+  }
+
+  #count(instance: Instance, by: 1 | -1): void {
+    this.counts.enter(instance, by);
+    if (instance.node.group !== null) this.groups!.count(instance, by);
+  }
+
+  /** How the tasks of a group have ended begins to count for what is outside of it, or does so no more. */
+  bookCovered(group: GroupNode, by: 1 | -1): void {
+    for (const index of group.members) {
+      for (const instance of this.slots[index]!.instances) {
+        const { node, state } = instance;
+        if (!isFinished(state)) continue;
+        for (const { counters, cover, reconsider } of this.#edges(node, instance)) {
+          if (cover !== group) continue;
+          book(counters, state, { by, setup: node.manifest.role === "setup" });
+          reconsider();
+        }
+      }
+    }
   }
 
   /** O(direct downstream) when the state is an end state, nothing otherwise. */
@@ -276,7 +270,7 @@ export class InstanceTable {
     const { state, node } = instance;
     if (!isFinished(state)) return;
     const ended = { by, setup: node.manifest.role === "setup" };
-    if (node.scope === null && node.feeds.length === 0 && node.guards.length === 0) {
+    if (node.scope === null && node.covers === null && node.feeds.length === 0 && node.guards.length === 0) {
       // Nearly all tasks: every edge is of level 0.
       for (const index of node.downstream) {
         const slot = this.slots[index]!;
@@ -285,7 +279,8 @@ export class InstanceTable {
       }
       return;
     }
-    for (const { counters, reconsider } of this.#edges(node, instance)) {
+    for (const { counters, cover, reconsider } of this.#edges(node, instance)) {
+      if (cover && this.groups!.isHidden(cover)) continue;
       book(counters, state, ended);
       reconsider();
     }
@@ -312,8 +307,8 @@ export class InstanceTable {
     node: TaskNode,
     spot: Spot,
     { from = 0, to = Number.POSITIVE_INFINITY }: EdgeRange = {},
-  ): Iterable<{ readonly counters: Counters; readonly reconsider: () => void }> {
-    const { downstream, feeds, guards, levels, scope } = node;
+  ): Iterable<Edge> {
+    const { covers, downstream, feeds, guards, levels, scope } = node;
     const around = scope?.chain[spot.level - 1] ?? null;
     const at = (edge: number) => {
       const level = Math.min(edge, spot.level);
@@ -325,23 +320,26 @@ export class InstanceTable {
       const slot = this.slots[downstream[edge]!]!;
       const item = at(levels[edge]!);
       const counters = slot.standing.at(item.level, item.ordinal);
-      yield { counters, reconsider: () => this.#reconsiderIn(slot, item) };
+      const cover = covers?.downstream[edge] ?? null;
+      yield { counters, cover, reconsider: () => this.#reconsiderIn(slot, item) };
     }
-    for (const { index, level } of guards) {
+    for (const [edge, { index, level }] of guards.entries()) {
       if (!isWanted(level)) continue;
       const slot = this.slots[index]!;
       const item = at(level);
       yield {
         counters: slot.guard!.at(item.level, item.ordinal),
+        cover: covers?.guards[edge] ?? null,
         reconsider: () => this.#reconsiderIn(slot, item),
       };
     }
-    for (const feed of feeds) {
+    for (const [edge, feed] of feeds.entries()) {
       if (!isWanted(feed.level)) continue;
       const slot = this.scopes[feed.scope.index]!;
       const item = at(feed.level);
       const counters = slot.standing.at(item.level, item.ordinal);
-      yield { counters, reconsider: () => this.#reconsiderMap(slot, item) };
+      const cover = covers?.feeds[edge] ?? null;
+      yield { counters, cover, reconsider: () => this.#reconsiderMap(slot, item) };
     }
   }
 
@@ -360,12 +358,6 @@ export class InstanceTable {
     const expansion = this.expansions.find({ scope: scope.chain[level]!, parent: ordinal });
     for (let index = 0; index < (expansion?.made ?? 0); index++)
       this.#reconsiderMap(slot, { level: level + 1, ordinal: expansion!.base + index });
-  }
-
-  #touch(instance: Instance): void {
-    if (instance.dirty) return;
-    instance.dirty = true;
-    this.#dirty.push(instance);
   }
 
   /** So many items of an expanded map are still to be made; what gathers them is told at once. */

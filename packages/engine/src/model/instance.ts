@@ -21,6 +21,7 @@ export interface InstanceRow {
   readonly step?: string | null;
   /** Of a deferred instance. */
   readonly wait?: Wait | null;
+  readonly isBehind?: boolean;
 }
 
 /** What the owner has to know about a wait besides that it lasts. */
@@ -77,6 +78,8 @@ export interface Instance {
   step: string | null;
   /** Set while deferred. */
   wait: Wait | null;
+  /** Queued without slots of its own: it takes over those of another, which is under way. */
+  isBehind: boolean;
   /** When it became ready and when it was admitted, and the process that runs it: noted by the owner, for the record. */
   scheduledAt: number | null;
   queuedAt: number | null;
@@ -129,6 +132,7 @@ export function storedInstance(node: TaskNode, row: InstanceRow): Instance {
     endedAt: null,
     step: row.step ?? null,
     wait: row.wait ?? null,
+    isBehind: row.isBehind ?? false,
     scheduledAt: null,
     queuedAt: null,
     pid: null,
@@ -140,23 +144,32 @@ export function storedInstance(node: TaskNode, row: InstanceRow): Instance {
     committedAttempt: row.attempt,
     committedTry: row.tryNumber,
     committedMaxTries: row.maxTries,
-    committedOccupying: isOccupying(row.state, row.wait ?? null),
+    committedOccupying: isOccupying({
+      state: row.state,
+      wait: row.wait ?? null,
+      isBehind: row.isBehind ?? false,
+    }),
     dirty: false,
   };
 }
 
-/** Whether an instance in this state takes slots of its pool and its limits. */
-export function isOccupying(state: TaskState, wait: Wait | null): boolean {
-  return OCCUPYING.has(state) || (state === "deferred" && wait !== null && wait.keepsSlot);
+/** Whether an instance takes slots of its pool and its limits. */
+export function isOccupying({
+  isBehind,
+  state,
+  wait,
+}: Pick<Instance, "isBehind" | "state" | "wait">): boolean {
+  return OCCUPYING.has(state) ? !isBehind : state === "deferred" && wait !== null && wait.keepsSlot;
 }
 
-export function newInstance(node: TaskNode, mapIndex: number): Instance {
+/** `tries`: how many went before it at the same place, in a map that was expanded anew. */
+export function newInstance(node: TaskNode, mapIndex: number, tries = 0): Instance {
   const row = {
     taskId: node.id,
     mapIndex,
     state: "none",
-    tryNumber: 0,
-    maxTries: node.manifest.retries,
+    tryNumber: tries,
+    maxTries: tries + node.manifest.retries,
   } as const;
   const instance = storedInstance(node, { ...row, attempt: null, retryAt: null, infraLosses: 0 });
   instance.committed = null;

@@ -42,7 +42,7 @@ interface Shape {
 /** What becomes of an instance of "down" when the run is loaded. */
 function fate({ expansions, maps, rows, tasks }: Shape, mapIndex: number): string | undefined {
   const model = RunModel.load(compileGraph(dagManifest([...tasks], { maps: [...maps] })), rows, {
-    expansions,
+    expansions: expansions.map((each) => ({ ...each, tries: 0 })),
   });
   model.start(1);
   return model.get("down", mapIndex)?.state;

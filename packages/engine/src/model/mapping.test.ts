@@ -253,6 +253,60 @@ describe("a mapped group", () => {
   });
 });
 
+describe("what is expanded anew", () => {
+  const cleared = (row: InstanceRow): InstanceRow => ({ ...row, state: "none", attempt: null });
+  const tryOf = (run: Driven, taskId: string, mapIndex: number) => run.model.get(taskId, mapIndex)?.tryNumber;
+
+  test("counts its tries on from the highest that was there, in every piece, whoever makes it", () => {
+    const tasks = [task("list"), task("each", ["list"], { map: "each", retries: 2 })];
+    const run = new Driven(tasks, [map("each", "list")]);
+    run.run("list");
+    run.expand("each", 2);
+    run.run("each", 1, "failed");
+    run.reload((row) => (row.mapIndex === 1 ? cleared(row) : row));
+    run.run("each", 1);
+    run.run("each", 0);
+    expect([tryOf(run, "each", 0), tryOf(run, "each", 1)]).toEqual([1, 2]);
+    run.reload(cleared);
+    expect(run.model.get("each", -1)).toMatchObject({ state: "none", tryNumber: 2 });
+    run.reload();
+    run.run("list");
+    run.expand("each", 3, -1, 1);
+    run.run("each", 0);
+    expect(tryOf(run, "each", 0)).toBe(3);
+    run.reload();
+    run.model.make(EVERYTHING, 5);
+    run.store();
+    run.run("each", 2);
+    expect(run.model.get("each", 2)).toMatchObject({ tryNumber: 3, maxTries: 4 });
+  });
+
+  test("also where other items of a map in a map had been", () => {
+    const tasks = [
+      task("list"),
+      task("split", ["list"], { map: "outer" }),
+      task("work", ["split"], { map: "inner" }),
+    ];
+    const run = new Driven(tasks, [map("outer", "list"), map("inner", "split", { parent: "outer" })]);
+    const through = (lengths: readonly number[], order: readonly number[]) => {
+      run.run("list");
+      run.expand("outer", lengths.length);
+      for (const parent of order) {
+        run.run("split", parent);
+        run.expand("inner", lengths[parent]!, parent);
+      }
+    };
+    through([2, 1], [0, 1]);
+    for (const ordinal of [0, 1, 2]) run.run("work", ordinal);
+    run.reload(cleared);
+    run.reload();
+    through([1, 1], [1, 0]);
+    for (const ordinal of [0, 1]) run.run("work", ordinal);
+    expect(run.states("work")).toEqual({ "1,0": "success", "0,0": "success" });
+    expect([tryOf(run, "work", 0), tryOf(run, "work", 1)]).toEqual([2, 2]);
+  });
+});
+
 describe("a map in a map", () => {
   const tasks = [
     task("list"),

@@ -7,12 +7,14 @@
  * - A long list is made piece by piece (`make`), and one with a limit only as far as the limit goes; what gathers the
  *   instances knows from the beginning how many there will be.
  * - When the source begins again and none of the instances has, the map is folded up again: its next list may have
- *   another length.
+ *   another length. The tries go on from those before: no two attempts at the same place have the same number.
+ * - An instance of a labelled map is named by whoever has the items at hand (`takeUnlabelled`), before it is stored.
  */
 import type { Expansion, ExpansionRow, ScopePlace } from "./expansions.ts";
-import { type Instance, newInstance } from "./instance.ts";
+import { type Instance, isUnexpanded, newInstance } from "./instance.ts";
 import type { InstanceTable, Slot, Spot } from "./instance-table.ts";
-import { unexpandedIndex } from "./scope.ts";
+import type { RunEvent } from "./run-event.ts";
+import { type Scope, unexpandedIndex } from "./scope.ts";
 import { isFinished, type TaskState } from "./states.ts";
 import { judge } from "./trigger-rules.ts";
 
@@ -22,6 +24,8 @@ export interface MapChanges {
   readonly closed: readonly { readonly mapId: string; readonly parent: number }[];
   /** Rows that are not needed any more. */
   readonly dropped: readonly { readonly taskId: string; readonly mapIndex: number }[];
+  /** What new instances are called. */
+  readonly labels: readonly { readonly taskId: string; readonly mapIndex: number; readonly label: string }[];
 }
 
 type End = (instance: Instance, state: TaskState, reason: string) => void;
@@ -39,11 +43,16 @@ export class Mapping {
   readonly #opened = new Map<Expansion, ExpansionRow>();
   #closed: MapChanges["closed"][number][] = [];
   #dropped: MapChanges["dropped"][number][] = [];
+  #labels: MapChanges["labels"][number][] = [];
+  #unlabelled: Instance[] = [];
+  /** By scope: the highest try of all that was folded up. Ordinals are used again, also by other lists of the scope. */
+  readonly #tries: number[];
 
   constructor(table: InstanceTable, end: End) {
     this.#table = table;
     this.#end = end;
     this.#asked = table.scopes.map(() => new Set());
+    this.#tries = table.scopes.map(() => 0);
   }
 
   /** Once after loading: everything is to be looked at. */
@@ -52,10 +61,17 @@ export class Mapping {
       if (scope.parent === null) due.add(-1);
       else for (const { base, made } of this.#table.expansions.of(scope.parent)) addRange(due, base, made);
       for (const expansion of this.#table.expansions.of(scope)) {
+        this.#noteTries(scope, expansion.tries);
         if (expansion.made === expansion.length) continue;
         this.#growing.add(expansion);
         if (scope.limit === null) continue;
         this.#open.set(expansion, new Set(Array.from({ length: expansion.made }, (_, item) => item)));
+      }
+    }
+    for (const { instances, node } of this.#table.slots) {
+      for (const instance of node.scope ? instances : []) {
+        if (isUnexpanded(instance)) this.#noteTries(node.scope!.chain[instance.level]!, instance.tryNumber);
+        else if (instance.committed === null) this.#wantLabel(instance);
       }
     }
   }
@@ -91,7 +107,15 @@ export class Mapping {
     return this.#expandable.splice(0).filter((place) => this.#asked[place.scope.index]!.has(place.parent));
   }
 
-  expand(place: ScopePlace, length: number): boolean {
+  /** What was found out about a list. false: nobody had asked. */
+  answer(event: Extract<RunEvent, { mapId: string }>): boolean {
+    const scope = this.#table.scopes.find(({ scope: { id } }) => id === event.mapId)?.scope;
+    if (!scope) return false;
+    const place = { scope, parent: event.parent };
+    return event.type === "expanded" ? this.#expand(place, event.length) : this.#refuse(place, event.reason);
+  }
+
+  #expand(place: ScopePlace, length: number): boolean {
     if (!this.#answer(place)) return false;
     if (length === 0) {
       this.#endAll(place, "skipped", "mapped over nothing");
@@ -99,16 +123,17 @@ export class Mapping {
     }
     const { scope, parent } = place;
     for (const unexpanded of this.#unexpanded(place)) this.#drop(unexpanded);
-    const expansion = this.#table.expansions.open(place, length);
+    const tries = this.#tries[scope.index]!;
+    const expansion = this.#table.expansions.open(place, { length, tries });
     this.#table.expect(expansion, length);
     this.#growing.add(expansion);
     if (scope.limit !== null) this.#open.set(expansion, new Set());
-    this.#opened.set(expansion, { mapId: scope.id, parent, base: expansion.base, length });
+    this.#opened.set(expansion, { mapId: scope.id, parent, base: expansion.base, length, tries });
     return true;
   }
 
   /** There is no list, or not one that can be run over. */
-  refuse(place: ScopePlace, reason: string): boolean {
+  #refuse(place: ScopePlace, reason: string): boolean {
     if (!this.#answer(place)) return false;
     this.#endAll(place, "upstream_failed", reason);
     return true;
@@ -135,16 +160,30 @@ export class Mapping {
     this.#growing.clear();
   }
 
+  /** New instances of labelled maps: each is to be given its `label`, if it has one. */
+  takeUnlabelled(): Instance[] {
+    if (this.#unlabelled.length === 0) return [];
+    return this.#unlabelled.splice(0).filter(({ position }) => position >= 0);
+  }
+
+  label({ mapIndex, node }: Instance, label: string): void {
+    this.#labels.push({ taskId: node.id, mapIndex, label });
+  }
+
   takeChanges(): MapChanges | null {
-    if (this.#opened.size + this.#closed.length + this.#dropped.length === 0) return null;
-    const changes = { opened: [...this.#opened.values()], closed: this.#closed, dropped: this.#dropped };
+    const [closed, dropped] = [this.#closed, this.#dropped];
+    if (this.#opened.size + closed.length + dropped.length + this.#labels.length === 0) return null;
+    // What was folded up before it was stored leaves no name behind.
+    const labels = this.#labels.filter(({ mapIndex, taskId }) => this.#table.get(taskId, mapIndex));
+    const changes = { opened: [...this.#opened.values()], closed, dropped, labels };
     this.#opened.clear();
     this.#closed = [];
     this.#dropped = [];
+    this.#labels = [];
     return changes;
   }
 
-  giveBack({ closed, dropped, opened }: MapChanges): void {
+  giveBack({ closed, dropped, labels, opened }: MapChanges): void {
     const scopes = new Map(this.#table.scopes.map(({ scope }) => [scope.id, scope]));
     for (const row of opened) {
       const expansion = this.#table.expansions.find({ scope: scopes.get(row.mapId)!, parent: row.parent });
@@ -152,6 +191,7 @@ export class Mapping {
     }
     this.#closed = [...closed, ...this.#closed];
     this.#dropped = [...dropped, ...this.#dropped];
+    this.#labels = [...labels, ...this.#labels];
   }
 
   #judge(place: ScopePlace): void {
@@ -204,7 +244,8 @@ export class Mapping {
     for (const slot of this.#slots(scope.members)) {
       if (this.#table.hasStandIn(slot, spot)) continue;
       // Over edges that leave the scope they have been counted when it was expanded.
-      this.#bear(slot, { level: scope.depth, first: base + made, count: items }, { from: scope.depth });
+      const range = { level: scope.depth, first: base + made, count: items, tries: expansion.tries };
+      this.#bear(slot, range, { from: scope.depth });
     }
     for (const child of scope.children) addRange(this.#table.scopes[child.index]!.due, base + made, items);
     const open = this.#open.get(expansion);
@@ -212,18 +253,27 @@ export class Mapping {
     if (expansion.made === expansion.length) this.#growing.delete(expansion);
   }
 
-  #bear(
-    slot: Slot,
-    { level, first, count }: { readonly level: number; readonly first: number; readonly count: number },
-    edges: { readonly from?: number },
-  ): void {
+  #bear(slot: Slot, { level, first, count, tries }: Range, edges: { readonly from?: number }): void {
     const depth = slot.node.scope!.depth;
     const instances = Array.from({ length: count }, (_, index) => {
       const ordinal = first + index;
-      return newInstance(slot.node, level === depth ? ordinal : unexpandedIndex(depth, level, ordinal));
+      const mapIndex = level === depth ? ordinal : unexpandedIndex(depth, level, ordinal);
+      return newInstance(slot.node, mapIndex, tries);
     });
     this.#table.add(slot, instances, edges);
-    for (const instance of instances) this.#table.reconsiderOne(instance);
+    for (const instance of instances) {
+      this.#table.reconsiderOne(instance);
+      if (level === depth) this.#wantLabel(instance);
+      else this.#noteTries(slot.node.scope!.chain[level]!, tries);
+    }
+  }
+
+  #wantLabel(instance: Instance): void {
+    if (instance.node.scope!.isLabelled) this.#unlabelled.push(instance);
+  }
+
+  #noteTries({ index }: Scope, tries: number): void {
+    this.#tries[index] = Math.max(this.#tries[index]!, tries);
   }
 
   /** How many more of its items may be under way. */
@@ -245,11 +295,11 @@ export class Mapping {
   }
 
   /** A task of it that had been ruled out for all items is wanted after all. */
-  #spread({ base, made, length, parent, scope }: Expansion): void {
+  #spread({ base, made, length, parent, scope, tries }: Expansion): void {
     for (const instance of this.#unexpanded({ scope, parent })) {
       this.#drop(instance);
       const slot = this.#table.slots[instance.node.index]!;
-      this.#bear(slot, { level: scope.depth, first: base, count: made }, {});
+      this.#bear(slot, { level: scope.depth, first: base, count: made, tries }, {});
       this.#table.expectOf(slot, { scope, parent }, length - made);
     }
   }
@@ -261,9 +311,14 @@ export class Mapping {
     const slots = this.#slots(scope.members).filter((slot) => !this.#table.hasStandIn(slot, spot));
     const instances = slots.flatMap((slot) => [...this.#table.beneath(slot, spot)]);
     if (instances.length === 0 || instances.some(({ state }) => state !== "none")) return;
-    for (const instance of instances) this.#drop(instance);
+    for (const instance of instances) {
+      this.#drop(instance);
+      for (const around of instance.node.scope!.chain.slice(spot.level))
+        this.#noteTries(around, instance.tryNumber);
+    }
     this.#close(expansion);
-    for (const slot of slots) this.#bear(slot, { level: spot.level, first: spot.ordinal, count: 1 }, {});
+    const range = { level: spot.level, first: spot.ordinal, count: 1, tries: this.#tries[scope.index]! };
+    for (const slot of slots) this.#bear(slot, range, {});
   }
 
   #close(expansion: Expansion): void {
@@ -292,6 +347,14 @@ export class Mapping {
   #slots(members: readonly number[]): Slot[] {
     return members.map((index) => this.#table.slots[index]!);
   }
+}
+
+/** Items to be made, beneath so many scopes. */
+interface Range {
+  readonly level: number;
+  readonly first: number;
+  readonly count: number;
+  readonly tries: number;
 }
 
 function addRange(to: Set<number>, first: number, count: number): void {

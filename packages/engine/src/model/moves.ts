@@ -2,12 +2,13 @@
  * How an instance gets from one state to another, with all that belongs to the move: its try, its wait, its times.
  * Which move is made is decided by run.ts (what happened) and orders.ts (what was asked for).
  */
-import type { Instance, Wait } from "./instance.ts";
+import { type Instance, isUnexpanded, type Wait } from "./instance.ts";
 import type { InstanceTable } from "./instance-table.ts";
 import { Moments } from "./moments.ts";
 import type { RunEvent } from "./run-event.ts";
 import type { TaskState } from "./states.ts";
 
+type Queued = Pick<Extract<RunEvent, { type: "queued" }>, "attempt" | "isBehind">;
 type Failure = Pick<Extract<RunEvent, { type: "failed" }>, "at" | "retry" | "retryAt" | "reason">;
 
 export class Moves {
@@ -32,8 +33,9 @@ export class Moves {
     this.#ready.add(instance);
   }
 
-  queue(instance: Instance, attempt: string): true {
+  queue(instance: Instance, { attempt, isBehind = false }: Queued): true {
     instance.attempt = attempt;
+    instance.isBehind = isBehind;
     instance.attemptStartedAt = null;
     this.#table.move(instance, "queued");
     return true;
@@ -76,7 +78,23 @@ export class Moves {
     instance.retryAt = null;
     this.#table.move(instance, "none");
     this.#table.reconsiderOne(instance);
+    // What stands for those to come is also up to its map.
+    const { level, node, ordinal } = instance;
+    if (isUnexpanded(instance)) this.#table.scopes[node.scope!.chain[level]!.index]!.due.add(ordinal);
     return true;
+  }
+
+  /** It has ended, and begins anew, with as many retries as its task has. `archive` gets it as it was. */
+  beginAgain(instance: Instance, archive: (instance: Instance) => void): void {
+    if (instance.state === "removed") return;
+    archive(instance);
+    // As if it were loaded: its past is looked at again.
+    if (instance.gate === "open") instance.gate = "none";
+    this.renewTries(instance);
+    instance.startedAt = null;
+    instance.endedAt = null;
+    instance.reason = null;
+    this.reset(instance);
   }
 
   /** What follows are tries like the first ones: as many retries as the task has. */

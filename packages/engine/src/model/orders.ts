@@ -184,7 +184,7 @@ export class Orders {
       for (const { instances, node } of finished) {
         // What has never begun takes its start when it does.
         if (instances.some(({ tryNumber }) => tryNumber > 0)) this.#drive.takeStart(node.id);
-        for (const each of instances) this.#resetFinished(each, archive);
+        for (const each of instances) this.#moves.beginAgain(each, archive);
         for (const index of node.downstream) this.#judgeAnew(this.#table.slots[index]!);
       }
       for (const each of underWay) this.#repeatLater(each);
@@ -207,7 +207,7 @@ export class Orders {
   }
 
   #isBatchDone(): boolean {
-    if (this.isPending) return false;
+    if (this.isPending || this.#table.counts.retrying > 0) return false;
     const batch = this.#table.slots.filter(({ node }) => !isStreaming(node.manifest));
     return (
       batch.length > 0 && batch.every(({ instances }) => instances.every(({ state }) => isFinished(state)))
@@ -292,7 +292,7 @@ export class Orders {
   }
 
   #leaveSlots(instance: Instance): void {
-    if (isOccupying(instance.state, instance.wait)) this.#released.push(instance);
+    if (isOccupying(instance)) this.#released.push(instance);
   }
 
   /** What waits for a start had been let through by its upstream: that may be another now. */
@@ -316,16 +316,6 @@ export class Orders {
       }
     }
     return { finished, underWay };
-  }
-
-  #resetFinished(instance: Instance, archive: (instance: Instance) => void): void {
-    if (instance.state === "removed") return;
-    archive(instance);
-    this.#moves.renewTries(instance);
-    instance.startedAt = null;
-    instance.endedAt = null;
-    instance.reason = null;
-    this.#moves.reset(instance);
   }
 
   /** It works with what its upstream gave before: once more when it is through, for whatever comes now. */

@@ -6,8 +6,9 @@ export type RunVerdict =
   | { readonly state: "failed"; readonly reason: "task_failure" | "all_tasks_deadlocked" };
 
 /** How a run stands: O(1), by its tally alone. A task that waits is active, so a run of waiting tasks is no deadlock. */
-export function runVerdict({ unfinished, active, held, failedLeaves, unmade }: Readonly<Tally>): RunVerdict {
-  if (unmade > 0) return { state: "running" };
+export function runVerdict(tally: Readonly<Tally>): RunVerdict {
+  const { active, failedLeaves, held, retrying, unfinished, unmade } = tally;
+  if (unmade > 0 || retrying > 0) return { state: "running" };
   if (unfinished === 0) {
     return failedLeaves > 0 ? { state: "failed", reason: "task_failure" } : { state: "success" };
   }

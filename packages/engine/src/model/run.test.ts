@@ -24,7 +24,9 @@ function runOf(
   const known = new Set(rows.map(({ taskId }) => taskId));
   const missing = tasks.filter(({ taskId }) => !known.has(taskId));
   const all = [...rows, ...missing.map(({ taskId, retries }) => row(taskId, { maxTries: retries }))];
-  const model = RunModel.load(compileGraph(dagManifest(tasks, journal)), all, journal);
+  const { maps } = journal;
+  const manifest = dagManifest(tasks, maps && { maps });
+  const model = RunModel.load(compileGraph(manifest), all, journal);
   model.start(1);
   const of = (taskId: string, mapIndex = -1) => {
     return { taskId, mapIndex, attempt: model.get(taskId, mapIndex)?.attempt ?? "?", at: 5 };
@@ -334,7 +336,7 @@ describe("deferral and reschedule", () => {
     expect([start("a", false), start("b", true)]).toEqual([true, true]);
     expect(start("a", false)).toBe(false);
     const changes = run.model.takeChanges();
-    expect(changes.map(({ instance: i }) => [i.node.id, i.state, isOccupying(i.state, i.wait)])).toEqual([
+    expect(changes.map(({ instance: i }) => [i.node.id, i.state, isOccupying(i)])).toEqual([
       ["a", "deferred", false],
       ["b", "deferred", true],
     ]);

@@ -11,15 +11,17 @@ import { Branches, type BranchVerdict } from "./branches.ts";
 import type { Drive } from "./drive.ts";
 import type { ExpansionRow, Expansions, ScopePlace } from "./expansions.ts";
 import type { Graph } from "./graph.ts";
+import type { GroupChange, GroupRow, Groups } from "./groups.ts";
 import type { Change, Instance, InstanceRow } from "./instance.ts";
-import { isHeld, isUnexpanded } from "./instance.ts";
 import type { InstanceTable } from "./instance-table.ts";
 import { loadTable } from "./loading.ts";
 import { type MapChanges, Mapping } from "./mapping.ts";
 import { Moves } from "./moves.ts";
 import { type Cancel, Orders } from "./orders.ts";
 import type { RunEvent } from "./run-event.ts";
+import { failedAndAfter } from "./run-retry.ts";
 import { type RunVerdict, runVerdict } from "./run-verdict.ts";
+import { Settling } from "./settling.ts";
 import { isFinished, type TaskState } from "./states.ts";
 import type { Tally } from "./tally.ts";
 import type { Counters } from "./trigger-rules.ts";
@@ -36,13 +38,19 @@ export interface RunJournal {
   readonly expansions?: readonly ExpansionRow[];
   /** Left out: nothing but the order of its tasks drives it. */
   readonly drive?: Drive | null;
+  /** Of groups with retries or callbacks. */
+  readonly groups?: readonly GroupRow[];
+}
+
+/** What is stored with the changes of instances. */
+interface OtherChanges {
+  readonly maps?: MapChanges | null;
+  readonly groups?: readonly GroupChange[] | null;
 }
 
 export class RunModel {
   readonly graph: Graph;
   readonly drive: Drive | null;
-  /** How many instances were looked at so far: the measure of work. */
-  looks = 0;
 
   readonly #table: InstanceTable;
   readonly #moves: Moves;
@@ -50,11 +58,13 @@ export class RunModel {
   /** null: it has no maps. */
   readonly #mapping: Mapping | null;
   readonly #branches: Branches;
-  readonly #gated: Instance[] = [];
+  readonly #settling: Settling;
 
   /** Tasks without a row get a new instance (a change from null); rows without a task are left alone. */
   static load(graph: Graph, rows: readonly InstanceRow[], journal: RunJournal = {}): RunModel {
-    return new RunModel(graph, loadTable(graph, rows, journal.expansions ?? []), journal);
+    const table = loadTable(graph, rows, journal.expansions ?? []);
+    table.groups?.restore(journal.groups ?? []);
+    return new RunModel(graph, table, journal);
   }
 
   private constructor(graph: Graph, table: InstanceTable, { drive = null, skips = [] }: RunJournal) {
@@ -65,7 +75,14 @@ export class RunModel {
     this.#orders = drive && new Orders(table, this.#moves, drive);
     const end = (instance: Instance, state: TaskState, reason: string) => this.#end(instance, state, reason);
     this.#mapping = graph.scopes.length > 0 ? new Mapping(table, end) : null;
-    this.#branches = new Branches(table, skips, (instance, reason) => this.#end(instance, "skipped", reason));
+    this.#branches = new Branches(table, skips, (instance, reason) => end(instance, "skipped", reason));
+    const [moves, branches, mapping, orders] = [this.#moves, this.#branches, this.#mapping, this.#orders];
+    this.#settling = new Settling({ table, moves, branches, mapping, orders, drive, end });
+  }
+
+  /** How many instances were looked at so far: the measure of work. */
+  get looks(): number {
+    return this.#settling.looks;
   }
 
   get counts(): Readonly<Tally> {
@@ -90,19 +107,20 @@ export class RunModel {
     this.#moves.now = now;
     this.#branches.repeat();
     this.#mapping?.start();
+    this.#table.groups?.start();
     for (const slot of this.#table.slots) {
       for (const instance of slot.instances) this.#resume(instance);
       this.#orders?.noteLoaded(slot);
       this.#table.reconsider(slot);
     }
-    this.#settle();
+    this.#settling.settle();
   }
 
   /** False: ignored, because the instance is unknown, the attempt is not its current one, or its state forbids it. */
   apply(event: RunEvent, now: number): boolean {
     this.#moves.now = now;
     const isApplied = this.#dispatch(event);
-    if (isApplied) this.#settle();
+    if (isApplied) this.#settling.settle();
     return isApplied;
   }
 
@@ -113,7 +131,7 @@ export class RunModel {
 
   /** Held for the past of the DAG since the last call; each waits for `gateOpened`. */
   takeGated(): Instance[] {
-    return this.#gated.splice(0).filter(({ gate }) => gate === "waiting");
+    return this.#settling.takeGated().filter(({ gate }) => gate === "waiting");
   }
 
   /** Maps that may run once it is known over how many items; each waits for `expanded` or `unmappable`. */
@@ -124,6 +142,15 @@ export class RunModel {
   /** What is to be stored about maps, before the changes; null: nothing. */
   takeMapChanges(): MapChanges | null {
     return this.#mapping?.takeChanges() ?? null;
+  }
+
+  /** New instances of labelled maps, to be named with `label` before they are stored. */
+  takeUnlabelled(): Instance[] {
+    return this.#mapping?.takeUnlabelled() ?? [];
+  }
+
+  label(instance: Instance, label: string): void {
+    this.#mapping?.label(instance, label);
   }
 
   /** The items of some map have no instances yet: `make` them. */
@@ -137,7 +164,7 @@ export class RunModel {
     const made = this.#mapping?.make(most) ?? 0;
     if (made === 0) return 0;
     this.#branches.repeat();
-    this.#settle();
+    this.#settling.settle();
     return made;
   }
 
@@ -152,10 +179,26 @@ export class RunModel {
   }
 
   /** The transaction with these changes did not happen: the next `takeChanges` has them again. */
-  giveBack(changes: readonly Change[], maps: MapChanges | null = null): void {
+  giveBack(changes: readonly Change[], others: OtherChanges = {}): void {
     this.#table.giveBack(changes);
-    if (maps) this.#mapping?.giveBack(maps);
+    if (others.maps) this.#mapping?.giveBack(others.maps);
+    if (others.groups) this.#table.groups?.giveBack(others.groups);
     this.drive?.giveBack();
+  }
+
+  /** Its groups with retries or callbacks; null: there are none. */
+  get groups(): Groups | null {
+    return this.#table.groups;
+  }
+
+  /** Finished instances begin again: of a group whose next try is due, of a failed run. `archive` gets each as it was. */
+  repeat(instances: readonly Instance[], now: number, archive: (instance: Instance) => void): boolean {
+    if (instances.length === 0) return false;
+    this.#moves.now = now;
+    for (const instance of instances) this.#moves.beginAgain(instance, archive);
+    this.#branches.repeat();
+    this.#settling.settle();
+    return true;
   }
 
   verdict(): RunVerdict {
@@ -163,11 +206,16 @@ export class RunModel {
     return isOpen ? { state: "running" } : runVerdict(this.counts);
   }
 
+  /** What runs again in the next try of a failed run. */
+  retried(from: "failure" | "start"): Instance[] {
+    return from === "start" ? [...this.instances()] : failedAndAfter(this.#table, this.graph);
+  }
+
   /** Finished tasks that were asked to begin again do so, if their end is stored; `archive` gets each as it was. */
   beginAgain(now: number, archive: (instance: Instance) => void): boolean {
     this.#moves.now = now;
     const hasBegun = this.#orders?.beginAgain(archive) === true;
-    if (hasBegun) this.#settle();
+    if (hasBegun) this.#settling.settle();
     return hasBegun;
   }
 
@@ -191,10 +239,12 @@ export class RunModel {
     return this.drive?.stopping(instance.node.id) ?? null;
   }
 
-  /** When the next retry, reschedule or tick is due; null: none waits. */
+  /** When the next retry of a task or a group, reschedule or tick is due; null: none waits. */
   nextRetryAt(): number | null {
-    const [retry, tick] = [this.#moves.moments.nextRetryAt(), this.drive?.nextTickAt() ?? null];
-    return retry === null || tick === null ? (retry ?? tick) : Math.min(retry, tick);
+    const never = Number.POSITIVE_INFINITY;
+    const [tick, group] = [this.drive?.nextTickAt() ?? never, this.#table.groups?.nextAt() ?? never];
+    const next = Math.min(this.#moves.moments.nextRetryAt() ?? never, tick, group);
+    return next === never ? null : next;
   }
 
   /** Applies `retryDue` to all that are due, and starts what has its time now; returns to how many. */
@@ -232,7 +282,8 @@ export class RunModel {
 
   #dispatch(event: RunEvent): boolean {
     if (event.type === "halted") return this.#halt(event);
-    if (event.type === "expanded" || event.type === "unmappable") return this.#answerMap(event);
+    if (event.type === "expanded" || event.type === "unmappable")
+      return this.#mapping?.answer(event) === true;
     if (event.type === "heard") return this.#orders?.hear(event.heard) === true;
     if (event.type === "ordered") return this.#orders?.carryOut(event) === true;
     if (event.type === "closed") return this.#orders?.close(event.reason) === true;
@@ -240,7 +291,7 @@ export class RunModel {
     if (!instance) return false;
     switch (event.type) {
       case "queued":
-        return instance.state === "scheduled" && this.#moves.queue(instance, event.attempt);
+        return instance.state === "scheduled" && this.#moves.queue(instance, event);
       case "startedWaiting":
         if (instance.state !== "scheduled") return false;
         instance.attempt = event.attempt;
@@ -263,6 +314,7 @@ export class RunModel {
   #hear(instance: Instance, event: Report): boolean {
     const { state } = instance;
     const isOut = state === "queued" || state === "running";
+    if (event.type === "stands") return this.#table.stand(instance, event.isBehind);
     const isKept = event.type === "started" || (event.type === "succeeded" && state !== "restarting");
     if (this.stopping(instance) !== null && !isKept) return this.#orders!.stopped(instance, this.#moves.now);
     if (state === "restarting") {
@@ -329,7 +381,8 @@ export class RunModel {
   }
 
   #halt(event: Extract<RunEvent, { type: "halted" }>): boolean {
-    let hasEnded = false;
+    let hasEnded = this.counts.retrying > 0;
+    this.#table.groups?.halt();
     this.drive?.close(event.reason);
     this.#mapping?.stopMaking();
     for (const { node, instances } of this.#table.slots) {
@@ -342,50 +395,5 @@ export class RunModel {
       }
     }
     return hasEnded;
-  }
-
-  #answerMap(event: Extract<RunEvent, { mapId: string }>): boolean {
-    const scope = this.graph.scopes.find(({ id }) => id === event.mapId);
-    if (!scope || !this.#mapping) return false;
-    const place = { scope, parent: event.parent };
-    if (event.type === "expanded") return this.#mapping.expand(place, event.length);
-    return this.#mapping.refuse(place, event.reason);
-  }
-
-  /** Judges what is on the agenda in topological order: whatever ends by it adds only later ones. */
-  #settle(): void {
-    do {
-      this.#mapping?.settle();
-      for (let due = this.#table.nextOnAgenda(); due; due = this.#table.nextOnAgenda()) {
-        const { slot, instances } = due;
-        for (const instance of instances) {
-          if (slot.idle === 0) break;
-          if (instance.state !== "none" || isHeld(instance) || instance.position < 0) continue;
-          this.looks++;
-          // Nothing distinguishes the others from this one.
-          if (!this.#decide(instance) && slot.standing.isShared && !slot.guard) break;
-        }
-      }
-    } while (this.#table.hasAgenda || this.#orders?.followUp());
-  }
-
-  /** false: it has to wait. */
-  #decide(instance: Instance): boolean {
-    if (isUnexpanded(instance) && !this.#mapping!.isJudged(instance)) {
-      this.#mapping!.leaveToMap(instance);
-      return true;
-    }
-    const verdict = this.#table.verdictOn(instance);
-    const { manifest, gated, id } = instance.node;
-    if (verdict === "wait") return false;
-    if (verdict !== "run") {
-      if (instance.tryNumber === 0) this.drive?.takeStart(id);
-      this.#end(instance, verdict, `trigger rule ${manifest.rule}`);
-    } else if (isUnexpanded(instance)) this.#mapping!.leaveToMap(instance);
-    else if (gated && instance.gate !== "open") {
-      this.#table.hold(instance, "waiting");
-      this.#gated.push(instance);
-    } else if (this.#orders?.letBegin(instance) !== false) this.#moves.schedule(instance, "newTry");
-    return true;
   }
 }

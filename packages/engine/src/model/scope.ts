@@ -7,7 +7,7 @@
  * instances of U that lie in the same items of these. So an edge within a scope joins instances item by item, one that
  * leaves a scope gathers, one that enters a scope spreads.
  */
-import type { DagManifest, MapManifest, MapSource } from "@tradewind/sdk/manifest";
+import type { DagManifest, MapLabel, MapManifest, MapSource } from "@tradewind/sdk/manifest";
 import { ModelError } from "./errors.ts";
 
 export interface Scope {
@@ -21,6 +21,10 @@ export interface Scope {
   readonly depth: number;
   readonly over: MapSource;
   readonly limit: number | null;
+  /** What its items are called; null: by their index. */
+  readonly label: MapLabel | null;
+  /** It or a scope around it has a label. */
+  readonly isLabelled: boolean;
   readonly children: readonly Scope[];
   /** Tasks in it or in a scope inside it, by the index of their nodes, in topological order. */
   readonly members: readonly number[];
@@ -71,6 +75,8 @@ function draft(dagId: string, map: MapManifest, known: ReadonlyMap<string, Draft
     depth: (parent?.depth ?? 0) + 1,
     over: map.over,
     limit: map.limit,
+    label: map.label ?? null,
+    isLabelled: map.label !== undefined || parent?.isLabelled === true,
     children: [],
     members: [],
     sources: [],

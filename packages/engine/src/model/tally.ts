@@ -14,6 +14,8 @@ export class Tally {
   held = 0;
   /** Instances of expanded maps that are still to be made. */
   unmade = 0;
+  /** Groups that have failed and wait for their next try. */
+  retrying = 0;
 
   /** Under way in any sense: every unfinished instance that was let through. */
   get active(): number {

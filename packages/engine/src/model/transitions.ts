@@ -34,7 +34,6 @@ export const TASK_MOVES: Moves<TaskState> = {
     skipped: { by: "scheduler", why: "its trigger rule or a branch ruled it out" },
     upstream_failed: { by: "scheduler", why: "its trigger rule can no longer be satisfied" },
     success: stopped,
-    removed: { by: "scheduler", why: "what it was mapped over became shorter" },
   },
   scheduled: {
     queued: { by: "admission", why: "its pool and limits have room" },

@@ -46,13 +46,6 @@ describe("each rule", () => {
   });
 });
 
-test("a mapped instance whose counterparts upstream were removed is removed", () => {
-  expect(judge("allSuccess", count("ssr"), 2)).toBe("removed");
-  expect(judge("allSuccess", count("ssr"), 1)).toBe("run");
-  expect(judge("allSuccess", count("ssr"), -1)).toBe("run");
-  expect(judge("allDone", count("ssr"), 2)).toBe("run");
-});
-
 function count(states: string): Counters {
   const counters = emptyCounters();
   for (const state of states) {

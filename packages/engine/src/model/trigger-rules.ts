@@ -22,7 +22,7 @@ export interface Counters {
   setupFailed: number;
 }
 
-export type Verdict = "run" | "wait" | "skipped" | "upstream_failed" | "removed";
+export type Verdict = "run" | "wait" | "skipped" | "upstream_failed";
 
 export function emptyCounters(): Counters {
   return {
@@ -39,22 +39,20 @@ export function emptyCounters(): Counters {
   };
 }
 
-/** `mapIndex` matters to `allSuccess` only: an instance whose counterparts upstream were removed is removed itself. */
-export function judge(rule: TriggerRule, c: Counters, mapIndex = -1): Verdict {
+export function judge(rule: TriggerRule, c: Counters): Verdict {
   if (c.total === 0) return "run";
-  return RULES[rule](c, mapIndex);
+  return RULES[rule](c);
 }
 
-type Rule = (c: Counters, mapIndex: number) => Verdict;
+type Rule = (c: Counters) => Verdict;
 
 const bad = (c: Counters) => c.failed + c.upstreamFailed;
 const isDone = (c: Counters) => c.success + c.skipped + bad(c) + c.removed >= c.total;
 
 const RULES: Readonly<Record<TriggerRule, Rule>> = {
-  allSuccess(c, mapIndex) {
+  allSuccess(c) {
     if (bad(c) > 0) return "upstream_failed";
     if (c.skipped > 0) return "skipped";
-    if (c.removed > 0 && c.success > 0 && mapIndex >= c.success) return "removed";
     return c.success + c.removed >= c.total ? "run" : "wait";
   },
   allFailed(c) {

@@ -2,6 +2,8 @@
 import { ModelError } from "./errors.ts";
 
 const DAY = 86_400_000;
+/** A century, or one schedule that looks 40 years ahead. */
+const MAX_DAYS = 40_000;
 
 const zones = new Map<string, Zone>();
 
@@ -20,6 +22,8 @@ export type { Zone };
 class Zone {
   readonly name: string;
   readonly #format: Intl.DateTimeFormat;
+  /** The offset at the beginning of each UTC day that was asked about, by the day's number. */
+  readonly #offsets = new Map<number, number>();
 
   constructor(name: string) {
     this.name = name;
@@ -42,9 +46,29 @@ class Zone {
     }
   }
 
-  /** Local minus UTC, in milliseconds. */
+  /**
+   * Local minus UTC, in milliseconds. Intl takes microseconds for an answer, and schedules ask about the same days again and
+   * again: of a day that begins and ends alike, no more is asked. No zone of the tz database has ever been changed and
+   * changed back within a UTC day.
+   */
   offsetAt(utc: number): number {
     if (this.name === "UTC") return 0;
+    const day = Math.floor(utc / DAY);
+    const offset = this.#offsetOnDay(day);
+    return offset === this.#offsetOnDay(day + 1) ? offset : this.#ask(utc);
+  }
+
+  #offsetOnDay(day: number): number {
+    let offset = this.#offsets.get(day);
+    if (offset === undefined) {
+      if (this.#offsets.size >= MAX_DAYS) this.#offsets.clear();
+      offset = this.#ask(day * DAY);
+      this.#offsets.set(day, offset);
+    }
+    return offset;
+  }
+
+  #ask(utc: number): number {
     const parts: Record<string, number> = {};
     for (const { type, value } of this.#format.formatToParts(utc)) parts[type] = Number(value);
     const { year, month, day, hour, minute, second } = parts;

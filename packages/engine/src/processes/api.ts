@@ -1,5 +1,7 @@
 import { ApiServer } from "../api/api-server.ts";
 import type { Change } from "../api/context.ts";
+import { BundleCache } from "../execute/bundle-cache.ts";
+import { TimetableDates } from "../execute/timetable-dates.ts";
 import { type Config, requireDatabaseUrl } from "../service/config.ts";
 import { ensureToken, openHome } from "../service/home.ts";
 import { createLogger } from "../service/logger.ts";
@@ -12,7 +14,9 @@ import { migrate } from "../store/migrate.ts";
 import { runEdits } from "../store/run-edit.ts";
 import { ensureAdminToken } from "../store/tokens.ts";
 import { VERSION } from "../version.ts";
+import { fetchBundle } from "./fetch-bundle.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
+import { createLargeOutputs } from "./large-outputs.ts";
 
 /** `tradewind api`: the REST API on a shared database. Its admin token is that of its home folder. */
 export async function startApi(config: Config): Promise<{ url: string; stop(): Promise<void> }> {
@@ -27,14 +31,19 @@ export async function startApi(config: Config): Promise<{ url: string; stop(): P
   await ensureAdminToken(database, await ensureToken(home));
   const wakeUps = new WakeUps(database);
   const signals = await openSignals({ config, database, logger, wakeUps });
+  const bundles = new BundleCache(home.bundles, (hash) => fetchBundle(database, hash));
+  const timetables = new TimetableDates({ bundles });
+  const outputs = createLargeOutputs(config, database);
   const api = new ApiServer({
     database,
+    outputs,
     logger: logger.child({ component: "api" }),
     config: { host: config.host, port: config.port, version: VERSION },
     secretBox,
     logsDir: home.logs,
     runEdits,
     signals,
+    timetables,
     wakeUps,
     notify: (change) => passOn(change, wakeUps),
   });
@@ -44,6 +53,8 @@ export async function startApi(config: Config): Promise<{ url: string; stop(): P
     url: api.url,
     stop: async () => {
       await stopAll([api, heartbeat], logger);
+      await timetables.stop();
+      await outputs.close();
       await signals.close();
       wakeUps.close();
       await database.close();

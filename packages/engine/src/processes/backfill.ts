@@ -2,6 +2,7 @@ import { BundleCache } from "../execute/bundle-cache.ts";
 import { LocalExecutor } from "../execute/local-executor.ts";
 import { BackfillHost } from "../schedule/backfill-host.ts";
 import { BackfillJob } from "../schedule/backfill-job.ts";
+import { LargeLengths } from "../schedule/large-lengths.ts";
 import { taskServices } from "../schedule/task-services.ts";
 import { type Config, requireDatabaseUrl } from "../service/config.ts";
 import { openHome } from "../service/home.ts";
@@ -12,6 +13,7 @@ import { Database } from "../store/database.ts";
 import { migrate } from "../store/migrate.ts";
 import { VERSION } from "../version.ts";
 import { fetchBundle } from "./fetch-bundle.ts";
+import { createLargeOutputs } from "./large-outputs.ts";
 import type { SchedulerParts } from "./scheduler.ts";
 
 /**
@@ -38,8 +40,10 @@ export function createBackfillHost(
       wakeUps.onLocal((topic) => {
         if (topic === "tasks") shared.tellHere(topic);
       });
+      const outputs = createLargeOutputs(config, database);
       const executor = new LocalExecutor({
         parallelism: config.parallelism,
+        outputs,
         services: taskServices(database, secretBox, (news) => wakeUps.send(news)),
         logger: logger.child({ component: "executor" }),
       });
@@ -51,6 +55,7 @@ export function createBackfillHost(
         logger,
         wakeUps,
         version: VERSION,
+        lengths: new LargeLengths(outputs),
         maxMapLength: config.maxMapLength,
       });
       return {

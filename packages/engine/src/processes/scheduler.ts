@@ -1,5 +1,6 @@
 import { BundleCache } from "../execute/bundle-cache.ts";
 import { LocalExecutor } from "../execute/local-executor.ts";
+import { LargeLengths } from "../schedule/large-lengths.ts";
 import { SchedulerJob } from "../schedule/scheduler-job.ts";
 import { taskServices } from "../schedule/task-services.ts";
 import { type Config, requireDatabaseUrl } from "../service/config.ts";
@@ -14,6 +15,7 @@ import { VERSION } from "../version.ts";
 import { createBackfillHost } from "./backfill.ts";
 import { createDeadlineHost } from "./deadlines.ts";
 import { fetchBundle } from "./fetch-bundle.ts";
+import { createLargeOutputs } from "./large-outputs.ts";
 
 export interface SchedulerParts {
   readonly config: Config;
@@ -22,15 +24,20 @@ export interface SchedulerParts {
   readonly logger: Logger;
   readonly secretBox: SecretBox;
   readonly wakeUps: WakeUps;
+  /** See `LocalExecutorOptions`. */
+  readonly ahead?: number;
 }
 
 /** A scheduler with the local executor of this machine. */
 export function createScheduler(parts: SchedulerParts): SchedulerJob {
   const { config, database, home, logger, secretBox, wakeUps } = parts;
+  const outputs = createLargeOutputs(config, database);
   const executor = new LocalExecutor({
     parallelism: config.parallelism,
+    outputs,
     services: taskServices(database, secretBox, (news) => wakeUps.send(news)),
     logger: logger.child({ component: "executor" }),
+    ...(parts.ahead !== undefined && { ahead: parts.ahead }),
   });
   return new SchedulerJob({
     database,
@@ -40,6 +47,7 @@ export function createScheduler(parts: SchedulerParts): SchedulerJob {
     logger,
     wakeUps,
     version: VERSION,
+    lengths: new LargeLengths(outputs),
     maxMapLength: config.maxMapLength,
   });
 }

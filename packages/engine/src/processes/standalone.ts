@@ -10,6 +10,8 @@ import { join } from "node:path";
 import { ApiServer, requireAddress } from "../api/api-server.ts";
 import { DagFolder } from "../bundle/dag-files.ts";
 import { DagProcessor } from "../bundle/dag-processor.ts";
+import { BundleCache } from "../execute/bundle-cache.ts";
+import { TimetableDates } from "../execute/timetable-dates.ts";
 import { planNext } from "../schedule/planner.ts";
 import type { Config } from "../service/config.ts";
 import { ensureToken, lockHome, openHome } from "../service/home.ts";
@@ -25,7 +27,9 @@ import { VERSION } from "../version.ts";
 import { passOn } from "./api.ts";
 import { createBackfillHost } from "./backfill.ts";
 import { createDeadlineHost } from "./deadlines.ts";
+import { fetchBundle } from "./fetch-bundle.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
+import { createLargeOutputs } from "./large-outputs.ts";
 import { openDatabase } from "./open-database.ts";
 import { createScheduler } from "./scheduler.ts";
 import { createSignalServer } from "./signal-server.ts";
@@ -79,14 +83,21 @@ export async function startStandalone(config: Config, signal?: AbortSignal): Pro
     undo.push(() => apiDatabase.close());
     const signals = await openSignals({ config, database: apiDatabase, logger, wakeUps });
     undo.push(() => signals.close());
+    const bundles = new BundleCache(home.bundles, (hash) => fetchBundle(database, hash));
+    const timetables = new TimetableDates({ bundles });
+    undo.push(() => timetables.stop());
+    const outputs = createLargeOutputs(config, apiDatabase);
+    undo.push(() => outputs.close());
     const api = new ApiServer({
       database: apiDatabase,
+      outputs,
       logger: logger.child({ component: "api" }),
       config: { host: config.host, port: config.port, version: VERSION },
       secretBox,
       logsDir: home.logs,
       runEdits,
       signals,
+      timetables,
       wakeUps,
       notify: (change) => passOn(change, wakeUps),
     });

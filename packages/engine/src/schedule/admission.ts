@@ -6,17 +6,24 @@
  * stores the choice is refused by the database if it would oversubscribe a pool, and the choice is made again.
  */
 import type { Executor } from "../execute/contract.ts";
-import { type Candidate, type Capacity, type Instance, isOccupying, ReadyQueue } from "../model/index.ts";
+import {
+  type Candidate,
+  type Capacity,
+  type Instance,
+  isOccupying,
+  laneOf,
+  OCCUPYING,
+  ReadyQueue,
+} from "../model/index.ts";
 import type { Call, Database } from "../store/database.ts";
 import { limitNames } from "../store/limit-key.ts";
-import { type PoolView, readPools } from "../store/pool-occupancy.ts";
-import { type PoolWaiter, publishWaiters, waitersOfOthers } from "../store/pool-waiters.ts";
+import type { PoolView } from "../store/pool-occupancy.ts";
+import type { PoolWaiter } from "../store/pool-waiters.ts";
+import { hasRoom, isCounter, PoolViews } from "./pool-views.ts";
+import { beginsByWaiting, dateOf, type Ready } from "./ready-task.ts";
 import type { RunActor } from "./run-actor.ts";
-
-/** A ready instance, or a stand-in for a task that another scheduler holds back: it takes room and goes nowhere. */
-interface Ready extends Candidate {
-  readonly own: { readonly actor: RunActor; readonly instance: Instance; readonly executor: Executor } | null;
-}
+import { Strangers } from "./strangers.ts";
+import { Succession, type UnderWay } from "./succession.ts";
 
 /** Queued in memory; to be stored, then dispatched. */
 export interface Admitted {
@@ -24,6 +31,7 @@ export interface Admitted {
   readonly instance: Instance;
   readonly attempt: string;
   readonly executor: Executor;
+  readonly lane: string;
 }
 
 /** A ready instance that begins by waiting for its trigger. */
@@ -43,39 +51,34 @@ export interface AdmissionOptions {
 export class Admission {
   readonly #executors: readonly Executor[];
   readonly #byName: ReadonlyMap<string, Executor>;
-  readonly #database: Database;
   readonly #unsubmitted: AdmissionOptions["unsubmitted"];
   readonly #queue = new ReadyQueue<Ready>();
   /** Everything added and not yet picked, by run; entries of a paused DAG wait outside the queue. */
   readonly #waiting = new Map<number, { readonly actor: RunActor; readonly ready: Map<Instance, Ready> }>();
-  #strangers: Ready[] = [];
-  /** How much our own tasks have passed tasks of others that do not fit, as long as those wait. */
-  #passed = new Map<string, number>();
-  #published = "[]";
-  #pools = new Map<string, Capacity>();
-  /** Pools that count deferred tasks, too. */
-  #counting = new Set<string>();
+  readonly #strangers: Strangers;
+  readonly #pools: PoolViews;
   #starters: Starter[] = [];
-  /** What the batch at hand frees (negative) and takes of each pool. */
-  readonly #pending = new Map<string, number>();
+  readonly #succession = new Succession();
+  /** Those that stood behind others and get slots with the batch at hand. */
+  #granted: UnderWay[] = [];
 
   constructor(executors: readonly Executor[], options: AdmissionOptions) {
     this.#executors = executors;
     this.#byName = new Map(executors.map((executor) => [executor.name, executor]));
-    this.#database = options.database;
+    this.#strangers = new Strangers(options.database, this.#queue);
+    this.#pools = new PoolViews(options.database, (name) => this.#queue.release(name));
     this.#unsubmitted = options.unsubmitted;
   }
 
   async refreshPools(): Promise<void> {
-    this.#see(await readPools(this.#database), "all");
+    await this.#pools.refresh();
   }
 
   /** The batch at hand came to nothing. */
   reset(): void {
-    this.#pending.clear();
-    this.#published = "";
-    // Some may have been set aside because of what has now come to nothing.
-    for (const name of this.#pools.keys()) if (isCounter(name)) this.#queue.release(name);
+    this.#pools.reset();
+    this.#granted = [];
+    this.#strangers.reset();
   }
 
   isWaiting(): boolean {
@@ -104,41 +107,125 @@ export class Admission {
 
   /** Whether the pool of this instance counts it while it is deferred. */
   keepsDeferred(actor: RunActor, instance: Instance): boolean {
-    return this.#counting.has(actor.placeOf(instance).pool);
+    // The tasks of a sub-DAG take slots of their own, maybe of the same pool: it would wait for itself.
+    if (instance.node.manifest.dag !== undefined) return false;
+    return this.#pools.countsDeferred(actor.placeOf(instance).pool);
   }
 
   #mayWait(actor: RunActor, instance: Instance): boolean {
     return beginsByWaiting(instance) && !actor.isPaused && !this.keepsDeferred(actor, instance);
   }
 
-  /** Queues all that has room, each with a new attempt. */
-  admit(now: number): Admitted[] {
+  /** Queues all that has room, each with a new attempt, and what may stand behind it. `touched` gets the runs concerned. */
+  admit(now: number, touched: Set<RunActor>): Admitted[] {
+    this.#grant(now);
     const admitted: Admitted[] = [];
     let hasStale: boolean;
     do {
       hasStale = false;
-      for (const { own } of this.#take(admitted)) {
-        if (!own) continue;
-        const { actor, instance, executor } = own;
+      for (const ready of this.#take(admitted)) {
+        if (!ready.own) continue;
+        const { actor, instance } = ready.own;
         if (beginsByWaiting(instance)) {
           this.#count(actor, instance, 1);
           this.#starters.push({ actor, instance, hasSlot: true });
           continue;
         }
-        const attempt = crypto.randomUUID();
-        const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt };
         // A branch may have ruled it out meanwhile. It took room from others: choose once more.
-        if (!actor.model.apply({ type: "queued", ...key }, now)) {
-          hasStale = true;
-          continue;
-        }
-        this.#count(actor, instance, 1);
-        instance.queuedAt = now;
-        admitted.push({ actor, instance, attempt, executor });
+        const queued = this.#queued(ready, { now, isBehind: false });
+        if (queued) admitted.push(queued);
+        else hasStale = true;
       }
     } while (hasStale);
-    this.#sendStrangersAway();
+    admitted.push(...this.#standBehind(admitted, now));
+    this.#strangers.sendAway();
+    for (const { actor } of [...admitted, ...this.#granted]) touched.add(actor);
     return admitted;
+  }
+
+  #queued(
+    { lane = "", own }: Ready,
+    { isBehind, now }: { readonly isBehind: boolean; readonly now: number },
+  ): Admitted | null {
+    if (!own) return null;
+    const { actor, executor, instance } = own;
+    const attempt = crypto.randomUUID();
+    const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt };
+    if (!actor.model.apply({ type: "queued", isBehind, ...key }, now)) return null;
+    if (!isBehind) this.#count(actor, instance, 1);
+    instance.queuedAt = now;
+    this.#succession.enter({ actor, instance, executor, lane });
+    return { actor, instance, attempt, executor, lane };
+  }
+
+  /** Where a pool is full of tasks that are over in no time, the next ones are on their way before its slots are free. */
+  #standBehind(admitted: readonly Admitted[], now: number): Admitted[] {
+    const rooms = new Map<Executor, number>();
+    for (const executor of this.#executors) {
+      if (!executor.ahead?.()) continue;
+      const underWay = this.#unsubmitted(executor) + admitted.filter((a) => a.executor === executor).length;
+      rooms.set(executor, executor.freeSlots() - underWay);
+    }
+    if (rooms.size === 0) return [];
+    const heirs: Admitted[] = [];
+    this.#queue.takeHeirs((ready) => {
+      const { lane, own, pool } = ready;
+      const room = (own && rooms.get(own.executor)) ?? 0;
+      // A task that waits for its trigger and keeps its slots leaves nothing to take over.
+      if (!own || !lane || room <= 0 || this.#pools.countsDeferred(pool) || beginsByWaiting(own.instance))
+        return false;
+      if (this.#succession.room(lane, own.executor.ahead?.() ?? 0) <= 0) return false;
+      rooms.set(own.executor, room - 1);
+      this.#waiting.get(own.actor.id)?.ready.delete(own.instance);
+      const heir = this.#queued(ready, { now, isBehind: true });
+      if (heir) heirs.push(heir);
+      return true;
+    });
+    return heirs;
+  }
+
+  /** Slots that are free go first to those who stand behind others: they were chosen before. */
+  #grant(now: number): void {
+    for (const line of this.#succession.lines()) {
+      for (const member of line) {
+        const { actor, instance } = member;
+        if (!this.#pools.hasRoom(actor.placeOf(instance)) || !hasRoom(this.#capacityOf(actor), 1)) break;
+        if (!this.#stand(member, { now, isBehind: false })) continue;
+        this.#count(actor, instance, 1);
+        this.#granted.push(member);
+      }
+    }
+  }
+
+  #stand(
+    { actor, instance }: Pick<UnderWay, "actor" | "instance">,
+    { isBehind, now }: { readonly isBehind: boolean; readonly now: number },
+  ): boolean {
+    const { attempt, mapIndex, node } = instance;
+    if (attempt === null) return false;
+    const hasChanged = actor.model.apply(
+      { type: "stands", isBehind, taskId: node.id, mapIndex, attempt },
+      now,
+    );
+    if (hasChanged) this.#succession.stands(instance);
+    return hasChanged;
+  }
+
+  /** The executor passed the slots of an attempt that ended on to this one. */
+  inherit(actor: RunActor, instance: Instance, now: number): boolean {
+    if (!this.#stand({ actor, instance }, { now, isBehind: false })) return false;
+    this.#count(actor, instance, 1);
+    return true;
+  }
+
+  /** What is under way of a run that was just loaded; `executorOf` its attempts. */
+  adopt(actor: RunActor, executorOf: (attempt: string) => Executor | undefined): void {
+    for (const instance of actor.model.instances()) {
+      const { attempt, node, state } = instance;
+      if (attempt === null || !OCCUPYING.has(state)) continue;
+      const executor = executorOf(attempt) ?? this.#executorOf(node.manifest.executor);
+      this.#succession.enter({ actor, instance, executor, lane: laneOf(this.#needs(actor, instance)) });
+    }
   }
 
   /**
@@ -146,17 +233,7 @@ export class Admission {
    * stay free for them. True when there are any: whoever frees slots then should say so.
    */
   async seeOthers(jobId: number): Promise<boolean> {
-    this.#sendStrangersAway();
-    if (this.#queue.size === 0) return false;
-    const waiters = await waitersOfOthers(this.#database, jobId);
-    const passed = new Map(waiters.map((waiter) => [nameOf(waiter), this.#passed.get(nameOf(waiter)) ?? 0]));
-    this.#passed = passed;
-    this.#strangers = waiters.map((waiter) => {
-      const overtaken = passed.get(nameOf(waiter)) ?? 0;
-      return { ...waiter, own: null, standsFor: waiter.amount, limits: [], overtaken };
-    });
-    for (const stranger of this.#strangers) this.#queue.add(stranger);
-    return this.#strangers.length > 0;
+    return await this.#strangers.invite(jobId);
   }
 
   /** What to tell the other schedulers of our own best waiting tasks; null when that has not changed. */
@@ -164,17 +241,25 @@ export class Admission {
     const heads: PoolWaiter[] = [];
     for (const { task, waiting } of this.#queue.heads()) {
       const { pool, weight, logicalDate, mapIndex, slots } = task;
-      const amount = Math.min(waiting, Math.max(1, this.#pools.get(pool)?.slots ?? 1));
+      const amount = Math.min(waiting, Math.max(1, this.#pools.sizeOf(pool) ?? 1));
       heads.push({ pool, weight, logicalDate, mapIndex, slots, amount });
     }
-    const news = JSON.stringify(heads);
-    if (news === this.#published) return null;
-    this.#published = news;
-    return publishWaiters(jobId, heads);
+    // One that stands behind nobody any more waits like those in the queue.
+    for (const { actor, instance } of this.#succession.forsaken()) {
+      const { pool, slots } = actor.placeOf(instance);
+      if (heads.some((head) => head.pool === pool && head.slots === slots)) continue;
+      const { mapIndex, node } = instance;
+      heads.push({ pool, slots, mapIndex, weight: node.weight, logicalDate: dateOf(actor), amount: 1 });
+    }
+    return this.#strangers.news(jobId, heads);
   }
 
   /** Admitted too much: back to where they were, so that the next round can choose with better numbers. */
   withdraw(admitted: readonly Admitted[], now: number): void {
+    for (const { actor, instance } of this.#granted) {
+      if (this.#stand({ actor, instance }, { now, isBehind: true })) this.#count(actor, instance, -1);
+    }
+    this.#granted = [];
     for (const { actor, instance, attempt } of admitted) {
       const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt };
       actor.model.apply({ type: "unqueued", ...key }, now);
@@ -185,6 +270,7 @@ export class Admission {
 
   /** Forgets everything that waits for this run. */
   drop(actor: RunActor): void {
+    this.#succession.drop(actor);
     this.#starters = this.#starters.filter((starter) => starter.actor !== actor);
     for (const ready of this.#waiting.get(actor.id)?.ready.values() ?? []) this.#queue.remove(ready);
     this.#waiting.delete(actor.id);
@@ -201,22 +287,21 @@ export class Admission {
     }
   }
 
-  /** An instance left its slots, in memory; the batch at hand will say so to the database. */
-  freed(actor: RunActor, instance: Instance): void {
-    if (isOccupying(instance.state, instance.wait)) return;
-    this.#count(actor, instance, -1);
+  /** An instance left its slots, in memory; the batch at hand will say so to the database. False: it had none, or keeps them. */
+  freed(actor: RunActor, instance: Instance): boolean {
+    if (isOccupying(instance)) return false;
+    const hadSlots = !this.#succession.leave(instance);
+    if (hadSlots) this.#count(actor, instance, -1);
     this.#queue.release(`run:${actor.id}`);
     for (const name of limitNames(actor.placeOf(instance).limitKey)) this.#queue.release(name);
+    return hadSlots;
   }
 
   /** The batch is stored: what was pending is now so, and the database's own numbers come last. */
   settle(settled: readonly PoolView[]): void {
-    for (const [name, delta] of this.#pending) {
-      const view = this.#pools.get(name);
-      if (view) this.#pools.set(name, { slots: view.slots, occupied: view.occupied + delta });
-    }
-    this.#pending.clear();
-    this.#see(settled, "some");
+    this.#pools.settle(settled);
+    for (const { executor, instance } of this.#granted) executor.release?.([instance.attempt ?? ""]);
+    this.#granted = [];
   }
 
   #take(admitted: readonly Admitted[]): Ready[] {
@@ -229,7 +314,7 @@ export class Admission {
     }
     const runs = new Map<string, Capacity>();
     const picks = this.#queue.take((name, kind) => {
-      if (kind === "pool" || isCounter(name)) return this.#poolNow(name);
+      if (kind === "pool" || isCounter(name)) return this.#pools.now(name);
       const slots = free.get(name);
       if (slots !== undefined) return { slots: Math.max(0, slots), occupied: 0 };
       return runs.get(name) ?? remembered(runs, name, this.#runCapacity(name));
@@ -239,18 +324,13 @@ export class Admission {
   }
 
   #add(actor: RunActor, instance: Instance): void {
-    const { manifest, weight } = instance.node;
-    const { pool, slots, limitKey } = actor.placeOf(instance);
-    const executor = this.#executorOf(manifest.executor);
-    const limits = [`run:${actor.id}`, `executor:${executor.name}`, ...limitNames(limitKey)];
+    const executor = this.#executorOf(instance.node.manifest.executor);
     const ready: Ready = {
       own: { actor, instance, executor },
-      weight,
-      logicalDate: (actor.run.logical_date ?? actor.run.run_after).getTime(),
+      weight: instance.node.weight,
+      logicalDate: dateOf(actor),
       mapIndex: instance.mapIndex,
-      pool,
-      slots,
-      limits,
+      ...this.#needs(actor, instance),
     };
     let waiting = this.#waiting.get(actor.id);
     if (!waiting) {
@@ -264,47 +344,25 @@ export class Admission {
     if (!actor.isPaused) this.#queue.add(ready);
   }
 
-  #poolNow(name: string): Capacity | undefined {
-    const view = this.#pools.get(name);
-    return view && { slots: view.slots, occupied: view.occupied + (this.#pending.get(name) ?? 0) };
+  #needs(actor: RunActor, instance: Instance): Pick<Candidate, "limits" | "pool" | "slots"> {
+    const { pool, slots, limitKey } = actor.placeOf(instance);
+    const executor = this.#executorOf(instance.node.manifest.executor);
+    return { pool, slots, limits: [`run:${actor.id}`, `executor:${executor.name}`, ...limitNames(limitKey)] };
   }
 
   #runCapacity(name: string): Capacity | undefined {
     const waiting = this.#waiting.get(Number(name.slice("run:".length)));
-    if (!waiting) return undefined;
-    const { model, version } = waiting.actor;
-    const { queued, running, restarting } = model.counts.byState;
-    return { slots: version.manifest.maxActiveTasks, occupied: queued + running + restarting };
+    return waiting && this.#capacityOf(waiting.actor);
+  }
+
+  #capacityOf(actor: RunActor): Capacity {
+    const { queued, running, restarting } = actor.model.counts.byState;
+    const occupied = queued + running + restarting - this.#succession.behindIn(actor);
+    return { slots: actor.version.manifest.maxActiveTasks, occupied };
   }
 
   #count(actor: RunActor, instance: Instance, by: 1 | -1): void {
-    const { pool, slots, limitKey } = actor.placeOf(instance);
-    this.#pending.set(pool, (this.#pending.get(pool) ?? 0) + by * slots);
-    for (const name of limitNames(limitKey)) this.#pending.set(name, (this.#pending.get(name) ?? 0) + by);
-  }
-
-  #sendStrangersAway(): void {
-    for (const stranger of this.#strangers) {
-      this.#queue.remove(stranger);
-      this.#passed.set(nameOf(stranger), stranger.overtaken ?? 0);
-    }
-    this.#strangers = [];
-  }
-
-  #see(pools: readonly PoolView[], which: "all" | "some"): void {
-    const before = this.#pools;
-    if (which === "all") {
-      this.#pools = new Map();
-      this.#counting.clear();
-    }
-    for (const { name, slots, occupied, include_deferred } of pools) {
-      if (include_deferred) this.#counting.add(name);
-      else this.#counting.delete(name);
-      const old = before.get(name);
-      this.#pools.set(name, { slots, occupied });
-      if (isCounter(name) && old && (old.slots !== slots || old.occupied > occupied))
-        this.#queue.release(name);
-    }
+    this.#pools.count(actor.placeOf(instance), by);
   }
 
   /** A task that names an executor this scheduler does not have waits for none: it runs on the default one. */
@@ -315,21 +373,7 @@ export class Admission {
   }
 }
 
-function beginsByWaiting({ node, step }: Instance): boolean {
-  return step === null && Boolean(node.manifest.startTrigger);
-}
-
 function remembered<V>(map: Map<string, V>, name: string, value: V | undefined): V | undefined {
   if (value !== undefined) map.set(name, value);
   return value;
-}
-
-/** By what is told of it; two that look the same count as one. */
-function nameOf({ pool, weight, logicalDate, mapIndex, slots }: Omit<PoolWaiter, "amount">): string {
-  return JSON.stringify([pool, weight, logicalDate, mapIndex, slots]);
-}
-
-/** The engine's own pools: how many instances of a task, or of a DAG, are active across all its runs. */
-function isCounter(name: string): boolean {
-  return name.startsWith("@");
 }

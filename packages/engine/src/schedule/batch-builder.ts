@@ -2,12 +2,28 @@
 
 import { randomUUID } from "node:crypto";
 import type { Json } from "@tradewind/sdk/manifest";
-import { type Change, isOccupying, type MapChanges, type TaskState } from "../model/index.ts";
+import {
+  type Change,
+  type GroupChange,
+  isOccupying,
+  type MapChanges,
+  runRetryAt,
+  type TaskState,
+} from "../model/index.ts";
 import type { DeferralWrite, WaitEnd } from "../store/deferrals.ts";
 import { limitNames } from "../store/limit-key.ts";
 import type { MapWrite } from "../store/map-expansions.ts";
-import type { InstanceBirth, InstanceWrite, RunBatch, RunEnd, SignalWrite } from "../store/run-batch.ts";
+import type {
+  CallbackWrite,
+  InstanceBirth,
+  InstanceWrite,
+  RunBatch,
+  RunEnd,
+  SignalWrite,
+} from "../store/run-batch.ts";
 import type { AgainWrite, DriveWrite } from "../store/run-drives.ts";
+import type { GroupWrite } from "../store/run-groups.ts";
+import type { RetryWrite } from "../store/run-retry.ts";
 import type { RunActor, Traces } from "./run-actor.ts";
 
 /** One actor's part of a batch; kept until the commit is known, to be given back if it failed. */
@@ -15,6 +31,7 @@ export interface ActorChanges {
   readonly actor: RunActor;
   readonly changes: readonly Change[];
   readonly maps: MapChanges | null;
+  readonly groups: readonly GroupChange[] | null;
   /** What drives it, if that has changed. */
   readonly drive: DriveWrite | null;
 }
@@ -24,12 +41,13 @@ export function changesOf(actor: RunActor): ActorChanges {
   const { ears, model } = actor;
   const maps = model.takeMapChanges();
   const changes = model.takeChanges();
-  if (!ears) return { actor, changes, maps, drive: null };
+  const groups = model.groups?.takeChanges() ?? null;
+  if (!ears) return { actor, changes, maps, groups, drive: null };
   const state = (model.drive?.takeState() ?? null) as Json | null;
   // A position that has only moved on is not worth a transaction.
   const isQuiet = state === null && changes.length === 0 && !maps && !ears.isLate && !ears.hasOrders;
-  if (isQuiet) return { actor, changes, maps, drive: null };
-  return { actor, changes, maps, drive: { runId: actor.id, position: ears.takePosition(), state } };
+  if (isQuiet) return { actor, changes, maps, groups, drive: null };
+  return { actor, changes, maps, groups, drive: { runId: actor.id, position: ears.takePosition(), state } };
 }
 
 export interface BatchOwner {
@@ -50,29 +68,48 @@ const SIGNALLED: ReadonlySet<TaskState> = new Set([
   "removed",
 ]);
 
-/** The runs among these that have nothing left to do. */
-export function runEnds(parts: readonly ActorChanges[]): RunEnd[] {
+/** What becomes of runs as wholes. */
+export interface RunEnds {
+  readonly ends: readonly RunEnd[];
+  readonly retries: readonly RetryWrite[];
+}
+
+/** The runs among these that have nothing left to do: they end, or wait for their next try. */
+export function runEnds(parts: readonly ActorChanges[], now: number): RunEnds {
   const ends: RunEnd[] = [];
+  const retries: RetryWrite[] = [];
   for (const { actor } of parts) {
-    const verdict = actor.model.verdict();
-    if (verdict.state === "running") continue;
+    // A map that is being measured is no deadlock.
+    const verdict = actor.unmeasured > 0 ? ({ state: "running" } as const) : actor.model.verdict();
+    if (verdict.state === "running") {
+      // Somebody has given it something to do while it waited.
+      if (actor.retryAt !== null) retries.push({ runId: actor.id, retryAt: null });
+      continue;
+    }
+    const { isTimedOut, run, version } = actor;
+    const retryAt = runRetryAt(version.manifest, { tryNumber: run.try_number, verdict, isTimedOut }, now);
+    if (retryAt !== null) {
+      if (actor.retryAt === null) retries.push({ runId: actor.id, retryAt });
+      continue;
+    }
     const reason = verdict.state === "failed" ? verdict.reason : null;
     if (actor.isTimedOut) ends.push({ runId: actor.id, state: "failed", reason: "timed_out" });
     else ends.push({ runId: actor.id, state: verdict.state, reason });
   }
-  return ends;
+  return { ends, retries };
 }
 
 /** Nothing in it is worth a transaction. */
-export function isEmpty({ births, deadLetters, drives, ends, instances, maps, waitEnds }: RunBatch): boolean {
-  const parts = [births, deadLetters, drives, ends, instances, maps, waitEnds];
+export function isEmpty(batch: RunBatch): boolean {
+  const { births, deadLetters, drives, ends, groups, instances, maps, retries, waitEnds } = batch;
+  const parts = [births, deadLetters, drives, ends, groups, instances, maps, retries, waitEnds];
   return parts.every(({ length }) => length === 0);
 }
 
 export function buildBatch(
   owner: BatchOwner,
   parts: readonly ActorChanges[],
-  extra: { readonly traces: Traces; readonly ends: readonly RunEnd[] },
+  extra: RunEnds & { readonly traces: Traces },
 ): RunBatch {
   const slots = new Map<string, number>();
   const maps: MapWrite[] = [];
@@ -99,7 +136,8 @@ export function buildBatch(
   }
   const waitEnds = waitsEnded(parts, extra.traces.waitEnds);
   const actors = new Map(parts.map(({ actor }) => [actor.id, actor]));
-  const callbacks = extra.traces.callbacks.map((callback) => ({ id: randomUUID() as string, ...callback }));
+  const callbacks: CallbackWrite[] = extra.traces.callbacks.map((each) => ({ id: randomUUID(), ...each }));
+  const groups = groupWrites(parts, callbacks);
   for (const end of extra.ends) {
     const actor = actors.get(end.runId);
     if (!actor) continue;
@@ -119,7 +157,7 @@ export function buildBatch(
         taskId: null,
         mapIndex: null,
         event,
-        tryNumber: 0,
+        tryNumber: actor.run.try_number,
         error: null,
       });
   }
@@ -140,10 +178,26 @@ export function buildBatch(
     deferrals: waitsBegun(parts, extra.traces.deferrals, waitEnds),
     waitEnds,
     ends: extra.ends,
+    retries: extra.retries,
+    groups,
     drives,
     again,
     deadLetters: extra.traces.deadLetters,
   };
+}
+
+function groupWrites(parts: readonly ActorChanges[], callbacks: CallbackWrite[]): GroupWrite[] {
+  const writes: GroupWrite[] = [];
+  for (const { actor, groups } of parts) {
+    for (const { events, ...group } of groups ?? []) {
+      writes.push({ runId: actor.id, ...group });
+      for (const each of events) {
+        const of = { runId: actor.id, taskId: null, groupId: group.groupId, mapIndex: null };
+        callbacks.push({ id: randomUUID(), ...of, ...each, error: null });
+      }
+    }
+  }
+  return writes;
 }
 
 function birth(actor: RunActor, { instance }: Change): InstanceBirth {
@@ -194,6 +248,7 @@ function instanceWrite(runId: number, change: Change): InstanceWrite {
     step: instance.step,
     attemptStartedAt: instance.attemptStartedAt,
     keepsSlot: instance.state === "deferred" && instance.wait?.keepsSlot === true,
+    isBehind: instance.isBehind,
   };
 }
 
@@ -235,7 +290,7 @@ function waitsEnded(parts: readonly ActorChanges[], known: readonly WaitEnd[]): 
 
 function settle(slots: Map<string, number>, actor: RunActor, change: Change): void {
   const was = change.wasOccupying ? 1 : 0;
-  const is = isOccupying(change.instance.state, change.instance.wait) ? 1 : 0;
+  const is = isOccupying(change.instance) ? 1 : 0;
   if (was === is) return;
   const place = actor.placeOf(change.instance);
   add(slots, place.pool, (is - was) * place.slots);

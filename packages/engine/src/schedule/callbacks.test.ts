@@ -90,7 +90,7 @@ describe("a run that takes too long", () => {
         import { appendFileSync } from "node:fs";
         import { setTimeout as sleep } from "node:timers/promises";
         const told = (ctx) => appendFileSync(${JSON.stringify(ledger)}, [ctx.event, ctx.taskId ?? "run"].join(" ") + "\\n");
-        export default dag("late", { runTimeout: "300ms", onFailure: told, onSuccess: told }, (d) => {
+        export default dag("late", { runTimeout: "3s", onFailure: told, onSuccess: told }, (d) => {
           const slow = d.task("slow", { retries: 3, onFailure: told, onRetry: told }, () => sleep(60_000));
           d.task("never", { after: slow, onFailure: told }, () => {});
         });

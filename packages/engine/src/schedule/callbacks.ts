@@ -89,6 +89,7 @@ export class Callbacks {
       bundleHash: row.bundle_hash,
       bundlePath,
       taskId: row.task_id,
+      groupId: row.group_id,
       event: row.event,
       deadline: deadlineCall(row),
       tryNumber: row.try_number,
@@ -132,6 +133,6 @@ function logPath(logsDir: string, row: StoredCallback): string {
     row.dag_id,
     String(row.dag_run_id),
     "callbacks",
-    `${row.task_id ?? "run"}-${row.id}.log`,
+    `${row.task_id ?? row.group_id ?? "run"}-${row.id}.log`,
   );
 }

@@ -187,7 +187,7 @@ describe("a dead letter of an onSignal", () => {
     // Not mended yet: it is a letter as before.
     expect(await retry(letter!.id)).toBe("retried");
     await rig.until(async () => (await letters(id))[0]?.retry_at === null, "given up again", 60_000);
-    expect(await letters(id)).toMatchObject([{ attempts: 5, error: "thirteen is beyond me" }]);
+    expect(await letters(id)).toMatchObject([{ attempts: 10, error: "thirteen is beyond me" }]);
     // Its owner dies while it asks: the next one finds the letter as it was, and asks again.
     expect(await retry(letter!.id)).toBe("retried");
     await rig.until(async () => (await asking()) !== undefined, "it is being asked");

@@ -5,6 +5,7 @@ import type { LeaseTimes } from "../job/lease.ts";
 import type { Logger } from "../service/logger.ts";
 import type { WakeUps } from "../signal/wake-up.ts";
 import type { Database } from "../store/database.ts";
+import type { LargeLengths } from "./large-lengths.ts";
 
 export interface DagRunJobOptions {
   readonly database: Database;
@@ -18,6 +19,8 @@ export interface DagRunJobOptions {
   readonly lease?: LeaseTimes;
   /** How often an attempt may be lost to the infrastructure before that counts as a failure of the task. */
   readonly infraLossBudget?: number;
+  /** Of what lies in large outputs; left out, there are none. */
+  readonly lengths?: LargeLengths;
   /** How many items a map may have: 100,000 when left out. */
   readonly maxMapLength?: number;
 }

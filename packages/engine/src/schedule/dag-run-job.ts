@@ -28,10 +28,12 @@ import { Driving } from "./driving.ts";
 import { Expanding, type Recall } from "./expanding.ts";
 import { Gates } from "./gates.ts";
 import { InHand, type Report } from "./in-hand.ts";
+import { LargeLengths } from "./large-lengths.ts";
 import { Mailbox } from "./mailbox.ts";
 import { applyReports, type ReportsContext } from "./reports.ts";
 import { noTraces, type RunActor, type Traces } from "./run-actor.ts";
 import { loadActors } from "./run-loader.ts";
+import { beginRetries, noteRetries } from "./run-retries.ts";
 import { Timers } from "./timers.ts";
 import { VersionCache } from "./version-cache.ts";
 import { WaitEndLog } from "./wait-ends.ts";
@@ -98,6 +100,7 @@ export abstract class DagRunJob extends JobLoop {
       bundles: options.bundles,
       logsDir: options.logsDir,
       logger: this.logger,
+      lengths: options.lengths ?? new LargeLengths(),
     };
     const recall: Recall = (...output) => this.#dispatcher.recall(...output);
     this.#expanding = new Expanding({ ...shared, recall, wake, maxMapLength: options.maxMapLength });
@@ -233,6 +236,8 @@ export abstract class DagRunJob extends JobLoop {
       this.#driving.apply({ touched, traces, now: this.lease.now() });
     });
     if (this.#waits.isDue) this.#mailbox.wake();
+    const due = this.#timers.takeDueRuns((id) => this.markStale(id));
+    await beginRetries(this.database, this.lease.jobId, due);
     if (this.state === "running") this.#timers.arm(this.lease.now());
   }
 
@@ -265,12 +270,11 @@ export abstract class DagRunJob extends JobLoop {
       const mayAdmit = !isLast && this.state === "running" && this.lease.isTrusted();
       const isAwaited = mayAdmit && this.hasPeers && (await this.#admission.seeOthers(this.lease.jobId));
       if (isLast) this.#mailbox.wake();
-      const admitted = mayAdmit ? this.#admission.admit(this.lease.now()) : [];
-      for (const { actor } of admitted) touched.add(actor);
+      const admitted = mayAdmit ? this.#admission.admit(this.lease.now(), touched) : [];
       const begunWithSlots = this.#waits.begin({ touched, traces, now: this.lease.now() });
       const parts = [...touched].map(changesOf);
-      const ends = runEnds(parts);
-      const batch = buildBatch({ jobId: this.lease.jobId, hostname: HOST }, parts, { traces, ends });
+      const ends = runEnds(parts, this.lease.now());
+      const batch = buildBatch({ jobId: this.lease.jobId, hostname: HOST }, parts, { traces, ...ends });
       const news = this.hasPeers ? this.#admission.newsOfWaiting(this.lease.jobId) : null;
       if (isEmpty(batch)) {
         if (news) await this.database.pipeline([news]);
@@ -284,7 +288,7 @@ export abstract class DagRunJob extends JobLoop {
         return this.#committed(batch, admitted, reports);
       } catch (error) {
         if (sqlState(error) !== POOL_FULL || isLast || begunWithSlots) throw error;
-        for (const { actor, changes, maps } of parts) actor.model.giveBack(changes, maps);
+        for (const { actor, ...part } of parts) actor.model.giveBack(part.changes, part);
         this.#admission.withdraw(admitted, this.lease.now());
         await this.#admission.refreshPools();
       }
@@ -301,6 +305,7 @@ export abstract class DagRunJob extends JobLoop {
     }
     for (const output of batch.outputs) if (output.key === "return_value") this.#dispatcher.remember(output);
     this.#dispatch(admitted);
+    noteRetries(this.actors, batch.retries);
     for (const { runId } of batch.ends) {
       const actor = this.actors.get(runId);
       if (!actor) continue;
@@ -349,10 +354,7 @@ export abstract class DagRunJob extends JobLoop {
   /** Runs of which only the database knows the truth now. */
   async #reload(ids: readonly number[]): Promise<void> {
     const runs = await rereadRuns(this.database, this.lease.jobId, ids);
-    for (const id of ids) {
-      const actor = this.actors.get(id);
-      if (actor) this.#forget(actor);
-    }
+    for (const id of ids) this.#forget(this.actors.get(id));
     await this.#admission.refreshPools();
     const traces = noTraces();
     const actors = await this.#take(runs, traces);
@@ -369,8 +371,7 @@ export abstract class DagRunJob extends JobLoop {
     if (runs.length === 0) return [];
     const actors = await loadActors(this.database, this.versions, runs);
     for (const actor of actors) {
-      const former = this.actors.get(actor.id);
-      if (former) this.#forget(former);
+      this.#forget(this.actors.get(actor.id));
       this.actors.set(actor.id, actor);
       const at = this.lease.now();
       actor.model.start(at);
@@ -378,6 +379,7 @@ export abstract class DagRunJob extends JobLoop {
       if (actor.run.is_fresh) continue;
       this.#waits.ask();
       this.#dispatcher.forgetRun(actor);
+      this.#admission.adopt(actor, (attempt) => this.#inHand.get(attempt)?.executor);
       for (const instance of this.#inHand.reconcile(actor)) {
         const how = { traces, at, budget: this.#infraLossBudget };
         if (actor.lost(instance, "the process that ran it is gone", how))
@@ -387,7 +389,8 @@ export abstract class DagRunJob extends JobLoop {
     return actors;
   }
 
-  #forget(actor: RunActor): void {
+  #forget(actor: RunActor | undefined): void {
+    if (!actor) return;
     this.#admission.drop(actor);
     this.#expanding.drop(actor);
     this.#gates.drop(actor);

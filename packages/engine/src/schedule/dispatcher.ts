@@ -9,13 +9,24 @@ import type { Json } from "@tradewind/sdk/manifest";
 import type { SettledInput } from "@tradewind/sdk/program";
 import type { BundleCache } from "../execute/bundle-cache.ts";
 import type { AttemptOutcome, Executor, Workload } from "../execute/contract.ts";
-import { InputReader, type Instance } from "../model/index.ts";
+import {
+  apart,
+  GRACE_MS,
+  InputReader,
+  type InputStanding,
+  type Instance,
+  isStreaming,
+  type Known,
+  type LargePlace,
+  type OutputLookup,
+} from "../model/index.ts";
 import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import { type Database, isTransient } from "../store/database.ts";
 import { loadSteps, type StoredStep } from "../store/deferrals.ts";
 import { loadOutputs } from "../store/run-load.ts";
 import type { Admitted } from "./admission.ts";
+import type { LargeLengths } from "./large-lengths.ts";
 import { OutputCache, outputKey } from "./output-cache.ts";
 import type { RunActor } from "./run-actor.ts";
 
@@ -24,6 +35,7 @@ export interface DispatcherOptions {
   readonly bundles: BundleCache;
   readonly logsDir: string;
   readonly logger: Logger;
+  readonly lengths: LargeLengths;
   /** The database's clock. */
   readonly now: () => number;
   /** Whether this job may still dispatch this attempt: its lease holds and the attempt is in its hands. */
@@ -34,10 +46,13 @@ export interface DispatcherOptions {
   readonly failed: (attempt: string, reason: string) => void;
 }
 
+/** Operators whose verdict says which way to go. */
+const DECIDING: ReadonlySet<string> = new Set(["branch", "shortCircuit", "latestOnly"]);
+
 /** What a workload is made of besides its instance. */
 interface Needs {
   readonly path: string;
-  readonly inputs: Record<string, SettledInput>;
+  readonly inputs: Pick<Workload, "inputs" | "large">;
   readonly step: Workload["step"];
 }
 
@@ -54,7 +69,7 @@ export class Dispatcher {
   }
 
   /** An output that was just stored, for the tasks that come next. */
-  remember(output: { runId: number; taskId: string; mapIndex: number; value: Json }): void {
+  remember(output: { runId: number; taskId: string; mapIndex: number; value: Known }): void {
     const key = outputKey(output.runId, output.taskId, output.mapIndex);
     this.#outputs.set(key, output.value, JSON.stringify(output.value).length);
   }
@@ -134,9 +149,9 @@ export class Dispatcher {
     const waits = wanted.flatMap(({ instance }) => instance.step ?? []);
     const steps = new Map((await loadSteps(database, waits)).map((step) => [step.attempt, step]));
     for (const each of wanted) {
+      const inputs = this.#inputs(each, stored) ?? (await this.#measured(each, stored));
       if (!this.#isWanted(each)) continue;
       const path = this.#bundlePaths.get(each.actor.version.bundleHash) ?? "";
-      const inputs = this.#inputs(each, stored) ?? {};
       each.executor.submit([this.#workload(each, { path, inputs, step: this.#stepOf(each, steps) ?? null })]);
     }
   }
@@ -163,11 +178,11 @@ export class Dispatcher {
   /** Outputs as they are stored. What a map runs over is kept: its other instances read it, too. */
   async #read(
     needed: readonly { readonly runId: number; readonly taskId: string; readonly isShared: boolean }[],
-  ): Promise<Map<string, Json>> {
+  ): Promise<Map<string, Known>> {
     const shared = new Set(
       needed.flatMap(({ isShared, runId, taskId }) => (isShared ? `${runId}/${taskId}` : [])),
     );
-    const stored = new Map<string, Json>();
+    const stored = new Map<string, Known>();
     for (const row of await loadOutputs(this.#options.database, needed)) {
       const { dag_run_id: runId, map_index: mapIndex, task_id: taskId, value } = row;
       stored.set(outputKey(runId, taskId, mapIndex), value);
@@ -177,7 +192,7 @@ export class Dispatcher {
   }
 
   /** An output that this process has at hand. */
-  recall(runId: number, taskId: string, mapIndex: number): { readonly value: Json | undefined } | undefined {
+  recall(runId: number, taskId: string, mapIndex: number): { readonly value: Known | undefined } | undefined {
     const key = outputKey(runId, taskId, mapIndex);
     return this.#outputs.has(key) ? { value: this.#outputs.get(key) } : undefined;
   }
@@ -189,26 +204,34 @@ export class Dispatcher {
     return [...reader.missing].map((taskId) => ({ runId: actor.id, taskId, isShared }));
   }
 
-  #reader(actor: RunActor, stored: ReadonlyMap<string, Json> | null): InputReader {
-    return new InputReader(actor.model, (taskId, mapIndex) => {
+  #reader(actor: RunActor, stored: ReadonlyMap<string, Known> | null): InputReader {
+    const atHand: OutputLookup = (taskId, mapIndex) => {
       const found = this.recall(actor.id, taskId, mapIndex);
       return found ?? (stored ? { value: stored.get(outputKey(actor.id, taskId, mapIndex)) } : undefined);
-    });
+    };
+    return new InputReader(actor.model, atHand, (value) => this.#options.lengths.get(value));
+  }
+
+  /** Only where lists that lie in large ones are crossed: which item of which it is depends on their lengths. */
+  async #measured(admitted: Admitted, stored: ReadonlyMap<string, Known>): Promise<Needs["inputs"]> {
+    const { actor, instance } = admitted;
+    const reader = this.#reader(actor, stored);
+    for (const source of Object.values(instance.node.manifest.inputs)) reader.input(source, instance);
+    await this.#options.lengths.measure(reader.unmeasured);
+    return this.#inputs(admitted, stored) ?? { inputs: {} };
   }
 
   /** null: an output is neither in memory nor in `stored`, where `stored` null means that it was not looked up yet. */
-  #inputs(
-    { actor, instance }: Admitted,
-    stored: ReadonlyMap<string, Json> | null,
-  ): Record<string, SettledInput> | null {
+  #inputs({ actor, instance }: Admitted, stored: ReadonlyMap<string, Known> | null): Needs["inputs"] | null {
     const { inputs: sources, rule } = instance.node.manifest;
-    const inputs: Record<string, SettledInput> = {};
+    const inputs: Record<string, InputStanding> = {};
     const reader = this.#reader(actor, stored);
     for (const [name, source] of Object.entries(sources)) {
       const { each, ...input } = reader.input(source, instance);
       inputs[name] = each && rule !== "allSuccess" ? { ...input, each } : input;
     }
-    return reader.missing.size > 0 ? null : inputs;
+    if (reader.isVoid) return null;
+    return reader.hasLarge ? largeApart(inputs) : { inputs: inputs as Workload["inputs"] };
   }
 
   #workload(admitted: Admitted, needs: Needs): Workload {
@@ -227,28 +250,52 @@ export class Dispatcher {
       bundlePath: needs.path,
       step: needs.step,
       elapsedMs,
-      inputs: needs.inputs,
+      ...needs.inputs,
       run: actor.facts,
       conf: actor.run.conf,
-      ...startedBy(actor, instance),
+      ...driven(actor, instance),
       // What is left of it: waits and reschedules of the same try have used some.
       timeoutMs: manifest.timeoutMs === null ? null : Math.max(1, manifest.timeoutMs - elapsedMs),
       memoryMb: manifest.memoryMb,
       isolation: manifest.isolation,
-      mustDecide: manifest.operator === "branch" || manifest.operator === "shortCircuit",
+      mustDecide: DECIDING.has(manifest.operator),
       logPath: join(
         this.#options.logsDir,
         ...logPlace(actor, instance),
         `${instance.tryNumber}-${attempt}.log`,
       ),
+      lane: admitted.lane,
+      isBehind: instance.isBehind,
     };
   }
 }
 
-/** Nothing for a try that no signal has to do with. */
-function startedBy({ model }: RunActor, { node }: Instance): Pick<Workload, "startedBy"> {
-  const versions = model.drive?.startedBy(node.id) ?? [];
-  return versions.length > 0 ? { startedBy: versions } : {};
+/** Inputs with null in place of what is large, and what belongs there. */
+function largeApart(inputs: Readonly<Record<string, InputStanding>>): Needs["inputs"] {
+  const large: LargePlace[] = [];
+  const settled = ({ each, state, value }: InputStanding, at: LargePlace["at"]): SettledInput => ({
+    state,
+    value: value === undefined ? undefined : apart(value, [...at, "value"], large),
+    ...(each && { each: each.map((one, index) => settled(one, [...at, "each", index])) }),
+  });
+  const entries = Object.entries(inputs).map(([name, input]) => [
+    name,
+    settled(input, ["call", "inputs", name]),
+  ]);
+  return { inputs: Object.fromEntries(entries), large };
+}
+
+/** Nothing for a try that no signal has to do with, and that ends by itself. */
+function driven(
+  { model }: RunActor,
+  { node: { id, manifest } }: Instance,
+): Pick<Workload, "startedBy" | "streamGraceMs"> {
+  if (model.drive === null) return {};
+  const versions = model.drive.startedBy(id);
+  return {
+    ...(versions.length > 0 && { startedBy: versions }),
+    ...(isStreaming(manifest) && { streamGraceMs: manifest.graceMs ?? GRACE_MS }),
+  };
 }
 
 /** Ids are checked against a safe alphabet when a DAG is defined, so they can be folder names. */

@@ -84,6 +84,8 @@ beforeAll(async () => {
 });
 
 const NO_BATCH: RunBatch = {
+  retries: [],
+  groups: [],
   ...{
     jobId: 0,
     hostname: "",

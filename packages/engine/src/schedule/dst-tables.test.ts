@@ -92,34 +92,39 @@ function walked(zone: ZoneName, expression: string): number[] {
 }
 
 function walkThrough(zone: ZoneName): ReadonlyMap<string, number[]> {
-  const all = [...DAILY, ...HOURLY].map((expression) => {
-    const isNamed = new Uint8Array(1_440);
-    for (const minute of minutesOfDay(expression)) isNamed[minute] = 1;
-    return { expression, isNamed, isEveryHour: expression.split(" ")[1] === "*", fires: [] as number[] };
-  });
+  const all = [...DAILY, ...HOURLY].map((expression) => ({ expression, fires: [] as number[] }));
+  // Which expressions name a minute of the day, as bits: one look says that it is none of them.
+  const daily = bitsOf(DAILY, 0);
+  const hourly = bitsOf(HOURLY, DAILY.length);
   const list = offsets.get(zone) ?? [];
-  let index = 0;
   // In minutes from here on.
+  let at = (FROM - DAY) / MINUTE;
   let furthest = Number.NEGATIVE_INFINITY;
-  for (let at = (FROM - DAY) / MINUTE; at <= TO / MINUTE; at++) {
-    while (index + 1 < list.length && (list[index + 1] as Offset).since <= at * MINUTE) index++;
-    const shown = at + (list[index] as Offset).ms / MINUTE;
-    // Every minute the clock got past: one normally, many at a jump, none while it repeats itself.
-    const begin = furthest === Number.NEGATIVE_INFINITY ? shown : furthest + 1;
-    furthest = Math.max(furthest, shown);
-    for (const { isEveryHour, isNamed, fires } of all) {
-      let isFire = false;
-      if (isEveryHour) isFire = isNamed[modulo(shown)] === 1;
-      else
-        for (let minute = begin; minute <= shown; minute++) if (isNamed[modulo(minute)] === 1) isFire = true;
-      if (isFire && at * MINUTE > FROM) fires.push(at * MINUTE);
+  for (const [index, { ms }] of list.entries()) {
+    const change = Math.min(list[index + 1]?.since ?? Number.POSITIVE_INFINITY, TO + MINUTE) / MINUTE;
+    for (; at < change; at++) {
+      const shown = at + ms / MINUTE;
+      let fired = hourly[shown % 1_440] as number;
+      // Every minute the clock got past: one normally, many at a jump, none while it repeats itself.
+      if (shown > furthest) {
+        const begin = furthest === Number.NEGATIVE_INFINITY ? shown : furthest + 1;
+        for (let minute = begin; minute <= shown; minute++) fired |= daily[minute % 1_440] as number;
+        furthest = shown;
+      }
+      if (fired === 0 || at * MINUTE <= FROM) continue;
+      for (const [bit, { fires }] of all.entries()) if (fired & (1 << bit)) fires.push(at * MINUTE);
     }
   }
   return new Map(all.map(({ expression, fires }) => [expression, fires]));
 }
 
-function modulo(minute: number): number {
-  return ((minute % 1_440) + 1_440) % 1_440;
+/** By minute of the day, the expressions that name it. */
+function bitsOf(expressions: readonly string[], firstBit: number): Uint8Array {
+  const bits = new Uint8Array(1_440);
+  for (const [index, expression] of expressions.entries())
+    for (const minute of minutesOfDay(expression))
+      bits[minute] = (bits[minute] ?? 0) | (1 << (firstBit + index));
+  return bits;
 }
 
 describe.each(Object.entries(ZONES) as [ZoneName, number][])("%s", (zone, least) => {
@@ -148,16 +153,18 @@ describe.each(Object.entries(ZONES) as [ZoneName, number][])("%s", (zone, least)
     const schedule = { kind: "cron", expression: "30 2 * * *", timezone: zone, style: "interval" } as const;
     const window = { start: FROM, end: null, catchup: true };
     const lengths = new Map<number, number>();
+    const apart: string[] = [];
     let last: DueRun | null = null;
     for (;;) {
       const run: DueRun | null = nextRun(schedule, window, { last, now: TO });
       if (run === null || run.runAfter > TO) break;
       // Periods touch: what one leaves out nobody would process, what two have would be processed twice.
-      if (last !== null) expect(run.intervalStart).toBe(last.intervalEnd);
+      if (last !== null && run.intervalStart !== last.intervalEnd) apart.push(iso(run.intervalStart));
       const hours = (run.intervalEnd - run.intervalStart) / (60 * MINUTE);
       lengths.set(hours, (lengths.get(hours) ?? 0) + 1);
       last = run;
     }
+    expect(apart).toEqual([]);
     const normal = lengths.get(24) ?? 0;
     const others = [...lengths.values()].reduce((sum, n) => sum + n, 0) - normal;
     expect(normal).toBeGreaterThan(5_300);

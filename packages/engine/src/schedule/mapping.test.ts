@@ -45,7 +45,7 @@ describe("mapped tasks", () => {
 
         export const edited = dag("edited", {}, (d) => {
           const list = d.task("list", () => JSON.parse(readFileSync(root + "/items", "utf8")));
-          const each = d.map("each", { over: list }, (n, _, ctx) => ctx.once("plus", () => n + 1));
+          const each = d.map("each", { over: list, label: (n) => \`item \${n}\` }, (n, _, ctx) => ctx.once("plus", () => n + 1));
           d.task("sum", { inputs: { each }, rule: "allDone" }, ({ each }) => each.length);
         });
 
@@ -131,9 +131,18 @@ describe("mapped tasks", () => {
     // Nothing of what the former instances had done is remembered.
     const sql = "SELECT value FROM xcom WHERE dag_run_id = $1 AND task_id = 'each' ORDER BY map_index";
     expect(await rig.db.rows(adhoc(sql), [id])).toEqual([{ value: 8 }, { value: 9 }]);
-    expect((await instances(id, "each")).map(({ map_index, state }) => [map_index, state])).toEqual([
-      [0, "success"],
-      [1, "success"],
+    const shown = (await instances(id, "each")).map((row) => [row.map_index, row.state, row.try_number]);
+    expect(shown).toEqual([
+      [0, "success", 2],
+      [1, "success", 2],
+    ]);
+    const labels = await rig.db.rows(
+      adhoc("SELECT task_id, map_index, label FROM map_label WHERE dag_run_id = $1 ORDER BY map_index"),
+      [id],
+    );
+    expect(labels).toEqual([
+      { task_id: "each", map_index: 0, label: "item 7" },
+      { task_id: "each", map_index: 1, label: "item 8" },
     ]);
   });
 

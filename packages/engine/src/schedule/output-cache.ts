@@ -1,12 +1,13 @@
 /**
  * What was just stored (outputs, events of waits), kept for the tasks that are about to read it: a chained step then
  * needs no query.
- * Only a cache: whatever is not here is read from the database. Bounded by bytes, oldest out first.
+ * Only a cache: whatever is not here is read from the database. Bounded by bytes, oldest out first. Of a large output
+ * it has the reference.
  */
-import type { Json } from "@tradewind/sdk/manifest";
+import type { Known } from "../model/index.ts";
 
 interface Entry {
-  readonly value: Json;
+  readonly value: Known;
   readonly bytes: number;
 }
 
@@ -19,7 +20,7 @@ export class OutputCache {
     this.#limit = limitBytes;
   }
 
-  set(key: string, value: Json, bytes: number): void {
+  set(key: string, value: Known, bytes: number): void {
     this.delete(key);
     if (bytes > this.#limit / 8) return;
     this.#entries.set(key, { value, bytes });
@@ -34,7 +35,7 @@ export class OutputCache {
     return this.#entries.has(key);
   }
 
-  get(key: string): Json | undefined {
+  get(key: string): Known | undefined {
     return this.#entries.get(key)?.value;
   }
 

@@ -14,7 +14,7 @@ export const planNext: Planner = (dag, last, now): PlannedRun | null => {
   return spread(dag, nextRun(dag.schedule, windowOf(dag), { last: before, now, slackMs }));
 };
 
-export function windowOf(dag: Scheduling) {
+export function windowOf(dag: Pick<Scheduling, "start" | "end" | "catchup">) {
   return { start: instant(dag.start), end: instant(dag.end), catchup: dag.catchup };
 }
 

@@ -30,8 +30,14 @@ export function applyReports(
     } else {
       const keepsSlot = admission.keepsDeferred(actor, instance);
       if (!actor.ended({ ...key, at, outcome: report.outcome, keepsSlot }, traces)) continue;
-      admission.freed(actor, instance);
+      const hadSlots = admission.freed(actor, instance);
       touched.add(actor);
+      if (!hadSlots || report.heir === undefined) continue;
+      const next = inHand.get(report.heir);
+      const its = next && actors.get(next.runId);
+      const heir = next && its?.model.get(next.taskId, next.mapIndex);
+      // It may have been cleared or marked meanwhile: then the slots are simply free.
+      if (its && heir?.attempt === report.heir && admission.inherit(its, heir, at)) touched.add(its);
     }
   }
 }

@@ -4,15 +4,15 @@
  * and loaded again: the database is its journal.
  */
 import { randomUUID } from "node:crypto";
-import type { Json } from "@tradewind/sdk/manifest";
 import type { ErrorFacts, RunFacts } from "@tradewind/sdk/program";
 import type { AttemptOutcome } from "../execute/contract.ts";
 import { type Instance, isStreaming, type Place, type RunModel, retryDelayMs } from "../model/index.ts";
 import type { DeferralWrite, FiredDeferral, WaitEnd } from "../store/deferrals.ts";
 import { limitKeyOf } from "../store/limit-key.ts";
-import type { AttemptWrite, CallbackWrite, OutputWrite } from "../store/run-batch.ts";
+import type { AttemptWrite, CallbackWrite } from "../store/run-batch.ts";
 import type { ClaimedRun } from "../store/run-claim.ts";
 import type { DeadLetterWrite } from "../store/run-drives.ts";
+import { type OutputWrite, outputOf } from "../store/run-outputs.ts";
 import type { SignalDraft } from "../store/signals.ts";
 import type { RunEars } from "./run-ears.ts";
 import { runFacts } from "./run-facts.ts";
@@ -81,6 +81,10 @@ export class RunActor {
   readonly deadline: number | null;
   isPaused: boolean;
   isTimedOut = false;
+  /** Maps whose lists are being measured: it is not over before they are answered. */
+  unmeasured = 0;
+  /** When the next try of the failed run begins, as it is stored. */
+  retryAt: number | null;
 
   constructor(run: ClaimedRun, version: DagVersion, parts: { model: RunModel; ears: RunEars | null }) {
     this.run = run;
@@ -89,6 +93,7 @@ export class RunActor {
     this.ears = parts.ears;
     this.facts = runFacts(run);
     this.isPaused = run.is_paused;
+    this.retryAt = run.retry_at?.getTime() ?? null;
     const { runTimeoutMs } = version.manifest;
     this.deadline = runTimeoutMs === null || !run.started_at ? null : run.started_at.getTime() + runTimeoutMs;
   }
@@ -103,7 +108,8 @@ export class RunActor {
     const deadline = this.isTimedOut ? never : (this.deadline ?? never);
     const { ears, model } = this;
     const question = ears?.nextQuestionAt() ?? never;
-    return Math.min(model.nextRetryAt() ?? never, model.nextDeadline() ?? never, question, deadline);
+    const retry = Math.min(model.nextRetryAt() ?? never, this.retryAt ?? never);
+    return Math.min(retry, model.nextDeadline() ?? never, question, deadline);
   }
 
   get id(): number {
@@ -181,14 +187,20 @@ export class RunActor {
 
   /** Finished tasks that were asked to begin again, if their end is stored. true: some have. */
   beginAgain({ at, traces }: Circumstances): boolean {
-    return this.model.beginAgain(at, (instance) => {
-      const { attempt, endedAt, reason } = instance;
-      if (attempt === null) return;
-      traces.attempts.push({
-        ...attemptWrite(this.id, instance, endedAt ?? at),
-        reason: reason === null ? null : tidy(reason),
-      });
-    });
+    return this.model.beginAgain(at, (instance) => this.#archive(instance, { at, traces }));
+  }
+
+  /** The same for groups whose next try is due. */
+  beginGroups({ at, traces }: Circumstances): boolean {
+    const again = this.model.groups?.begin(at) ?? [];
+    return this.model.repeat(again, at, (instance) => this.#archive(instance, { at, traces }));
+  }
+
+  #archive(instance: Instance, { at, traces }: Circumstances): void {
+    const { attempt, endedAt, reason } = instance;
+    if (attempt === null) return;
+    const write = attemptWrite(this.id, instance, endedAt ?? at);
+    traces.attempts.push({ ...write, reason: reason === null ? null : tidy(reason) });
   }
 
   /** An attempt that was asked to stop is gone. Whatever it made of that, it was stopped. */
@@ -278,7 +290,8 @@ export class RunActor {
   ): boolean {
     const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt: instance.attempt ?? "" };
     if (!this.model.apply({ type: "succeeded", ...key, at, skip: outcome.skip }, at)) return false;
-    if (outcome.output !== undefined) traces.outputs.push(this.#output(key, "return_value", outcome.output));
+    const output = outputOf(outcome);
+    if (output !== undefined) traces.outputs.push(this.#output(key, "return_value", output));
     if (outcome.skip.length > 0) traces.outputs.push(this.#output(key, "tradewind.skip", outcome.skip));
     traces.signals.push(...successDrafts(this.facts, instance, outcome.signals));
     if (outcome.callbackPending) this.#callback("success", instance, traces, null);
@@ -341,8 +354,8 @@ export class RunActor {
     });
   }
 
-  #output(key: { taskId: string; mapIndex: number }, name: OutputWrite["key"], value: Json): OutputWrite {
-    return { runId: this.id, taskId: key.taskId, mapIndex: key.mapIndex, key: name, value };
+  #output(of: InstanceKey, key: OutputWrite["key"], value: OutputWrite["value"]): OutputWrite {
+    return { runId: this.id, taskId: of.taskId, mapIndex: of.mapIndex, key, value };
   }
 
   /** Of a streaming task by its failures in a row: its tries are many, and most may have gone well for days. */
@@ -356,6 +369,8 @@ export class RunActor {
     return retryDelayMs(node.manifest, { dagId, runId, taskId: node.id, mapIndex, tryNumber });
   }
 }
+
+type InstanceKey = Pick<OutputWrite, "taskId" | "mapIndex">;
 
 function lostError(reason: string): ErrorFacts {
   return { name: "AttemptLost", message: reason, stack: null, code: "TASK_ATTEMPT_LOST" };

@@ -3,6 +3,7 @@ import {
   type BranchVerdict,
   Drive,
   type ExpansionRow,
+  type GroupRow,
   type InstanceRow,
   isTaskState,
   RunModel,
@@ -20,6 +21,7 @@ import {
   openDrives,
   type RetriedLetter,
 } from "../store/run-drives.ts";
+import { loadGroups, type StoredGroup } from "../store/run-groups.ts";
 import { type LoadedInstance, loadInstances, loadSkips } from "../store/run-load.ts";
 import { RunActor } from "./run-actor.ts";
 import { RunEars } from "./run-ears.ts";
@@ -38,6 +40,11 @@ export async function loadActors(
   const byRun = Map.groupBy(instances, (row) => row.dag_run_id);
   const found = new Map<ClaimedRun, DagVersion>();
   for (const run of runs) found.set(run, await versions.get(database, run.version_id));
+  const grouped = [...found].filter(([run, { graph }]) => !run.is_fresh && graph.groups.length > 0);
+  const groups = await loadGroups(
+    database,
+    grouped.map(([{ id }]) => id),
+  );
   const drives = await drivesOf(database, found);
   return [...found].map(([run, version]) => {
     const isOwn = (row: { readonly dag_run_id: number }) => row.dag_run_id === run.id;
@@ -50,9 +57,10 @@ export async function loadActors(
         mapIndex: row.map_index,
         skip: row.value,
       })),
-      expansions: expansions.filter(isOwn).map(({ map_id: mapId, parent, base, length }) => {
-        return { mapId, parent, base, length };
+      expansions: expansions.filter(isOwn).map(({ map_id: mapId, parent, base, length, tries }) => {
+        return { mapId, parent, base, length, tries };
       }),
+      groups: groups.filter(isOwn).map(groupRow),
       drive,
     };
     return loadedActor(run, version, journal);
@@ -127,6 +135,7 @@ interface Journal {
   readonly instances: readonly LoadedInstance[];
   readonly skips: readonly BranchVerdict[];
   readonly expansions: readonly ExpansionRow[];
+  readonly groups: readonly GroupRow[];
   readonly drive: LoadedDrive | null;
 }
 
@@ -144,6 +153,7 @@ function loadedActor(run: ClaimedRun, version: DagVersion, journal: Journal): Ru
       startedAt: row.started_at?.getTime() ?? null,
       step: row.step,
       wait: loadedWait(row),
+      isBehind: row.is_behind,
     }),
   );
   const drive = driveOf(run, version, journal.drive);
@@ -158,6 +168,11 @@ function loadedActor(run: ClaimedRun, version: DagVersion, journal: Journal): Ru
     instance.pid = row.pid;
   }
   return new RunActor(run, version, { model, ears: earsOf(run, version, journal.drive) });
+}
+
+function groupRow({ group_id, max_tries, retry_at, state, try_number }: StoredGroup): GroupRow {
+  const retryAt = retry_at?.getTime() ?? null;
+  return { groupId: group_id, state, tryNumber: try_number, maxTries: max_tries, retryAt };
 }
 
 function loadedWait(row: LoadedInstance): Wait | null {

@@ -11,7 +11,7 @@ export function timeOut(actor: RunActor, now: number, traces: Traces): Instance[
   const before = [...actor.model.instances()].map((instance) => ({
     instance,
     isFailed: instance.state === "failed",
-    isHolding: isOccupying(instance.state, instance.wait),
+    isHolding: isOccupying(instance),
   }));
   const reason = "the run timed out";
   actor.model.apply({ type: "halted", at: now, reason, active: "failed" }, now);
@@ -22,6 +22,6 @@ export function timeOut(actor: RunActor, now: number, traces: Traces): Instance[
     traces.callbacks.push({ runId: actor.id, taskId: node.id, mapIndex, event: "failure", tryNumber, error });
   }
   return before
-    .filter(({ instance, isHolding }) => isHolding && !isOccupying(instance.state, instance.wait))
+    .filter(({ instance, isHolding }) => isHolding && !isOccupying(instance))
     .map(({ instance }) => instance);
 }

@@ -35,6 +35,23 @@ describe("a scheduler drives runs to their end", () => {
           d.task("far_behind", { after: [behind], rule: "allDone" }, () => {});
           d.task("skipped", () => skip("nothing to do"));
         });
+        export const ways = dag("ways", {}, (d) => {
+          const way = d.branch("way", () => "large");
+          const large = d.group("large", { after: way }, (g) => {
+            const first = g.task("first", () => 1);
+            g.group("rest", { after: first }, (h) => { h.task("second", () => 2); });
+          });
+          const many = d.mapGroup("many", { over: [1, 2], after: way }, (g, item) => g.task("each", { inputs: { item } }, ({ item }) => item));
+          d.task("join", { after: [large, many], rule: "noneFailedMinOneSuccess" }, () => {});
+          const cluster = d.setup("create", () => "c");
+          const gate = d.shortCircuit("gate", { after: cluster, respectRules: true }, () => false);
+          const direct = d.task("direct", { after: gate }, () => {});
+          const next = d.task("next", { after: direct }, () => {});
+          d.task("whatever", { after: [next], rule: "allDone" }, () => {});
+          const stop = d.shortCircuit("stop", { after: cluster }, () => false);
+          d.task("none", { after: stop, rule: "allDone" }, () => {});
+          d.teardown("delete", { of: cluster }, (made) => made);
+        });
         export const several = ["one", "two"].map((id) => dag("array_" + id, {}, (d) => { d.task("only", () => id); }));
         export const conf = dag("conf", {}, (d) => {
           d.task("show", (_, ctx) => ({ run: ctx.run.id, date: ctx.run.logicalDate?.toISOString() ?? null }));
@@ -76,6 +93,26 @@ describe("a scheduler drives runs to their end", () => {
       skipped: "skipped",
     });
     expect(await rig.output(id, "join")).toEqual(["success", "skipped"]);
+  });
+
+  it("branches into groups, short-circuits with and without the rules of those behind, and always tears down", async () => {
+    const id = await rig.trigger("ways");
+    expect(await rig.ended(id)).toBe("success");
+    expect(await rig.states(id)).toEqual({
+      way: "success",
+      "large.first": "success",
+      "large.rest.second": "success",
+      "many.each": "skipped",
+      join: "success",
+      create: "success",
+      gate: "success",
+      direct: "skipped",
+      next: "skipped",
+      whatever: "success",
+      stop: "success",
+      none: "skipped",
+      delete: "success",
+    });
   });
 
   it("runs DAGs that a file exports in an array", async () => {

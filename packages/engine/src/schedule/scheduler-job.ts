@@ -19,6 +19,7 @@ import {
   startQueuedRuns,
   takeOverRuns,
 } from "../store/run-claim.ts";
+import { cancelAbandoned, hasSubDags } from "./abandoned-runs.ts";
 import { DagRunJob } from "./dag-run-job.ts";
 import type { DagRunJobOptions } from "./dag-run-job-options.ts";
 import { compareOwned } from "./owned-runs.ts";
@@ -46,6 +47,7 @@ interface Look {
   readonly callbacks: boolean;
   readonly continuous: boolean;
   readonly timetables: boolean;
+  readonly abandoned: boolean;
 }
 
 const NOTHING: Look = {
@@ -58,6 +60,7 @@ const NOTHING: Look = {
   callbacks: false,
   continuous: false,
   timetables: false,
+  abandoned: false,
 };
 const EVERYTHING: Look = {
   due: true,
@@ -69,6 +72,7 @@ const EVERYTHING: Look = {
   callbacks: true,
   continuous: true,
   timetables: true,
+  abandoned: true,
 };
 
 export class SchedulerJob extends DagRunJob {
@@ -125,6 +129,7 @@ export class SchedulerJob extends DagRunJob {
       if (look.callbacks) await this.adoptCallbacks();
       if (look.continuous) await planContinuous(this.database);
       if (look.timetables) this.#timetables.look();
+      if (look.abandoned) await this.#cancelAbandoned();
       if (look.due) await this.#createDue();
       const claimed: ClaimedRun[] = [];
       if (look.orphans && this.lease.mayJudge())
@@ -176,6 +181,7 @@ export class SchedulerJob extends DagRunJob {
         .then(() => this.#wakeUp("dags"))
         .catch(() => {});
     }
+    if (hasSubDags(actor.version.manifest)) this.#look = { ...this.#look, abandoned: true };
     if (actor.version.manifest.pauseAfterFailures !== undefined) this.#pauseIfFailing(actor);
     // Heard in this process, too: by clients of the API that wait for the run.
     this.wakeUps.send("ended");
@@ -185,6 +191,9 @@ export class SchedulerJob extends DagRunJob {
   protected override onStored(batch: RunBatch): void {
     this.wakeUps.tellHere("tasks");
     if (batch.signals.length > 0) this.wakeUps.send("states");
+    const isCut = batch.waitEnds.some(({ kind }) => kind === "timeout" || kind === "cancelled");
+    if (isCut && [...this.actors.values()].some((actor) => hasSubDags(actor.version.manifest)))
+      this.#lookForAbandoned();
     if (!this.hasPeers) return;
     for (const delta of batch.slots.values()) {
       if (delta < 0) {
@@ -208,6 +217,21 @@ export class SchedulerJob extends DagRunJob {
         if (isPaused) this.#tellPaused([dagId]);
       })
       .catch(() => {});
+  }
+
+  #lookForAbandoned(): void {
+    this.#look = { ...this.#look, abandoned: true };
+    this.wake();
+  }
+
+  /** What was cancelled may have sub-DAGs of its own. Should it fail, the next sweep finds them; nothing else waits for it. */
+  async #cancelAbandoned(): Promise<void> {
+    const { database, logger, wakeUps } = this;
+    try {
+      if (await cancelAbandoned({ database, logger, wakeUps })) this.#lookForAbandoned();
+    } catch (error) {
+      logger.warn("could not cancel the run of a sub-DAG", { error: String(error) });
+    }
   }
 
   #tellPaused(dagIds: readonly string[]): void {
@@ -299,7 +323,7 @@ export class SchedulerJob extends DagRunJob {
         break;
       default:
         this.markStale(Number(topic.slice("run:".length)));
-        this.#look = { ...this.#look, queued: true, due: true };
+        this.#look = { ...this.#look, queued: true, due: true, abandoned: true };
     }
     this.wake();
   }

@@ -1,23 +1,23 @@
 /** What a running task may read, answered from the database by the process that supervises it. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Json } from "@tradewind/sdk/manifest";
-import type { TriggerRunRequest } from "@tradewind/sdk/program";
 import type { TaskServices } from "../execute/contract.ts";
+import { isLatestRun, type Known } from "../model/index.ts";
 import { EngineError, messageOf } from "../service/errors.ts";
 import type { SecretBox } from "../service/secret-box.ts";
 import { senderName } from "../signal/sender-name.ts";
 import { openConnection } from "../store/connections.ts";
-import { type Database, isTransient, type Transaction } from "../store/database.ts";
+import { CommitUnknownError, type Database, isTransient } from "../store/database.ts";
 import { momentAgo } from "../store/engine-conditions.ts";
 import { recallSteps, rememberStep } from "../store/journal.ts";
-import { findDag } from "../store/list/dags.ts";
-import { runEdits } from "../store/run-edit.ts";
+import { readLatestFacts } from "../store/latest-run.ts";
 import { loadOutputs } from "../store/run-load.ts";
 import { sendSignals } from "../store/signals.ts";
 import { signalsByVersion } from "../store/signals-read.ts";
 import { findVariable } from "../store/variables.ts";
 import { checkEngineTrigger } from "../trigger/engine-triggers.ts";
 import { sinceRun } from "../trigger/trigger-call.ts";
+import { windowOf } from "./planner.ts";
+import { makeTriggeredRun, readRunEnd } from "./triggered-runs.ts";
 
 const PATIENCE_MS = 30_000;
 
@@ -27,8 +27,8 @@ export function taskServices(
   secretBox: SecretBox,
   told: (news: "runs" | "signals") => void = () => {},
 ): TaskServices {
-  return {
-    async output(dagRunId, taskId, mapIndex): Promise<Json | undefined> {
+  const services: TaskServices = {
+    async output(dagRunId, taskId, mapIndex): Promise<Known | undefined> {
       const rows = await loadOutputs(database, [{ runId: dagRunId, taskId }]);
       if (mapIndex !== null) return rows.find((row) => row.map_index === mapIndex)?.value;
       const only = rows.find((row) => row.map_index === -1);
@@ -61,12 +61,40 @@ export function taskServices(
       if (await patiently(() => rememberStep(database, of, step))) return;
       throw new EngineError("TASK_ATTEMPT_SUPERSEDED", "This attempt is no longer the current one.");
     },
-    async triggerRun(request) {
-      const result = await database.transaction((tx) => createRun(tx, request));
+    async triggerRun(request, by) {
+      const make = () => database.transaction((tx) => makeTriggeredRun(tx, request, by));
+      const result = await patiently(make);
       if (result.created) told("runs");
       return result;
     },
+    runEnd: (request) => patiently(() => readRunEnd(database, request, (...of) => services.output(...of))),
+    isLatest: (dagRunId) => patiently(() => isLatest(database, dagRunId)),
   };
+  return services;
+}
+
+/** By the database's clock, and by what the schedule says now. */
+async function isLatest(database: Database, dagRunId: number): Promise<boolean> {
+  const row = await readLatestFacts(database, dagRunId);
+  if (row === undefined) return true;
+  const { manifest, next_logical_date: nextDate, next_run_after: nextAfter } = row;
+  return isLatestRun(
+    {
+      dagId: row.dag_id,
+      runType: row.run_type,
+      logicalDate: row.logical_date?.getTime() ?? null,
+      intervalEnd: row.interval_end?.getTime() ?? null,
+      schedule: manifest.schedule,
+      window: windowOf(manifest),
+      jitterMs: manifest.jitterMs ?? 0,
+      hasLater: row.has_later,
+      next:
+        nextDate === null || nextAfter === null
+          ? null
+          : { logicalDate: nextDate.getTime(), runAfter: nextAfter.getTime() },
+    },
+    row.now,
+  );
 }
 
 /** What a step has done must not be done again because the database was away for a moment. Only for what may be repeated. */
@@ -76,59 +104,9 @@ async function patiently<T>(ask: () => Promise<T>): Promise<T> {
     try {
       return await ask();
     } catch (error) {
-      if (!isTransient(error) || performance.now() > deadline) throw error;
+      const isRepeatable = isTransient(error) || error instanceof CommitUnknownError;
+      if (!isRepeatable || performance.now() > deadline) throw error;
       await sleep(waitMs);
     }
-  }
-}
-
-/** The run id was made by the task, the same in every attempt of a try: found again, it is that run, not another one. */
-async function createRun(
-  tx: Transaction,
-  request: TriggerRunRequest,
-): Promise<{ runId: string; created: boolean }> {
-  const { dagId, runId, logicalDate } = request;
-  const result = await runEdits.createRun(tx, {
-    dagId,
-    runId,
-    logicalDate: logicalDate === null ? null : new Date(logicalDate),
-    interval: null,
-    runAfter: null,
-    conf: request.conf as { readonly [key: string]: Json },
-    note: null,
-    triggeredBy: "operator",
-    triggeringUser: null,
-  });
-  if (result.kind === "created") {
-    // A misfit takes the run back with it. One that was found is there, whatever its DAG's params say now.
-    await checkConf(tx, request);
-    return { runId, created: true };
-  }
-  if (result.kind === "conflict" && result.on === "run_id") return { runId, created: false };
-  if (result.kind === "conflict")
-    throw new EngineError(
-      "TRIGGERED_RUN_EXISTS",
-      `DAG "${dagId}" already has the run "${result.existingRunId}" for ${logicalDate}. Trigger it without a logical date, or with another.`,
-    );
-  throw new EngineError(
-    "TRIGGERED_DAG_UNKNOWN",
-    `There is no DAG "${dagId}" that could be run. Check its id, and that its file still gives it.`,
-  );
-}
-
-/** As the API does, before anybody sees the run: one that its DAG's params refuse would only fail, task by task. */
-async function checkConf(tx: Transaction, { conf, dagId }: TriggerRunRequest): Promise<void> {
-  const dag = await findDag(tx, dagId);
-  const schema = dag?.manifest?.paramsSchema ?? null;
-  if (dag === undefined || dag.version_id === null || schema === null) return;
-  // Its validator is as large as all the rest of a scheduler, and few need it.
-  const { ParamsCheck } = await import("../api/params-check.ts");
-  try {
-    new ParamsCheck().check({ id: dag.version_id, schema }, conf);
-  } catch (error) {
-    throw new EngineError(
-      "TRIGGERED_CONF_INVALID",
-      `The conf does not fit the params of DAG "${dagId}": ${messageOf(error)}.`,
-    );
   }
 }

@@ -18,6 +18,7 @@ export interface TimersOptions {
 export class Timers {
   readonly #options: TimersOptions;
   readonly #moments = new Heap<{ readonly at: number; readonly runId: number }>((a, b) => a.at < b.at);
+  #dueRuns: RunActor[] = [];
   #timer: NodeJS.Timeout | null = null;
 
   constructor(options: TimersOptions) {
@@ -46,11 +47,24 @@ export class Timers {
         touched.add(actor);
         continue;
       }
+      if (actor.retryAt !== null && actor.retryAt <= now) {
+        this.#dueRuns.push(actor);
+        continue;
+      }
       const isOverdue = waits.endOverdue(actor, { traces, now });
       const isAsking = (actor.ears?.nextQuestionAt() ?? Number.POSITIVE_INFINITY) <= now;
-      if (actor.model.fireRetries(now) > 0 || isOverdue || isAsking) touched.add(actor);
+      const hasBegun = actor.beginGroups({ at: now, traces });
+      if (actor.model.fireRetries(now) > 0 || hasBegun || isOverdue || isAsking) touched.add(actor);
       else this.note(actor);
     }
+  }
+
+  /** Failed runs whose next try is to begin. They have to be read again: nobody has a timer for them any more. */
+  takeDueRuns(markStale: (runId: number) => void): RunActor[] {
+    const due = this.#dueRuns;
+    this.#dueRuns = [];
+    for (const { id } of due) markStale(id);
+    return due;
   }
 
   arm(now: number): void {

@@ -1,6 +1,6 @@
 /** Timetables of the authors' own, asked by real schedulers in real child processes. */
 import { join } from "node:path";
-import { beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { BundleCache } from "../execute/bundle-cache.ts";
 import { jitterOf } from "../model/index.ts";
@@ -8,6 +8,7 @@ import { fetchBundle } from "../processes/fetch-bundle.ts";
 import { silentLogger } from "../service/logger.ts";
 import { adhoc } from "../store/database.ts";
 import { takeQuestions } from "../store/timetable-plans.ts";
+import type { SchedulerJob } from "./scheduler-job.ts";
 import { TimetableDesk } from "./timetable-desk.ts";
 
 const IMPORTS = 'import { dag, Timetable, cron } from "tradewind";\n';
@@ -15,8 +16,15 @@ const HOUR = 3_600_000;
 
 /** A DAG whose timetable is this class. */
 function file(dagId: string, next: string, options = ""): string {
-  return `${IMPORTS}class Own extends Timetable<{ every: number }> { next({ last, now, start, end }) { ${next} } }
-    export default dag("${dagId}", { schedule: new Own({ every: ${HOUR} })${options} }, (d) => { d.task("a", () => 1); });`;
+  return `${ownClass(next)}\nexport default ${dagText(dagId, options)};`;
+}
+
+function ownClass(next: string): string {
+  return `${IMPORTS}class Own extends Timetable<{ every: number }> { next({ last, now, start, end }) { ${next} } }`;
+}
+
+function dagText(dagId: string, options = ""): string {
+  return `dag("${dagId}", { schedule: new Own({ every: ${HOUR} })${options} }, (d) => { d.task("a", () => 1); })`;
 }
 
 /** Every full hour after the last. */
@@ -43,10 +51,30 @@ async function plan({ db }: SchedulerRig, dagId: string): Promise<Plan> {
 
 describe("with a scheduler", () => {
   let rig: SchedulerRig;
+  let others: SchedulerJob[];
+  const start = new Date(thisHour() - 3 * HOUR).toISOString();
+  const later = new Date(thisHour() + 2 * HOUR).toISOString();
+  const since = thisHour() - 12 * HOUR;
+  const many = ["many_0", "many_1", "many_2"];
+  const once = (day: number) => `return last === null ? new Date("2099-01-0${day}") : null;`;
 
   beforeAll(async () => {
     rig = await SchedulerRig.open();
+    const range = `, start: new Date(${since}), end: new Date(${since + 7 * HOUR}), catchup: true, maxActiveRuns: 3`;
+    const broken = `throw Object.assign(new Error("no calendar for " + now.getUTCFullYear()), { code: "NO_CALENDAR" });`;
+    // All at once: to load a file takes longer than what is tested.
+    await rig.publish({
+      ...Object.fromEntries(many.map((name) => [`${name}.ts`, file(name, HOURLY, range)])),
+      "all.ts": file("all", HOURLY, `, start: "${start}", catchup: true`),
+      "newest.ts": file("newest", HOURLY, `, start: "${start}"`),
+      "late.ts": file("late", HOURLY, `, start: "${later}", jitter: "30m"`),
+      "over.ts": file("over", HOURLY, `, start: "${later}", end: "${later}"`),
+      "moved.ts": file("moved", once(1)),
+      "broken.ts": file("broken", broken),
+      "beside.ts": file("beside", HOURLY, ", start: new Date(0)"),
+    });
     await rig.scheduler();
+    others = [await rig.scheduler({ shared: false }), await rig.scheduler({ shared: false })];
   });
 
   const dates = async (dagId: string) => {
@@ -57,12 +85,18 @@ describe("with a scheduler", () => {
   const isPlanned = (dagId: string) =>
     rig.until(async () => (await plan(rig, dagId)).next !== null, `a plan of ${dagId}`);
 
+  it("has one run for each date, with three schedulers at once, one of which is stopped amidst", async () => {
+    await rig.until(async () => (await dates("many_0")).length >= 3, "the first runs");
+    await others[0]?.stop(0);
+    for (const name of many) {
+      await rig.until(async () => (await dates(name)).length >= 8, `all runs of ${name}`, 60_000);
+      await rig.until(async () => (await plan(rig, name)).ask_at === null, `the last answer of ${name}`);
+      expect(await dates(name)).toEqual(Array.from({ length: 8 }, (_, i) => since + i * HOUR));
+      expect((await plan(rig, name)).next).toBeNull();
+    }
+  });
+
   it("makes the runs it asks for: with catchup all of them, without it the newest", async () => {
-    const start = new Date(thisHour() - 3 * HOUR).toISOString();
-    await rig.publish({
-      "all.ts": file("all", HOURLY, `, start: "${start}", catchup: true`),
-      "newest.ts": file("newest", HOURLY, `, start: "${start}"`),
-    });
     await rig.until(async () => (await dates("all")).length >= 4, "four runs");
     await isPlanned("all");
     const made = await dates("all");
@@ -73,56 +107,17 @@ describe("with a scheduler", () => {
     expect((await dates("newest"))[0]).toBeGreaterThanOrEqual(thisHour() - HOUR);
   });
 
-  it("has one run for each date, with three schedulers at once, one of which is stopped amidst", async () => {
-    const since = thisHour() - 15 * HOUR;
-    const names = Array.from({ length: 4 }, (_, i) => `many_${i}`);
-    const others = [await rig.scheduler({ shared: false }), await rig.scheduler({ shared: false })];
-    const options = `, start: new Date(${since}), end: new Date(${since + 11 * HOUR}), catchup: true, maxActiveRuns: 3`;
-    await rig.publish(Object.fromEntries(names.map((name) => [`${name}.ts`, file(name, HOURLY, options)])));
-    await rig.until(async () => (await dates("many_0")).length >= 3, "the first runs");
-    await others[0]?.stop(0);
-    for (const name of names) {
-      await rig.until(async () => (await dates(name)).length >= 12, `all runs of ${name}`, 60_000);
-      await rig.until(async () => (await plan(rig, name)).ask_at === null, `the last answer of ${name}`);
-      expect(await dates(name)).toEqual(Array.from({ length: 12 }, (_, i) => since + i * HOUR));
-      expect((await plan(rig, name)).next).toBeNull();
-    }
-  });
-
   it("ends with the DAG's end, and is due later by the DAG's jitter", async () => {
-    const start = new Date(thisHour() + 2 * HOUR).toISOString();
-    await rig.publish({
-      "late.ts": file("late", HOURLY, `, start: "${start}", jitter: "30m"`),
-      "over.ts": file("over", HOURLY, `, start: "${start}", end: "${start}"`),
-    });
     await isPlanned("late");
     const { next, run_after } = await plan(rig, "late");
     const jitter = (run_after?.getTime() ?? 0) - (next?.getTime() ?? 0);
-    expect(next?.toISOString()).toBe(start);
-    expect(jitter).toBe(jitterOf("late", Date.parse(start), 30 * 60_000));
+    expect(next?.toISOString()).toBe(later);
+    expect(jitter).toBe(jitterOf("late", Date.parse(later), 30 * 60_000));
     await isPlanned("over");
-    expect((await plan(rig, "over")).next?.toISOString()).toBe(start);
+    expect((await plan(rig, "over")).next?.toISOString()).toBe(later);
   });
 
-  it("is asked anew when its code is new, and not when nothing is", async () => {
-    const at = (day: number) => `return last === null ? new Date("2099-01-0${day}") : null;`;
-    await rig.publish({ "moved.ts": file("moved", at(1)) });
-    await isPlanned("moved");
-    await rig.publish({ "moved.ts": file("moved", at(2)) });
-    await rig.until(
-      async () => (await plan(rig, "moved")).next?.toISOString() === "2099-01-02T00:00:00.000Z",
-      "the plan of the new code",
-    );
-    await rig.publish({});
-    expect((await plan(rig, "moved")).ask_at).toBeNull();
-  });
-
-  it("shows what it throws as the schedule's error, tries again, and is healed by new code", async () => {
-    const broken = `throw Object.assign(new Error("no calendar for " + now.getUTCFullYear()), { code: "NO_CALENDAR" });`;
-    await rig.publish({
-      "broken.ts": file("broken", broken),
-      "beside.ts": file("beside", HOURLY, ", start: new Date(0)"),
-    });
+  it("shows what it throws as the schedule's error, and tries again, while others are planned", async () => {
     await rig.until(async () => ((await plan(rig, "broken")).failures ?? 0) >= 2, "two failures");
     const { error, ask_at, next } = await plan(rig, "broken");
     expect(error).toMatchObject({
@@ -132,9 +127,22 @@ describe("with a scheduler", () => {
     expect(ask_at).not.toBeNull();
     expect(next).toBeNull();
     await isPlanned("beside");
-    await rig.publish({ "broken.ts": file("broken", 'return last === null ? "2099-01-01" : null;') });
+  });
+
+  it("is asked anew, and healed, when its code is new, and not when nothing is", async () => {
+    await isPlanned("moved");
+    await rig.publish({
+      "moved.ts": file("moved", once(2)),
+      "broken.ts": file("broken", 'return last === null ? "2099-01-01" : null;'),
+    });
+    await rig.until(
+      async () => (await plan(rig, "moved")).next?.toISOString() === "2099-01-02T00:00:00.000Z",
+      "the plan of the new code",
+    );
     await isPlanned("broken");
     expect(await plan(rig, "broken")).toMatchObject({ failures: 0, error: null });
+    await rig.publish({});
+    expect((await plan(rig, "moved")).ask_at).toBeNull();
   });
 });
 
@@ -142,12 +150,18 @@ describe("the desk", () => {
   let rig: SchedulerRig;
   let desk: TimetableDesk;
 
-  beforeEach(async () => {
+  beforeAll(async () => {
     rig = await SchedulerRig.open();
+  });
+  beforeEach(async () => {
     const bundles = new BundleCache(join(rig.root, "bundles"), (hash) => fetchBundle(rig.db, hash));
-    const parts = { database: rig.db, bundles, logger: silentLogger, onPlanned: () => {}, answerMs: 3_000 };
+    const parts = { database: rig.db, bundles, logger: silentLogger, onPlanned: () => {}, answerMs: 2_000 };
     desk = new TimetableDesk(parts);
-    return () => desk.stop();
+    return async () => {
+      await desk.stop();
+      // Those of one test are not to be asked in the next.
+      await rig.db.rows(adhoc("DELETE FROM dag_timetable"));
+    };
   });
 
   const failed = (dagId: string) =>
@@ -182,7 +196,8 @@ describe("the desk", () => {
   });
 
   it("asks in a process that has neither our credentials nor our environment", async () => {
-    process.env.DATABASE_URL = "postgres://secret";
+    vi.stubEnv("DATABASE_URL", "postgres://secret");
+    onTestFinished(() => void vi.unstubAllEnvs());
     const look = "throw new Error(process.pid + ' ' + JSON.stringify(process.env));";
     await rig.publish({ "curious.ts": file("curious", look) });
     desk.look();
@@ -195,23 +210,24 @@ describe("the desk", () => {
   });
 
   it("gives back what it holds when it stops", async () => {
-    await rig.publish({ "a_hangs.ts": file("a_hangs", "for (;;);"), "b_good.ts": file("b_good", GOOD) });
+    await rig.publish({ "h_hangs.ts": file("h_hangs", "for (;;);"), "i_good.ts": file("i_good", GOOD) });
     desk.look();
     await rig.until(
-      async () => (await takenUntil("a_hangs")) > Date.now() + 1_000,
+      async () => (await takenUntil("h_hangs")) > Date.now() + 1_000,
       "the question to be taken",
     );
     await desk.stop();
-    expect((await plan(rig, "a_hangs")).error).toBeNull();
+    expect((await plan(rig, "h_hangs")).error).toBeNull();
     const taken = await takeQuestions(rig.db, 10, 60_000);
-    expect(taken.map(({ dagId }) => dagId).sort()).toEqual(["a_hangs", "b_good"]);
+    expect(taken.map(({ dagId }) => dagId).sort()).toEqual(["h_hangs", "i_good"]);
   });
 
   const takenUntil = async (dagId: string) => (await plan(rig, dagId)).ask_at?.getTime() ?? 0;
 
   it("two at once: every DAG has one plan", async () => {
     const names = Array.from({ length: 12 }, (_, i) => `own_${i}`);
-    await rig.publish(Object.fromEntries(names.map((name) => [`${name}.ts`, file(name, GOOD)])));
+    const text = names.map((name) => `export const ${name} = ${dagText(name)};`);
+    await rig.publish({ "own.ts": `${ownClass(GOOD)}\n${text.join("\n")}` });
     const bundles = new BundleCache(join(rig.root, "other"), (hash) => fetchBundle(rig.db, hash));
     const other = new TimetableDesk({ database: rig.db, bundles, logger: silentLogger, onPlanned: () => {} });
     desk.look();

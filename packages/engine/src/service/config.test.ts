@@ -13,6 +13,9 @@ describe("readConfig", () => {
       databaseConnections: 10,
       parallelism: expect.any(Number),
       maxMapLength: 100_000,
+      outputStore: "file:",
+      outputInlineLimit: 1_048_576,
+      outputLimit: 268_435_456,
       triggererCapacity: 10_000,
       triggererQueues: ["default"],
       signals: "postgres",
@@ -55,6 +58,23 @@ describe("readConfig", () => {
   });
 
   it.each([
+    ["file:", "file:"],
+    ["file:outputs", "file:/project/outputs"],
+    ["file:///srv/outputs", "file:/srv/outputs"],
+    ["s3://bucket", "s3://bucket"],
+    ["s3://bucket/a/b/", "s3://bucket/a/b"],
+  ])("takes %s among stores of outputs", (given, expected) => {
+    const env = { TRADEWIND_OUTPUT_STORE: given };
+    expect(readConfig({ env, cwd: "/project" }).outputStore).toBe(expected);
+  });
+
+  it.each([
+    [
+      { env: { TRADEWIND_OUTPUT_STORE: "/srv" } },
+      /^TRADEWIND_OUTPUT_STORE is "\/srv": .* file:\/folder or s3:/,
+    ],
+    [{ env: { TRADEWIND_OUTPUT_STORE: "s3://" } }, /^TRADEWIND_OUTPUT_STORE/],
+    [{ env: { TRADEWIND_OUTPUT_LIMIT: "1 GB" } }, /^TRADEWIND_OUTPUT_LIMIT .* from 1024 to 500000000/],
     [{ env: { TRADEWIND_PORT: "eighty" } }, /^TRADEWIND_PORT is "eighty": .* from 0 to 65535/],
     [{ env: { TRADEWIND_PORT: "65536" } }, /^TRADEWIND_PORT/],
     [{ env: { TRADEWIND_PORT: "1e3" } }, /^TRADEWIND_PORT/],

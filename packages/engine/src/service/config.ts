@@ -16,6 +16,12 @@ export interface Config {
   readonly parallelism: number;
   /** Items of a list that a mapped task may run over. */
   readonly maxMapLength: number;
+  /** Where outputs go that are too large for the database: file: (under home), file:/folder, s3://bucket/prefix. */
+  readonly outputStore: string;
+  /** Characters of JSON up to which an output stays in the database. */
+  readonly outputInlineLimit: number;
+  /** Bytes of JSON that an output may have. */
+  readonly outputLimit: number;
   /** Triggers that a triggerer runs at once; those that only wait for a moment do not count. */
   readonly triggererCapacity: number;
   /** Whose triggers a triggerer runs. */
@@ -86,6 +92,25 @@ const SETTINGS: Settings = {
     fallback: "100000",
     read: (text) => whole(text, 1, 10_000_000),
   },
+  outputStore: {
+    flag: "--output-store",
+    variable: "TRADEWIND_OUTPUT_STORE",
+    fallback: "file:",
+    read: outputStore,
+  },
+  outputInlineLimit: {
+    flag: "--output-inline-limit",
+    variable: "TRADEWIND_OUTPUT_INLINE_LIMIT",
+    fallback: "1048576",
+    read: (text) => whole(text, 1_024, 16_777_216),
+  },
+  outputLimit: {
+    flag: "--output-limit",
+    variable: "TRADEWIND_OUTPUT_LIMIT",
+    fallback: "268435456",
+    // A text of JavaScript has no more.
+    read: (text) => whole(text, 1_024, 500_000_000),
+  },
   triggererCapacity: {
     flag: "--capacity",
     variable: "TRADEWIND_TRIGGERER_CAPACITY",
@@ -155,6 +180,9 @@ export function readConfig(sources: ConfigSources = {}): Config {
     databaseConnections: value("databaseConnections"),
     parallelism: value("parallelism"),
     maxMapLength: value("maxMapLength"),
+    outputStore: value("outputStore"),
+    outputInlineLimit: value("outputInlineLimit"),
+    outputLimit: value("outputLimit"),
     triggererCapacity: value("triggererCapacity"),
     triggererQueues: value("triggererQueues"),
     signals: value("signals"),
@@ -221,6 +249,16 @@ function signalService(text: string, cwd: string): string {
   if (/^\w+:\/\//.test(text) || text.includes("\0"))
     throw new Unfit(`must be postgres, grpc://host:port, or the path of a module.`);
   return resolve(cwd, text);
+}
+
+/** `file:` alone stands for a folder of the home, wherever that is moved to. */
+function outputStore(text: string, cwd: string): string {
+  if (text.startsWith("file:") && !text.includes("\0")) {
+    const path = text.slice(5).replace(/^\/\/(?=\/)/, "");
+    return path === "" ? "file:" : `file:${resolve(cwd, path)}`;
+  }
+  if (/^s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:\/[^?#\s]*)?$/.test(text)) return text.replace(/\/+$/, "");
+  throw new Unfit(`is ${JSON.stringify(text)}: it must be file:/folder or s3://bucket/prefix.`);
 }
 
 function whole(text: string, least: number, most: number): number {

@@ -14,6 +14,8 @@ export interface Home {
   readonly postgres: string;
   readonly bundles: string;
   readonly logs: string;
+  /** Large outputs, unless they are put elsewhere. */
+  readonly outputs: string;
   /** Taken by the one standalone that works on this home. */
   readonly lock: string;
 }
@@ -27,6 +29,7 @@ function homeAt(path: string): Home {
     postgres: join(root, "postgres"),
     bundles: join(root, "bundles"),
     logs: join(root, "logs"),
+    outputs: join(root, "outputs"),
     lock: join(root, "standalone.lock"),
   };
 }
@@ -34,6 +37,11 @@ function homeAt(path: string): Home {
 /** Where a home has its logs, whether or not there is such a home. */
 export function logFolder(path: string): string {
   return homeAt(path).logs;
+}
+
+/** Where a home has its large outputs, whether or not there is such a home. */
+export function outputFolder(path: string): string {
+  return homeAt(path).outputs;
 }
 
 /** Makes what is missing. The folders are the owner's alone: logs and bundles hold what tasks print and do. */

@@ -100,6 +100,52 @@ describe("a date's run", () => {
   });
 });
 
+describe("the dates that a timetable has told", () => {
+  const at = (hour: number) => Date.UTC(2020, 0, 1, hour);
+  const moment = (hour: number) => ({
+    logicalDate: at(hour),
+    intervalStart: at(hour),
+    intervalEnd: at(hour),
+    runAfter: at(hour),
+  });
+  const period = {
+    logicalDate: at(5),
+    intervalStart: at(3),
+    intervalEnd: at(4),
+    runAfter: at(6),
+  };
+  const listed = [moment(1), moment(2), period, moment(7)];
+
+  it.each([false, true])("have their runs, one after the other; backwards: %s", async (isReverse) => {
+    const id = await owned({ maxActive: 3, isReverse, listed });
+    expect(await planBackfill(db, id, job)).toEqual({ made: 3, isMore: false });
+    expect(await dates()).toEqual(isReverse ? [2, 5, 7] : [1, 2, 5]);
+    await end();
+    expect(await planBackfill(db, id, job)).toEqual({ made: 1, isMore: false });
+    expect(await dates()).toEqual([1, 2, 5, 7]);
+    expect((await runs())[2]).toMatchObject({
+      interval_start: new Date(at(3)),
+      interval_end: new Date(at(4)),
+      run_after: new Date(at(6)),
+    });
+    await end();
+    expect(await settleBackfills(db, [id])).toEqual([{ id, dag_id: "d", state: "done" }]);
+  });
+
+  it("are looked at step by step, however many have their runs", async () => {
+    const many = Array.from({ length: 250 }, (_, hour) => moment(hour));
+    const first = await owned({ maxActive: 1_000, listed: many });
+    for (let isMore = true; isMore; ) ({ isMore } = await planBackfill(db, first, job));
+    expect(await runs()).toHaveLength(250);
+    await end();
+    const second = await owned({ maxActive: 1, listed: [...many, moment(250)] });
+    let steps = 0;
+    for (let isMore = true; isMore; steps++) ({ isMore } = await planBackfill(db, second, job));
+    expect(steps).toBeGreaterThan(3);
+    expect((await runs()).filter((run) => run.state === "queued")).toHaveLength(1);
+  });
+});
+
 describe("schedulers", () => {
   it("leave the runs of an open backfill alone, count without them, and take those of one that is over", async () => {
     const id = await owned({ maxActive: 4 });

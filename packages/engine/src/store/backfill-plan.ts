@@ -16,6 +16,8 @@ import {
   type DueRun,
   type ExistingRun,
   isOwn,
+  type ListedRun,
+  listedRun,
   type PlannedDate,
   planDates,
   type Reprocess,
@@ -37,7 +39,9 @@ interface PlanRow {
   readonly dag_id: string;
   readonly version_id: number | null;
   readonly current_version: number | null;
-  readonly schedule: TimeSchedule;
+  readonly schedule: TimeSchedule | { readonly kind: "listed" };
+  /** Of a list, from the next date on: as many as a step looks at, and one more. */
+  readonly dues: readonly ListedRun[] | null;
   readonly anchor: Date | null;
   readonly from_date: Date;
   readonly to_date: Date;
@@ -55,7 +59,10 @@ interface PlanRow {
 /** A DAG that is paused or gone from its file holds its backfills: nothing new is made. */
 const LOCK = statement(
   "backfill-plan-lock",
-  `SELECT b.id, b.dag_id, b.version_id, d.version_id AS current_version, b.schedule, b.anchor, b.from_date, b.to_date,
+  `SELECT b.id, b.dag_id, b.version_id, d.version_id AS current_version, b.schedule - 'dues' AS schedule, b.anchor,
+          b.from_date, b.to_date,
+          CASE WHEN b.schedule ? 'dues' THEN jsonb_path_query_array(b.schedule, '$.dues[$head to $tail]',
+            jsonb_build_object('head', b.next_ordinal, 'tail', b.next_ordinal + ${MAX_STEP})) END AS dues,
           b.created_at, b.next_date, b.next_ordinal, b.reprocess, b.is_reverse, b.max_active, b.conf, b.stop_on_failure,
           d.is_paused OR d.is_stale OR b.state = 'paused' AS is_held, ${SHORT_BREATH}
    FROM backfill b JOIN dag d ON d.dag_id = b.dag_id
@@ -90,9 +97,10 @@ const INSERT = statement(
                           triggered_by, triggering_user, backfill_id)
      SELECT $1, CASE WHEN EXISTS (SELECT 1 FROM dag_run x WHERE x.dag_id = $1 AND x.run_id = u.run)
                      THEN u.run || '_' || $8::bigint ELSE u.run END,
-            'backfill', to_timestamp(u.logical / 1000), to_timestamp(u.logical / 1000), to_timestamp(u.iend / 1000),
+            'backfill', to_timestamp(u.logical / 1000), to_timestamp(u.istart / 1000), to_timestamp(u.iend / 1000),
             to_timestamp(u.after / 1000), $6, coalesce($7::json, '{}'), 'backfill', b.created_by, b.id
-     FROM unnest($2::text[], $3::float8[], $4::float8[], $5::float8[]) AS u(run, logical, iend, after), backfill b
+     FROM unnest($2::text[], $3::float8[], $9::float8[], $4::float8[], $5::float8[]) AS u(run, logical, istart, iend, after),
+          backfill b
      WHERE b.id = $8
      ON CONFLICT DO NOTHING
      RETURNING id, dag_id, run_id, state, logical_date
@@ -177,6 +185,18 @@ async function step(tx: Connection, id: number, jobId: number): Promise<PlanStep
 
 /** The dates of one step, and the one after them. */
 function nextDates(backfill: PlanRow, from: Date, room: number): { dates: DueRun[]; after: DueRun | null } {
+  const limit = Math.min(MAX_STEP, Math.max(MIN_STEP, room));
+  const dates: DueRun[] = [];
+  for (const run of datesFrom(backfill, from.getTime())) {
+    if (dates.length === limit) return { dates, after: run };
+    dates.push(run);
+  }
+  return { dates, after: null };
+}
+
+function datesFrom(backfill: PlanRow, from: number): Iterable<DueRun> {
+  const { schedule } = backfill;
+  if (schedule.kind === "listed") return (backfill.dues ?? []).map(listedRun);
   const range = {
     from: backfill.from_date.getTime(),
     to: backfill.to_date.getTime(),
@@ -184,13 +204,7 @@ function nextDates(backfill: PlanRow, from: Date, room: number): { dates: DueRun
     isReverse: backfill.is_reverse,
     anchor: backfill.anchor?.getTime() ?? null,
   };
-  const limit = Math.min(MAX_STEP, Math.max(MIN_STEP, room));
-  const dates: DueRun[] = [];
-  for (const run of backfillDates(backfill.schedule, range, from.getTime())) {
-    if (dates.length === limit) return { dates, after: run };
-    dates.push(run);
-  }
-  return { dates, after: null };
+  return backfillDates(schedule, range, from);
 }
 
 /** By logical date. */
@@ -262,6 +276,7 @@ async function insert(
     backfill.version_id ?? backfill.current_version,
     confOf(backfill),
     backfill.id,
+    runs.map((run) => run.intervalStart),
   ]);
   if (rows.length < runs.length) throw new Overtaken();
   return new Map(rows.map((row) => [row.logical_date.getTime(), row.id]));

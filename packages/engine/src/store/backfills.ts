@@ -7,7 +7,7 @@
  * sees what the first left; what is over cannot be changed any more.
  */
 import type { Json } from "@tradewind/sdk/manifest";
-import type { BackfillCounts, Reprocess, TimeSchedule } from "../model/index.ts";
+import type { BackfillCounts, ListedSchedule, Reprocess, TimeSchedule } from "../model/index.ts";
 import type { Connection } from "./database.ts";
 import { Conditions, first, type Listed, list, type Page } from "./list/query.ts";
 import { runEdits } from "./run-edit.ts";
@@ -43,7 +43,7 @@ export interface BackfillRow {
 
 export interface NewBackfill {
   readonly dagId: string;
-  readonly schedule: TimeSchedule;
+  readonly schedule: TimeSchedule | ListedSchedule;
   readonly anchor: Date | null;
   readonly versionId: number | null;
   readonly from: Date;

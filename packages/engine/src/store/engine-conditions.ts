@@ -48,6 +48,13 @@ const RUNS = statement(
    CROSS JOIN LATERAL ${RUN_OF_WAIT}`,
 );
 
+/** Index: dag_run_ended. */
+const ENDED_RUNS = statement(
+  "engine-find-ended-runs",
+  `SELECT r.dag_id, r.run_id, r.logical_date, r.state FROM dag_run r
+   WHERE r.ended_at > $1::timestamptz - $2 * interval '1 millisecond' AND r.state IN ('success', 'failed')`,
+);
+
 const TASKS = statement(
   "engine-find-tasks",
   `SELECT u.id, r.run_id, t.map_index, t.state
@@ -111,6 +118,20 @@ export async function findRuns(
 ): Promise<Map<number, FoundRun>> {
   const rows = await ask<FoundRun>(db, waits, () => call(RUNS, ...runColumns(waits)));
   return new Map(rows.map((row) => [row.id, row]));
+}
+
+/** Those that have ended since, or a little before; `at`: when it was looked. */
+export async function findEndedRuns(
+  db: Database,
+  since: Date,
+  overlapMs: number,
+): Promise<{ readonly at: Date; readonly runs: (Omit<FoundRun, "id"> & { readonly dag_id: string })[] }> {
+  const [moments = [], runs = []] = await db.pipeline([
+    call(MOMENT_AGO, 0),
+    call(ENDED_RUNS, since, overlapMs),
+  ]);
+  const [moment] = moments as { readonly at: Date }[];
+  return { at: moment?.at ?? since, runs: runs as (Omit<FoundRun, "id"> & { dag_id: string })[] };
 }
 
 /** All instances of the task, of a mapped one in no particular order. */

@@ -30,11 +30,18 @@ it("deletes what ended long ago, in batches, and then what nothing refers to any
   await db.rows(
     adhoc("INSERT INTO signal (namespace, key, sender, created_at) VALUES ('n', 'k', 's', '2020-01-01')"),
   );
+  await db.rows(
+    adhoc(`INSERT INTO signal_dead_letter
+        (listener, signal_id, tx, namespace, key, sender, sent_at, error, attempts, created_at, retry_at)
+      SELECT 'l', row_number() OVER (), '1', 'n', 'k', 's', now(), 'no', 5, now() - u.age, u.retry_at
+      FROM (VALUES (interval '40 days', NULL), ('20 days', NULL), ('40 days', now())) AS u(age, retry_at)`),
+  );
 
-  const expected = { ...NOTHING, runs: 26, signals: 1 };
+  const expected = { ...NOTHING, runs: 26, signals: 1, dead_letters: 1 };
   expect(await clean(10, true)).toEqual(expected);
   expect(await clean(10)).toEqual({ ...expected, versions: 1, bundles: 1 });
   expect(await ids("SELECT id FROM dag_run ORDER BY id")).toEqual([...young, ...open]);
+  expect(await ids("SELECT signal_id AS id FROM signal_dead_letter ORDER BY 1")).toEqual([2, 3]);
   expect(await ids("SELECT id FROM dag_version ORDER BY id")).toEqual([expect.any(Number), current]);
   expect(await clean()).toEqual(NOTHING);
 });

@@ -1,8 +1,8 @@
 /**
  * Retention, while everything runs. Ended runs go with everything that belongs to them (run-retention.ts), and signals
- * that nobody has to hear any more (signals-retention.ts); then ended backfills, events of assets, stopped jobs, keys of
- * answered requests, audit events, and code that nothing refers to any more. Triggers, with what they remember, go when
- * nobody waits for them, and import errors with their file: neither is left for here.
+ * that nobody has to hear any more (signals-retention.ts); then ended backfills, dead letters, events of assets, stopped
+ * jobs, keys of answered requests, audit events, and code that nothing refers to any more. Triggers, with what they
+ * remember, go when nobody waits for them, and import errors with their file: neither is left for here.
  *
  * In batches, each its own transaction, of at most `batch` rows and about half a second. Rows that somebody has locked
  * are passed over. Each batch chooses and locks first; the DELETE asks once more, by what was committed meanwhile: a row
@@ -32,6 +32,7 @@ export const CLEAN_KINDS = [
   "backfill_dates",
   "backfills",
   "signals",
+  "dead_letters",
   "asset_events",
   "jobs",
   "idempotency_keys",
@@ -112,6 +113,13 @@ const KINDS: Readonly<Record<CleanKind, Kind>> = {
       };
     },
   },
+  // One that is to be tried again stays until it was.
+  dead_letters: byKey("dead_letters", {
+    table: "signal_dead_letter",
+    key: "id::text",
+    order: "id",
+    old: `created_at < ${OLD} AND retry_at IS NULL`,
+  }),
   // The newest of each asset stays, what a run was made of stays with the run, and what a schedule has gathered for one.
   asset_events: byKey("asset_events", {
     table: "asset_event",

@@ -16,7 +16,9 @@ import { type DeferralWrite, deferralCalls, type WaitEnd } from "./deferrals.ts"
 import { type MapWrite, mapCalls } from "./map-expansions.ts";
 import type { PoolView } from "./pool-occupancy.ts";
 import { type AgainWrite, type DeadLetterWrite, type DriveWrite, drivenCalls } from "./run-drives.ts";
-import type { OUTPUT_KEY, SKIP_KEY } from "./run-load.ts";
+import { type GroupWrite, groupCalls } from "./run-groups.ts";
+import { type OutputWrite, outputCalls } from "./run-outputs.ts";
+import { type RetryWrite, retryCalls } from "./run-retry.ts";
 import { type SignalDraft, sendCalls } from "./signals.ts";
 import { type Statement, statement } from "./statement.ts";
 
@@ -46,6 +48,7 @@ export interface InstanceWrite {
   readonly step: string | null;
   readonly attemptStartedAt: number | null;
   readonly keepsSlot: boolean;
+  readonly isBehind: boolean;
 }
 
 /** An instance the run has no row for yet: of a map, or of a task that the version it started with had not. */
@@ -84,14 +87,6 @@ export interface AttemptWrite {
   readonly reason: string | null;
 }
 
-export interface OutputWrite {
-  readonly runId: number;
-  readonly taskId: string;
-  readonly mapIndex: number;
-  readonly key: typeof OUTPUT_KEY | typeof SKIP_KEY;
-  readonly value: Json;
-}
-
 export interface SignalWrite {
   readonly namespace: string;
   readonly key: string;
@@ -108,6 +103,8 @@ export interface CallbackWrite {
   readonly id: string;
   readonly runId: number;
   readonly taskId: string | null;
+  /** Of a group's; left out otherwise. */
+  readonly groupId?: string;
   readonly mapIndex: number | null;
   readonly event: "success" | "failure" | "retry";
   readonly tryNumber: number;
@@ -135,6 +132,8 @@ export interface RunBatch {
   readonly deferrals: readonly DeferralWrite[];
   readonly waitEnds: readonly WaitEnd[];
   readonly ends: readonly RunEnd[];
+  readonly retries: readonly RetryWrite[];
+  readonly groups: readonly GroupWrite[];
   readonly drives: readonly DriveWrite[];
   /** Finished instances that begin again. */
   readonly again: readonly AgainWrite[];
@@ -191,15 +190,15 @@ const MOVE = statement(
        scheduled_at = to_timestamp(u.scheduled_at / 1000), queued_at = to_timestamp(u.queued_at / 1000),
        started_at = to_timestamp(u.started_at / 1000), ended_at = to_timestamp(u.ended_at / 1000),
        retry_at = to_timestamp(u.retry_at / 1000), pid = u.pid, reason = u.reason,
-       step = u.step, keeps_slot = u.keeps_slot, attempt_started_at = to_timestamp(u.attempt_started_at / 1000),
+       step = u.step, keeps_slot = u.keeps_slot, is_behind = u.is_behind, attempt_started_at = to_timestamp(u.attempt_started_at / 1000),
        executor_job = CASE WHEN u.attempt IS NULL THEN NULL ELSE $17::bigint END,
        hostname = CASE WHEN u.attempt IS NULL THEN NULL ELSE $18 END
      FROM unnest($1::bigint[], $2::text[], $3::int[], $4::text[], $5::uuid[], $6::text[], $7::uuid[], $8::int[],
                  $9::int[], $10::float8[], $11::float8[], $12::float8[], $13::float8[], $14::float8[], $15::int[],
-                 $16::text[], $19::uuid[], $20::boolean[], $21::float8[])
+                 $16::text[], $19::uuid[], $20::boolean[], $21::float8[], $22::boolean[])
        AS u(run, task, map, from_state, from_attempt, to_state, attempt, try_number, infra_losses, scheduled_at,
             queued_at, started_at, ended_at, retry_at, pid, reason, step, keeps_slot,
-            attempt_started_at)
+            attempt_started_at, is_behind)
      WHERE t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map
        AND t.state = u.from_state AND t.attempt IS NOT DISTINCT FROM u.from_attempt
      RETURNING 1
@@ -223,13 +222,6 @@ const ATTEMPTS = statement(
    ON CONFLICT (attempt) DO NOTHING`,
 );
 
-const OUTPUTS = statement(
-  "batch-upsert-outputs",
-  `INSERT INTO xcom (dag_run_id, task_id, map_index, key, value)
-   SELECT * FROM unnest($1::bigint[], $2::text[], $3::int[], $4::text[], $5::json[])
-   ON CONFLICT (dag_run_id, task_id, map_index, key) DO UPDATE SET value = EXCLUDED.value, created_at = now()`,
-);
-
 const SIGNALS = statement(
   "batch-insert-signals",
   `INSERT INTO signal (namespace, key, value, sender)
@@ -238,13 +230,15 @@ const SIGNALS = statement(
 
 const CALLBACKS = statement(
   "batch-insert-callbacks",
-  `INSERT INTO callback (id, dag_run_id, task_id, map_index, event, try_number, error, owner_job)
-   SELECT u.*, $8::bigint FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::int[], $5::text[], $6::int[], $7::json[]) AS u`,
+  `INSERT INTO callback (id, dag_run_id, task_id, map_index, event, try_number, error, group_id, owner_job)
+   SELECT u.*, $9::bigint
+   FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::int[], $5::text[], $6::int[], $7::json[], $8::text[]) AS u`,
 );
 
 const END_RUNS = statement(
   "batch-end-runs",
-  `UPDATE dag_run r SET state = u.state, end_reason = u.reason, ended_at = now(), owner_job = NULL
+  `UPDATE dag_run r SET state = u.state, end_reason = u.reason, ended_at = now(), owner_job = NULL,
+                        retry_at = NULL
    FROM unnest($1::bigint[], $2::text[], $3::text[]) AS u(id, state, reason) WHERE r.id = u.id`,
 );
 
@@ -259,16 +253,7 @@ export function batchCalls(batch: RunBatch): Call[] {
   if (batch.instances.length > 0) calls.push(call(MOVE, moveValues(batch)));
   calls.push(...deferralCalls(batch.deferrals, batch.waitEnds), ...drivenCalls(batch));
   const { outputs, signals, callbacks, ends } = batch;
-  if (outputs.length > 0)
-    calls.push(
-      call(OUTPUTS, [
-        column(outputs, "runId"),
-        column(outputs, "taskId"),
-        column(outputs, "mapIndex"),
-        column(outputs, "key"),
-        outputs.map((o) => JSON.stringify(o.value)),
-      ]),
-    );
+  if (outputs.length > 0) calls.push(...outputCalls(outputs));
   if (signals.length > 0)
     calls.push(
       call(SIGNALS, [
@@ -290,12 +275,13 @@ export function batchCalls(batch: RunBatch): Call[] {
         column(callbacks, "event"),
         column(callbacks, "tryNumber"),
         callbacks.map((c) => JSON.stringify(c.error)),
+        callbacks.map((c) => c.groupId ?? null),
         batch.jobId,
       ]),
     );
   if (ends.length > 0)
     calls.push(call(END_RUNS, [column(ends, "runId"), column(ends, "state"), column(ends, "reason")]));
-  return calls;
+  return [...calls, ...groupCalls(batch.groups), ...retryCalls(batch.retries)];
 }
 
 /** Of the results of `batchCalls`, the pools that were settled, as they are now. */
@@ -348,6 +334,7 @@ function moveValues(batch: RunBatch): unknown[] {
     column(rows, "step"),
     column(rows, "keepsSlot"),
     column(rows, "attemptStartedAt"),
+    column(rows, "isBehind"),
   ];
 }
 

@@ -22,6 +22,9 @@ export interface ClaimedRun extends RunRow {
   readonly generation: number;
   readonly is_paused: boolean;
   readonly task_count: number;
+  readonly try_number: number;
+  /** When its next try begins. */
+  readonly retry_at: Date | null;
   /** No attempt was ever made and no order given: every task instance is still `none`, there is nothing to load. */
   readonly is_fresh: boolean;
 }
@@ -39,7 +42,8 @@ export interface InstanceColumns {
   readonly operators: readonly string[];
 }
 
-export const CLAIMED = `r.id, ${RUN_COLUMNS}, r.version_id, r.generation, d.is_paused, v.task_count`;
+export const CLAIMED = `r.id, ${RUN_COLUMNS}, r.version_id, r.generation, r.try_number, r.retry_at, d.is_paused,
+  v.task_count`;
 
 export const CLAIM_TASKS = 20_000;
 

@@ -105,7 +105,7 @@ const BURY = statement(
 
 const BURY_AGAIN = statement(
   "drive-bury-again",
-  `UPDATE signal_dead_letter d SET error = g.error, attempts = g.attempts, retry_at = NULL
+  `UPDATE signal_dead_letter d SET error = g.error, attempts = d.attempts + g.attempts, retry_at = NULL
    FROM unnest($1::text[], $2::bigint[], $3::text[], $4::int[]) AS g(listener, id, error, attempts)
    WHERE d.listener = g.listener AND d.signal_id = g.id`,
 );

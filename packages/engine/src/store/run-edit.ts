@@ -7,8 +7,10 @@
  * process, and only then starts the next try, so that two processes of one task never overlap.
  */
 import { randomBytes } from "node:crypto";
+import { parentColumns } from "./child-runs.ts";
 import type { Connection } from "./database.ts";
 import { cancelWaits } from "./deferrals.ts";
+import { archiveAttempts, forgetOutputs, type InstanceKeys } from "./instance-record.ts";
 import { limitNames } from "./limit-key.ts";
 import { closeDrives, forgetStops } from "./run-drives.ts";
 import type {
@@ -40,8 +42,9 @@ const INSERT_RUN = statement(
   "edit-insert-run",
   `WITH added AS (
      INSERT INTO dag_run (dag_id, run_id, run_type, logical_date, interval_start, interval_end, run_after, conf, version_id,
-                          triggered_by, triggering_user, note)
-     VALUES ($1, $2, CASE WHEN $9 = 'operator' THEN 'operator_triggered' ELSE 'manual' END, $3, $4, $5, coalesce($6, now()), $7, $8, $9, $10, $11)
+                          triggered_by, triggering_user, note, parent_run_id, parent_task_id, parent_map_index, parent_try)
+     VALUES ($1, $2, CASE WHEN $9 = 'operator' THEN 'operator_triggered' ELSE 'manual' END, $3, $4, $5, coalesce($6, now()), $7, $8, $9, $10, $11,
+             (SELECT p.id FROM dag_run p WHERE p.id = $12), $13, $14, $15)
      ON CONFLICT DO NOTHING RETURNING id, dag_id, run_id, state
    ), told AS (${tellRuns("added")})
    SELECT id FROM added`,
@@ -56,7 +59,7 @@ const FIND_CONFLICT = statement(
 /** The instances an edit names, as they are now that their runs are locked. map -2 stands for every index. */
 const CHOOSE = statement(
   "edit-choose-instances",
-  `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.pool, t.pool_slots, t.limit_key, t.keeps_slot,
+  `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.pool, t.pool_slots, t.limit_key, t.keeps_slot, t.is_behind,
           t.step IS NOT NULL AS is_halfway
    FROM task_instance t
    WHERE t.dag_run_id = ANY($5)
@@ -64,19 +67,6 @@ const CHOOSE = statement(
       OR EXISTS (SELECT 1 FROM unnest($2::bigint[], $3::text[], $4::int[]) AS u(run, task, map)
                  WHERE t.dag_run_id = u.run AND t.task_id = u.task AND (u.map = -2 OR t.map_index = u.map)))
    ORDER BY t.dag_run_id, t.task_id, t.map_index`,
-);
-
-/** What an instance did so far stays on record. $4: also an attempt that is still under way, for it is cut short. */
-const ARCHIVE = statement(
-  "edit-archive-attempts",
-  `INSERT INTO task_attempt (attempt, dag_run_id, task_id, map_index, try_number, state, scheduled_at, queued_at,
-                             started_at, ended_at, executor_job, hostname, pid, reason)
-   SELECT t.attempt, t.dag_run_id, t.task_id, t.map_index, t.try_number, t.state, t.scheduled_at, t.queued_at,
-          t.started_at, coalesce(t.ended_at, now()), t.executor_job, t.hostname, t.pid, t.reason
-   FROM task_instance t JOIN unnest($1::bigint[], $2::text[], $3::int[]) AS u(run, task, map)
-     ON t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map
-   WHERE t.attempt IS NOT NULL AND ($4::boolean OR t.state NOT IN ('queued', 'running', 'restarting'))
-   ON CONFLICT (attempt) DO NOTHING`,
 );
 
 const CLEAR = statement(
@@ -111,24 +101,18 @@ const ADAPT = statement(
 
 const CHOOSE_GONE = statement(
   "edit-choose-gone",
-  `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.pool, t.pool_slots, t.limit_key, t.keeps_slot,
+  `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.pool, t.pool_slots, t.limit_key, t.keeps_slot, t.is_behind,
           t.step IS NOT NULL AS is_halfway
    FROM task_instance t JOIN dag_run r ON r.id = t.dag_run_id JOIN dag_version v ON v.id = r.version_id
    WHERE r.id = ANY($1) AND t.state <> 'removed'
      AND NOT EXISTS (SELECT 1 FROM jsonb_array_elements(v.manifest->'tasks') AS k(task) WHERE k.task->>'taskId' = t.task_id)`,
 );
 
-const FORGET_OUTPUTS = statement(
-  "edit-forget-outputs",
-  `DELETE FROM xcom x USING unnest($1::bigint[], $2::text[], $3::int[]) AS u(run, task, map)
-   WHERE x.dag_run_id = u.run AND x.task_id = u.task AND x.map_index = u.map`,
-);
-
 const MARK = statement(
   "edit-mark-instances",
   `WITH marked AS (
      UPDATE task_instance t SET state = u.state, ended_at = now(), retry_at = NULL, reason = $5, attempt = NULL,
-            step = NULL, keeps_slot = false
+            step = NULL, keeps_slot = false, is_behind = false
      FROM unnest($1::bigint[], $2::text[], $3::int[], $4::text[]) AS u(run, task, map, state)
      WHERE t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map
      RETURNING t.*
@@ -143,7 +127,10 @@ const RELEASE = statement(
    ) UPDATE pool p SET occupied = p.occupied - locked.delta FROM locked WHERE p.name = locked.name`,
 );
 
-/** An ended run goes back to the queue; a running one stays with its owner, who reloads it. */
+/**
+ * An ended run goes back to the queue; a running one stays with its owner, who reloads it. That of a sub-DAG whose task
+ * has gone on is from now on a run on its own: somebody wants it for itself.
+ */
 const REOPEN = statement(
   "edit-reopen-runs",
   `WITH ended AS (
@@ -153,7 +140,9 @@ const REOPEN = statement(
      state = CASE WHEN state = 'running' THEN 'running' ELSE 'queued' END,
      queued_at = CASE WHEN state = 'running' THEN queued_at ELSE now() END,
      started_at = CASE WHEN state = 'running' THEN started_at END,
-     ended_at = NULL, end_reason = NULL,
+     ended_at = NULL, end_reason = NULL, retry_at = NULL,
+     try_number = CASE WHEN state = 'running' THEN try_number ELSE 1 END,
+     parent_try = CASE WHEN state IN ('queued', 'running') THEN parent_try END,
      version_id = CASE WHEN $2::boolean THEN (SELECT d.version_id FROM dag d WHERE d.dag_id = dag_run.dag_id) ELSE version_id END
    WHERE id = ANY($1) RETURNING id, dag_id, run_id, state
    ) ${tellRuns("(SELECT reopened.* FROM reopened JOIN ended USING (id))")}`,
@@ -165,7 +154,7 @@ const END_RUN = statement(
   "edit-end-run",
   `WITH ended AS (
      UPDATE dag_run SET state = $2, end_reason = $3, started_at = coalesce(started_at, now()), ended_at = now(),
-                        owner_job = NULL, generation = generation + 1
+                        retry_at = NULL, owner_job = NULL, generation = generation + 1
      WHERE id = $1 RETURNING dag_id, run_id, state
    ) ${tellRuns("ended")}`,
 );
@@ -188,6 +177,7 @@ interface Chosen {
   readonly pool_slots: number;
   readonly limit_key: string | null;
   readonly keeps_slot: boolean;
+  readonly is_behind: boolean;
   /** It has waited in this try, and would go on from there. */
   readonly is_halfway: boolean;
 }
@@ -217,6 +207,7 @@ async function createRun(tx: Connection, input: CreateRunInput): Promise<CreateR
     input.triggeredBy,
     input.triggeringUser,
     input.note,
+    ...parentColumns(input.parent),
   ]);
   if (row) return { kind: "created", dagRunId: row.id };
   const other = await tx.one<{ run_id: string; same_id: boolean }>(FIND_CONFLICT, [
@@ -252,19 +243,28 @@ async function clearTasks(tx: Connection, edit: ClearEdit): Promise<ClearResult>
     // First, because how often a task is retried is up to the version it runs with from now on.
     await tx.rows(REOPEN, [reopened, edit.latestVersion]);
     const keys = keyColumns(chosen);
-    await tx.rows(ARCHIVE, [...keys, false]);
-    await tx.rows(CLEAR, [...keys, edit.note !== undefined, edit.note ?? null]);
+    await clearInstances(tx, keys, edit.note);
     // A deferred one that held its slot nevertheless gives it back; what runs keeps its own until its process is gone.
     await release(
       tx,
       chosen.filter((row) => row.keeps_slot),
     );
     await cancelWaits(tx, [...touched]);
-    await tx.rows(FORGET_OUTPUTS, keys);
     await forgetStops(tx, chosen);
     if (edit.latestVersion) await moveToVersion(tx, reopened);
   }
   return { kind: "cleared", affected: chosen.map(keyOf) };
+}
+
+/** Of runs that this transaction has locked, and whose generation it raises. `note`: undefined leaves theirs alone. */
+export async function clearInstances(
+  tx: Connection,
+  keys: InstanceKeys,
+  note: string | null | undefined,
+): Promise<void> {
+  await archiveAttempts(tx, keys, false);
+  await tx.rows(CLEAR, [...keys, note !== undefined, note ?? null]);
+  await forgetOutputs(tx, keys);
 }
 
 /**
@@ -275,7 +275,7 @@ async function moveToVersion(tx: Connection, runIds: readonly number[]): Promise
   await tx.rows(ADAPT, [runIds]);
   const gone = await tx.rows<Chosen>(CHOOSE_GONE, [runIds]);
   if (gone.length === 0) return;
-  await tx.rows(ARCHIVE, [...keyColumns(gone), true]);
+  await archiveAttempts(tx, keyColumns(gone), true);
   await tx.rows(MARK, [...keyColumns(gone), gone.map(() => "removed"), "not in this version of the DAG"]);
   await release(tx, gone);
   await cancelWaits(tx, runIds);
@@ -293,7 +293,7 @@ async function markTasks(tx: Connection, edit: MarkEdit): Promise<MarkResult> {
   const runs = await lockRuns(tx, edit.runs);
   const chosen = (await choose(tx, edit.runs)).filter((row) => row.state !== edit.state);
   if (!edit.dryRun && chosen.length > 0) {
-    await tx.rows(ARCHIVE, [...keyColumns(chosen), true]);
+    await archiveAttempts(tx, keyColumns(chosen), true);
     await tx.rows(MARK, [
       ...keyColumns(chosen),
       chosen.map(() => edit.state),
@@ -345,7 +345,7 @@ async function endRun(
     (row) => !FINISHED.has(row.state),
   );
   const states = open.map((row) => (ACTIVE.has(row.state) ? end.state : "skipped"));
-  await tx.rows(ARCHIVE, [...keyColumns(open), true]);
+  await archiveAttempts(tx, keyColumns(open), true);
   await tx.rows(MARK, [...keyColumns(open), states, end.reason]);
   await release(tx, open);
   await cancelWaits(tx, [end.run.id]);
@@ -382,7 +382,7 @@ function choose(tx: Connection, runs: readonly RunSelection[]): Promise<Chosen[]
 async function release(tx: Connection, rows: readonly Chosen[]): Promise<void> {
   const slots = new Map<string, number>();
   for (const row of rows) {
-    if (!OCCUPYING.has(row.state) && !row.keeps_slot) continue;
+    if (OCCUPYING.has(row.state) ? row.is_behind : !row.keeps_slot) continue;
     slots.set(row.pool, (slots.get(row.pool) ?? 0) + row.pool_slots);
     for (const name of limitNames(row.limit_key)) slots.set(name, (slots.get(name) ?? 0) + 1);
   }

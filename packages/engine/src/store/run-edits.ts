@@ -8,6 +8,7 @@
  * that the owner reloads. With `dryRun` it changes nothing and answers what it would have changed.
  */
 import type { Json } from "@tradewind/sdk/manifest";
+import type { ParentPlace } from "./child-runs.ts";
 import type { Connection } from "./database.ts";
 
 export interface RunEdits {
@@ -40,6 +41,8 @@ export interface CreateRunInput {
   /** "operator": by a task of another run. */
   readonly triggeredBy: "rest_api" | "cli" | "ui" | "operator";
   readonly triggeringUser: string | null;
+  /** The task that asks for it. */
+  readonly parent?: ParentPlace;
 }
 
 export type CreateRunResult =

@@ -1,6 +1,8 @@
 /** Reading a run into memory: its task instances, what its branches ruled out, and outputs for its tasks' inputs. */
 import type { Json } from "@tradewind/sdk/manifest";
+import type { LargeValue } from "../model/index.ts";
 import type { Connection } from "./database.ts";
+import { type StoredValue, withReferences } from "./output-objects.ts";
 import { statement } from "./statement.ts";
 
 export interface LoadedInstance {
@@ -24,6 +26,7 @@ export interface LoadedInstance {
   readonly limit_key: string | null;
   readonly step: string | null;
   readonly keeps_slot: boolean;
+  readonly is_behind: boolean;
   /** Of the wait of a deferred instance. */
   readonly timeout_at: Date | null;
   readonly on_timeout: "fail" | "fatal" | "skip" | "resume" | null;
@@ -37,7 +40,7 @@ const INSTANCES = statement(
   "load-instances",
   `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.try_number, t.max_tries, t.infra_losses, t.attempt,
           t.executor_job, t.scheduled_at, t.queued_at, t.started_at, t.ended_at, t.retry_at, t.pid, t.pool, t.pool_slots,
-          t.limit_key, t.step, t.keeps_slot, d.timeout_at, d.on_timeout,
+          t.limit_key, t.step, t.keeps_slot, t.is_behind, d.timeout_at, d.on_timeout,
           d.method AS wait_method, d.kind AS wait_kind,
           (SELECT g.args FROM trigger g WHERE g.id = d.waits_on AND length(g.args::text) <= 2000) AS wait_args
    FROM task_instance t LEFT JOIN deferral d ON d.attempt = t.attempt AND t.state = 'deferred'
@@ -55,7 +58,7 @@ const SKIPS = statement(
 
 const OUTPUTS = statement(
   "load-outputs",
-  `SELECT x.dag_run_id, x.task_id, x.map_index, x.value
+  `SELECT x.dag_run_id, x.task_id, x.map_index, x.value, x.object_id
    FROM xcom x JOIN (SELECT DISTINCT * FROM unnest($1::bigint[], $2::text[])) AS w(run, task)
      ON x.dag_run_id = w.run AND x.task_id = w.task
    WHERE x.key = '${OUTPUT_KEY}' ORDER BY x.dag_run_id, x.task_id, x.map_index`,
@@ -65,7 +68,7 @@ export interface LoadedOutput {
   readonly dag_run_id: number;
   readonly task_id: string;
   readonly map_index: number;
-  readonly value: Json;
+  readonly value: Json | LargeValue;
 }
 
 export function loadInstances(db: Connection, runIds: readonly number[]): Promise<LoadedInstance[]> {
@@ -79,11 +82,12 @@ export function loadSkips(
   return db.rows(SKIPS, [runIds]);
 }
 
-/** The outputs of the named tasks, all map indexes, in index order. */
-export function loadOutputs(
+/** The outputs of the named tasks, all map indexes, in index order; of large ones what stands for them. */
+export async function loadOutputs(
   db: Connection,
   wanted: readonly { readonly runId: number; readonly taskId: string }[],
 ): Promise<LoadedOutput[]> {
-  if (wanted.length === 0) return Promise.resolve([]);
-  return db.rows<LoadedOutput>(OUTPUTS, [wanted.map((w) => w.runId), wanted.map((w) => w.taskId)]);
+  if (wanted.length === 0) return [];
+  const keys = [wanted.map((w) => w.runId), wanted.map((w) => w.taskId)];
+  return await withReferences(db, await db.rows<LoadedOutput & StoredValue>(OUTPUTS, keys));
 }

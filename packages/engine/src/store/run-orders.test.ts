@@ -260,6 +260,8 @@ describe("at the same time", () => {
     const run = await aRun("plain", { ownerJob: jobId });
     const { generation } = await runOf(run);
     const end: RunBatch = {
+      retries: [],
+      groups: [],
       ...{
         jobId,
         hostname: "here",

@@ -42,7 +42,7 @@ const CHOOSE = statement(
 );
 
 /** What hangs on a run and may be much, in the order in which a large run is emptied. */
-const PARTS = ["task_attempt", "deferral", "journal", "xcom", "task_instance"] as const;
+const PARTS = ["task_attempt", "deferral", "journal", "xcom", "map_label", "task_instance"] as const;
 
 const SIZES = statement(
   "clean-size-runs",

@@ -102,6 +102,13 @@ const NEXT = statement(
    WHERE t.ask_at IS NOT NULL AND NOT d.is_stale ORDER BY t.ask_at LIMIT 1`,
 );
 
+/** Index: dag_run_logical_date. */
+const LAST = statement(
+  "timetable-last-scheduled",
+  `SELECT logical_date AS last_logical_date, interval_start AS last_interval_start, interval_end AS last_interval_end
+   FROM dag_run WHERE dag_id = $1 AND logical_date < $2 AND run_type = 'scheduled' ORDER BY logical_date DESC LIMIT 1`,
+);
+
 /** The run after `last` is asked for, of these DAGs. The caller has locked their rows. */
 export async function askTimetables(
   tx: Connection,
@@ -147,7 +154,19 @@ export async function takeQuestions(db: Database, limit: number, holdMs: number)
   }));
 }
 
-function lastOf(row: QuestionRow): AskedRun | null {
+type LastRow = Pick<QuestionRow, "last_logical_date" | "last_interval_start" | "last_interval_end">;
+
+/** The last one before that moment which the DAG's schedule has made. */
+export async function lastScheduledRun(
+  db: Connection,
+  dagId: string,
+  before: Date,
+): Promise<AskedRun | null> {
+  const row = await db.one<LastRow>(LAST, [dagId, before]);
+  return row === undefined ? null : lastOf(row);
+}
+
+function lastOf(row: LastRow): AskedRun | null {
   const at = row.last_logical_date?.getTime();
   if (at === undefined) return null;
   return {

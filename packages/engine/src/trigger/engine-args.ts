@@ -30,8 +30,19 @@ const index: Reader<number> = (value) => {
 
 const run = { dagId: key, runId: orNull(key), logicalDate: orNull(moment) };
 
+/** `missing` is left out where it says nothing: waits that are stored already look as ever. */
+const runArgs: Reader<DagRunArgs> = (value) => {
+  const { missing, ...others } = Object(value) as Record<string, unknown>;
+  if (missing !== undefined && missing !== "fail") throw new Misfit(['missing: has to be "fail"']);
+  const read = members<Omit<DagRunArgs, "missing">>({
+    ...run,
+    states: list(text) as Reader<DagRunArgs["states"]>,
+  });
+  return { ...read(missing === undefined ? value : others), ...(missing && { missing }) };
+};
+
 const READERS: Readonly<Record<string, Reader<object>>> = {
-  [RUN_KIND]: members<DagRunArgs>({ ...run, states: list(text) as Reader<DagRunArgs["states"]> }),
+  [RUN_KIND]: runArgs,
   [TASK_KIND]: members<ExternalTaskArgs>({
     ...run,
     taskId: key,

@@ -16,20 +16,14 @@ import type {
 } from "@tradewind/sdk/builtin-triggers";
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
 import type { Database } from "../store/database.ts";
-import {
-  findCalls,
-  findNewCalls,
-  findRuns,
-  findTasks,
-  type Wait,
-  webhookRunId,
-} from "../store/engine-conditions.ts";
+import { findCalls, findNewCalls, findTasks, type Wait, webhookRunId } from "../store/engine-conditions.ts";
 import type { ClaimedTrigger } from "../store/trigger-claim.ts";
 import { badArguments } from "./builtin/trigger-error.ts";
 import type { TriggerOutcome } from "./contract.ts";
 import { engineArgs } from "./engine-args.ts";
 import { isEngineKind, JOINT_KIND, RUN_KIND, SIGNAL_KIND, TASK_KIND, WEBHOOK_KIND } from "./engine-kinds.ts";
 import { type SignalLook, SignalWaits } from "./engine-signals.ts";
+import { RunLooks } from "./run-looks.ts";
 import { isTriggerCall } from "./trigger-call.ts";
 
 /** Calls of one webhook that become runs in one look. */
@@ -74,11 +68,13 @@ export class EngineTriggers {
   readonly #numbers = new Map<number, number[]>();
   readonly #joint = new Map<number, Joint>();
   readonly #signals: SignalWaits;
+  readonly #runs: RunLooks;
   #lastNumber = 0;
 
   constructor(database: Database) {
     this.#database = database;
     this.#signals = new SignalWaits(database);
+    this.#runs = new RunLooks(database);
   }
 
   get size(): number {
@@ -189,12 +185,14 @@ export class EngineTriggers {
   }
 
   async #lookAtRuns(waits: readonly Waiting[]): Promise<() => Finding[]> {
-    const found = await findRuns(this.#database, waitsFor<DagRunArgs>(waits));
+    const found = await this.#runs.find(waitsFor<DagRunArgs>(waits));
     return () =>
       waits.flatMap(({ id, condition }) => {
         const run = found.get(id);
         const args = condition.args as unknown as DagRunArgs;
-        if (run === undefined) return this.#missing(condition, `run ${runName(args)}`);
+        if (run === undefined) return [];
+        if (run === null && args.missing === "fail") return this.#happened(id, condition, runGone(args));
+        if (run === null) return this.#missing(condition, `run ${runName(args)}`);
         if (!args.states.includes(run.state)) return [];
         const logicalDate = run.logical_date?.toISOString() ?? null;
         const payload = { dagId: args.dagId, runId: run.run_id, logicalDate, state: run.state };
@@ -331,6 +329,12 @@ function taskOutcome(
   const state = first.state as ExternalTaskState;
   const payload = { dagId: args.dagId, runId: first.run_id, taskId: args.taskId, state };
   return { kind: "event", payload, key: `${first.run_id} ${state}` };
+}
+
+/** Whoever waits has seen it: it was deleted meanwhile. */
+function runGone(args: DagRunArgs): TriggerOutcome {
+  const message = `Run ${runName(args)} was deleted while it was waited for.`;
+  return { kind: "failed", error: { name: "DagRunGone", message, stack: null, code: "DAG_RUN_GONE" } };
 }
 
 function waitsFor<Args>(waits: readonly Waiting[]): Wait<Args>[] {

@@ -382,7 +382,7 @@ export class TriggererJob extends JobLoop {
     if (topic === "triggers") this.#looks.add("timed", "claim", "sweep");
     else if (topic === "jobs") this.#looks.add("claim");
     else if (topic === "dags") this.#looks.add("timed", "claim", "compare");
-    else if (topic === "ended" || topic === "fired") this.#looks.add("engine");
+    else if (topic === "ended" || topic === "fired" || topic.startsWith("run:")) this.#looks.add("engine");
     else if (topic === "tasks") {
       if (!this.#engine.waitsForTasks) return;
       this.#looks.add("engine");

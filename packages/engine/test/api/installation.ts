@@ -5,7 +5,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DagManifest, Json, TaskManifest } from "@tradewind/sdk/manifest";
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from "fastify";
-import { afterAll } from "vitest";
 import { createApi } from "../../src/api/api.ts";
 import type { ApiOptions, Change } from "../../src/api/context.ts";
 import { silentLogger } from "../../src/service/logger.ts";
@@ -15,6 +14,7 @@ import { adhoc, type Database } from "../../src/store/database.ts";
 import { runEdits } from "../../src/store/run-edit.ts";
 import { ensureAdminToken } from "../../src/store/tokens.ts";
 import { dagManifest, taskManifest } from "../reference/manifests.ts";
+import { afterFile } from "../support/after-file.ts";
 import { testDatabase } from "../support/test-database.ts";
 
 export class Installation {
@@ -172,7 +172,7 @@ export class Installation {
 
 const opened: (() => Promise<void>)[] = [];
 
-afterAll(async () => {
+afterFile(async () => {
   await Promise.all(opened.splice(0).map((close) => close()));
 });
 

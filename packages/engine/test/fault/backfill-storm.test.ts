@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { backfillProgress } from "../../src/model/index.ts";
+import { backfillProgress, type DueRun } from "../../src/model/index.ts";
 import { countBackfill } from "../../src/store/backfills.ts";
 import { adhoc } from "../../src/store/database.ts";
 import { seedBackfill } from "../support/seed-backfill.ts";
@@ -45,7 +45,13 @@ test("four schedulers and two backfills over the same dates, killed and stopped,
   const range = { dagId: DAG, from: new Date(start).toISOString(), to: new Date(end).toISOString() };
   const ids = [
     await seedBackfill(installation.db, { ...range, maxActive: LIMITS[0] }),
-    await seedBackfill(installation.db, { ...range, maxActive: LIMITS[1], isReverse: true }),
+    // Its dates are a list, as a timetable tells them.
+    await seedBackfill(installation.db, {
+      ...range,
+      maxActive: LIMITS[1],
+      isReverse: true,
+      listed: hours(start),
+    }),
   ];
   const pools = new PoolWatch(installation);
   const limits = new LimitWatch(installation);
@@ -80,6 +86,13 @@ test("four schedulers and two backfills over the same dates, killed and stopped,
   expect(looks).toBeGreaterThan(50);
   expect(full).toBeGreaterThan(5);
 });
+
+function hours(start: number): DueRun[] {
+  return Array.from({ length: DATES }, (_, n) => {
+    const at = start + n * HOUR;
+    return { logicalDate: at, intervalStart: at, intervalEnd: at, runAfter: at };
+  });
+}
 
 function task(id: string, after: string[], options: Record<string, unknown> = {}): ScriptedTask {
   return {

@@ -2,7 +2,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 /** Where such a process lives. */
@@ -89,7 +88,7 @@ function start(place: Place, program: string, environment: Readonly<Record<strin
     env: {
       PATH: process.env.PATH,
       // Hundreds of them are started: each reads what the first one has compiled.
-      NODE_COMPILE_CACHE: join(tmpdir(), "tradewind-fault-compiled"),
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       DATABASE_URL: place.databaseUrl,
       TRADEWIND_HOME: place.home,
       TRADEWIND_TASK_LEDGER: place.ledger,

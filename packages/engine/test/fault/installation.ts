@@ -3,15 +3,16 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll } from "vitest";
 import { DagProcessor } from "../../src/bundle/dag-processor.ts";
 import { planNext } from "../../src/schedule/planner.ts";
 import { silentLogger } from "../../src/service/logger.ts";
 import { adhoc, CommitUnknownError, Database, isTransient } from "../../src/store/database.ts";
 import { createPool } from "../../src/store/pools.ts";
 import { runEdits } from "../../src/store/run-edit.ts";
+import { afterFile } from "../support/after-file.ts";
 import type { ComponentProcess } from "./component-process.ts";
 import { Ledger } from "./ledger.ts";
+import type { MappedDag } from "./mapped-dag.ts";
 import { type SchedulerPlace, SchedulerProcess } from "./scheduler-process.ts";
 import type { ScriptedDag } from "./scripted-dag.ts";
 import { type TriggererPlace, TriggererProcess } from "./triggerer-process.ts";
@@ -37,14 +38,19 @@ export class FaultInstallation {
   }
 
   /** Eight DAGs to a file: task processes then meet several bundles, and come back to each. */
-  async publish(dags: readonly ScriptedDag[]): Promise<void> {
-    const module = JSON.stringify(join(import.meta.dirname, "scripted-dag.ts"));
+  async publish(dags: readonly (ScriptedDag | MappedDag)[]): Promise<void> {
+    const module = (name: string) => JSON.stringify(join(import.meta.dirname, name));
+    const imports = [
+      `import { scriptedDag } from ${module("scripted-dag.ts")};`,
+      `import { mappedDag } from ${module("mapped-dag.ts")};`,
+    ];
     const files: Record<string, string> = {};
     for (let at = 0; at < dags.length; at += 8) {
       const exports = dags.slice(at, at + 8).map((script, n) => {
-        return `export const dag_${n} = scriptedDag(${JSON.stringify(script)});`;
+        const make = "steps" in script ? "mappedDag" : "scriptedDag";
+        return `export const dag_${n} = ${make}(${JSON.stringify(script)});`;
       });
-      files[`dags_${at}.ts`] = [`import { scriptedDag } from ${module};`, ...exports].join("\n");
+      files[`dags_${at}.ts`] = [...imports, ...exports].join("\n");
     }
     await this.publishFiles(files);
   }
@@ -167,6 +173,6 @@ const RUN = {
 
 const opened: FaultInstallation[] = [];
 
-afterAll(async () => {
+afterFile(async () => {
   await Promise.all(opened.splice(0).map((installation) => installation.close()));
 });

@@ -11,6 +11,8 @@ export interface LedgerLine {
   /** "end": the work is done, and the attempt is about to report this outcome; "abort": it was asked to stop, and does. */
   readonly event: "start" | "end" | "abort";
   readonly outcome: TryOutcome;
+  /** What an instance of a map runs for. */
+  readonly label?: string;
   /** Milliseconds of the machine's monotonic clock. */
   readonly at: number;
   readonly pid: number;

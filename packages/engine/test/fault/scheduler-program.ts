@@ -5,7 +5,9 @@
  */
 import { BundleCache } from "../../src/execute/bundle-cache.ts";
 import { LocalExecutor } from "../../src/execute/local-executor.ts";
+import { createLargeOutputs } from "../../src/processes/large-outputs.ts";
 import { BackfillJob } from "../../src/schedule/backfill-job.ts";
+import { LargeLengths } from "../../src/schedule/large-lengths.ts";
 import { SchedulerJob } from "../../src/schedule/scheduler-job.ts";
 import { taskServices } from "../../src/schedule/task-services.ts";
 import { requireDatabaseUrl, resolveConfig } from "../../src/service/config.ts";
@@ -32,16 +34,21 @@ const fetchBundle = async (hash: string) => {
   return code;
 };
 const wakeUps = new WakeUps(database);
+const outputs = createLargeOutputs(config, database);
 const Job = process.env.FAULT_JOB === "backfill" ? BackfillJob : SchedulerJob;
 const scheduler = new Job({
   database,
   executors: [
     new LocalExecutor({
       parallelism: config.parallelism,
+      outputs,
       services: taskServices(database, secretBox),
       logger,
+      // However long tasks are: what stands behind others has to survive everything, too.
+      ahead: 1,
     }),
   ],
+  lengths: new LargeLengths(outputs),
   bundles: new BundleCache(home.bundles, fetchBundle),
   logsDir: home.logs,
   logger,

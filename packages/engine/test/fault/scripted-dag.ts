@@ -3,7 +3,7 @@
  * processes. How a try ends is a function of (task, try number) alone: however often an attempt is lost, the outcome of
  * the run stays the same. Every attempt writes what it does to the ledger, a file that the engine knows nothing of.
  */
-import { appendFileSync, existsSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   type AnyOutput,
@@ -16,7 +16,7 @@ import {
   type TaskContext,
 } from "tradewind";
 import type { TryOutcome } from "../reference/random-dag.ts";
-import type { LedgerLine } from "./ledger.ts";
+import { note } from "./ledger-note.ts";
 
 export interface ScriptedTask {
   readonly id: string;
@@ -77,16 +77,16 @@ function addTask(d: DagBuilder, task: ScriptedTask, handles: ReadonlyMap<string,
 
 async function perform(task: ScriptedTask, inputs: Readonly<Record<string, number>>, ctx: TaskContext) {
   const outcome = task.tries[Math.min(ctx.tryNumber, task.tries.length) - 1] as TryOutcome;
-  note(ctx, "start", outcome);
+  note(ctx, { event: "start", outcome });
   if (task.isBusy) spin(task.workMs);
   else await sleep(task.workMs);
   if (task.gate) {
     await opened(task.gate, ctx.abort).catch((error) => {
-      note(ctx, "abort", outcome);
+      note(ctx, { event: "abort", outcome });
       throw error;
     });
   }
-  note(ctx, "end", outcome);
+  note(ctx, { event: "end", outcome });
   switch (outcome) {
     case "success":
       return Object.values(inputs).reduce((sum, value) => sum + value, task.own);
@@ -102,23 +102,6 @@ async function perform(task: ScriptedTask, inputs: Readonly<Record<string, numbe
 async function opened(gate: string, signal: AbortSignal): Promise<void> {
   const keys = [gate, `${gate}.${process.ppid}`];
   while (!keys.some((key) => existsSync(key))) await sleep(5, undefined, { signal });
-}
-
-/** One write with O_APPEND: lines of many processes never mix. The monotonic clock is one for the whole machine. */
-function note(ctx: TaskContext, event: LedgerLine["event"], outcome: TryOutcome): void {
-  const line: LedgerLine = {
-    dag: ctx.run.dagId,
-    run: ctx.run.id,
-    task: ctx.taskId,
-    try: ctx.tryNumber,
-    attempt: ctx.attempt,
-    event,
-    outcome,
-    at: Number(process.hrtime.bigint()) / 1e6,
-    pid: process.pid,
-    scheduler: process.ppid,
-  };
-  appendFileSync(process.env.TRADEWIND_TASK_LEDGER as string, `${JSON.stringify(line)}\n`);
 }
 
 function spin(ms: number): void {

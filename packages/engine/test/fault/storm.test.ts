@@ -1,7 +1,8 @@
 /**
- * Three schedulers, random DAGs, and everything that can go wrong with processes, the database and the way to it, all
- * at once and seeded. Then the faults stop, and everything must come to the one end that the reference interpreter
- * foretold. TRADEWIND_FAULT_SEED repeats a run's programs and faults, TRADEWIND_FAULT_SCALE makes it longer.
+ * Three schedulers, random DAGs with and without maps, setups and teardowns, and everything that can go wrong with
+ * processes, the database and the way to it, all at once and seeded. Then the faults stop, and everything must come to the
+ * one end that the reference interpreter foretold. TRADEWIND_FAULT_SEED repeats a run's programs and faults,
+ * TRADEWIND_FAULT_SCALE makes it longer.
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -12,7 +13,9 @@ import { privatePostgres } from "../support/private-postgres.ts";
 import { type LogLine, readLog } from "./component-process.ts";
 import { FaultDeck } from "./fault-deck.ts";
 import { FaultInstallation } from "./installation.ts";
-import { POOLS, type Program, randomPrograms, sturdyPrograms } from "./programs.ts";
+import { mappedPrograms, sturdyMappedPrograms } from "./mapped-programs.ts";
+import { judgeMapped } from "./mapped-verdict.ts";
+import { POOLS, randomPrograms, sturdyPrograms } from "./programs.ts";
 import type { SchedulerPlace } from "./scheduler-process.ts";
 import type { ScriptedDag } from "./scripted-dag.ts";
 import { stuckReport } from "./stuck-report.ts";
@@ -30,16 +33,21 @@ test("three schedulers, killed, stopped and cut off over and over, do exactly wh
   const postgres = await privatePostgres();
   const proxy = await pgProxy(postgres.url);
   const installation = await FaultInstallation.open(postgres.url);
-  const programs = [...randomPrograms(SEED, 20), ...sturdyPrograms(SEED, 4)];
+  const programs = [...randomPrograms(SEED, 10), ...sturdyPrograms(SEED, 3)];
+  const mapped = [...mappedPrograms(SEED, 7), ...sturdyMappedPrograms(SEED, 2)];
+  const scripts = [...programs, ...mapped].map(({ script }) => script);
   await installation.addPools(POOLS);
-  await installation.publish([...programs.map((program) => program.script), ticking()]);
+  await installation.publish([...scripts, ticking()]);
   const places = threePlaces(installation, proxy);
   const pools = new PoolWatch(installation);
   const takeovers = new TakeoverWatch(installation);
   const deck = new FaultDeck({ installation, postgres, proxy, takeovers, places }, SEED);
 
   await deck.startAll();
-  const load = new Load(installation, programs);
+  const load = new Load(
+    installation,
+    scripts.map(({ id }) => id),
+  );
   await deck.deal(SCALE);
   await load.stop();
   const healed = new Date();
@@ -51,6 +59,7 @@ test("three schedulers, killed, stopped and cut off over and over, do exactly wh
   const revivals = logs.filter((line) => line.message.startsWith("lease lost")).length;
   const refused = logs.filter((line) => line.message === "a batch was refused").length;
   const unknown = logs.filter((line) => line.error?.includes("CommitUnknownError")).length;
+  const { problems: inMaps, ...maps } = await judgeMapped(installation, mapped);
   const { problems, ...counts } = verdict;
   const longest = Math.round(takeovers.longest());
   const { looks, full } = pools;
@@ -58,6 +67,7 @@ test("three schedulers, killed, stopped and cut off over and over, do exactly wh
     JSON.stringify({
       ...deck.counts,
       ...counts,
+      maps,
       revivals,
       refused,
       unknown,
@@ -69,6 +79,7 @@ test("three schedulers, killed, stopped and cut off over and over, do exactly wh
   );
 
   expect(problems).toEqual([]);
+  expect(inMaps).toEqual([]);
   expect(installation.crashes()).toEqual([]);
   expect(await gaps(installation, "ticking", 1_000)).toEqual([]);
   expect(await unended(installation, healed)).toEqual([]);
@@ -89,6 +100,8 @@ test("three schedulers, killed, stopped and cut off over and over, do exactly wh
   expect(takeovers.taken.length).toBeGreaterThanOrEqual(3);
   expect(verdict.killedAtWork).toBeGreaterThanOrEqual(1);
   expect(verdict.superseded).toBeGreaterThanOrEqual(1);
+  expect(maps.instances).toBeGreaterThan(50);
+  expect(maps.takenOver).toBeGreaterThanOrEqual(3);
   expect(looks).toBeGreaterThan(100);
   expect(full).toBeGreaterThan(10);
 });
@@ -124,9 +137,9 @@ class Load {
   readonly #loop: Promise<void>;
   #isOver = false;
 
-  constructor(installation: FaultInstallation, programs: readonly Program[]) {
+  constructor(installation: FaultInstallation, dagIds: readonly string[]) {
     this.#installation = installation;
-    this.#loop = this.#run(programs);
+    this.#loop = this.#run(dagIds);
   }
 
   async stop(): Promise<void> {
@@ -134,10 +147,9 @@ class Load {
     await this.#loop;
   }
 
-  async #run(programs: readonly Program[]): Promise<void> {
+  async #run(dagIds: readonly string[]): Promise<void> {
     for (let n = 0; !this.#isOver; n++) {
-      const { id } = (programs[n % programs.length] as Program).script;
-      await this.#installation.trigger(id, `run_${n}`);
+      await this.#installation.trigger(dagIds[n % dagIds.length] as string, `run_${n}`);
       await sleep(150);
       await this.#notTooMany();
     }

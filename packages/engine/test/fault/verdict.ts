@@ -44,7 +44,7 @@ export interface Verdict {
 }
 
 /** Which task's words ended a try, and which attempts were given up, is written in the reason. */
-const OWN_FAILURE = /^(Error: scripted|TaskFailed: scripted|TASK_PROCESS_DIED)/;
+export const OWN_FAILURE = /^(Error: scripted|TaskFailed: scripted|TASK_PROCESS_DIED)/;
 
 export async function judge(installation: FaultInstallation, programs: readonly Program[]): Promise<Verdict> {
   const byDag = new Map(programs.map((program) => [program.script.id, program]));

@@ -8,6 +8,7 @@ import {
   type BranchVerdict,
   compileGraph,
   type ExpansionRow,
+  type GroupRow,
   type Instance,
   type InstanceRow,
   RunModel,
@@ -24,6 +25,7 @@ export interface History {
   readonly events: number;
   readonly crashes: number;
   readonly losses: number;
+  readonly groupRetries: number;
   readonly end: string;
   readonly states: ReadonlyMap<string, string>;
 }
@@ -51,13 +53,14 @@ class Lockstep {
   readonly #reference: ReferenceRun;
   readonly #skips = new Map<string, BranchVerdict>();
   readonly #expansions = new Map<string, ExpansionRow>();
+  readonly #groups = new Map<string, GroupRow>();
   /** What a database would hold: rows change only by what `takeChanges` and `takeMapChanges` say. */
   readonly #stored = new Map<string, InstanceRow>();
   readonly #ready = new Set<string>();
   #model: RunModel;
   #now = 1_000;
   #attempts = 0;
-  #counts = { events: 0, crashes: 0, losses: 0 };
+  #counts = { events: 0, crashes: 0, losses: 0, groupRetries: 0 };
 
   constructor(dag: RandomDag, lossBudget: number) {
     this.#dag = dag;
@@ -86,13 +89,36 @@ class Lockstep {
       .instances()
       .filter((i) => isMovable(i) || this.#reference.waitsFor(i) !== null);
     const maps = this.#reference.expandable();
+    const groups = this.#reference.groups.waiting();
     this.#now++;
-    const chosen = this.#random.below(movable.length + maps.length);
+    const chosen = this.#random.below(movable.length + maps.length + groups.length);
+    if (chosen >= movable.length + maps.length) {
+      this.#retryGroups(groups[chosen - movable.length - maps.length]!.id);
+      return;
+    }
     const map = maps[chosen - movable.length];
     const [event, same] = map ? this.#expand(map) : this.#choose(movable[chosen]!);
     this.#counts.events++;
     assert(this.#model.apply(event, this.#now), `the model refuses ${JSON.stringify(event)}`);
     this.#reference.happen(same);
+    this.#make();
+  }
+
+  /** With one group, all begin whose time has come. */
+  #retryGroups(id: string): void {
+    const model = this.#model.groups!;
+    this.#now = Math.max(this.#now, model.get(id)!.retryAt!);
+    const isDue = (each: string) => model.get(each)!.retryAt! <= this.#now;
+    const groups = this.#reference.groups
+      .waiting()
+      .map((group) => group.id)
+      .filter(isDue);
+    this.#counts.groupRetries += groups.length;
+    assert(
+      this.#model.repeat(model.begin(this.#now), this.#now, () => {}),
+      "no group begins again",
+    );
+    this.#reference.happen({ what: "retryGroups", groups });
     this.#make();
   }
 
@@ -261,6 +287,7 @@ class Lockstep {
     this.#model = RunModel.load(this.#model.graph, [...this.#stored.values()], {
       skips: [...this.#skips.values()],
       expansions: [...this.#expansions.values()],
+      groups: [...this.#groups.values()],
     });
     this.#model.start(this.#now);
     this.#ready.clear();
@@ -285,6 +312,13 @@ class Lockstep {
       const isStored = row?.state === state && row?.tryNumber === tries && row?.attempt === attempt;
       assert(isStored && row.retryAt === retryAt && row.infraLosses === infraLosses, `stored row of ${key}`);
       if (!isEnd(expected.get(key)!.state)) unfinished++;
+    }
+    for (const { id, state, tries } of this.#reference.groups.all()) {
+      const group = this.#model.groups!.get(id)!;
+      assert.equal(group.state, state, `state of group ${id}`);
+      assert.equal(group.tryNumber, tries, `try of group ${id}`);
+      const stored = this.#groups.get(id);
+      assert.equal(stored?.state ?? "open", state, `stored state of group ${id}`);
     }
     assert.equal(size, expected.size, "number of instances");
     assert.equal(this.#stored.size, size, "number of stored rows");
@@ -312,8 +346,11 @@ class Lockstep {
       assert(this.#stored.delete(`${taskId} ${mapIndex}`), `no row of ${taskId} ${mapIndex} to drop`);
     for (const { mapId, parent } of maps?.closed ?? []) this.#expansions.delete(`${mapId} ${parent}`);
     for (const row of maps?.opened ?? []) this.#expansions.set(`${row.mapId} ${row.parent}`, row);
-    for (const { instance, from, fromAttempt } of this.#model.takeChanges()) {
+    for (const row of this.#model.groups?.takeChanges() ?? []) this.#groups.set(row.groupId, row);
+    for (const { instance, from, fromAttempt, fromMaxTries } of this.#model.takeChanges()) {
       const key = `${instance.node.id} ${instance.mapIndex}`;
+      // It began again: what it gave is forgotten.
+      if (from !== null && fromMaxTries !== instance.maxTries) this.#skips.delete(this.#keyOf(instance));
       const row = this.#stored.get(key);
       assert.equal(row?.state ?? null, from, `the change of ${key} leaves another state than the stored one`);
       assert.equal(row?.attempt ?? null, fromAttempt, `the change of ${key} speaks for another attempt`);

@@ -1,5 +1,11 @@
 /** Random DAGs whose tasks know beforehand how each of their tries will end. The same seed gives the same DAG. */
-import type { DagManifest, MapManifest, TaskManifest, TriggerRule } from "@tradewind/sdk/manifest";
+import type {
+  DagManifest,
+  GroupManifest,
+  MapManifest,
+  TaskManifest,
+  TriggerRule,
+} from "@tradewind/sdk/manifest";
 import { dagManifest, taskManifest } from "./manifests.ts";
 
 export type TryOutcome = "success" | "failure" | "failureForGood" | "skip";
@@ -28,6 +34,8 @@ export interface RandomDagOptions {
   readonly gated: number;
   readonly mapped: number;
   readonly setups: number;
+  /** How many groups with retries are tried to be put in. */
+  readonly groups: number;
 }
 
 export const ALL_RULES: readonly TriggerRule[] = [
@@ -54,6 +62,7 @@ const DEFAULTS: RandomDagOptions = {
   gated: 0,
   mapped: 0,
   setups: 0,
+  groups: 0,
 };
 
 export function randomDag(seed: number, options: Partial<RandomDagOptions> = {}): RandomDag {
@@ -87,9 +96,11 @@ export function randomDag(seed: number, options: Partial<RandomDagOptions> = {})
       skip: isBranch ? ruledOut(tasks, task.taskId, random) : [],
     });
   }
+  const groups = randomGroups(random, tasks, { maps, most: o.groups });
   // Not in topological order: nothing may rely on the order of a manifest.
   const manifest = dagManifest(random.shuffled(tasks), {
     dagId: `random_${seed}`,
+    groups,
     ...(maps.length > 0 && { maps }),
   });
   const salt = random.below(1_000);
@@ -107,6 +118,55 @@ function randomRole(
   const setups = tasks.filter(({ role }) => role === "setup");
   if (setups.length === 0 || random.chance(0.5)) return { role: "setup" };
   return { role: "teardown", teardown: { of: random.one(setups).taskId, failsRun: false } };
+}
+
+/**
+ * Tasks that were made one after the other: nothing outside lies between them. In a group all of a map is, or nothing of it,
+ * and not with its source, so that it is never expanded anew; and a setup is in it only with its teardowns.
+ */
+function randomGroups(
+  random: Random,
+  tasks: TaskManifest[],
+  { maps, most }: { readonly maps: readonly MapManifest[]; readonly most: number },
+): GroupManifest[] {
+  const groups: { readonly manifest: GroupManifest; readonly from: number; readonly to: number }[] = [];
+  for (let n = 0; n < most; n++) {
+    const from = random.below(tasks.length);
+    const to = from + 1 + random.below(tasks.length - from);
+    const crosses = groups.some(
+      (other) =>
+        (from < other.from && to > other.from) || (to > other.to && from < other.to && from >= other.from),
+    );
+    const retry = { retries: 1 + random.below(2), delayMs: random.below(5) };
+    if (crosses || !mayBeGroup(new Set(tasks.slice(from, to)), tasks, maps)) continue;
+    const around = groups.filter((other) => other.from <= from && other.to >= to).at(-1);
+    const manifest = { groupId: `g${n}`, parent: around?.manifest.groupId ?? null, docs: null, retry };
+    groups.push({ manifest, from, to });
+    for (let index = from; index < to; index++) tasks[index] = { ...tasks[index]!, group: `g${n}` };
+  }
+  return groups.map(({ manifest }) => manifest);
+}
+
+function mayBeGroup(
+  own: ReadonlySet<TaskManifest>,
+  tasks: readonly TaskManifest[],
+  maps: readonly MapManifest[],
+): boolean {
+  const has = (taskId: string) => [...own].some((task) => task.taskId === taskId);
+  const isSplit = tasks.some((task) => task.teardown && has(task.teardown.of) !== own.has(task));
+  const chain = (id: string | null | undefined): string[] => {
+    const map = maps.find(({ mapId }) => mapId === id);
+    return map ? [map.mapId, ...chain(map.parent)] : [];
+  };
+  return (
+    !isSplit &&
+    maps.every(({ mapId, over }) => {
+      const members = tasks.filter(({ map }) => chain(map).includes(mapId));
+      const inside = members.filter((task) => own.has(task));
+      const isFed = over.kind === "output" && has(over.taskId);
+      return inside.length === 0 || (inside.length === members.length && !isFed);
+    })
+  );
 }
 
 /** Over the output of an earlier task, whatever map that is in, or over a list; in any earlier map, or in none. */

@@ -4,6 +4,7 @@
  * agree with it, event by event.
  */
 import type { DagManifest, MapManifest, MapSource, TaskManifest } from "@tradewind/sdk/manifest";
+import { ReferenceGroups } from "./reference-groups.ts";
 import { isEnd, judgeByRule, type ReferenceState, type Verdict } from "./reference-rules.ts";
 
 export interface ReferenceInstance {
@@ -12,8 +13,12 @@ export interface ReferenceInstance {
   readonly path: readonly number[];
   state: ReferenceState;
   tries: number;
+  /** How many of them were before it was last made to begin again. */
+  triesBefore: number;
   losses: number;
   isPastFine: boolean;
+  /** What it has ruled out. */
+  skip: readonly string[];
 }
 
 /** `ended` covers what an attempt or a trigger can say about the end of a try. */
@@ -32,6 +37,8 @@ export type ReferenceEvent =
       readonly path: readonly number[];
       readonly length: number;
     }
+  /** Their next try begins. */
+  | { readonly what: "retryGroups"; readonly groups: readonly string[] }
   | { readonly what: "halt"; readonly active: "success" | "failed" | "skipped" };
 
 export function keyOf(taskId: string, path: readonly number[]): string {
@@ -43,11 +50,13 @@ export class ReferenceRun {
   readonly #maps: readonly MapManifest[];
   #instances: ReferenceInstance[];
   readonly #expanded = new Set<string>();
+  readonly groups: ReferenceGroups;
 
   constructor(manifest: DagManifest) {
     this.#tasks = upstreamFirst(manifest.tasks);
     this.#maps = manifest.maps ?? [];
     this.#instances = this.#tasks.map((task) => fresh(task.taskId, []));
+    this.groups = new ReferenceGroups(manifest);
     this.#lookAtEverything();
   }
 
@@ -77,6 +86,7 @@ export class ReferenceRun {
   }
 
   end(): "running" | "success" | "task_failure" | "all_tasks_deadlocked" {
+    if (this.groups.waiting().length > 0) return "running";
     const unfinished = this.#instances.filter((i) => !isEnd(i.state));
     if (unfinished.length > 0) {
       const canMove = unfinished.some((i) => i.state !== "none" || this.waitsFor(i) !== null);
@@ -93,6 +103,13 @@ export class ReferenceRun {
         if (isEnd(i.state) || this.#task(i).role === "teardown") continue;
         i.state = ["running", "deferred", "up_for_reschedule"].includes(i.state) ? event.active : "skipped";
       }
+      return;
+    }
+    if (event.what === "retryGroups") {
+      for (const i of this.groups.beginAgain(event.groups, this.#instances)) {
+        Object.assign(i, { state: "none", triesBefore: i.tries, isPastFine: false, skip: [] });
+      }
+      this.#repeatRulings();
       return;
     }
     if (event.what === "expand") {
@@ -129,11 +146,8 @@ export class ReferenceRun {
         break;
       case "succeed":
         i.state = "success";
-        for (const other of this.#instances) {
-          const isUnstarted = other.state === "none" || other.state === "scheduled";
-          if (isUnstarted && event.skip.includes(other.taskId) && this.#isWithin(i, other))
-            other.state = "skipped";
-        }
+        i.skip = event.skip;
+        this.#ruleOut(i, ["none", "scheduled"]);
         break;
       case "skip":
         i.state = "skipped";
@@ -150,8 +164,21 @@ export class ReferenceRun {
   }
 
   #fail(i: ReferenceInstance, retry: boolean): void {
-    const hasTryLeft = i.tries < 1 + this.#task(i).retries;
+    const hasTryLeft = i.tries - i.triesBefore < 1 + this.#task(i).retries;
     i.state = retry && hasTryLeft ? "up_for_retry" : "failed";
+  }
+
+  #ruleOut(branch: ReferenceInstance, from: readonly ReferenceState[]): void {
+    for (const other of this.#instances) {
+      const isMeant = branch.skip.includes(other.taskId) && this.#isWithin(branch, other);
+      if (isMeant && from.includes(other.state) && !this.groups.isHidden(branch.taskId, [other.taskId]))
+        other.state = "skipped";
+    }
+  }
+
+  /** Branches that have spoken are heard again: where a group has ended, or begins again. */
+  #repeatRulings(): void {
+    for (const i of this.#instances) if (i.state === "success") this.#ruleOut(i, ["none"]);
   }
 
   #newTry(i: ReferenceInstance): void {
@@ -161,9 +188,17 @@ export class ReferenceRun {
 
   /**
    * Maps without a list, then upstream before downstream, so that a task sees all that the event did to the tasks before
-   * it; again until nothing moves.
+   * it; again until nothing moves. Then groups whose tasks have all ended, for what is outside of them.
    */
   #lookAtEverything(): void {
+    this.#lookAtTasks();
+    while (this.groups.judge(this.#instances)) {
+      this.#repeatRulings();
+      this.#lookAtTasks();
+    }
+  }
+
+  #lookAtTasks(): void {
     const ends = () => this.#instances.filter((i) => isEnd(i.state)).length;
     for (let before = -1; before !== ends(); ) {
       before = ends();
@@ -206,19 +241,23 @@ export class ReferenceRun {
         this.#isInScope(task, other.taskId) &&
         this.#counts(other, task.map, i.path),
     );
-    const guarded = judgeByRule("allSuccess", { states: guards.map((other) => other.state), setups: [] });
+    const seen = (other: ReferenceInstance) => this.groups.seen(other, [task.taskId]);
+    const guarded = judgeByRule("allSuccess", { states: guards.map(seen), setups: [] });
     if (guarded !== "run") return guarded;
     return judgeByRule(task.rule, {
-      states: upstream.map((other) => other.state),
-      setups: upstream.filter((other) => isSetup(other.taskId)).map((other) => other.state),
+      states: upstream.map(seen),
+      setups: upstream.filter((other) => isSetup(other.taskId)).map(seen),
     });
   }
 
   #judgeMap(map: MapManifest, path: readonly number[]): Verdict {
     const sources = sourcesOf(map.over);
+    const members = this.#tasks
+      .filter((task) => this.#chain(task.map).includes(map.mapId))
+      .map(({ taskId }) => taskId);
     const states = this.#instances
       .filter((other) => sources.includes(other.taskId) && this.#counts(other, map.parent, path))
-      .map((other) => other.state);
+      .map((other) => this.groups.seen(other, members));
     return judgeByRule("allSuccess", { states, setups: [] });
   }
 
@@ -331,7 +370,7 @@ function startsWith(path: readonly number[], prefix: readonly number[]): boolean
 }
 
 function fresh(taskId: string, path: readonly number[]): ReferenceInstance {
-  return { taskId, path, state: "none", tries: 0, losses: 0, isPastFine: false };
+  return { taskId, path, state: "none", tries: 0, triesBefore: 0, losses: 0, isPastFine: false, skip: [] };
 }
 
 /** Takes, again and again, the tasks whose upstream has all been taken. */

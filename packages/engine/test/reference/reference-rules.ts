@@ -14,7 +14,7 @@ export type ReferenceState =
 
 export type Verdict = "run" | "wait" | "skipped" | "upstream_failed";
 
-/** One sentence of the rules after the other. Removal of mapped instances is not part of this interpreter. */
+/** One sentence of the rules after the other. */
 export function judgeByRule(
   rule: TriggerRule,
   upstream: { readonly states: readonly ReferenceState[]; readonly setups: readonly ReferenceState[] },

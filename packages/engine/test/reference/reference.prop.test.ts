@@ -14,6 +14,7 @@ function summary(histories: readonly History[]) {
     events: sum((history) => history.events),
     crashes: sum((history) => history.crashes),
     losses: sum((history) => history.losses),
+    groupRetries: sum((history) => history.groupRetries),
     ends: new Set(histories.map((history) => history.end)),
     states: new Set(histories.flatMap((history) => [...history.states.values()])),
   };
@@ -55,6 +56,18 @@ test("also with maps in maps, where little fails: 2,000 more", () => {
   );
   expect(withKey(histories, /\[\d,\d\]$/)).toBeGreaterThan(200);
   expect(withKey(histories, /\[\d,\d,\d\]$/)).toBeGreaterThan(20);
+});
+
+test("also with groups that are tried again, within one another: 500 more", () => {
+  const histories = liveThroughAll(120_000, 120_500, (seed) => randomDag(seed, { groups: 3, failures: 0.4 }));
+  expect(summary(histories).groupRetries).toBeGreaterThan(250);
+});
+
+test("also groups with maps, gates, setups and teardowns in them: 500 more", () => {
+  const histories = liveThroughAll(130_000, 130_500, (seed) =>
+    randomDag(seed, { groups: 3, failures: 0.4, mapped: 0.2, gated: 0.1, setups: 0.2, maxTasks: 9 }),
+  );
+  expect(summary(histories).groupRetries).toBeGreaterThan(150);
 });
 
 /** How many of them had an instance with such a name. */

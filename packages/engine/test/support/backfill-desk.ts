@@ -1,6 +1,5 @@
 /** Backfills on a scheduler rig: made as the API makes them, driven by a host, looked at. */
 import { join } from "node:path";
-import { afterAll } from "vitest";
 import { type BackfillProgress, backfillProgress } from "../../src/model/index.ts";
 import { createBackfillHost } from "../../src/processes/backfill.ts";
 import type { BackfillHost } from "../../src/schedule/backfill-host.ts";
@@ -16,6 +15,7 @@ import {
   setBackfillLimits,
 } from "../../src/store/backfills.ts";
 import { adhoc, type Connection } from "../../src/store/database.ts";
+import { afterFile } from "./after-file.ts";
 import type { SchedulerRig } from "./scheduler-rig.ts";
 import { type BackfillWish, seedBackfill } from "./seed-backfill.ts";
 
@@ -115,6 +115,6 @@ export class BackfillDesk {
 
 const hosts: BackfillHost[] = [];
 
-afterAll(async () => {
+afterFile(async () => {
   await Promise.all(hosts.splice(0).map((host) => host.stop(0)));
 });

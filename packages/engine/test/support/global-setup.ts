@@ -1,4 +1,9 @@
+import { chmod, mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
 import type { TestProject } from "vitest/node";
+import { compileBundler, keepCompiled } from "./compiled-programs.ts";
+import { memoryFolder } from "./memory-folder.ts";
+import { CACHE } from "./seed-folder.ts";
 import { openSharedPostgres } from "./shared-postgres.ts";
 
 declare module "vitest" {
@@ -9,7 +14,22 @@ declare module "vitest" {
 
 /** Vitest runs this once, before the first test file; what it returns, after the last. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const shared = await openSharedPostgres();
+  const memory = memoryFolder();
+  keepCompiled();
+  const [shared] = await Promise.all([openSharedPostgres(memory ?? CACHE), compileBundler()]);
   project.provide("testPostgres", { adminUrl: shared.adminUrl, template: shared.template });
-  return () => shared.stop();
+  if (memory !== undefined) process.env.TMPDIR = await temporaryFolder(memory);
+  return () =>
+    shared.stop(async () => {
+      // Tests remove what they make; those that were killed did not, and memory is dear.
+      if (memory !== undefined) await rm(join(memory, "tmp"), { recursive: true, force: true });
+    });
+}
+
+/** As reachable as the system's own: some tests start programs under another account. */
+async function temporaryFolder(memory: string): Promise<string> {
+  const folder = join(memory, "tmp");
+  await mkdir(folder, { recursive: true });
+  await chmod(folder, 0o1777);
+  return folder;
 }

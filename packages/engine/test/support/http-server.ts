@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterAll } from "vitest";
+import { afterFile } from "./after-file.ts";
 
 /** A real HTTP server whose answers a test decides; it can go down and come back on its port. */
 export interface TestHttpServer {
@@ -51,6 +51,6 @@ export async function httpServer(answer: TestHttpServer["answer"]): Promise<Test
 
 const opened: (() => Promise<void>)[] = [];
 
-afterAll(async () => {
+afterFile(async () => {
   await Promise.all(opened.splice(0).map((close) => close().catch(() => {})));
 });

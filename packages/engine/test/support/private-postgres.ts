@@ -2,9 +2,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll } from "vitest";
 import { isRunning } from "../../src/service/process-identity.ts";
 import { EmbeddedPostgres } from "../../src/store/embedded/embedded-postgres.ts";
+import { afterFile } from "./after-file.ts";
 import { seedFolder } from "./seed-folder.ts";
 
 /** A server of its own, durable as in production, for tests that stop, kill or restart it. */
@@ -51,6 +51,6 @@ export async function privatePostgres(
 
 const opened: (() => Promise<void>)[] = [];
 
-afterAll(async () => {
+afterFile(async () => {
   await Promise.all(opened.splice(0).map((close) => close()));
 });

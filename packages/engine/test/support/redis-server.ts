@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Redis } from "ioredis";
-import { afterAll } from "vitest";
+import { afterFile } from "./after-file.ts";
 import { type RedisBinary, redisBinary } from "./redis-binary.ts";
 
 /** A real Redis of its own, in a temporary folder. */
@@ -84,6 +84,6 @@ async function freePort(): Promise<number> {
 
 const opened: (() => Promise<void>)[] = [];
 
-afterAll(async () => {
+afterFile(async () => {
   await Promise.all(opened.splice(0).map((close) => close()));
 });

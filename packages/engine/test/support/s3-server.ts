@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import type { ConnectionFacts } from "@tradewind/sdk/program";
-import { afterAll } from "vitest";
+import { afterFile } from "./after-file.ts";
 
 /** A server that speaks S3 over HTTP and knows its accounts (of signatures, the access key only); it can go down and come back with its objects. */
 export interface TestS3Server {
@@ -77,6 +77,6 @@ async function start(directory: string, buckets: readonly string[], port: number
 
 const opened: (() => Promise<void>)[] = [];
 
-afterAll(async () => {
+afterFile(async () => {
   await Promise.all(opened.splice(0).map((close) => close()));
 });

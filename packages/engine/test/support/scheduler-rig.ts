@@ -2,7 +2,6 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll } from "vitest";
 import { DagProcessor } from "../../src/bundle/dag-processor.ts";
 import { createScheduler } from "../../src/processes/scheduler.ts";
 import { planNext } from "../../src/schedule/planner.ts";
@@ -15,6 +14,7 @@ import { WakeUps } from "../../src/signal/wake-up.ts";
 import { adhoc, Database } from "../../src/store/database.ts";
 import { runEdits } from "../../src/store/run-edit.ts";
 import type { CreateRunInput } from "../../src/store/run-edits.ts";
+import { afterFile } from "./after-file.ts";
 import { testDatabase } from "./test-database.ts";
 
 export interface TaskRow {
@@ -79,13 +79,23 @@ export class SchedulerRig {
     this.wakeUps.send("dags");
   }
 
-  /** `shared` false: as if in another process, joined by the database alone. `url`: its own way to the database. */
+  /**
+   * `shared` false: as if in another process, joined by the database alone. `url`: its own way to the database.
+   * `settings`: as environment variables.
+   */
   async scheduler(
-    options: { parallelism?: number; shared?: boolean; logger?: Logger; url?: string } = {},
+    options: {
+      parallelism?: number;
+      ahead?: number;
+      shared?: boolean;
+      logger?: Logger;
+      url?: string;
+      settings?: Record<string, string>;
+    } = {},
   ): Promise<SchedulerJob> {
     const config = resolveConfig(
       { home: join(this.root, "home"), parallelism: options.parallelism ?? 4 },
-      {},
+      options.settings ?? {},
     );
     const home = await openHome(config.home);
     const isOwn = options.shared === false || options.url !== undefined;
@@ -93,7 +103,9 @@ export class SchedulerRig {
     const wakeUps = options.shared === false ? new WakeUps(database) : this.wakeUps;
     const logger =
       options.logger ?? (process.env.TRADEWIND_TEST_LOG ? createLogger({ level: "debug" }) : silentLogger);
-    const scheduler = createScheduler({ config, database, home, logger, secretBox: this.secretBox, wakeUps });
+    const parts = { config, database, home, logger, secretBox: this.secretBox, wakeUps };
+    const { ahead } = options;
+    const scheduler = createScheduler({ ...parts, ...(ahead !== undefined && { ahead }) });
     await scheduler.start();
     this.#schedulers.push(scheduler);
     if (isOwn)
@@ -169,7 +181,7 @@ export class SchedulerRig {
   async poolsAreExact(): Promise<boolean> {
     const sql = `SELECT p.name FROM pool p WHERE p.occupied <> (
         SELECT coalesce(sum(CASE WHEN t.pool = p.name THEN t.pool_slots ELSE 1 END), 0) FROM task_instance t
-        WHERE (t.pool = p.name OR p.name = ANY(string_to_array(t.limit_key, E'\\n'))) AND t.state IN ('queued', 'running', 'restarting'))`;
+        WHERE (t.pool = p.name OR p.name = ANY(string_to_array(t.limit_key, E'\\n'))) AND t.state IN ('queued', 'running', 'restarting') AND NOT t.is_behind)`;
     return (await this.db.rows(adhoc(sql))).length === 0;
   }
 
@@ -183,6 +195,6 @@ export class SchedulerRig {
 
 const opened: SchedulerRig[] = [];
 
-afterAll(async () => {
+afterFile(async () => {
   await Promise.all(opened.splice(0).map((rig) => rig.close()));
 });

@@ -5,10 +5,10 @@ import pg from "pg";
 import { Database } from "../../src/store/database.ts";
 import { EmbeddedPostgres } from "../../src/store/embedded/embedded-postgres.ts";
 import { migrate } from "../../src/store/migrate.ts";
-import { CACHE, schemaHash } from "./seed-folder.ts";
+import { schemaHash } from "./seed-folder.ts";
 
 /**
- * One PostgreSQL for the whole test run, under .cache/, with a migrated template database that each test file clones.
+ * One PostgreSQL for the whole test run, in `folder`, with a migrated template database that each test file clones.
  *
  * Several runs may share it at the same moment: each holds a shared advisory lock for as long as it lasts, and the one
  * that can take the lock exclusively at its end is the last and stops the server. A run that was killed leaves the
@@ -17,13 +17,14 @@ import { CACHE, schemaHash } from "./seed-folder.ts";
 export interface SharedPostgres {
   readonly adminUrl: string;
   readonly template: string;
-  stop(): Promise<void>;
+  /** The last run to use it stops the server, and cleans up while no other can begin. */
+  stop(cleanUp: () => Promise<void>): Promise<void>;
 }
 
-export async function openSharedPostgres(): Promise<SharedPostgres> {
+export async function openSharedPostgres(folder: string): Promise<SharedPostgres> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await open();
+      return await open(folder);
     } catch (error) {
       // Another run was just stopping the server: then this one starts it.
       if (attempt === 5) throw error;
@@ -35,12 +36,12 @@ export async function openSharedPostgres(): Promise<SharedPostgres> {
 const IN_USE = 731_001;
 const BUILDING = 731_002;
 
-async function open(): Promise<SharedPostgres> {
-  await mkdir(CACHE, { recursive: true });
+async function open(folder: string): Promise<SharedPostgres> {
+  await mkdir(folder, { recursive: true });
   const server = await EmbeddedPostgres.start({
-    dataDir: join(CACHE, `uid-${process.getuid?.() ?? 0}`),
+    dataDir: join(folder, `uid-${process.getuid?.() ?? 0}`),
     // What survives a power cut is tested on servers of their own.
-    settings: { fsync: "off", full_page_writes: "off", max_connections: 300, max_wal_size: "4GB" },
+    settings: { fsync: "off", full_page_writes: "off", max_connections: 300, max_wal_size: "1GB" },
   });
   server.release();
   const admin = new pg.Client({ connectionString: server.urlOf("postgres"), application_name: "test run" });
@@ -51,11 +52,12 @@ async function open(): Promise<SharedPostgres> {
   return {
     adminUrl: server.urlOf("postgres"),
     template,
-    stop: async () => {
+    stop: async (cleanUp) => {
       await admin.query("SELECT pg_advisory_unlock_shared($1)", [IN_USE]);
       const { rows } = await admin.query("SELECT pg_try_advisory_lock($1) AS last", [IN_USE]);
       if (rows[0].last === true) {
         await dropLeftovers(admin);
+        await cleanUp();
         await server.stop("fast");
       }
       await admin.end().catch(() => {});

@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
-import { afterAll, inject } from "vitest";
+import { inject } from "vitest";
 import { Database, type DatabaseOptions } from "../../src/store/database.ts";
+import { afterFile } from "./after-file.ts";
 import type {} from "./global-setup.ts";
 
 export interface TestDatabase {
@@ -16,7 +17,9 @@ export async function testDatabase(
 ): Promise<TestDatabase> {
   const { adminUrl, template } = inject("testPostgres");
   const name = `tw_test_${process.pid}_${randomBytes(4).toString("hex")}`;
-  await onServer(adminUrl, `CREATE DATABASE ${name} TEMPLATE ${options.empty ? "template0" : template}`);
+  const from = options.empty ? "template0" : template;
+  // Files are copied by the system, and not page by page by way of the log.
+  await onServer(adminUrl, `CREATE DATABASE ${name} TEMPLATE ${from} STRATEGY FILE_COPY`);
   const url = new URL(adminUrl);
   url.pathname = `/${name}`;
   const db = Database.connect(url.href, options);
@@ -31,7 +34,7 @@ export async function testDatabase(
 
 const opened: (() => Promise<void>)[] = [];
 
-afterAll(async () => {
+afterFile(async () => {
   await Promise.all(opened.splice(0).map((close) => close()));
 });
 

@@ -7,8 +7,8 @@ import type {
   TriggerHost,
   TriggerYield,
 } from "@tradewind/sdk/program";
-import { afterEach } from "vitest";
 import { builtinTrigger } from "../../src/trigger/builtin/index.ts";
+import { afterTest } from "./after-file.ts";
 
 export interface LogLine {
   readonly level: LogLevel;
@@ -144,7 +144,7 @@ export async function startTrigger(kind: string, args: Json, host: TestHost): Pr
 
 const started: (() => Promise<void>)[] = [];
 
-afterEach(async () => {
+afterTest(async () => {
   await Promise.all(started.splice(0).map((stop) => stop()));
 });
 

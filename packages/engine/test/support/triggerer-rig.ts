@@ -3,7 +3,6 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Json } from "@tradewind/sdk/manifest";
-import { afterAll } from "vitest";
 import { BundleCache } from "../../src/execute/bundle-cache.ts";
 import { SecretMask } from "../../src/execute/mask.ts";
 import type { LogLine } from "../../src/execute/task-log.ts";
@@ -15,6 +14,7 @@ import { triggerText } from "../../src/trigger/testing/runner-under-test.ts";
 import { TriggerRunner } from "../../src/trigger/trigger-runner.ts";
 import { TriggererJob } from "../../src/trigger/triggerer-job.ts";
 import type { TriggererOptions } from "../../src/trigger/triggerer-options.ts";
+import { afterFile } from "./after-file.ts";
 import { seedDag, seedRuns } from "./catalogue-seed.ts";
 import { testDatabase } from "./test-database.ts";
 import { seedTrigger, seedWait, type TriggerSeed, waitRow } from "./trigger-seed.ts";
@@ -194,6 +194,6 @@ export class TriggererRig {
 
 const opened: TriggererRig[] = [];
 
-afterAll(async () => {
+afterFile(async () => {
   await Promise.all(opened.splice(0).map((rig) => rig.close()));
 });

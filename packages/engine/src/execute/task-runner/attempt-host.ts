@@ -11,12 +11,16 @@ import type {
   JournalEntry,
   LogLevel,
   ReceivedSignal,
+  RunEnd,
+  RunEndRequest,
   SignalToSend,
   TaskHost,
+  TriggeredRunFacts,
   TriggerRunRequest,
 } from "@tradewind/sdk/program";
 import { isEngineKind } from "../../trigger/engine-kinds.ts";
 import type { FromChild, Question } from "../protocol.ts";
+import { readRunEnd } from "../run-end-reply.ts";
 import type { OutputCapture } from "./output-capture.ts";
 
 /** Signals that user code made others of; those do not show up as listeners. */
@@ -101,8 +105,16 @@ export class AttemptHost implements TaskHost {
     return ((await this.#ask({ what: "startedBy" })) ?? []) as unknown as ReceivedSignal[];
   }
 
-  async triggerRun(request: TriggerRunRequest): Promise<{ runId: string; created: boolean }> {
-    return (await this.#ask({ what: "triggerRun", request })) as { runId: string; created: boolean };
+  async triggerRun(request: TriggerRunRequest): Promise<TriggeredRunFacts> {
+    return (await this.#ask({ what: "triggerRun", request })) as unknown as TriggeredRunFacts;
+  }
+
+  async runEnd(request: RunEndRequest): Promise<RunEnd | null> {
+    return readRunEnd((await this.#ask({ what: "runEnd", request })) ?? null);
+  }
+
+  async isLatest(): Promise<boolean> {
+    return (await this.#ask({ what: "isLatest" })) as boolean;
   }
 
   async send(signal: SignalToSend): Promise<{ version: number }> {

@@ -13,12 +13,12 @@ import {
   type FromChild,
   type JobMessage,
   type JobOutcome,
-  MAX_OUTPUT_LENGTH,
   type ToChild,
 } from "../protocol.ts";
 import { AttemptHost, noteCombinedSignals } from "./attempt-host.ts";
 import { Cleanliness } from "./cleanliness.ts";
 import { factsOf } from "./error-facts.ts";
+import { LargeValues, limitsOf, piecesOf, sizeUp } from "./large-values.ts";
 import { OutputCapture } from "./output-capture.ts";
 import { loadedProgram, loadPrograms } from "./programs.ts";
 
@@ -28,6 +28,8 @@ const channel = new JsonLines<FromChild>(socket, {
   broken: endAll,
 });
 const output = new OutputCapture();
+const limits = limitsOf(process.argv);
+const large = new LargeValues();
 let current: { readonly host: AttemptHost; readonly kind: JobMessage["k"] } | null = null;
 
 process.setSourceMapsEnabled(true);
@@ -46,8 +48,11 @@ function receive(message: ToChild): void {
   if (message.k === "run" || message.k === "callback" || message.k === "react") void perform(message);
   else if (message.k === "abort") {
     if (current?.host.id === message.id) current.host.interrupt(message.why, message.reason);
-  } else if (message.k === "reply") current?.host.answer(message.n, message);
-  else process.exit(0);
+  } else if (message.k === "piece") large.add(message.slot, message.text);
+  else if (message.k === "reply") {
+    if (current === null) large.drop(message);
+    else current.host.answer(message.n, large.within(message));
+  } else process.exit(0);
 }
 
 async function perform(message: JobMessage): Promise<void> {
@@ -59,23 +64,35 @@ async function perform(message: JobMessage): Promise<void> {
   try {
     const dagId = message.call.run.dagId;
     const program = loadedProgram(message.bundle, dagId) ?? (await importProgram(message.bundle, dagId));
-    outcome = await asked(program, message, host);
+    outcome = await asked(program, large.within(message), host);
   } catch (error) {
     // A program never rejects: this is a bundle that cannot be loaded, or one that breaks its promise.
-    finish(host, failure(message.k, factsOf(error)), "could not load or run the bundle");
+    finish(host, failure(message.k, factsOf(error)), { unclean: "could not load or run the bundle" });
     return;
   }
   // One turn: a promise rejected and never awaited shows itself now, and what is being closed gets closed.
   await new Promise((resolve) => setImmediate(resolve));
   if (current?.host !== host) return;
   holdOpen(true);
-  finish(host, tooLarge(outcome) ?? outcome, cleanliness.leftover());
+  await conclude(host, outcome);
+}
+
+/** A large output goes ahead of the end, piece by piece: each waits until the one before it is out of our hands. */
+async function conclude(host: AttemptHost, outcome: JobOutcome): Promise<void> {
+  const sized = sizeUp(outcome, limits);
+  const unclean = cleanliness.leftover();
+  if (sized.text === null) return finish(host, sized.outcome, { unclean });
+  for (const text of piecesOf(sized.text)) {
+    if (current?.host !== host) return;
+    await new Promise<void>((resolve) => send({ k: "piece", id: host.id, text }, resolve));
+  }
+  finish(host, sized.outcome, { unclean, large: true });
 }
 
 async function asked(program: Program, message: JobMessage, host: AttemptHost): Promise<JobOutcome> {
   switch (message.k) {
     case "run":
-      return await program.run({ ...message.call, host });
+      return await program.run({ ...message.call, host, maxOutputBytes: limits.most });
     case "callback":
       return await program.callback({ ...message.call, host });
     case "react":
@@ -99,7 +116,11 @@ async function importProgram(path: string, dagId: string) {
   return program;
 }
 
-function finish(host: AttemptHost, outcome: JobOutcome, unclean: string | null, crashed = false): void {
+function finish(
+  host: AttemptHost,
+  outcome: JobOutcome,
+  { crashed = false, large, unclean }: Pick<EndedMessage, "unclean" | "large"> & { crashed?: boolean },
+): void {
   if (current?.host !== host) return;
   const { kind } = current;
   current = null;
@@ -114,6 +135,7 @@ function finish(host: AttemptHost, outcome: JobOutcome, unclean: string | null, 
     aborted: host.aborted,
     crashed,
     unclean: why,
+    ...(large && { large }),
   });
   const exit = crashed ? () => process.exit(1) : undefined;
   try {
@@ -130,7 +152,7 @@ function crash(facts: ErrorFacts, error: unknown): void {
     console.error("Uncaught in a task process without a task:", error);
     process.exit(1);
   }
-  finish(current.host, failure(current.kind, facts), "uncaught error", true);
+  finish(current.host, failure(current.kind, facts), { unclean: "uncaught error", crashed: true });
 }
 
 /** The event loop has nothing left to do, and the task has not ended: it never will. */
@@ -145,32 +167,8 @@ function neverSettled(): void {
   finish(
     current.host,
     failure(current.kind, { name: "Error", message, stack: null, code: "TASK_NEVER_SETTLED" }),
-    "never settled",
-    true,
+    { unclean: "never settled", crashed: true },
   );
-}
-
-/** An output that would choke the supervisor, which parses it in one piece. */
-function tooLarge(outcome: JobOutcome): JobOutcome | null {
-  if (!("kind" in outcome) || outcome.kind !== "success") return null;
-  const { output: value } = outcome;
-  if (typeof value !== "string" && (typeof value !== "object" || value === null)) return null;
-  const size = typeof value === "string" ? value.length : sizeOf(value);
-  if (size <= MAX_OUTPUT_LENGTH) return null;
-  const message = `The task's output is ${size} characters of JSON; ${MAX_OUTPUT_LENGTH} is the limit. Store it elsewhere and return where it is.`;
-  return {
-    kind: "failed",
-    error: { name: "Error", message, stack: null, code: "TASK_OUTPUT_TOO_LARGE" },
-    retry: false,
-  };
-}
-
-function sizeOf(value: object): number {
-  try {
-    return JSON.stringify(value)?.length ?? 0;
-  } catch {
-    return 0; // Not JSON: sending it will say so.
-  }
 }
 
 function failure(kind: JobMessage["k"], error: ErrorFacts, retry = true): JobOutcome {

@@ -209,4 +209,6 @@ const SERVICES: TaskServices = {
   check: async () => undefined,
   send: async () => ({ version: 1 }),
   triggerRun: async ({ runId }) => ({ runId, created: true }),
+  runEnd: async () => null,
+  isLatest: async () => true,
 };

@@ -13,6 +13,11 @@ let kept = "nothing";
 
 const tasks = {
   noop: async () => OK(undefined),
+  returns: async (call) => OK(call.conf.value),
+  diesSending: async () => {
+    setImmediate(() => setImmediate(() => process.kill(process.pid, "SIGKILL")));
+    return OK("x".repeat(1_900_000));
+  },
   pid: async () => OK({ pid: process.pid, calls: ++calls }),
   echo: async (call) =>
     OK({ inputs: call.inputs, conf: call.conf, run: call.run.runId, tryNumber: call.tryNumber }),

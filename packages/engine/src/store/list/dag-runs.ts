@@ -27,15 +27,30 @@ export interface DagRunRow {
   readonly triggering_user: string | null;
   readonly note: string | null;
   readonly end_reason: string | null;
+  readonly try_number: number;
+  /** How many tries it has in all; null: none has failed so far. */
+  readonly max_tries: number | null;
+  /** When its next try begins. */
+  readonly retry_at: Date | null;
   readonly partition_key: string | null;
   readonly queued_at: Date;
   readonly started_at: Date | null;
   readonly ended_at: Date | null;
   readonly owner_job: number | null;
+  /** The task that asked for it; null: none did, or its run is gone. */
+  readonly parent: RunParent | null;
   readonly version_id: number;
   readonly version_number: number;
   readonly version_created_at: Date;
   readonly bundle_hash: string;
+}
+
+interface RunParent {
+  readonly dag_id: string;
+  readonly dag_run_id: string;
+  readonly task_id: string;
+  readonly map_index: number;
+  readonly is_sub_dag: boolean;
 }
 
 export interface DagRunFilter {
@@ -62,6 +77,8 @@ export interface DagRunFilter {
   readonly partitionPrefix?: string;
   /** Of the address of an asset whose events it was made of. */
   readonly assetPattern?: string;
+  /** The run whose tasks have asked for them. */
+  readonly parent?: { readonly dagId: string; readonly runId: string };
   /** Asks for runs of a kind there is not. */
   readonly nothing?: boolean;
 }
@@ -159,11 +176,18 @@ const READ_STATES = statement(
   "SELECT id, state FROM dag_run WHERE id = ANY($1::int8[])",
 );
 
+/** Of the run as `r`, its version as `v`: manifests are large, so they are read only where a run was tried again. */
+const MAX_TRIES = `CASE WHEN r.try_number > 1 OR r.retry_at IS NOT NULL
+    THEN 1 + coalesce((v.manifest->'runRetry'->>'retries')::int, 0) END`;
+
 const COLUMNS = `r.id, r.dag_id, r.run_id, r.run_type, r.state, r.logical_date, r.interval_start, r.interval_end, r.run_after,
   r.conf, r.triggered_by, r.triggering_user, r.note, r.end_reason, r.partition_key, r.queued_at, r.started_at, r.ended_at, r.owner_job,
-  r.version_id, v.number AS version_number, v.created_at AS version_created_at, v.bundle_hash`;
+  r.try_number, r.retry_at, ${MAX_TRIES} AS max_tries, r.version_id, v.number AS version_number, v.created_at AS version_created_at, v.bundle_hash,
+  CASE WHEN p.id IS NOT NULL THEN json_build_object('dag_id', p.dag_id, 'dag_run_id', p.run_id, 'task_id', r.parent_task_id,
+    'map_index', r.parent_map_index, 'is_sub_dag', r.parent_try IS NOT NULL) END AS parent`;
 
-const FROM = "dag_run r JOIN dag_version v ON v.id = r.version_id";
+const FROM =
+  "dag_run r JOIN dag_version v ON v.id = r.version_id LEFT JOIN dag_run p ON p.id = r.parent_run_id";
 
 function conditions(filter: DagRunFilter): Conditions {
   const where = new Conditions()
@@ -186,6 +210,8 @@ function conditions(filter: DagRunFilter): Conditions {
     .between(UPDATED_AT, filter.updatedAt)
     .matches("r.partition_key", filter.partitionPattern)
     .startsWith("r.partition_key", filter.partitionPrefix)
+    .equals("p.dag_id", filter.parent?.dagId)
+    .equals("p.run_id", filter.parent?.runId)
     .nothingIf(filter.nothing);
   const asset = new Conditions(where).matches("a.uri", filter.assetPattern);
   if (!asset.isEmpty) {

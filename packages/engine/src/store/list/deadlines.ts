@@ -19,6 +19,7 @@ export interface DeadlineRow {
   readonly state: (typeof DEADLINE_STATES)[number];
   readonly decided_at: Date | null;
   readonly deliveries: number;
+  readonly done: number;
   readonly dead: number;
 }
 
@@ -55,6 +56,7 @@ export function listDeadlines(
   return list(connection, {
     columns: `d.id, r.dag_id, r.run_id, r.state AS run_state, d.task_id, d.ordinal, d.counts_from, d.due_at, d.state,
       d.decided_at, (SELECT count(*)::int FROM deadline_delivery y WHERE y.deadline_id = d.id) AS deliveries,
+      (SELECT count(*)::int FROM deadline_delivery y WHERE y.deadline_id = d.id AND y.state = 'done') AS done,
       (SELECT count(*)::int FROM deadline_delivery y WHERE y.deadline_id = d.id AND y.state = 'dead') AS dead`,
     from: "deadline d JOIN dag_run r ON r.id = d.dag_run_id",
     where: conditions(filter).oneOf("d.state", filter.states),

@@ -2,6 +2,7 @@
 import type { Connection } from "../database.ts";
 import { adhoc } from "../statement.ts";
 import { type CurrentWait, readCurrentWaits } from "./deferrals.ts";
+import { type MapPlace, readMapPlaces } from "./map-places.ts";
 import {
   COUNTED_EXACTLY,
   Conditions,
@@ -42,6 +43,7 @@ export interface TaskInstanceRow {
   readonly note: string | null;
   /** What it waits for while it is deferred. */
   readonly wait: CurrentWait | null;
+  readonly place: MapPlace;
   readonly version_id: number;
   readonly version_number: number;
   readonly version_created_at: Date;
@@ -91,8 +93,10 @@ export interface InstanceAddress {
   readonly mapIndex: number;
 }
 
-/** As the API shows it: null where a task is not mapped. */
-const RENDERED_MAP_INDEX = "CASE WHEN t.map_index >= 0 THEN t.map_index::text END";
+/** By its label, or by its map index: null where a task is not mapped. Where maps are nested, the API shows a path. */
+const RENDERED_MAP_INDEX = `CASE WHEN t.map_index >= 0 THEN coalesce(
+  (SELECT l.label FROM map_label l
+   WHERE l.dag_run_id = t.dag_run_id AND l.task_id = t.task_id AND l.map_index = t.map_index), t.map_index::text) END`;
 /** The last moment on record, of the instance or of its run when that was queued again. */
 const UPDATED_AT =
   "GREATEST(r.created_at, r.queued_at, t.scheduled_at, t.queued_at, t.started_at, t.ended_at)";
@@ -140,7 +144,7 @@ export async function listTaskInstances(
     // The instances of one run are counted by its index alone, and people like to know how far it is.
     countUpTo: filter.dagIds?.length === 1 && filter.runIds?.length === 1 ? undefined : COUNTED_EXACTLY,
   });
-  return { ...listed, rows: await withWaits(connection, listed.rows) };
+  return { ...listed, rows: await complete(connection, listed.rows) };
 }
 
 export async function findTaskInstance(
@@ -148,7 +152,24 @@ export async function findTaskInstance(
   address: InstanceAddress,
 ): Promise<TaskInstanceRow | undefined> {
   const row = await first<BareRow>(connection, { columns: COLUMNS, from: FROM, where: addressed(address) });
-  return row === undefined ? undefined : (await withWaits(connection, [row]))[0];
+  return row === undefined ? undefined : (await complete(connection, [row]))[0];
+}
+
+/** Of the instances of a task whatever the address says of one; null: it is not mapped, or not expanded. */
+export async function lastMapIndex(
+  connection: Connection,
+  { dagId, runId, taskId }: InstanceAddress,
+): Promise<number | null> {
+  const where = new Conditions()
+    .equals("r.dag_id", dagId)
+    .equals("r.run_id", runId)
+    .equals("t.task_id", taskId);
+  const row = await first<{ last: number | null }>(connection, {
+    columns: "max(t.map_index) AS last",
+    from: "task_instance t JOIN dag_run r ON r.id = t.dag_run_id",
+    where,
+  });
+  return row?.last == null || row.last < 0 ? null : row.last;
 }
 
 /** The instances an edit answered with, in its order of run, task and map index. */
@@ -162,17 +183,18 @@ export async function readInstances(
         JOIN dag_version v ON v.id = r.version_id ORDER BY t.dag_run_id, t.task_id, t.map_index`),
     [keys.map((key) => key.dagRunId), keys.map((key) => key.taskId), keys.map((key) => key.mapIndex)],
   );
-  return withWaits(connection, rows);
+  return complete(connection, rows);
 }
 
-type BareRow = Omit<TaskInstanceRow, "wait">;
+type BareRow = Omit<TaskInstanceRow, "wait" | "place">;
 
-/** A look-up of their own for the deferred ones: what few rows of a page need must not burden how it is chosen. */
-async function withWaits(connection: Connection, rows: readonly BareRow[]): Promise<TaskInstanceRow[]> {
+/** Look-ups of their own, for the deferred and the mapped: what few rows of a page need must not burden how it is chosen. */
+async function complete(connection: Connection, rows: readonly BareRow[]): Promise<TaskInstanceRow[]> {
   const deferred = rows.filter((row) => row.state === "deferred");
   const waits = await readCurrentWaits(connection, deferred);
+  const places = await readMapPlaces(connection, rows);
   const byRow = new Map(deferred.map((row, index) => [row, waits[index] ?? null]));
-  return rows.map((row) => ({ ...row, wait: byRow.get(row) ?? null }));
+  return rows.map((row, index) => ({ ...row, wait: byRow.get(row) ?? null, place: places[index]! }));
 }
 
 /** One try; the columns a try of its own does not have are the instance's. */

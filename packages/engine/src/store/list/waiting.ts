@@ -5,14 +5,18 @@
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database.ts";
 import { statement } from "../statement.ts";
+import { type MapPlace, readMapPlaces } from "./map-places.ts";
 import { COUNTED_EXACTLY, Conditions, type ListedPage, listPage, type Page } from "./query.ts";
 import { alive, TRIGGER_STATE, type TriggerState, WAKE_AT } from "./triggers.ts";
 
 export interface WaitRow {
+  readonly dag_run_id: number;
+  readonly version_id: number;
   readonly dag_id: string;
   readonly run_id: string;
   readonly task_id: string;
   readonly map_index: number;
+  readonly place: MapPlace;
   readonly try_number: number;
   readonly trigger_id: number;
   readonly kind: string;
@@ -64,7 +68,9 @@ export async function listWaiting(
   const attempts = chosen.rows.map(({ attempt }) => attempt);
   if (attempts.length === 0) return { ...chosen, rows: [] };
   // A wait that ended between the two statements is missing, as it would be a moment later.
-  return { ...chosen, rows: await connection.rows<WaitRow>(DETAILS, [attempts]) };
+  const rows = await connection.rows<Omit<WaitRow, "place">>(DETAILS, [attempts]);
+  const places = await readMapPlaces(connection, rows);
+  return { ...chosen, rows: rows.map((row, index) => ({ ...row, place: places[index]! })) };
 }
 
 function conditions(filter: WaitFilter): Conditions {
@@ -91,7 +97,7 @@ const DETAILS = statement(
        jsonb_array_elements(v.manifest->'tasks') task
      WHERE task->>'taskId' = asked.task_id
    )
-   SELECT w.dag_id, w.run_id, w.task_id, w.map_index, w.try_number, g.id AS trigger_id, g.kind, g.args, g.queue,
+   SELECT w.dag_run_id, w.version_id, w.dag_id, w.run_id, w.task_id, w.map_index, w.try_number, g.id AS trigger_id, g.kind, g.args, g.queue,
      ${TRIGGER_STATE} AS trigger_state, ${WAKE_AT}, w.name, w.method, w.deferred_at, w.timeout_at,
      w.started_at + own.timeout_ms * interval '1 millisecond' AS task_timeout_at,
      g.owner_job, j.hostname AS owner_host, ${alive("j")} AS owner_alive, g.polled_at

@@ -21,6 +21,20 @@ export function countStates(
   );
 }
 
+/** Of one task of a run: how many are in each state, and the first of them for whom there is an item. */
+export function firstInStates(
+  connection: Connection,
+  dagRunId: number,
+  taskId: string,
+): Promise<{ readonly state: string; readonly count: number; readonly first: number }[]> {
+  return connection.rows(
+    adhoc(`SELECT state, count(*)::int8 AS count,
+        coalesce(min(map_index) FILTER (WHERE map_index >= 0), max(map_index)) AS first
+      FROM task_instance WHERE dag_run_id = $1 AND task_id = $2 GROUP BY state ORDER BY state`),
+    [dagRunId, taskId],
+  );
+}
+
 export interface Activity {
   /** Instances of the run that are queued or running; and those of the same task among them. */
   readonly in_run: number;
@@ -37,7 +51,7 @@ export async function countActivity(
   const row = await connection.one<Activity>(
     adhoc(`SELECT count(*)::int8 AS in_run, count(*) FILTER (WHERE task_id = $3)::int8 AS of_task,
         (SELECT count(*)::int8 FROM dag_run WHERE dag_id = $2 AND state = 'running' AND backfill_id IS NULL) AS runs
-      FROM task_instance WHERE dag_run_id = $1 AND state IN ('queued', 'running', 'restarting')`),
+      FROM task_instance WHERE dag_run_id = $1 AND state IN ('queued', 'running', 'restarting') AND NOT is_behind`),
     [run.id, run.dag_id, taskId],
   );
   return row!;

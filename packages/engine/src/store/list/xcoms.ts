@@ -1,6 +1,8 @@
 /** What tasks left for others to read. */
 import type { Json } from "@tradewind/sdk/manifest";
+import type { LargeValue } from "../../model/index.ts";
 import type { Connection } from "../database.ts";
+import { type StoredValue, withReferences } from "../output-objects.ts";
 import { adhoc } from "../statement.ts";
 import { COUNTED_EXACTLY, Conditions, first, type Listed, list, type Page, type Range } from "./query.ts";
 
@@ -56,24 +58,31 @@ export function listXComs(connection: Connection, filter: XComFilter, page: Page
   });
 }
 
-export function findXCom(
+/** What stands for a large output has no value here: whoever wants it reads it from its store. */
+export async function findXCom(
   connection: Connection,
   filter: Required<Pick<XComFilter, "dagIds" | "runIds" | "taskIds" | "mapIndex" | "key">>,
-): Promise<(XComRow & { readonly value: Json }) | undefined> {
-  return first(connection, { columns: `${COLUMNS}, x.value`, from: FROM, where: conditions(filter) });
+): Promise<(XComRow & { readonly value: Json | LargeValue }) | undefined> {
+  const row = await first<XComRow & StoredValue>(connection, {
+    columns: `${COLUMNS}, x.value, x.object_id`,
+    from: FROM,
+    where: conditions(filter),
+  });
+  return row && (await withReferences(connection, [row]))[0];
 }
 
 /** What these tasks of a run answered, mapped ones in the order of their indexes. */
-export function readOutputs(
+export async function readOutputs(
   connection: Connection,
   dagRunId: number,
   taskIds: readonly string[],
-): Promise<{ task_id: string; map_index: number; value: Json }[]> {
-  return connection.rows(
-    adhoc(`SELECT task_id, map_index, value FROM xcom
+): Promise<{ task_id: string; map_index: number; value: Json | LargeValue }[]> {
+  const rows = await connection.rows<{ task_id: string; map_index: number } & StoredValue>(
+    adhoc(`SELECT task_id, map_index, value, object_id FROM xcom
       WHERE dag_run_id = $1 AND task_id = ANY($2) AND key = 'return_value' ORDER BY task_id, map_index`),
     [dagRunId, [...taskIds]],
   );
+  return await withReferences(connection, rows);
 }
 
 const COLUMNS =

@@ -4,7 +4,7 @@
  * blocks it: the supervisor kills it, and starts another for the next question.
  */
 import { Socket } from "node:net";
-import type { DueOutcome, ErrorFacts } from "@tradewind/sdk/program";
+import type { ErrorFacts } from "@tradewind/sdk/program";
 import { dieWithParent } from "../../../bundle/bundler/orphan-watch.ts";
 import { JsonLines } from "../../json-lines.ts";
 import {
@@ -15,6 +15,7 @@ import {
 } from "../../timetable-protocol.ts";
 import { factsOf } from "../error-facts.ts";
 import { loadPrograms } from "../programs.ts";
+import { pieceOf } from "./piece.ts";
 
 process.setSourceMapsEnabled(true);
 dieWithParent();
@@ -23,6 +24,7 @@ const channel = new JsonLines<TimetableAnswer>(socket, {
   message: (raw) => void answer(raw as TimetableAsk),
   broken: endAll,
 });
+type Outcome = TimetableAnswer["outcome"];
 let asked: number | null = null;
 
 socket.on("close", endAll);
@@ -30,9 +32,9 @@ socket.on("close", endAll);
 process.on("uncaughtException", crash);
 process.on("unhandledRejection", crash);
 
-async function answer({ n, bundle, dagId, call }: TimetableAsk): Promise<void> {
+async function answer({ n, bundle, dagId, call, piece }: TimetableAsk): Promise<void> {
   asked = n;
-  let outcome: DueOutcome;
+  let outcome: Outcome;
   try {
     const program = (await loadPrograms(bundle)).get(dagId);
     if (program?.due === undefined) {
@@ -40,14 +42,15 @@ async function answer({ n, bundle, dagId, call }: TimetableAsk): Promise<void> {
         code: "BUNDLE_WITHOUT_DAG",
       });
     }
-    outcome = await program.due(call);
+    const due = program.due.bind(program);
+    outcome = piece === undefined ? await due(call) : await pieceOf(due, call, piece);
   } catch (error) {
     outcome = { ok: false, error: factsOf(error) };
   }
   send(n, outcome);
 }
 
-function send(n: number, outcome: DueOutcome, done?: () => void): void {
+function send(n: number, outcome: Outcome, done?: () => void): void {
   if (asked !== n) return;
   asked = null;
   channel.send({ n, outcome: outcome.ok ? outcome : { ok: false, error: cut(outcome.error) } }, done);

@@ -1,0 +1,144 @@
+/** Instances of maps as people name them: paths, labels, indexes that are not there; and `why` of a map as a whole. */
+import type { MapManifest } from "@tradewind/sdk/manifest";
+import { beforeAll, describe, expect, test } from "vitest";
+import { Installation, manifestOf } from "../../test/api/installation.ts";
+
+let tw: Installation;
+let id: number;
+
+const map = (mapId: string, parent: string | null): MapManifest => ({
+  mapId,
+  parent,
+  over: { kind: "list", items: [1, 2] },
+  limit: null,
+});
+
+beforeAll(async () => {
+  tw = await Installation.open();
+  await tw.addDag(
+    manifestOf(
+      "maps",
+      [
+        { taskId: "start" },
+        { taskId: "load", map: "load", upstream: ["start"] },
+        { taskId: "region.work", map: "region.work" },
+      ],
+      { maps: [map("load", null), map("region", null), map("region.work", "region")] },
+    ),
+  );
+  await tw.addJob("scheduler");
+  await tw.sql("INSERT INTO pool (name, slots, occupied) VALUES ('tiny', 1, 1)");
+  id = await tw.addRun("maps", { runId: "one", state: "running" });
+  await tw.addInstance(id, "start", { state: "success" });
+  for (const [mapIndex, state] of ["success", "scheduled", "scheduled"].entries())
+    await tw.addInstance(id, "load", { state, mapIndex, pool: "tiny" });
+  for (const mapIndex of [0, 1, 2, -2])
+    await tw.addInstance(id, "region.work", { mapIndex, state: "success" });
+  await tw.sql(
+    `INSERT INTO map_expansion (dag_run_id, map_id, parent, base, length)
+     VALUES ($1, 'load', -1, 0, 3), ($1, 'region', -1, 0, 3), ($1, 'region.work', 2, 0, 2), ($1, 'region.work', 1, 2, 1)`,
+    [id],
+  );
+  await tw.sql(
+    `INSERT INTO map_label (dag_run_id, task_id, map_index, label)
+     VALUES ($1, 'load', 0, 'north'), ($1, 'load', 1, 'south'), ($1, 'load', 2, 'south')`,
+    [id],
+  );
+});
+
+const PATH = "/dags/maps/dagRuns/one/taskInstances";
+const get = async (path: string) => (await tw.call("GET", `${PATH}${path}`)).json();
+const find = async (task: string, which: string) => {
+  const { detail, map_index } = await get(`/${task}/mapIndex?which=${encodeURIComponent(which)}`);
+  return map_index ?? detail;
+};
+
+test("an instance is shown by its label, or by its path through the maps around it", async () => {
+  const { task_instances } = await get("?order_by=map_index&order_by=task_id");
+  const shown = (task_instances as Record<string, unknown>[])
+    .filter(({ map_index }) => map_index !== -1)
+    .map(({ map_index, map_path, rendered_map_index, task_id }) => [
+      task_id,
+      map_index,
+      rendered_map_index,
+      map_path,
+    ]);
+  expect(shown.sort()).toEqual([
+    ["load", 0, "north", [0]],
+    ["load", 1, "south", [1]],
+    ["load", 2, "south", [2]],
+    ["region.work", -2, "0/*", [0]],
+    ["region.work", 0, "2/0", [2, 0]],
+    ["region.work", 1, "2/1", [2, 1]],
+    ["region.work", 2, "1/0", [1, 0]],
+  ]);
+  const labelled = await get("?rendered_map_index_pattern=sou%25");
+  expect(labelled.total_entries).toBe(2);
+  const plain = await get("/start");
+  expect(plain).toMatchObject({ rendered_map_index: null, map_path: null });
+});
+
+test("one is found by index, path or label; what is not there is said with what is", async () => {
+  expect(await find("load", "2")).toBe(2);
+  expect(await find("load", "north")).toBe(0);
+  expect(await find("load", "south")).toMatch(
+    /several instances "south": give the map index, which is 1, 2$/,
+  );
+  expect(await find("load", "9")).toBe(
+    'Task "load" of run "one" of DAG "maps" has no instance "9": there are 0 to 2',
+  );
+  expect(await find("load", "99999999999999999999")).toMatch(/there are 0 to 2$/);
+  expect(await find("region.work", "1/0")).toBe(2);
+  expect(await find("region.work", "1")).toBe(1);
+  expect(await find("region.work", "2/5")).toMatch(
+    /no instance "2\/5": item 2 has 0 to 1; by map index there are 0 to 2$/,
+  );
+  expect(await find("region.work", "0/0")).toMatch(/has no instance "0\/0"/);
+  expect(await find("start", "0")).toMatch(/is not mapped/);
+});
+
+test("a map has no log of its own: one of its instances has", async () => {
+  expect((await get("/load")).detail).toMatch(/is mapped: say which instance by its map index, 0 to 2$/);
+  expect((await get("/region.work")).detail).toMatch(/0 to 2$/);
+});
+
+test("an edit of one that is not there changes nothing", async () => {
+  const body = {
+    dry_run: false,
+    only_failed: false,
+    dag_run_id: "one",
+    task_ids: [
+      ["load", 0],
+      ["load", 9],
+    ],
+  };
+  const answer = await tw.call("POST", "/dags/maps/clearTaskInstances", body);
+  expect(answer.statusCode).toBe(404);
+  expect(answer.json().detail).toMatch(/no instance "9": there are 0 to 2$/);
+  expect((await get("/load/0")).state).toBe("success");
+  const marked = await tw.call("PATCH", `${PATH}/load/9`, { new_state: "failed" });
+  expect(marked.json().detail).toMatch(/there are 0 to 2$/);
+});
+
+describe("why", () => {
+  test("of a map as a whole counts, and says what holds one of each kind back", async () => {
+    const { instances, reasons, state } = await get("/load/why");
+    expect(state).toBeNull();
+    expect(instances).toEqual([
+      { state: "scheduled", count: 2 },
+      { state: "success", count: 1 },
+    ]);
+    expect(reasons).toMatchObject([
+      { code: "MAPPED", message: "It is mapped, and has 3 instances: 2 scheduled, 1 success." },
+      {
+        code: "POOL_FULL",
+        message: expect.stringMatching(/^2 are scheduled, such as \[south\]: Pool "tiny" is full/),
+      },
+    ]);
+  });
+
+  test("of one that is not there is an error, of one that is there what it was", async () => {
+    expect((await get("/load/9/why")).detail).toMatch(/no instance "9": there are 0 to 2$/);
+    expect(await get("/load/0/why")).toMatchObject({ instances: null, reasons: [{ code: "FINISHED" }] });
+  });
+});

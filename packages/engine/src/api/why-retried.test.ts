@@ -1,0 +1,59 @@
+import { beforeAll, expect, test } from "vitest";
+import { Installation, manifestOf } from "../../test/api/installation.ts";
+
+let tw: Installation;
+let run: number;
+const at = new Date(Date.now() + 60_000);
+
+beforeAll(async () => {
+  tw = await Installation.open();
+  const tasks = [
+    { taskId: "g.a", group: "g" },
+    { taskId: "g.b", upstream: ["g.a"], group: "g" },
+    { taskId: "out", upstream: ["g.b"] },
+  ];
+  const retry = { retries: 2, delayMs: 0 };
+  const groups = [{ groupId: "g", parent: null, docs: null, retry }];
+  const runRetry = { retries: 3, delayMs: 0, from: "failure" } as const;
+  await tw.addDag(manifestOf("etl", tasks, { groups, runRetry }));
+  await tw.addJob("scheduler");
+  run = await tw.addRun("etl", { runId: "r1", state: "running" });
+  await tw.addInstance(run, "g.a", { state: "failed" });
+  await tw.addInstance(run, "g.b", { state: "upstream_failed" });
+  await tw.addInstance(run, "out", { state: "none" });
+});
+
+async function why(taskId: string) {
+  const { reasons } = (await tw.call("GET", `/dags/etl/dagRuns/r1/taskInstances/${taskId}/why`)).json();
+  return reasons as { code: string; message: string; until: string | null }[];
+}
+
+test("what comes after a group with retries waits for all of it", async () => {
+  expect(await why("out")).toMatchObject([
+    { code: "GROUP_OPEN", message: expect.stringContaining("try 1 of 3 is under way"), until: null },
+  ]);
+  const sql = `INSERT INTO run_group (dag_run_id, group_id, state, try_number, max_tries, retry_at)
+               VALUES ($1, 'g', 'waiting', 2, 2, $2)`;
+  await tw.sql(sql, [run, at]);
+  expect(await why("out")).toMatchObject([{ code: "GROUP_OPEN", until: at.toISOString() }]);
+  expect(await why("g.a")).toMatchObject([
+    { code: "FINISHED" },
+    {
+      code: "GROUP_RETRY",
+      message: expect.stringContaining("try 3 of 3 begins at"),
+      until: at.toISOString(),
+    },
+  ]);
+});
+
+test("a failed run that is tried again says so, and when", async () => {
+  const show = async () => (await tw.call("GET", "/dags/etl/dagRuns/r1")).json();
+  expect(await show()).toMatchObject({ try_number: 1, max_tries: null, retry_at: null });
+  await tw.sql("UPDATE run_group SET state = 'failed', retry_at = NULL");
+  await tw.sql("UPDATE dag_run SET try_number = 2, retry_at = $2 WHERE id = $1", [run, at]);
+  expect(await show()).toMatchObject({ try_number: 2, max_tries: 4, retry_at: at.toISOString() });
+  expect(await why("g.a")).toMatchObject([
+    { code: "FINISHED" },
+    { code: "RUN_RETRY", message: expect.stringContaining("try 3 of 4 begins at"), until: at.toISOString() },
+  ]);
+});

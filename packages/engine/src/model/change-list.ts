@@ -1,0 +1,48 @@
+/** Which instances are no longer as they were last stored. */
+import { type Change, type Instance, isOccupying } from "./instance.ts";
+
+export class ChangeList {
+  #noted: Instance[] = [];
+
+  note(instance: Instance): void {
+    if (instance.dirty) return;
+    instance.dirty = true;
+    this.#noted.push(instance);
+  }
+
+  /** What has changed since the last call, without those that are as they were again, or that are `here` no more. */
+  take(isHere: (instance: Instance) => boolean): Change[] {
+    const changes: Change[] = [];
+    for (const instance of this.#noted) {
+      instance.dirty = false;
+      const { committed: from, committedAttempt: fromAttempt, committedTry: fromTry } = instance;
+      const { committedMaxTries: fromMaxTries, committedOccupying: wasOccupying } = instance;
+      const isSame =
+        from === instance.state &&
+        fromAttempt === instance.attempt &&
+        fromTry === instance.tryNumber &&
+        wasOccupying === isOccupying(instance);
+      if (isSame || !isHere(instance)) continue;
+      changes.push({ instance, from, fromAttempt, fromTry, fromMaxTries, wasOccupying });
+      instance.committed = instance.state;
+      instance.committedAttempt = instance.attempt;
+      instance.committedTry = instance.tryNumber;
+      instance.committedMaxTries = instance.maxTries;
+      instance.committedOccupying = isOccupying(instance);
+    }
+    this.#noted = [];
+    return changes;
+  }
+
+  /** They could not be stored after all. */
+  giveBack(changes: readonly Change[]): void {
+    for (const { instance, from, fromAttempt, fromTry, fromMaxTries, wasOccupying } of changes) {
+      instance.committed = from;
+      instance.committedAttempt = fromAttempt;
+      instance.committedTry = fromTry;
+      instance.committedMaxTries = fromMaxTries;
+      instance.committedOccupying = wasOccupying;
+      this.note(instance);
+    }
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * Trying a failed run again: whether, when, and what runs again. Only a failure of tasks is tried again: a run that ran
+ * out of its time has none left, and what is deadlocked would be so again.
+ */
+import type { DagManifest } from "@tradewind/sdk/manifest";
+import type { Graph, TaskNode } from "./graph.ts";
+import type { Instance } from "./instance.ts";
+import type { InstanceTable, Spot } from "./instance-table.ts";
+import type { RunVerdict } from "./run-verdict.ts";
+import { commonDepth, type Scope } from "./scope.ts";
+import { setupScope } from "./setups.ts";
+import { FAILED } from "./states.ts";
+
+/** When a run that has come to this verdict is tried again; null: it is not. */
+export function runRetryAt(
+  manifest: Pick<DagManifest, "runRetry">,
+  run: { readonly tryNumber: number; readonly verdict: RunVerdict; readonly isTimedOut: boolean },
+  now: number,
+): number | null {
+  const { isTimedOut, tryNumber, verdict } = run;
+  if (!manifest.runRetry || isTimedOut || tryNumber > manifest.runRetry.retries) return null;
+  const isFailure = verdict.state === "failed" && verdict.reason === "task_failure";
+  return isFailure ? now + manifest.runRetry.delayMs : null;
+}
+
+/**
+ * The instances that have failed, and all that come after them: of a map, those of the same items. With them the setups in
+ * whose scope they are, and the teardowns of those: what they had made has been cleared away.
+ */
+export function failedAndAfter(table: InstanceTable, graph: Graph): Instance[] {
+  const again = new Set<Instance>();
+  const open = table.slots.flatMap(({ instances }) => instances.filter(({ state }) => FAILED.has(state)));
+  for (let next = open.pop(); next; next = open.pop()) {
+    if (again.has(next)) continue;
+    again.add(next);
+    open.push(...after(table, next));
+  }
+  const order = graph.nodes.map(({ manifest }) => manifest);
+  const downstream = graph.nodes.map((node) => node.downstream);
+  for (const setup of graph.nodes) {
+    if (setup.manifest.role !== "setup") continue;
+    const scope = setupScope(order, downstream, setup.index);
+    const teardowns = graph.nodes.filter(({ manifest }) => manifest.teardown?.of === setup.id);
+    for (const each of [...again]) {
+      if (each.node !== setup && !scope.has(each.node.index)) continue;
+      for (const node of [setup, ...teardowns]) for (const one of beside(table, each, node)) again.add(one);
+    }
+  }
+  return [...again];
+}
+
+function* after(table: InstanceTable, instance: Instance): Iterable<Instance> {
+  const { downstream } = instance.node;
+  for (const index of downstream) yield* beside(table, instance, table.slots[index]!.node);
+}
+
+/** The instances of another task in the items that both are in. */
+function* beside(
+  table: InstanceTable,
+  { level, node, ordinal }: Instance,
+  other: TaskNode,
+): Iterable<Instance> {
+  const around: Scope | null = node.scope?.chain[level - 1] ?? null;
+  const common = Math.min(commonDepth(node.scope, other.scope), level);
+  const spot: Spot = { level: common, ordinal: table.expansions.ancestor(around, ordinal, common) };
+  yield* table.beneath(table.slots[other.index]!, spot);
+}

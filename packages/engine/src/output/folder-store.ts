@@ -1,0 +1,77 @@
+/**
+ * Objects as files of a folder. A file under its name is complete: it was written elsewhere on the same disk, flushed,
+ * and renamed. Dies before the rename: a draft is left in the scratch folder, which goes when it is old. Dies after: an
+ * object that no output refers to; the sweep finds its row.
+ */
+import { mkdir, open, rename, rm, rmdir } from "node:fs/promises";
+import { dirname, join, sep } from "node:path";
+import type { ObjectStore } from "./object-store.ts";
+
+const TRIES = 5;
+
+export class FolderStore implements ObjectStore {
+  readonly location: string;
+  readonly folder: string;
+
+  constructor(location: string, folder: string) {
+    this.location = location;
+    this.folder = folder;
+  }
+
+  pathOf(key: string): string {
+    return join(this.folder, ...key.split("/"));
+  }
+
+  addressOf(key: string): string {
+    return this.pathOf(key);
+  }
+
+  async put(key: string, file: string): Promise<void> {
+    const path = this.pathOf(key);
+    for (let tries = 1; ; tries++) {
+      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      try {
+        await rename(file, path);
+        break;
+      } catch (error) {
+        // A sweep that found the folder empty has just removed it.
+        if ((error as NodeJS.ErrnoException).code !== "ENOENT" || tries === TRIES) throw error;
+      }
+    }
+    await flushFolder(dirname(path));
+  }
+
+  /** It is here already. */
+  fetch(): Promise<boolean> {
+    return Promise.resolve(false);
+  }
+
+  async remove(keys: readonly string[]): Promise<void> {
+    for (const key of keys) {
+      const path = this.pathOf(key);
+      await rm(path, { force: true });
+      // Folders that are empty now; one that is not refuses, as it must.
+      for (let at = dirname(path); at.startsWith(this.folder + sep); at = dirname(at)) {
+        if (
+          !(await rmdir(at).then(
+            () => true,
+            () => false,
+          ))
+        )
+          break;
+      }
+    }
+  }
+
+  close(): void {}
+}
+
+/** A rename is safe from a power cut once the folder is. Not every system can: there it is left to it. */
+async function flushFolder(path: string): Promise<void> {
+  const handle = await open(path).catch(() => null);
+  try {
+    await handle?.sync().catch(() => {});
+  } finally {
+    await handle?.close();
+  }
+}

@@ -1,0 +1,227 @@
+/**
+ * Outputs that are too large for the database, behind one door: taken from the process of a task and put into a store,
+ * found again, proven, and given to whoever asks, whole or by item. Nothing of it is ever held in memory as a whole.
+ *
+ * Keeping one is three steps: the file is written and flushed beside the store; its row is made in the database
+ * (store/output-objects.ts); the object is put under its key, which holds the attempt's token and so is used once. Only
+ * then is the end of the attempt reported, and only the batch that takes the report makes the object an output.
+ *
+ * Dies before the row: a draft in the scratch folder, which goes when it is old. Dies before the object, or before the
+ * batch: a row that nothing refers to; the sweep removes it and the object. The answer is lost: the attempt is lost, and
+ * another one writes under a key of its own. Two at once, or one that woke up late: two keys, of which the batch takes
+ * one.
+ */
+import { randomUUID } from "node:crypto";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Json } from "@tradewind/sdk/manifest";
+import type { OutputLimits } from "../execute/protocol.ts";
+import type { LargeValue, OutputReference } from "../model/index.ts";
+import { EngineError } from "../service/errors.ts";
+import { itemsIn, rangeOf, shortItem, textOf } from "./item-text.ts";
+import { LocalCopies } from "./local-copies.ts";
+import { type ObjectStore, openObjectStore } from "./object-store.ts";
+import { type DraftFacts, OutputDraft } from "./output-draft.ts";
+import { notStored, unreadable } from "./output-errors.ts";
+
+/** Whose output it is. */
+export interface OutputPlace {
+  readonly dagId: string;
+  readonly runId: number;
+  readonly taskId: string;
+  readonly mapIndex: number;
+  readonly attempt: string;
+}
+
+export interface LargeOutputsOptions {
+  /** Where new ones are put. */
+  readonly store: string;
+  /** What `file:` stands for. Drafts and copies are kept below it, unless the store is another folder. */
+  readonly folder: string;
+  readonly limits: OutputLimits;
+  /** Makes the row of an object. */
+  readonly register: (
+    object: Omit<OutputReference, "id"> & Omit<OutputPlace, "dagId">,
+  ) => Promise<OutputReference>;
+  /** Of fetched objects, on this machine's disk. */
+  readonly copiesBytes?: number;
+}
+
+/** Below the folder of outputs: what processes are writing, or have fetched. Dag ids do not begin with a dot. */
+export const SCRATCH = ".scratch";
+
+const COPIES_BYTES = 1024 ** 3;
+const ITEMS_TEXT = 4 * 1024 ** 2;
+
+/** An object, or an item of it, proven and ready to be read. */
+export interface OpenText {
+  /** JSON. */
+  pieces(): AsyncGenerator<string>;
+  close(): void;
+}
+
+export class LargeOutputs {
+  /** The folder that drafts and copies lie below, in scratch folders of processes. */
+  readonly root: string;
+  readonly #options: LargeOutputsOptions;
+  readonly #scratch: string;
+  readonly #copies: LocalCopies;
+  /** Also of former settings: a reference says where it lies. */
+  readonly #stores = new Map<string, Promise<ObjectStore>>();
+
+  constructor(options: LargeOutputsOptions) {
+    this.#options = options;
+    const { folder, store } = options;
+    // A rename does not reach from one disk to another: drafts lie where they will stay.
+    this.root = store.startsWith("file:") ? store.slice(5) || folder : folder;
+    this.#scratch = join(this.root, SCRATCH, `${process.pid}-${randomUUID()}`);
+    this.#copies = new LocalCopies(this.#scratch, options.copiesBytes ?? COPIES_BYTES);
+  }
+
+  get limits(): OutputLimits {
+    return this.#options.limits;
+  }
+
+  draft(): OutputDraft {
+    return new OutputDraft(join(this.#scratch, `draft-${randomUUID()}.json`), this.limits.most);
+  }
+
+  /** @throws EngineError OUTPUT_NOT_STORED; the draft is gone in any case. */
+  async keep(draft: OutputDraft, place: OutputPlace): Promise<OutputReference> {
+    const { store: location } = this.#options;
+    let facts: DraftFacts | null = null;
+    try {
+      facts = await draft.finish();
+      const store = await this.#store(location);
+      const { dagId, ...of } = place;
+      const { attempt, mapIndex, runId, taskId } = place;
+      const key = `${dagId}/${runId}/${taskId}/${mapIndex}/${attempt}.json`;
+      const reference = await this.#options.register({ ...of, ...facts, store: location, key });
+      await store.put(key, draft.path);
+      return reference;
+    } catch (error) {
+      const where = location === "file:" ? this.#options.folder : location;
+      throw notStored(where, facts?.bytes ?? null, error);
+    } finally {
+      await draft.discard();
+    }
+  }
+
+  /** @throws EngineError OUTPUT_MISSING, OUTPUT_DAMAGED, OUTPUT_UNREADABLE. */
+  async open({ path, reference }: LargeValue): Promise<OpenText> {
+    return await readable(reference, async () => {
+      const copy = await this.#copies.hold(reference, await this.#store(reference.store));
+      try {
+        const [index, ...rest] = path;
+        const short = index === undefined || rest.length > 0 ? null : await shortItem(copy, index);
+        if (short !== null) return { pieces: () => oneOf(short), close: copy.release };
+        const range = await rangeOf(copy, path);
+        if (range === null) throw new Error(`it has no item ${path.join(", ")}`);
+        return { pieces: () => textOf(copy.path, range), close: copy.release };
+      } catch (error) {
+        copy.release();
+        throw error;
+      }
+    });
+  }
+
+  /** How many items it has; null: it is no list. */
+  async length({ path, reference }: LargeValue): Promise<number | null> {
+    if (path.length === 0) return reference.items;
+    return await readable(reference, async () => {
+      const copy = await this.#copies.hold(reference, await this.#store(reference.store));
+      try {
+        const range = await rangeOf(copy, path);
+        return range === null ? null : await itemsIn(copy.path, range);
+      } finally {
+        copy.release();
+      }
+    });
+  }
+
+  /** Items of a list that follow one another; null: their text is longer than `ITEMS_TEXT`. */
+  async items(
+    { path, reference }: LargeValue,
+    first: number,
+    count: number,
+  ): Promise<readonly Json[] | null> {
+    return await readable(reference, async () => {
+      const copy = await this.#copies.hold(reference, await this.#store(reference.store));
+      try {
+        const from = await rangeOf(copy, [...path, first]);
+        const to = count === 1 ? from : await rangeOf(copy, [...path, first + count - 1]);
+        if (from === null || to === null) throw new Error(`it has no items ${first} to ${first + count - 1}`);
+        if (to.end === null || to.end - from.start > ITEMS_TEXT) return null;
+        const pieces: string[] = [];
+        for await (const piece of textOf(copy.path, { start: from.start, end: to.end })) pieces.push(piece);
+        return JSON.parse(`[${pieces.join("")}]`) as Json[];
+      } finally {
+        copy.release();
+      }
+    });
+  }
+
+  /** As a value in memory: for those who know that it is not too large for them. */
+  async read(value: LargeValue): Promise<Json> {
+    const text = await this.open(value);
+    try {
+      const pieces: string[] = [];
+      for await (const piece of text.pieces()) pieces.push(piece);
+      return JSON.parse(pieces.join("")) as Json;
+    } finally {
+      text.close();
+    }
+  }
+
+  /** Objects that nothing refers to. What is not there is no error. */
+  async remove(location: string, keys: readonly string[]): Promise<void> {
+    await (await this.#store(location)).remove(keys);
+  }
+
+  /** Writes, reads and removes an object. @throws whatever is wrong with the store. */
+  async probe(): Promise<void> {
+    const store = await this.#store(this.#options.store);
+    const draft = this.draft();
+    const key = `${SCRATCH}/probe-${randomUUID()}.json`;
+    try {
+      await draft.open();
+      await draft.write('"probe"');
+      const facts = await draft.finish();
+      await store.put(key, draft.path);
+      const reference = { id: 0, store: store.location, key, ...facts };
+      const copy = await new LocalCopies(this.#scratch, 0).hold(reference, store);
+      copy.release();
+    } finally {
+      await draft.discard();
+      await store.remove([key]).catch(() => {});
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const opening of this.#stores.values()) await opening.then((store) => store.close()).catch(() => {});
+    this.#stores.clear();
+    await rm(this.#scratch, { recursive: true, force: true }).catch(() => {});
+  }
+
+  #store(location: string): Promise<ObjectStore> {
+    let store = this.#stores.get(location);
+    if (!store) {
+      store = openObjectStore(location, this.#options.folder);
+      this.#stores.set(location, store);
+      store.catch(() => this.#stores.delete(location));
+    }
+    return store;
+  }
+}
+
+async function* oneOf(piece: string): AsyncGenerator<string> {
+  yield piece;
+}
+
+async function readable<T>(reference: OutputReference, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    throw error instanceof EngineError ? error : unreadable(reference, error);
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * An output while a child sends it: goes to a file piece by piece, is counted, hashed and measured on the way, and never
+ * in memory as a whole.
+ */
+import { createHash } from "node:crypto";
+import { createWriteStream, type WriteStream } from "node:fs";
+import { mkdir, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+import { finished } from "node:stream/promises";
+import { JsonItems } from "../model/index.ts";
+
+export interface DraftFacts {
+  readonly bytes: number;
+  readonly sha256: string;
+  readonly items: number | null;
+}
+
+export class OutputDraft {
+  readonly path: string;
+  readonly #most: number;
+  readonly #hash = createHash("sha256");
+  readonly #items = new JsonItems();
+  #stream: WriteStream | null = null;
+  #bytes = 0;
+  #failure: Error | null = null;
+
+  /** @param most Bytes it may have: a child that has lost its way must not fill the disk. */
+  constructor(path: string, most: number) {
+    this.path = path;
+    this.#most = most;
+  }
+
+  /** What goes wrong is told when it is finished. */
+  async open(): Promise<void> {
+    try {
+      await mkdir(dirname(this.path), { recursive: true, mode: 0o700 });
+    } catch (error) {
+      this.#failure = error as Error;
+      return;
+    }
+    // Flushed before it is closed: a rename must not come before the bytes.
+    this.#stream = createWriteStream(this.path, { flags: "wx", mode: 0o600, flush: true });
+    this.#stream.on("error", (error) => {
+      this.#failure ??= error;
+    });
+  }
+
+  /** Answers when there is room for more. */
+  async write(text: string): Promise<void> {
+    const stream = this.#stream;
+    if (this.#failure !== null || stream === null) return;
+    const bytes = Buffer.from(text, "utf8");
+    this.#bytes += bytes.length;
+    if (this.#bytes > this.#most) {
+      this.#failure = new Error(`it has more than ${this.#most} bytes`);
+      return;
+    }
+    this.#hash.update(bytes);
+    this.#items.push(bytes);
+    await new Promise<void>((resolve) => stream.write(bytes, () => resolve()));
+  }
+
+  /** @throws when it could not be written, or is no JSON that could be read again. */
+  async finish(): Promise<DraftFacts> {
+    const stream = this.#stream;
+    if (stream !== null && this.#failure === null) {
+      stream.end();
+      await finished(stream).catch((error: Error) => {
+        this.#failure ??= error;
+      });
+    }
+    if (this.#failure !== null) throw this.#failure;
+    if (!this.#items.isWhole || this.#items.isTooDeep)
+      throw new Error("what the task's process sent is no JSON");
+    return { bytes: this.#bytes, sha256: this.#hash.digest("hex"), items: this.#items.count };
+  }
+
+  async discard(): Promise<void> {
+    this.#stream?.destroy();
+    await rm(this.path, { force: true }).catch(() => {});
+  }
+}

@@ -1,0 +1,121 @@
+/**
+ * Objects in a bucket of S3, or of what speaks like it. Region, keys and endpoint come from the environment, as the AWS
+ * SDK reads them (AWS_REGION, AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL_S3, ...).
+ *
+ * An upload becomes visible as a whole. The answer is lost: it is tried again under the same key, with the same bytes.
+ */
+import { createReadStream, createWriteStream } from "node:fs";
+import { stat } from "node:fs/promises";
+import type { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { setTimeout as sleep } from "node:timers/promises";
+import { DeleteObjectsCommand, GetObjectCommand, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
+import type { ObjectStore } from "./object-store.ts";
+
+const TRIES = 4;
+/** All tries together end long before the sweep may take an object for one that nobody writes any more. */
+const TRY_MS = 10 * 60_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+const SILENCE_MS = 30_000;
+/** More are not removed at once. */
+const REMOVED_AT_ONCE = 1_000;
+
+export class S3Store implements ObjectStore {
+  readonly location: string;
+  readonly #bucket: string;
+  readonly #prefix: string;
+  readonly #client: S3Client;
+
+  constructor(location: string, place: { readonly bucket: string; readonly prefix: string }) {
+    this.location = location;
+    this.#bucket = place.bucket;
+    this.#prefix = place.prefix === "" ? "" : `${place.prefix}/`;
+    const endpoint = process.env.AWS_ENDPOINT_URL_S3 || process.env.AWS_ENDPOINT_URL;
+    this.#client = new S3Client({
+      // A stream cannot be sent twice: tries are counted here, and nothing is said of them on the console.
+      maxAttempts: 1,
+      logger: { debug() {}, info() {}, warn() {}, error() {} },
+      requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, socketTimeout: SILENCE_MS },
+      // What others that speak like S3 understand, too. The hash in the reference says more.
+      requestChecksumCalculation: "WHEN_REQUIRED",
+      responseChecksumValidation: "WHEN_REQUIRED",
+      ...(endpoint && { endpoint, forcePathStyle: true, region: process.env.AWS_REGION || "us-east-1" }),
+    });
+  }
+
+  addressOf(key: string): string {
+    return `${this.location}/${key}`;
+  }
+
+  pathOf(): null {
+    return null;
+  }
+
+  async put(key: string, file: string): Promise<void> {
+    const { size } = await stat(file);
+    await this.#patiently((abortSignal) =>
+      this.#client.send(
+        new PutObjectCommand({
+          Bucket: this.#bucket,
+          Key: this.#prefix + key,
+          Body: createReadStream(file),
+          ContentLength: size,
+          ContentType: "application/json",
+        }),
+        { abortSignal },
+      ),
+    );
+  }
+
+  async fetch(key: string, file: string): Promise<boolean> {
+    return await this.#patiently(async (abortSignal) => {
+      try {
+        const where = { Bucket: this.#bucket, Key: this.#prefix + key };
+        const { Body } = await this.#client.send(new GetObjectCommand(where), { abortSignal });
+        await pipeline(Body as Readable, createWriteStream(file, { mode: 0o600 }), { signal: abortSignal });
+        return true;
+      } catch (error) {
+        if ((error as Error).name === "NoSuchKey") return false;
+        throw error;
+      }
+    });
+  }
+
+  async remove(keys: readonly string[]): Promise<void> {
+    for (let at = 0; at < keys.length; at += REMOVED_AT_ONCE) {
+      const Objects = keys.slice(at, at + REMOVED_AT_ONCE).map((key) => ({ Key: this.#prefix + key }));
+      const { Errors } = await this.#patiently((abortSignal) =>
+        this.#client.send(
+          new DeleteObjectsCommand({ Bucket: this.#bucket, Delete: { Objects, Quiet: true } }),
+          { abortSignal },
+        ),
+      );
+      const refused = Errors?.[0];
+      if (refused) throw new Error(`${this.location}: ${refused.Code} ${refused.Message} (${refused.Key})`);
+    }
+  }
+
+  close(): void {
+    this.#client.destroy();
+  }
+
+  /** Only for what may be repeated. What was refused for good is not tried again. */
+  async #patiently<T>(ask: (abortSignal: AbortSignal) => Promise<T>): Promise<T> {
+    for (let round = 1; ; round++) {
+      try {
+        return await ask(AbortSignal.timeout(TRY_MS));
+      } catch (error) {
+        if (isFinal(error) || round === TRIES) throw error;
+        await sleep(200 * 4 ** (round - 1));
+      }
+    }
+  }
+}
+
+/** Refused, or not even asked for want of keys or a region. */
+function isFinal(error: unknown): boolean {
+  const { $metadata, message, name } = error as Error & { $metadata?: { httpStatusCode?: number } };
+  const status = $metadata?.httpStatusCode;
+  if (status === undefined) return name === "CredentialsProviderError" || message === "Region is missing";
+  return status < 500 && status !== 408 && status !== 429;
+}

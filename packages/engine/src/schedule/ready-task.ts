@@ -1,0 +1,18 @@
+/** What stands in the ready queue of a scheduler. */
+import type { Executor } from "../execute/contract.ts";
+import type { Candidate, Instance } from "../model/index.ts";
+import type { RunActor } from "./run-actor.ts";
+
+/** A ready instance, or a stand-in for a task that another scheduler holds back: it takes room and goes nowhere. */
+export interface Ready extends Candidate {
+  readonly own: { readonly actor: RunActor; readonly instance: Instance; readonly executor: Executor } | null;
+}
+
+/** What its turn is reckoned by. */
+export function dateOf({ run }: RunActor): number {
+  return (run.logical_date ?? run.run_after).getTime();
+}
+
+export function beginsByWaiting({ node, step }: Instance): boolean {
+  return step === null && Boolean(node.manifest.startTrigger);
+}

@@ -1,0 +1,136 @@
+/**
+ * Options of groups, and what a group with retries must look like: it runs again as one unit of work, so what is outside
+ * of it sees how its tasks ended only when the whole group has. Whatever would have to see more is refused here.
+ */
+import type { AnyParams, GroupCallback } from "./context.ts";
+import type { Draft } from "./draft.ts";
+import { type Duration, durationMs } from "./duration.ts";
+import { DagDefinitionError, show } from "./errors.ts";
+import type { Upstream } from "./handle.ts";
+import type { GroupManifest } from "./manifest.ts";
+import { atLeast, func, text } from "./option-check.ts";
+import type { GroupCallbacks, GroupPlan, TaskPlan } from "./plan.ts";
+import { reactsOf } from "./reaction.ts";
+import type { RawOptions, TaskDefaults } from "./task-options.ts";
+
+export interface GroupOptions<Params = AnyParams> {
+  /** The group's first tasks come after these. */
+  readonly after?: Upstream | readonly Upstream[];
+  /** Options for all tasks of the group that do not say otherwise. */
+  readonly defaults?: TaskDefaults<Params>;
+  /** How many times the whole group runs again when it has failed (0). Its tasks have retries of their own besides. */
+  readonly retries?: number;
+  /** The wait before it does ("5m"). */
+  readonly retryDelay?: Duration;
+  /** Called when the group has succeeded, once for all its items if it is mapped. */
+  readonly onSuccess?: GroupCallback<Params>;
+  /** Called when the group has failed and is not tried again. */
+  readonly onFailure?: GroupCallback<Params>;
+  /** Called when the group has failed and is tried again. */
+  readonly onRetry?: GroupCallback<Params>;
+  /** Markdown, shown in the UI. */
+  readonly docs?: string;
+}
+
+/** All that a group takes. docs/guides/options.md has a row for each. */
+export const GROUP_OPTION_NAMES = [
+  "after",
+  "defaults",
+  "retries",
+  "retryDelay",
+  "onSuccess",
+  "onFailure",
+  "onRetry",
+  "docs",
+] as const satisfies readonly (keyof GroupOptions)[];
+
+export function groupPlan(
+  o: RawOptions,
+  place: {
+    readonly groupId: string;
+    readonly parent: string | null;
+    readonly map: string | null;
+    readonly where: string;
+  },
+): GroupPlan {
+  const { groupId, parent, map, where } = place;
+  const callback = (name: string) => func(o, name, where) as GroupCallback<never> | undefined;
+  const callbacks: GroupCallbacks = {
+    onSuccess: callback("onSuccess"),
+    onFailure: callback("onFailure"),
+    onRetry: callback("onRetry"),
+  };
+  const retry = retryOf(o, where);
+  if (retry && map !== null)
+    throw bad(
+      `${where}: a group that runs once per item has no retries as a whole; give its tasks retries, or put a group with retries around the map`,
+    );
+  const { onFailure: failure, onRetry: again, onSuccess: success } = callbacks;
+  const wanted = { success: Boolean(success), failure: Boolean(failure), retry: Boolean(again) };
+  const manifest: GroupManifest = {
+    groupId,
+    parent,
+    docs: text(o, "docs", where),
+    ...(retry && { retry }),
+    ...(Object.values(wanted).includes(true) && { callbacks: wanted }),
+  };
+  return { manifest, callbacks };
+}
+
+function retryOf(o: RawOptions, where: string): GroupManifest["retry"] {
+  const retries = atLeast(o, "retries", { min: 0, fallback: 0 }, where);
+  const delayMs = durationMs(o["retryDelay"] ?? "5m", `${where}: retryDelay`);
+  if (retries === 0 && o["retryDelay"] !== undefined)
+    throw bad(
+      `${where}: retryDelay needs retries: how many times the group runs again (those of its tasks go into defaults)`,
+    );
+  return retries > 0 ? { retries, delayMs } : undefined;
+}
+
+/** When the DAG is complete. */
+export function checkGroups(draft: Draft): void {
+  for (const { manifest } of draft.groups.values()) {
+    if (!manifest.retry) continue;
+    const where = `dag ${show(draft.dagId)}, group ${show(manifest.groupId)}`;
+    const members = new Set(draft.members(manifest.groupId).map(({ taskId }) => taskId));
+    for (const task of draft.members(manifest.groupId)) checkMember(task, where);
+    for (const { body, taskId } of draft.tasks.values()) {
+      if (body.kind !== "teardown" || members.has(taskId) === members.has(body.of)) continue;
+      throw bad(
+        `${where} has retries, and of the setup ${show(body.of)} and its teardown ${show(taskId)} it holds only one; put both into it, or both outside`,
+      );
+    }
+    checkWayBack(draft, members, where);
+  }
+}
+
+function checkMember(task: TaskPlan, where: string): void {
+  const { every, lifetime, rules } = task.drive;
+  const isDriven = every || rules || lifetime === "streaming" || reactsOf(task);
+  if (isDriven)
+    throw bad(
+      `${where} has retries, and its task ${show(task.taskId)} is started or stopped by signals or times of its own; take it out of the group`,
+    );
+}
+
+/** What is outside waits for the whole group: if the group waited for it in turn, neither would ever go on. */
+function checkWayBack(draft: Draft, members: ReadonlySet<string>, where: string): void {
+  const downstream = draft.downstream();
+  const open = [...members].flatMap((id) => downstream.get(id)!.filter((next) => !members.has(next)));
+  const seen = new Set(open);
+  for (let id = open.pop(); id !== undefined; id = open.pop()) {
+    for (const next of downstream.get(id)!) {
+      if (members.has(next))
+        throw bad(
+          `${where} has retries, and its task ${show(next)} comes after ${show(id)}, which is outside and comes after the group itself; put ${show(id)} into the group`,
+        );
+      if (seen.has(next)) continue;
+      seen.add(next);
+      open.push(next);
+    }
+  }
+}
+
+function bad(message: string): DagDefinitionError {
+  return new DagDefinitionError("TW_BAD_OPTION", message);
+}

@@ -1,0 +1,16 @@
+import type { Draft } from "./draft.ts";
+
+/** Of all that came after a setup so far, directly or not, what nothing else of it comes after. */
+export function lastOfScope(draft: Draft, setup: string): string[] {
+  const downstream = draft.downstream();
+  const scope = new Set<string>();
+  const open = [setup];
+  for (let id = open.pop(); id !== undefined; id = open.pop()) {
+    for (const next of downstream.get(id) ?? []) {
+      if (scope.has(next) || draft.tasks.get(next)!.role === "teardown") continue;
+      scope.add(next);
+      open.push(next);
+    }
+  }
+  return [...scope].filter((id) => !(downstream.get(id) ?? []).some((next) => scope.has(next)));
+}
