@@ -158,7 +158,7 @@ describe("a file that harms its process is blamed alone", () => {
     "reject.ts": `import "tradewind"; void Promise.reject(new Error("nobody listens"));`,
   };
 
-  it("and every other file is loaded", async () => {
+  it("and every other file is loaded", { timeout: 180_000 }, async () => {
     const folder = new FolderFixture();
     await folder.write({ ...good, ...bad });
     const report = await processorOn(test.db, folder, { importTimeoutMs: 1_500 }).runOnce();
