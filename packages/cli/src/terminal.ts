@@ -10,6 +10,8 @@ export type ColourChoice = "auto" | "always" | "never";
 /** The part of a stream that is used here: a process's own, or one of a test. */
 interface Sink {
   write(text: string): unknown;
+  /** Of one that can be full: `write` has answered false. */
+  once?(event: "drain", listener: () => void): unknown;
   readonly isTTY?: boolean;
   readonly columns?: number;
 }
@@ -45,6 +47,14 @@ export class Terminal {
   raw(text: string): void {
     this.#clearStatus();
     this.#streams.stdout.write(text);
+  }
+
+  /** As `raw`; answers when there is room for more. For what may be longer than memory is large. */
+  async pour(text: string): Promise<void> {
+    this.#clearStatus();
+    const { stdout } = this.#streams;
+    if (stdout.write(text) === false && stdout.once)
+      await new Promise<void>((resolve) => stdout.once?.("drain", resolve));
   }
 
   /** Words for the human, often with foreign text in them. */

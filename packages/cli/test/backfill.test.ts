@@ -111,7 +111,9 @@ describe("backfill", () => {
 
   it("is listed, shown, paused, changed, resumed and cancelled", { timeout: 60_000 }, async () => {
     const made = await tw("backfill", "create", "endless", ...JANUARY, "--max-active", "1", "--reverse");
-    const id = /Backfill (\d+) of endless: 4 runs, 1 at once/.exec(made.stderr)?.[1] as string;
+    const id = /Backfill (\d+) of endless: 4 runs, 1 at once, dates \S+ \S+Z to \S+ \S+Z\./.exec(
+      made.stderr,
+    )?.[1] as string;
     await standaloneUntil(async () => (await shown(id)).runs.running === 1);
     expect((await tw("backfill", "watch", id, "--timeout", "1s")).code).toBe(124);
     expect((await tw("backfill", "pause", id)).stderr).toContain(`Backfill ${id} is paused.`);

@@ -4,6 +4,8 @@ import { beforeAll, expect, it } from "vitest";
 import { Installation, manifestOf } from "../../engine/test/api/installation.ts";
 import { runCaptured } from "./support/captured-host.ts";
 
+const LONG = `fa${"r".repeat(60)}`;
+
 let server: Installation;
 let url: string;
 let run: number;
@@ -24,6 +26,7 @@ beforeAll(async () => {
     { taskId: "load", map: "load" },
     { taskId: "each.work", map: "each.work" },
     { taskId: "odd", map: "odd" },
+    { taskId: "end", upstream: ["each.work"] },
   ];
   const maps = [map("load", null), map("each", null), map("each.work", "each"), map("odd", null)];
   await server.addDag(manifestOf("maps", tasks, { maps }));
@@ -32,6 +35,10 @@ beforeAll(async () => {
   for (const [mapIndex, state] of ["success", "failed", "none"].entries())
     await server.addInstance(run, "load", { mapIndex, state, tryNumber: state === "none" ? 0 : 1 });
   for (const mapIndex of [0, 1]) await server.addInstance(run, "each.work", { mapIndex, state: "success" });
+  // The list of item 1 is empty: what stands for its instances is skipped, and all that comes after.
+  await server.addInstance(run, "each.work", { mapIndex: -3, state: "skipped" });
+  await server.addInstance(run, "end", { state: "skipped" });
+  await server.sql("UPDATE task_instance SET reason = 'mapped over nothing' WHERE map_index = -3");
   await server.addInstance(run, "odd", { state: "upstream_failed" });
   const reason = 'MAP_UNUSABLE: the output of "list" is an object, and a map runs over a list';
   await server.sql("UPDATE task_instance SET reason = $1 WHERE task_id = 'odd'", [reason]);
@@ -40,21 +47,45 @@ beforeAll(async () => {
      VALUES ($1, 'load', -1, 0, 3), ($1, 'each', -1, 0, 3), ($1, 'each.work', 2, 0, 1), ($1, 'each.work', 0, 1, 1)`,
     [run],
   );
-  await server.sql("INSERT INTO map_label VALUES ($1, 'load', 1, 'south')", [run]);
+  await server.sql("INSERT INTO map_label VALUES ($1, 'load', 1, 'south'), ($1, 'load', 2, $2)", [run, LONG]);
 });
 
 it("shows labels and paths, and takes them for the index", async () => {
   const { stdout } = await tw("tasks", "list", "maps", "r1");
-  expect(stdout).toMatch(/^load\[0\] +success/m);
-  expect(stdout).toMatch(/^load\[south\] +failed/m);
-  expect(stdout).toMatch(/^each\.work\[2\/0\] +success/m);
+  expect(stdout).toMatch(/^load\[0\] +0 +success/m);
+  expect(stdout).toMatch(/^load\[south\] +1 +failed/m);
+  expect(stdout).toMatch(/^load\[far{37}…\] +2 +none/m);
+  expect(stdout).toMatch(/^each\.work\[2\/0\] +0 +success/m);
+  expect((await tw("tasks", "list", "maps", "r1", "--json")).stdout).toContain(LONG);
   const cleared = async (task: string, which: string) =>
     (await tw("tasks", "clear", "maps", "r1", task, "--map-index", which, "--dry-run")).stderr;
   expect(await cleared("load", "south")).toMatch(/Would run again: load\[south\]\./);
   expect(await cleared("each.work", "0/0")).toMatch(/Would run again: each\.work\[0\/0\]\./);
-  expect((await tw("tasks", "why", "maps", "r1", "load", "--map-index", "south")).stdout).toMatch(
-    /^load\[south\] is failed\n +because try 1 failed/,
+  const why = await tw("tasks", "why", "maps", "r1", "load", "--map-index", "south");
+  expect(why.stdout).toMatch(/^load\[south\] is failed\n +because try 1 failed/);
+  expect(why.stderr).toContain("`tradewind tasks logs maps r1 load --map-index 1`");
+});
+
+it("explains what an empty list in a list does, and takes what stands for its instances", async () => {
+  const empty = "each.work[1/*] is skipped\n";
+  expect((await tw("tasks", "why", "maps", "r1", "end")).stdout).toBe(
+    `end is skipped\n  because ${empty}    because mapped over nothing\n`,
   );
+  expect((await tw("tasks", "why", "maps", "r1", "each.work", "--map-index", "1/*")).stdout).toBe(
+    `${empty}  because mapped over nothing\n`,
+  );
+  const marked = await tw(
+    "tasks",
+    "mark",
+    "maps",
+    "r1",
+    "each.work",
+    "failed",
+    "--map-index",
+    "1/*",
+    "--yes",
+  );
+  expect(marked.stderr).toMatch(/each\.work\[1\/\*\] of r1 marked as failed/);
 });
 
 it("says of a map how its instances stand, of one that is not there which there are", async () => {
@@ -62,7 +93,7 @@ it("says of a map how its instances stand, of one that is not there which there 
   expect(stdout).toBe(
     "load has 3 instances: 1 failed, 1 none, 1 success\n" +
       "  1 is failed, namely [south]: It has ended: failed. [FINISHED]\n" +
-      "  1 is not started, namely [2]: Nothing holds it back: the scheduler is about to queue it. [READY]\n",
+      `  1 is not started, namely [${LONG}]: Nothing holds it back: the scheduler is about to queue it. [READY]\n`,
   );
   const json = JSON.parse((await tw("tasks", "why", "maps", "r1", "load", "--json")).stdout);
   expect(json.instances).toContainEqual({ state: "failed", count: 1 });

@@ -19,6 +19,8 @@ beforeAll(async () => {
       schedule: { kind: "dates", dates },
       jitterMs: 90_000,
       pauseAfterFailures: 3,
+      runRetry: { retries: 2, delayMs: 600_000, from: "start" },
+      groups: [{ groupId: "g", parent: null, docs: null, retry: { retries: 3, delayMs: 5_000 } }],
     }),
   );
   await server.addDag(
@@ -71,7 +73,13 @@ describe("dags show", () => {
     expect(stdout).toMatch(/jitter +up to 90s/);
     expect(stdout).toMatch(/pauses +after 3 failed scheduled runs in a row/);
     const own = (await tw("dags", "show", "own")).stdout;
-    expect(own).not.toMatch(/^(jitter|pauses)/m);
+    expect(own).not.toMatch(/^(jitter|pauses|run retries|group retries)/m);
+  });
+
+  it("says how a failed run, and a failed group, is tried again", async () => {
+    const { stdout } = await tw("dags", "show", "closings");
+    expect(stdout).toMatch(/run retries +2, 10 m apart, from the start/);
+    expect(stdout).toMatch(/group retries +g: 3, 5\.0 s apart/);
   });
 
   it("says why a DAG is paused that nobody paused by hand", async () => {

@@ -46,7 +46,7 @@ export type MapLabelFunction<O> = (item: LabelItem<ItemOf<O>>) => string | Label
 export interface MapOptions<O> {
   /** The output of a task that is a list, a list, {@link zip} or {@link cross}: one instance per item. */
   readonly over: O;
-  /** How many instances may be active at once in a run. */
+  /** How many instances may be active at once in a run; of `mapDag`, how many items may be under way at once. */
   readonly limit?: number;
   /** What an instance is called: a field of its item, or text with fields in it. Read once, when the file is loaded. */
   readonly label?: MapLabelFunction<O>;

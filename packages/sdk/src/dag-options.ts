@@ -225,6 +225,9 @@ function retrying(o: RawOptions, where: string): Pick<DagSettings, "runRetry"> {
   const retries = atLeast(o, "runRetries", { min: 0, fallback: 0 }, where);
   const delayMs = durationMs(o["runRetryDelay"] ?? "5m", `${where}: runRetryDelay`);
   const from = choice(o, "runRetryFrom", ["failure", "start"], where);
+  const idle = ["runRetryDelay", "runRetryFrom"].find((name) => o[name] !== undefined);
+  if (retries === 0 && idle !== undefined)
+    throw bad(`${where}: ${idle} needs runRetries: how many times a failed run is tried again`);
   return retries > 0 ? { runRetry: { retries, delayMs, from } } : {};
 }
 

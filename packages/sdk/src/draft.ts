@@ -288,9 +288,11 @@ export class DraftBuilder {
       );
     }
     const mapId = this.#claim(id, where);
-    this.#draft.maps.set(mapId, this.#handles.map({ over, label }, { mapId, limit: null, where }));
     const most = wholeOrNull({ limit }, "limit", where);
-    const own = most === null ? options : { ...options, maxActivePerRun: Math.min(most, mostOf(options)) };
+    // Who waits for a run of its own holds no slot: such an item counts until it has ended.
+    const [items, active] = "dag" in body ? [most, null] : [null, most];
+    this.#draft.maps.set(mapId, this.#handles.map({ over, label }, { mapId, limit: items, where }));
+    const own = active ? { ...options, maxActivePerRun: Math.min(active, mostOf(options)) } : options;
     return this.#place(mapId, { body, options: own, where, map: mapId, role: "work" });
   }
 

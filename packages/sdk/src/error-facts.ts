@@ -22,6 +22,14 @@ export function errorFacts(thrown: unknown): ErrorFacts {
   }
 }
 
+/** For what an operator of ours found out: its stack has no line of the author's code, and says nothing to anybody. */
+export function withoutFrames<E>(error: E): E {
+  if (!(error instanceof Error)) return error;
+  const { code } = error as { code?: unknown };
+  error.stack = `${typeof code === "string" ? code : error.name}: ${error.message}`;
+  return error;
+}
+
 /** The stack from the author's code upwards, followed by those of its causes. */
 function stackOf(error: Error, depth: number): string {
   const own = typeof error.stack === "string" ? authorsPart(error.stack) : `${error.name}: ${error.message}`;

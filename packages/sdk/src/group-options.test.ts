@@ -36,6 +36,10 @@ test("retries of a run are in the manifest, and nothing without them", () => {
     from: "failure",
   });
   expect(() => manifest(one, { runRetries: 1, runRetryFrom: "end" })).toThrow(/runRetryFrom must be one of/);
+  expect(() => manifest(one, { runRetryDelay: "1m" })).toThrow(/runRetryDelay needs runRetries/);
+  expect(() => manifest(one, { runRetries: 0, runRetryFrom: "start" })).toThrow(
+    /runRetryFrom needs runRetries/,
+  );
 });
 
 test.each<[string, (d: DagBuilder) => void, RegExp]>([

@@ -232,7 +232,7 @@ export interface MapManifest {
   /** The map around this one. */
   readonly parent: string | null;
   readonly over: MapSource;
-  /** How many items of a mapped group are under way at once; a mapped task has `maxActivePerRun`. */
+  /** How many items of a mapped group or DAG are under way at once; any other mapped task has `maxActivePerRun`. */
   readonly limit: number | null;
   /** What its items are called. Left out when they have only their index. */
   readonly label?: MapLabel;

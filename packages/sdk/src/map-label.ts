@@ -4,6 +4,7 @@
  * So the scheduler can name 100,000 instances when it makes them, before one of them runs, and without running user code.
  */
 import { DagDefinitionError, show } from "./errors.ts";
+import { decidingPart } from "./label-text.ts";
 import type { MapLabel } from "./manifest.ts";
 
 declare const FIELD: unique symbol;
@@ -26,10 +27,19 @@ export function mapLabel(given: unknown, where: string): MapLabel | undefined {
   if (typeof given !== "function") throw refused(where, `must be a function of the item, got ${show(given)}`);
   const read = new Reading();
   const label: unknown = read.label(given as (item: unknown) => unknown, where);
+  const deciding = decidingPart(Function.prototype.toString.call(given));
+  if (deciding !== null)
+    throw refused(
+      where,
+      `has ${show(deciding)} in it: it is called once, before there are items, and can only put fields of the item together with words`,
+    );
   if (typeof label !== "string")
     throw refused(where, `must return text, or a field of the item, got ${show(label)}`);
   // Every second part is the number of a field.
-  const parts = label.split(MARK).map((part, place) => (place % 2 === 0 ? part : read.paths[Number(part)]!));
+  const split = label.split(MARK);
+  if (split.length !== 2 * read.paths.length + 1)
+    throw refused(where, "makes something else of a field than a part of its text");
+  const parts = split.map((part, place) => (place % 2 === 0 ? part : read.paths[Number(part)]!));
   const kept = parts.filter((part) => part.length > 0 || Array.isArray(part));
   if (!kept.some(Array.isArray))
     throw refused(where, "reads nothing of the item, so that all items would have the same");
@@ -79,6 +89,6 @@ class Reading {
 function refused(where: string, problem: string): DagDefinitionError {
   return new DagDefinitionError(
     "TW_BAD_OPTION",
-    `${where}: label ${problem}; write it like (item) => item.name or (item) => \`\${item.name} of \${item.day}\``,
+    `${where}: label ${problem}; write it like (item) => item.name or (item) => \`\${item.name} of \${item.day}\`; where that is not enough, let the task that gives the list add a field`,
   );
 }

@@ -65,8 +65,10 @@ describe("d.dag", () => {
       operator: "dag",
       dag: "scores",
       map: "mapped",
-      maxActivePerRun: 1,
+      maxActivePerRun: null,
     });
+    // It waits without a slot: counted are items, not those that are active.
+    expect(manifestOf(parent).maps).toMatchObject([{ mapId: "mapped", limit: 1 }]);
     expect(tasks["region"]).not.toHaveProperty("dag");
   });
 
@@ -148,7 +150,7 @@ describe("d.dag", () => {
     const wrong = (child: unknown, options?: object) => () =>
       dag("x", (d) => void d.dag("sub", child as typeof plain, options as never));
     expect(wrong(undefined)).toThrow(
-      /dag "x", task "sub": a DAG is needed, got undefined; is it defined below/,
+      /dag "x", task "sub": a DAG is needed, got undefined; is it defined below\? A DAG cannot be inside itself/,
     );
     expect(wrong("scores")).toThrow(/got "scores"; import it from its file/);
     expect(wrong(plain, { retrie: 1 })).toThrow(/unknown option "retrie"; did you mean "retries"/);
@@ -185,7 +187,10 @@ describe("d.dag", () => {
 describe("TriggerDagRunOperator", () => {
   test("passes on the result of a DAG that it was given, and the outputs that it was asked for", async () => {
     const host = new RecordingHost();
-    host.runEndAnswer = { state: "success", tasks: { score: success({ best: 2 }), count: success(3) } };
+    host.runEndAnswer = {
+      state: "success",
+      tasks: { score: success({ best: 2 }), count: success(3), gone: { state: "skipped", value: undefined } },
+    };
     const of = dag("x", (d) => {
       const run = d.add(
         "typed",
@@ -215,8 +220,21 @@ describe("TriggerDagRunOperator", () => {
     expect(await attempt(of, "named", { host, ...ended("sales", "success") })).toMatchObject({
       output: { ...run("sales"), outputs: { count: 3, gone: null } },
     });
+    host.runEndAnswer = { state: "success", tasks: { count: success(3) } };
+    expect(await attempt(of, "named", { host, ...ended("sales", "success") })).toMatchObject({
+      error: {
+        code: "TW_TASK_UNKNOWN",
+        message: expect.stringContaining('of dag sales has no task "gone"; check the ids in outputs'),
+        stack: expect.stringMatching(/^TW_TASK_UNKNOWN: run [^\n]*$/),
+      },
+    });
     expect(await attempt(of, "none", { host })).toMatchObject({ output: { dagId: "plain", state: null } });
     expect(host.runs[0]).not.toHaveProperty("child");
+    const refusing = new RecordingHost();
+    refusing.triggerRun = () => Promise.reject(new Error("there is no such DAG"));
+    expect(await attempt(of, "none", { host: refusing })).toMatchObject({
+      error: { stack: "Error: there is no such DAG" },
+    });
     const lenient = dag("y", (d) => {
       d.add("t", new TriggerDagRunOperator({ dagId: "sales", wait: true, failOn: [], outputs: ["count"] }));
     });

@@ -8,6 +8,7 @@ import type { TaskContext } from "./context.ts";
 import { type Control, skip } from "./control.ts";
 import type { Dag } from "./dag.ts";
 import { resultTasks, resultValue } from "./dag-result.ts";
+import { withoutFrames } from "./error-facts.ts";
 import { DagDefinitionError, show, TaskError } from "./errors.ts";
 import type { InputValues } from "./handle.ts";
 import type { Json } from "./manifest.ts";
@@ -88,9 +89,11 @@ class SubDagOperator extends Operator<SubDagArgs, Json, AnyInputs> {
     // The run has the DAG's current version, this task one in which that one gave the result.
     const standing =
       ending === "none" ? `it has no task ${missing} that has ended` : `its task ${missing} is ${ending}`;
-    throw new TaskError(
-      "TW_DAG_RUN_FAILED",
-      `run ${runId} of dag ${dagId} has no result: ${standing}; see why with \`tradewind runs show ${dagId} ${runId}\``,
+    throw withoutFrames(
+      new TaskError(
+        "TW_DAG_RUN_FAILED",
+        `run ${runId} of dag ${dagId} has no result: ${standing}; see why with \`tradewind runs show ${dagId} ${runId}\``,
+      ),
     );
   }
 }
@@ -136,7 +139,7 @@ function checkedDag(dag: unknown, where: string): Dag {
   if (typeof dag === "object" && dag !== null && PROGRAM in dag) return dag as Dag;
   const hint =
     dag === undefined
-      ? "; is it defined below, or do two files import each other?"
+      ? "; is it defined below? A DAG cannot be inside itself, directly or through others, as when two files import each other"
       : "; import it from its file, or use TriggerDagRunOperator for one that you know by its id";
   throw new DagDefinitionError("TW_BAD_OPTION", `${where}: a DAG is needed, got ${show(dag)}${hint}`);
 }

@@ -4,6 +4,7 @@ import type { AnyParams, TaskContext } from "./context.ts";
 import type { Dag } from "./dag.ts";
 import { resultTasks, resultValue } from "./dag-result.ts";
 import type { Duration } from "./duration.ts";
+import { withoutFrames } from "./error-facts.ts";
 import { DagDefinitionError, show, TaskError } from "./errors.ts";
 import { isoInstant, MOMENT_FORMS, type Moment } from "./instant.ts";
 import type { Json } from "./manifest.ts";
@@ -111,6 +112,15 @@ export class TriggerDagRunOperator<const A extends TriggerDagRunArgs = TriggerDa
       state === "success"
         ? await attemptFacts(ctx).host.runEnd({ dagId, runId, tasks: resultTasks(of) })
         : null;
+    const unknown = end === null ? undefined : outputs?.find((id) => !Object.hasOwn(end.tasks, id));
+    if (unknown !== undefined) {
+      throw withoutFrames(
+        new TaskError(
+          "TW_TASK_UNKNOWN",
+          `run ${runId} of dag ${dagId} has no task ${show(unknown)}; check the ids in outputs of TriggerDagRunOperator`,
+        ),
+      );
+    }
     const passed = end === null ? null : resultValue(of, (id) => end.tasks[id]?.value ?? null);
     return { ...run, outputs: passed } as unknown as TriggeredRun<PassedOn<A>>;
   }
@@ -123,14 +133,14 @@ export async function makeRun(
   program?: Program,
 ): Promise<string> {
   const { dagId } = request;
-  const { runId, created, isPaused } = await attemptFacts(ctx).host.triggerRun(
-    {
-      ...request,
-      runId: request.runId ?? (await ownRunId(ctx)),
-      conf: jsonCopy(request.conf ?? {}, CONF),
-    },
-    program,
-  );
+  const wanted = {
+    ...request,
+    runId: request.runId ?? (await ownRunId(ctx)),
+    conf: jsonCopy(request.conf ?? {}, CONF),
+  };
+  const { runId, created, isPaused } = await attemptFacts(ctx)
+    .host.triggerRun(wanted, program)
+    .catch((refusal: unknown) => Promise.reject(withoutFrames(refusal)));
   ctx.log.info(`${created ? "made" : "found"} run ${runId} of dag ${dagId}`);
   if (isPaused) {
     ctx.log.warn(
@@ -142,9 +152,11 @@ export async function makeRun(
 
 /** A run that was waited for has not ended well. */
 export function runFailed({ dagId, runId, state }: DagRunEvent): TaskError {
-  return new TaskError(
-    "TW_DAG_RUN_FAILED",
-    `run ${runId} of dag ${dagId} ended as ${state}; see why with \`tradewind runs show ${dagId} ${runId}\``,
+  return withoutFrames(
+    new TaskError(
+      "TW_DAG_RUN_FAILED",
+      `run ${runId} of dag ${dagId} ended as ${state}; see why with \`tradewind runs show ${dagId} ${runId}\``,
+    ),
   );
 }
 

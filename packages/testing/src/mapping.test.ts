@@ -143,3 +143,29 @@ describe("a mapped group", () => {
     expect(run.outputs["report"]).toBe("A2+B2  C1");
   });
 });
+
+test("an empty list inside a list skips what gathers, unless its rule takes skipped ones", async () => {
+  const run = await runDag(
+    dag("sizes", (d) => {
+      const regions = d.task("regions", () => [["a", "bb"], [], ["c"]]);
+      const region = d.mapGroup("region", { over: regions }, (g, files) => {
+        const sizes = g.map("size", { over: files }, (file) => file.length);
+        const sum = g.task("sum", { inputs: { sizes }, rule: "noneFailed" }, ({ sizes }) =>
+          sizes.reduce((sum, size) => sum + (size.state === "success" ? size.value : 0), 0),
+        );
+        return { sizes, sum };
+      });
+      const { sizes, sum } = region.result;
+      d.task("sums", { inputs: { sum } }, ({ sum }) => sum.join(", "));
+      d.task("strict", { inputs: { sizes } }, ({ sizes }) => sizes.length);
+      d.task("lenient", { inputs: { sizes }, rule: "noneFailed" }, ({ sizes }) => sizes);
+    }),
+  );
+  expect(run.outputs["sums"]).toBe("3, 0, 1");
+  expect(run.states["strict"]).toBe("skipped");
+  expect(run.outputs["lenient"]).toEqual([
+    { state: "success", value: [1, 2] },
+    { state: "skipped" },
+    { state: "success", value: [1] },
+  ]);
+});

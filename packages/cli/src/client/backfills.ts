@@ -25,6 +25,12 @@ export interface Backfill {
   readonly waits_because: string | null;
 }
 
+/** As it is made: with the first and the last of its dates. */
+export interface MadeBackfill extends Backfill {
+  readonly first_date: string;
+  readonly last_date: string;
+}
+
 interface BackfillTally {
   readonly total: number;
   readonly finished: number;

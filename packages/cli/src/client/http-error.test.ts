@@ -25,6 +25,13 @@ describe("HttpError", () => {
     expect(error).toMatchObject({ message: 'cannot show the DAG x: There is no DAG "x"', code: "NOT_FOUND" });
   });
 
+  it("sends nobody to the server's log where the message has cause and remedy", () => {
+    const remedy = (code: string) =>
+      new HttpError(502, "x", { detail: "It is gone: clear it.", code }).remedy;
+    expect(remedy("OUTPUT_MISSING")).toBeUndefined();
+    expect(remedy("INTERNAL")).toContain("the server's log");
+  });
+
   it("knows the DAG in whose path it happened", () => {
     expect(new HttpError(404, "x", {}, "/dags/a%2Fb/dagRuns?limit=1").dagId).toBe("a/b");
     expect(new HttpError(404, "x", {}, "/pools/a").dagId).toBeNull();

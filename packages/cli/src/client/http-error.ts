@@ -11,9 +11,10 @@ export class HttpError extends CliError {
 
   constructor(status: number, what: string, body: unknown, path = "") {
     const { message, fields } = explain(body);
-    super(codeOf(body) ?? `HTTP_${status}`, `${what}: ${message ?? describeStatus(status)}`, {
+    const code = codeOf(body);
+    super(code ?? `HTTP_${status}`, `${what}: ${message ?? describeStatus(status)}`, {
       exit: exitOf(status),
-      remedy: remedyOf(status),
+      remedy: remedyOf(status, code),
       fields,
     });
     this.name = "HttpError";
@@ -45,7 +46,9 @@ function exitOf(status: number): ExitCode {
   return EXIT.failed;
 }
 
-function remedyOf(status: number): string | undefined {
+function remedyOf(status: number, code: string | undefined): string | undefined {
+  // Of a large output the message itself has the cause and what helps.
+  if (code?.startsWith("OUTPUT_")) return undefined;
   if (status === 401)
     return "give the server's token with --token, TRADEWIND_TOKEN, or --home (its folder holds the file `token`)";
   if (status === 403) return "use a token that may do this";

@@ -28,12 +28,21 @@ interface ScheduleError {
   readonly next_try: string | null;
 }
 
+interface Retries {
+  readonly retries: number;
+  /** In seconds. */
+  readonly delay: number;
+}
+
 /** What only `/dags/{id}/details` tells. */
 export interface DagDetails extends Dag {
   readonly latest_dag_version: { readonly version_number: number; readonly created_at: string } | null;
   readonly params_schema: unknown;
   /** ISO 8601: PT30S. */
   readonly jitter: string | null;
+  /** How a failed run is tried again. */
+  readonly run_retries: (Retries & { readonly from: "failure" | "start" }) | null;
+  readonly group_retries: readonly (Retries & { readonly group_id: string })[];
   /** 0: never. */
   readonly max_consecutive_failed_dag_runs: number;
 }
@@ -68,6 +77,8 @@ export interface DagRun {
   /** null: no try of it has failed so far. */
   readonly max_tries: number | null;
   readonly retry_at: string | null;
+  /** Of one run: its groups with retries of which something is to be told. */
+  readonly groups?: readonly RunGroup[];
   readonly triggering_user_name: string | null;
   /** The task that asked for it. */
   readonly parent: {
@@ -78,6 +89,15 @@ export interface DagRun {
     readonly is_sub_dag: boolean;
   } | null;
   readonly dag_versions: readonly { readonly version_number: number }[];
+}
+
+export interface RunGroup {
+  readonly group_id: string;
+  readonly state: string;
+  readonly try_number: number;
+  readonly max_tries: number;
+  /** When its next try begins. */
+  readonly retry_at: string | null;
 }
 
 export interface TaskInstance {

@@ -22,6 +22,13 @@ export interface Target {
   readonly pid: number | undefined;
 }
 
+interface Standalone {
+  readonly url: string;
+  readonly pid: number | undefined;
+  /** Where it puts large outputs, as its own settings say. */
+  readonly outputStore: string | undefined;
+}
+
 export const DEFAULT_HOME = ".tradewind";
 
 export function homeFolder(options: TargetOptions, env: NodeJS.ProcessEnv): string {
@@ -46,13 +53,17 @@ export function findTarget(options: TargetOptions, env: NodeJS.ProcessEnv): Targ
 }
 
 /** What a running standalone says about itself; undefined when none was started in this home. */
-export function readStandalone(home: string): { url: string; pid: number | undefined } | undefined {
+export function readStandalone(home: string): Standalone | undefined {
   try {
     const value: unknown = JSON.parse(readFileSync(join(home, "standalone.json"), "utf8"));
     if (value === null || typeof value !== "object") return undefined;
-    const { url, pid } = value as { url?: unknown; pid?: unknown };
+    const { url, pid, outputStore } = value as Record<string, unknown>;
     if (typeof url !== "string") return undefined;
-    return { url, pid: typeof pid === "number" ? pid : undefined };
+    return {
+      url,
+      pid: typeof pid === "number" ? pid : undefined,
+      outputStore: typeof outputStore === "string" ? outputStore : undefined,
+    };
   } catch {
     return undefined;
   }

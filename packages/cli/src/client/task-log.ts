@@ -27,7 +27,7 @@ const PATIENCE_MS = 30_000;
 
 export function instancePath({ dagId, runId, taskId, mapIndex }: InstanceName): string {
   const base = path`/dags/${dagId}/dagRuns/${runId}/taskInstances/${taskId}`;
-  return mapIndex < 0 ? base : `${base}/${mapIndex}`;
+  return mapIndex === -1 ? base : `${base}/${mapIndex}`;
 }
 
 export function getInstance(client: Client, name: InstanceName, signal?: AbortSignal): Promise<TaskInstance> {

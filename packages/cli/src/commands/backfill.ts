@@ -1,9 +1,10 @@
 import { Command, Option } from "@commander-js/extra-typings";
-import { type Backfill, type DryRunDate, readProgress } from "../client/backfills.ts";
+import { type Backfill, type DryRunDate, type MadeBackfill, readProgress } from "../client/backfills.ts";
 import { path } from "../client/client.ts";
 import { usageError } from "../errors.ts";
 import { parseConf, parseDuration, parseInstant, wholeNumber } from "../input/values.ts";
 import { backfillColumns, backfillFields, dryRunColumns, watchBackfill } from "../output/backfill-view.ts";
+import { moment } from "../output/when.ts";
 import type { Session } from "../session.ts";
 import { serve } from "./service.ts";
 
@@ -22,7 +23,11 @@ export function command(session: Session) {
     .description("make the runs of a DAG's schedule for a range of dates; both ends are included")
     .argument("<dag>")
     .requiredOption("--from <date>", "first logical date, e.g. 2026-01-31 or 2026-01-31T08:00Z", parseInstant)
-    .requiredOption("--to <date>", "last logical date", parseInstant)
+    .requiredOption(
+      "--to <date>",
+      "last logical date; without a time: midnight UTC, when that day begins",
+      parseInstant,
+    )
     .addOption(
       new Option("--reprocess <which>", "which dates that have a run already get it done again")
         .choices(["none", "failed", "completed"] as const)
@@ -59,14 +64,15 @@ export function command(session: Session) {
           session.note(`The first ${answer.backfills.length} of ${answer.total_entries} dates.`);
         return;
       }
-      const made = await session.client.post<Backfill>("/backfills", {
+      const made = await session.client.post<MadeBackfill>("/backfills", {
         what,
         body,
         idempotent: true,
         timeoutMs: LISTING_MS,
       });
       const runs = `${made.total_runs} run${made.total_runs === 1 ? "" : "s"}`;
-      const sentence = `Backfill ${made.id} of ${dag}: ${runs}, ${made.max_active_runs} at once.`;
+      const dates = `dates ${moment(made.first_date)} to ${moment(made.last_date)}`;
+      const sentence = `Backfill ${made.id} of ${dag}: ${runs}, ${made.max_active_runs} at once, ${dates}.`;
       if (made.waits_because === "the DAG is paused")
         session.note(`The DAG is paused: nothing starts before \`tradewind dags unpause ${dag}\`.`);
       if (!options.watch) {

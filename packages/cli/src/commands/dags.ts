@@ -15,7 +15,7 @@ import { paramLines } from "../output/params.ts";
 import { runFields, watchRun } from "../output/run-view.ts";
 import type { Column } from "../output/table.ts";
 import { renderTable } from "../output/table.ts";
-import { moment, relativeTime } from "../output/when.ts";
+import { moment, relativeTime, span } from "../output/when.ts";
 import type { Session } from "../session.ts";
 import { addVersionCommands } from "./dag-versions.ts";
 
@@ -232,6 +232,13 @@ function dagFields(dag: DagDetails) {
       `${dag.max_active_runs ?? "any number of"} runs, ${dag.max_active_tasks} tasks of a run at once`,
     ],
     ["pauses", dag.max_consecutive_failed_dag_runs > 0 ? failureLimit(dag) : null],
+    ["run retries", dag.run_retries && runRetries(dag.run_retries)],
+    [
+      "group retries",
+      dag.group_retries
+        .map(({ delay, group_id, retries }) => `${group_id}: ${retries}, ${span(delay)} apart`)
+        .join("\n"),
+    ],
     ["params", paramLines(dag.params_schema).join("\n")],
     ["loaded", relativeTime(dag.last_parsed_time)],
   ] as const;
@@ -239,6 +246,10 @@ function dagFields(dag: DagDetails) {
 
 function failureLimit({ max_consecutive_failed_dag_runs: most }: DagDetails): string {
   return `after ${most} failed scheduled run${most === 1 ? "" : "s in a row"}`;
+}
+
+function runRetries({ delay, from, retries }: NonNullable<DagDetails["run_retries"]>): string {
+  return `${retries}, ${span(delay)} apart, from ${from === "start" ? "the start" : "what failed"}`;
 }
 
 /** What its own timetable failed with, and when it is asked again. */

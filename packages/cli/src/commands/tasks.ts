@@ -14,7 +14,7 @@ import {
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { wholeNumber } from "../input/values.ts";
-import { instanceName } from "../output/instance-name.ts";
+import { instanceColumns, instanceName } from "../output/instance-name.ts";
 import { printEntries } from "../output/log-line.ts";
 import { paintState, stateName } from "../output/state.ts";
 import type { Column } from "../output/table.ts";
@@ -77,7 +77,7 @@ export function command(session: Session) {
         query: { state },
         limit,
       });
-      await session.printList(listed, columns(session), "There are no such tasks.");
+      await session.printList(listed, columns(session, listed.items), "There are no such tasks.");
     });
 
   tasks
@@ -206,9 +206,9 @@ export function command(session: Session) {
   return tasks;
 }
 
-function columns(session: Session): readonly Column<TaskInstance>[] {
+function columns(session: Session, listed: readonly TaskInstance[]): readonly Column<TaskInstance>[] {
   return [
-    { title: "TASK", value: instanceName },
+    ...instanceColumns(listed),
     {
       title: "STATE",
       value: ({ state }) => stateName(state),

@@ -3,7 +3,7 @@ import type { Listed } from "../client/client.ts";
 import type { TriggerRunner, Wait } from "../client/resources.ts";
 import { wholeNumber } from "../input/values.ts";
 import { argsText } from "../output/args.ts";
-import { instanceName } from "../output/instance-name.ts";
+import { instanceColumns } from "../output/instance-name.ts";
 import type { Column } from "../output/table.ts";
 import { relativeTime } from "../output/when.ts";
 import type { Session } from "../session.ts";
@@ -65,7 +65,7 @@ export function runnerName({ hostname, id, is_alive }: TriggerRunner): string {
 /** Of many triggers each wait says what it is for; of one they all are for the same. */
 export function waitColumns(of: "many triggers" | "one trigger"): readonly Column<Wait>[] {
   const all: readonly Column<Wait>[] = [
-    { title: "TASK", value: instanceName },
+    ...instanceColumns<Wait>([]),
     { title: "DAG", value: ({ dag_id }) => dag_id },
     { title: "RUN", value: ({ dag_run_id }) => dag_run_id, flexible: true },
     { title: "SINCE", value: ({ since }) => relativeTime(since) },

@@ -1,5 +1,6 @@
 /** The checks of `tradewind doctor`, in the order in which one failing explains the next. */
 import type { Session } from "../session.ts";
+import { readConfiguration } from "./configuration-check.ts";
 import { checkDagFiles } from "./dag-files-check.ts";
 import { checkDatabase } from "./database-check.ts";
 import { checkHome, checkNode } from "./machine-checks.ts";
@@ -16,8 +17,12 @@ export interface Check {
 export async function* checkInstallation(session: Session): AsyncGenerator<Check> {
   yield checkNode(process.versions.node);
   yield* checkHome(session.home);
-  yield* checkDatabase(session);
-  yield* checkOutputStore(session);
-  yield* checkServer(session);
+  const config = await readConfiguration(session);
+  if ("says" in config) yield config;
+  else {
+    yield* checkDatabase(session, config);
+    yield* checkOutputStore(session, config);
+  }
+  yield* checkServer(session, "says" in config ? null : config);
   yield* checkDagFiles(session.home);
 }

@@ -1,10 +1,11 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import type { Config } from "@tradewind/engine";
 import type { Session } from "../session.ts";
 import type { Check } from "./checks.ts";
 
 /** Reachable, recent enough, and migrated. An embedded database that was never made is not made by asking for it. */
-export async function* checkDatabase(session: Session): AsyncGenerator<Check> {
+export async function* checkDatabase(session: Session, config: Config): AsyncGenerator<Check> {
   const name = "database";
   if (!session.host.env.DATABASE_URL && !existsSync(join(session.home, "postgres"))) {
     yield {
@@ -17,9 +18,7 @@ export async function* checkDatabase(session: Session): AsyncGenerator<Check> {
   }
   const engine = await import("@tradewind/engine");
   try {
-    const { database, stop } = await engine.openDatabase(
-      engine.resolveConfig({ home: session.options.home }, session.host.env),
-    );
+    const { database, stop } = await engine.openDatabase(config);
     try {
       const { applied, pending } = await engine.migrationStatus(database);
       yield { name, result: "ok", says: `PostgreSQL ${await engine.serverVersion(database)} answers` };

@@ -1,19 +1,10 @@
 import { createServer } from "node:net";
+import type { Config } from "@tradewind/engine";
 import type { Check } from "./checks.ts";
 
 /** Whether `standalone` could listen where it would: asked only when none is running. */
-export function checkPort(env: NodeJS.ProcessEnv): Promise<Check> {
-  const host = env.TRADEWIND_HOST || "127.0.0.1";
-  const port = Number(env.TRADEWIND_PORT || 8080);
+export function checkPort({ host, port }: Config): Promise<Check> {
   const name = "port";
-  if (!Number.isInteger(port) || port < 0 || port > 65535) {
-    return Promise.resolve({
-      name,
-      result: "fail",
-      says: `TRADEWIND_PORT is "${env.TRADEWIND_PORT}"`,
-      remedy: "set it to a number from 0 to 65535",
-    });
-  }
   return new Promise((resolve) => {
     const server = createServer();
     server.once("error", (error: NodeJS.ErrnoException) => {

@@ -1,3 +1,4 @@
+import type { Config } from "@tradewind/engine";
 import { Client } from "../client/client.ts";
 import type { Health, ImportProblem, Pool } from "../client/resources.ts";
 import { findTarget, processAlive, readStandalone, type Target } from "../client/target.ts";
@@ -9,8 +10,11 @@ import type { Session } from "../session.ts";
 import type { Check } from "./checks.ts";
 import { checkPort } from "./port-check.ts";
 
-/** The API and what it knows of the others: scheduler, DAG processor, broken files, pools. */
-export async function* checkServer(session: Session): AsyncGenerator<Check> {
+/**
+ * The API and what it knows of the others: scheduler, DAG processor, broken files, pools.
+ * @param config null: it cannot be read, and nobody knows where a server would listen.
+ */
+export async function* checkServer(session: Session, config: Config | null): AsyncGenerator<Check> {
   const target = targetOf(session);
   if (target === undefined) {
     yield {
@@ -19,7 +23,7 @@ export async function* checkServer(session: Session): AsyncGenerator<Check> {
       says: `no standalone runs in ${session.home}`,
       remedy: "tradewind standalone",
     };
-    yield await checkPort(session.host.env);
+    if (config !== null) yield await checkPort(config);
     return;
   }
   const standalone = readStandalone(session.home);
@@ -30,7 +34,7 @@ export async function* checkServer(session: Session): AsyncGenerator<Check> {
       says: `the standalone of ${session.home} (process ${standalone.pid}) died`,
       remedy: "start it again: tradewind standalone",
     };
-    yield await checkPort(session.host.env);
+    if (config !== null) yield await checkPort(config);
     return;
   }
   const client = new Client(target);

@@ -1,5 +1,5 @@
 /** How runs, and the waiting for them, look. */
-import type { DagRun, TaskInstance } from "../client/resources.ts";
+import type { DagRun, RunGroup, TaskInstance } from "../client/resources.ts";
 import { type StateCounts, type Wait, type WaitResult, waitForRun } from "../client/wait-for-run.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import type { Fields, Session } from "../session.ts";
@@ -28,7 +28,11 @@ export function runColumns(terminal: Terminal, runs: readonly DagRun[]): readonl
 
 /** In a list: enough to find it by. */
 function parentName({ parent }: DagRun): string {
-  return parent ? `${parent.dag_id} ${parent.dag_run_id} ${parent.task_id}` : "";
+  return parent ? `${parent.dag_id} ${parent.dag_run_id} ${parentTask(parent)}` : "";
+}
+
+function parentTask({ map_index, task_id }: NonNullable<DagRun["parent"]>): string {
+  return map_index < 0 ? task_id : `${task_id}[${map_index}]`;
 }
 
 /** What is told of a run beside its own row, where somebody has asked for it. */
@@ -45,6 +49,7 @@ export function runFields(run: DagRun, { counts, failure }: RunTasks = {}): Fiel
     ["state", run.state],
     ["run try", run.max_tries === null ? null : `${run.try_number} of ${run.max_tries}`],
     ["next try", run.retry_at && `${moment(run.retry_at)} (${relativeTime(run.retry_at)})`],
+    ...(run.groups ?? []).map((group) => [`group ${group.group_id}`, groupText(run, group)] as const),
     ["tasks", counts && [...counts].map(([state, count]) => `${count} ${state}`).join(", ")],
     ["type", run.run_type],
     ["version", run.dag_versions.map(({ version_number }) => version_number).join(", ")],
@@ -68,11 +73,22 @@ export function runFields(run: DagRun, { counts, failure }: RunTasks = {}): Fiel
   ];
 }
 
+/** Only of one that has failed a try: there is nothing to tell of the others. */
+function groupText(run: DagRun, { max_tries, retry_at, state, try_number }: RunGroup): string | null {
+  const which = `try ${try_number} of ${max_tries}`;
+  if (state === "waiting") {
+    // Somebody has ended the run meanwhile.
+    if (run.state !== "running") return `${which} failed`;
+    return `${which} failed, next try at ${moment(retry_at)} (${relativeTime(retry_at)})`;
+  }
+  if (try_number === 1) return null;
+  return state === "open" ? which : `${which}: ${state}`;
+}
+
 /** The task that asked for a run, and in which run of which DAG. */
 function parentText({ parent }: DagRun): string | null {
   if (!parent) return null;
-  const index = parent.map_index < 0 ? "" : `[${parent.map_index}]`;
-  return `task ${parent.task_id}${index} of run ${parent.dag_run_id} of ${parent.dag_id}`;
+  return `task ${parentTask(parent)} of run ${parent.dag_run_id} of ${parent.dag_id}`;
 }
 
 function failureText(instance: TaskInstance): string {

@@ -79,7 +79,8 @@ const ZERO_WIDTH = /^(?:\p{M}|[\u200b-\u200d])$/u;
 const WIDE =
   /^[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}\p{Emoji_Presentation}]$/u;
 
-function truncate(text: string, width: number): string {
+/** Cut to so many cells, with a mark where it was longer. */
+export function truncate(text: string, width: number): string {
   if (displayWidth(text) <= width) return text;
   let cut = "";
   let used = 0;

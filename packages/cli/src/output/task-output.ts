@@ -1,5 +1,6 @@
-/** What a task returned, as JSON; of one that is too large to be shown, where it is. */
+/** What a task returned, as JSON; of one that is too large for one answer, piece by piece, as it is stored. */
 import { path } from "../client/client.ts";
+import { networkError } from "../client/http-error.ts";
 import type { InstanceName } from "../client/task-log.ts";
 import type { Session } from "../session.ts";
 import { plainText } from "../terminal.ts";
@@ -7,28 +8,45 @@ import { plainText } from "../terminal.ts";
 interface OutputEntry {
   readonly value: unknown;
   /** Of a large one. */
-  readonly object?: {
-    readonly store: string;
-    readonly key: string;
-    readonly bytes: number;
-    readonly items: number | null;
-  };
+  readonly object?: object;
 }
 
 export async function printOutput(session: Session, name: InstanceName): Promise<void> {
   const { dagId, mapIndex, runId, taskId } = name;
-  const entry = await session.client.get<OutputEntry>(
-    path`/dags/${dagId}/dagRuns/${runId}/taskInstances/${taskId}/xcomEntries/return_value`,
-    { what: `cannot read the output of the task ${taskId}`, query: { map_index: mapIndex } },
-  );
+  const where = path`/dags/${dagId}/dagRuns/${runId}/taskInstances/${taskId}/xcomEntries/return_value`;
+  const call = { what: `cannot read the output of the task ${taskId}`, query: { map_index: mapIndex } };
+  const entry = await session.client.get<OutputEntry>(where, call);
   const { terminal } = session;
-  if (session.format !== "table") return session.printObject(entry, []);
-  const { object, value } = entry;
-  if (object !== undefined && value === null) {
-    const items = object.items === null ? "" : `, ${object.items} items`;
-    session.note(`Too large to be shown (${object.bytes} bytes${items}): ${object.key} in ${object.store}`);
-    return;
+  const { value, ...known } = entry;
+  if (known.object === undefined || value !== null) {
+    if (session.format !== "table") return session.printObject(entry, []);
+    return terminal.data(shown(session, JSON.stringify(value, null, 2)));
   }
-  const text = JSON.stringify(value, null, 2);
-  terminal.data(terminal.width === undefined ? text : plainText(text, false));
+  const raw = await session.client.open(where, {
+    ...call,
+    query: { ...call.query, raw: true },
+    timeoutMs: 0,
+  });
+  if (session.format === "table") {
+    await pour(session, raw, call.what);
+    return terminal.raw("\n");
+  }
+  // As JSON it is YAML, too.
+  terminal.raw(`${JSON.stringify(known, null, 2).slice(0, -2)},\n  "value": `);
+  await pour(session, raw, call.what);
+  terminal.raw("\n}\n");
+}
+
+/** @throws When the connection breaks: what was printed is then not all. */
+async function pour(session: Session, { body }: Response, what: string): Promise<void> {
+  try {
+    for await (const text of body?.pipeThrough(new TextDecoderStream()) ?? [])
+      await session.terminal.pour(shown(session, text));
+  } catch (error) {
+    throw networkError(`${what} to its end`, session.client.target, error);
+  }
+}
+
+function shown({ terminal }: Session, text: string): string {
+  return terminal.width === undefined ? text : plainText(text, false);
 }

@@ -130,7 +130,7 @@ class Explanation {
 }
 
 function placeName({ taskId, mapIndex }: Place): string {
-  return mapIndex < 0 ? taskId : `${taskId}[${mapIndex}]`;
+  return mapIndex === -1 ? taskId : `${taskId}[${mapIndex}]`;
 }
 
 function stateSentence(instance: TaskInstance): string {

@@ -39,8 +39,10 @@ export async function explainTask(session: Session, name: InstanceName): Promise
   terminal.data(`${title} is ${paintState(terminal, state)}${bare}`);
   printCauses(session, causes, 1);
   for (const cause of outlook) terminal.data(`  ${causeText(session, cause)}`);
-  if (state === "failed")
-    session.note(`Its log: \`tradewind tasks logs ${name.dagId} ${name.runId} ${name.taskId}\``);
+  if (state === "failed") {
+    const which = name.mapIndex < 0 ? "" : ` --map-index ${name.mapIndex}`;
+    session.note(`Its log: \`tradewind tasks logs ${name.dagId} ${name.runId} ${name.taskId}${which}\``);
+  }
 }
 
 /** How many are in which state, then what holds one of each kind back. */

@@ -166,7 +166,7 @@ describe("queries and paths", () => {
     "/dags/~/dagRuns?run_after_gte=0000-01-01",
     "/dags/~/dagRuns?run_after_gte=99999-01-01",
     "/dags/~/dagRuns?duration_gte=NaN",
-    "/dags/~/dagRuns/~/taskInstances?map_index=-2",
+    "/dags/~/dagRuns/~/taskInstances?map_index=-2147483649",
     "/dags/sales/dagVersions/one",
     "/importErrors/-1",
     "/importErrors/1.5",

@@ -48,6 +48,8 @@ export interface BackfillDates {
   readonly total: number;
   /** The one to begin with. */
   readonly first: DueRun;
+  /** The logical dates at both ends, the earlier one first. */
+  readonly ends: readonly [number, number];
   /** In the order in which they are made; so many at most. */
   readonly dates: (most: number) => DueRun[];
 }
@@ -93,20 +95,22 @@ const FIELDS: Readonly<Record<string, string>> = {
   BACKFILL_TOO_LONG: "to_date",
 };
 
-type Plan = Pick<BackfillDates, "schedule" | "total" | "first" | "dates">;
+type Plan = Pick<BackfillDates, "schedule" | "total" | "first" | "ends" | "dates">;
 
 async function counted(dagId: string, schedule: TimeSchedule, range: BackfillRange): Promise<Plan> {
   let total = 0;
   let earliest: DueRun | undefined;
+  let latest = 0;
   for (const run of backfillDates(schedule, { ...range, isReverse: false })) {
     earliest ??= run;
+    latest = run.logicalDate;
     if (++total > MAX_BACKFILL_RUNS) throw tooManyBackfillDates(dagId);
     if (total % AT_ONCE === 0) await otherWork();
   }
   if (earliest === undefined) throw noBackfillDates(dagId);
   const dates = (most: number) => [...backfillDates(schedule, range).take(most)];
   const [first = earliest] = range.isReverse ? dates(1) : [earliest];
-  return { schedule, total, first, dates };
+  return { schedule, total, first, ends: [earliest.logicalDate, latest], dates };
 }
 
 async function asked(
@@ -129,5 +133,7 @@ async function asked(
   const dates = (most: number) => schedule.dues.slice(0, most).map(listedRun);
   const [first] = dates(1);
   if (first === undefined) throw noBackfillDates(dagId);
-  return { schedule, total: runs.length, first, dates };
+  const [one = first] = runs;
+  const ends = [one.logicalDate, (runs.at(-1) ?? one).logicalDate] as const;
+  return { schedule, total: runs.length, first, ends, dates };
 }

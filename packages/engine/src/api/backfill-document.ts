@@ -33,6 +33,11 @@ export const backfillDocument = z
   })
   .meta({ id: "BackfillResponse" });
 
+/** As it is made: also the first and the last of its dates. */
+export const madeDocument = backfillDocument.extend({ first_date: date, last_date: date }).meta({
+  id: "CreatedBackfillResponse",
+});
+
 const tally = {
   total: z.number(),
   finished: z.number(),

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Installation, manifestOf } from "../../test/api/installation.ts";
 import { BundleCache } from "../execute/bundle-cache.ts";
 import { TimetableDates } from "../execute/timetable-dates.ts";
+import { readLatestFacts } from "../store/latest-run.ts";
 import { createApi } from "./api.ts";
 
 let tw: Installation;
@@ -56,9 +57,11 @@ describe("backfills", () => {
     });
     const { id } = made.json();
     expect(tw.changes.at(-1)).toEqual({ kind: "backfill_changed", backfillId: id });
-    expect((await tw.call("GET", `/backfills/${id}`)).json()).toEqual(made.json());
+    const { first_date, last_date, ...shown } = made.json();
+    expect([first_date, last_date]).toEqual([shown.from_date, shown.to_date]);
+    expect((await tw.call("GET", `/backfills/${id}`)).json()).toEqual(shown);
     const listed = (await tw.call("GET", "/backfills?dag_id=daily&active=true&order_by=-id")).json();
-    expect(listed.backfills[0]).toEqual(made.json());
+    expect(listed.backfills[0]).toEqual(shown);
     expect((await tw.call("GET", "/backfills?dag_id=chained")).json().total_entries).toBe(0);
     expect((await tw.call("GET", `/backfills/${id}/progress`)).json()).toMatchObject({
       backfill: { id },
@@ -229,6 +232,14 @@ describe("of a timetable of the author's own", () => {
     );
     expect(row?.next_date.toISOString()).toBe(dates[0]);
     expect(row?.schedule.dues).toEqual(dates.map((date) => [Date.parse(date)]));
+    expect(made).toMatchObject({ first_date: dates[1], last_date: dates[0] });
+    const hasLater = async (date = "") => {
+      const run = await tw.addRun("own", { logicalDate: new Date(date) });
+      await tw.sql("UPDATE dag_run SET backfill_id = $2 WHERE id = $1", [run, made.id]);
+      return (await readLatestFacts(tw.database, run))?.has_later;
+    };
+    expect(await hasLater(dates[0])).toBe(false);
+    expect(await hasLater(dates[1])).toBe(true);
   });
 
   test("is refused with the code of what went wrong, and where nobody can ask", async () => {

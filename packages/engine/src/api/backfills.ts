@@ -24,12 +24,13 @@ import { planBackfillDates } from "./backfill-dates.ts";
 import {
   backfillDocument,
   dryRunDocument,
+  madeDocument,
   progressDocument,
   REPROCESS,
   showBackfill,
 } from "./backfill-document.ts";
 import type { ApiOptions, Resource } from "./context.ts";
-import { flag, id, instant, int, orderBy, pageQuery } from "./fields.ts";
+import { flag, id, instant, int, iso, orderBy, pageQuery } from "./fields.ts";
 import { change, create } from "./idempotent.ts";
 import { ParamsCheck } from "./params-check.ts";
 import { conflict, notFound } from "./problem.ts";
@@ -101,10 +102,11 @@ export const backfills: Resource = (app, options) => {
 
   app.post(
     "/api/v2/backfills",
-    { schema: { body: createBody, response: { 200: backfillDocument }, tags } },
+    { schema: { body: createBody, response: { 200: madeDocument }, tags } },
     async (request, reply) => {
       const { body } = request;
       const plan = await planBackfillDates(options, body, paramsCheck);
+      const [first, last] = plan.ends.map((date) => new Date(date)) as [Date, Date];
       let made: number | undefined;
       const answer = await create(options, { request, reply }, async (tx) => {
         made = await createBackfill(tx, {
@@ -126,7 +128,11 @@ export const backfills: Resource = (app, options) => {
         });
         return {
           status: 200,
-          body: showBackfill(await requireBackfill(tx, made)),
+          body: {
+            ...showBackfill(await requireBackfill(tx, made)),
+            first_date: iso(first),
+            last_date: iso(last),
+          },
           deed: { action: "create_backfill", dagId: body.dag_id, details: { backfill: made } },
         };
       });

@@ -1,6 +1,6 @@
 /** A DAG in the JSON of Airflow's API. */
 import { z } from "zod";
-import type { DagRow } from "../store/list/dags.ts";
+import type { DagRow, groupRetries } from "../store/list/dags.ts";
 import { assetExpression, isPartitioned } from "./asset-expression.ts";
 import { showVersion, versionDocument } from "./documents.ts";
 import { BUNDLE_NAME, iso, nullableDate } from "./fields.ts";
@@ -49,6 +49,13 @@ export const dagDetailsDocument = z
     catchup: z.boolean(),
     dag_run_timeout: z.string().nullable(),
     jitter: z.string().nullable().describe("How much later than its moment a scheduled run may be due."),
+    run_retries: z
+      .object({ retries: z.number(), delay: z.number(), from: z.enum(["failure", "start"]) })
+      .nullable()
+      .describe("How a failed run is tried again; the delay in seconds."),
+    group_retries: z
+      .array(z.object({ group_id: z.string(), retries: z.number(), delay: z.number() }))
+      .describe("The groups that are tried again as a whole; the delay in seconds."),
     asset_expression: z.record(z.string(), z.any()).nullable(),
     doc_md: z.string().nullable(),
     start_date: nullableDate,
@@ -105,13 +112,21 @@ export function showDag(row: DagRow): z.output<typeof dagDocument> {
   };
 }
 
-export function showDagDetails(row: DagRow, activeRuns: number): z.output<typeof dagDetailsDocument> {
+export function showDagDetails(
+  row: DagRow,
+  { activeRuns, groups }: { activeRuns: number; groups: Awaited<ReturnType<typeof groupRetries>> },
+): z.output<typeof dagDetailsDocument> {
   const { manifest } = row;
+  const again = manifest?.runRetry;
   return {
     ...showDag(row),
     catchup: manifest?.catchup ?? false,
     dag_run_timeout: manifest?.runTimeoutMs == null ? null : `PT${manifest.runTimeoutMs / 1000}S`,
     jitter: manifest?.jitterMs === undefined ? null : `PT${manifest.jitterMs / 1000}S`,
+    run_retries: again ? { retries: again.retries, delay: again.delayMs / 1000, from: again.from } : null,
+    group_retries: groups.map(({ delay_ms, group_id, retries }) => {
+      return { group_id, retries, delay: delay_ms / 1000 };
+    }),
     asset_expression: assetExpression(manifest?.schedule),
     doc_md: manifest?.docs ?? null,
     start_date: manifest?.start ?? null,

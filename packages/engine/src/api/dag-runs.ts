@@ -12,6 +12,7 @@ import {
   listDagRuns,
 } from "../store/list/dag-runs.ts";
 import type { CreateRunInput, RunEdits } from "../store/run-edits.ts";
+import { loadGroups } from "../store/run-groups.ts";
 import { principalOf } from "./auth.ts";
 import type { ApiOptions, Resource } from "./context.ts";
 import { noDag, requireDag, requireDagExists } from "./dags.ts";
@@ -145,7 +146,10 @@ export const dagRuns: Resource = (app, options) => {
   app.get(
     "/api/v2/dags/:dag_id/dagRuns/:dag_run_id",
     { schema: { params: runParams, response: { 200: dagRunDocument }, tags: ["DagRun"] } },
-    async ({ params }) => showDagRun(await requireRun(database, params)),
+    async ({ params }) => {
+      const run = await requireRun(database, params);
+      return showDagRun(run, await loadGroups(database, [run.id]));
+    },
   );
 
   app.post(

@@ -10,6 +10,7 @@ import {
   dagExists,
   dagStats,
   findDag,
+  groupRetries,
   listDags,
   listTags,
 } from "../store/list/dags.ts";
@@ -109,7 +110,11 @@ export const dags: Resource = (app, options) => {
     { schema: { params, response: { 200: dagDetailsDocument }, tags: ["DAG"] } },
     async (request) => {
       const row = await requireDag(database, request.params.dag_id);
-      return showDagDetails(row, await countActiveRuns(database, row.dag_id));
+      const [activeRuns, groups] = await Promise.all([
+        countActiveRuns(database, row.dag_id),
+        groupRetries(database, row.dag_id),
+      ]);
+      return showDagDetails(row, { activeRuns, groups });
     },
   );
 

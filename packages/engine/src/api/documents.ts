@@ -7,6 +7,7 @@ import type { DagVersionRow } from "../store/list/dag-versions.ts";
 import type { WaitedTrigger } from "../store/list/deferrals.ts";
 import type { ListedPage } from "../store/list/query.ts";
 import type { TaskInstanceRow, TryRow } from "../store/list/task-instances.ts";
+import type { StoredGroup } from "../store/run-groups.ts";
 import {
   BUNDLE_NAME,
   date,
@@ -69,6 +70,18 @@ export const dagRunDocument = z
     try_number: z.number(),
     max_tries: z.number().nullable(),
     retry_at: nullableDate,
+    /** Only of one run, and only when there are any: the groups with retries or callbacks that have ended, or are at another try. */
+    groups: z
+      .array(
+        z.object({
+          group_id: z.string(),
+          state: z.string(),
+          try_number: z.number(),
+          max_tries: z.number(),
+          retry_at: nullableDate,
+        }),
+      )
+      .optional(),
     /** The task that asked for it; it is a part of that task when it is a sub-DAG. */
     parent: z
       .object({
@@ -96,7 +109,8 @@ export const dagRunList = z.object({
   previous_cursor: z.string().nullable(),
 });
 
-export function showDagRun(row: DagRunRow): DagRunDocument {
+/** @param groups Of the run; a list of runs goes without. */
+export function showDagRun(row: DagRunRow, groups: readonly StoredGroup[] = []): DagRunDocument {
   return {
     dag_run_id: row.run_id,
     dag_id: row.dag_id,
@@ -119,6 +133,7 @@ export function showDagRun(row: DagRunRow): DagRunDocument {
     try_number: row.try_number,
     max_tries: row.max_tries,
     retry_at: iso(row.retry_at),
+    ...(groups.length > 0 && { groups: groups.map(showGroup).sort(byGroupId) }),
     parent: row.parent && { ...row.parent },
     dag_versions: [showVersion(versionOf(row))],
     bundle_version: row.bundle_hash,
@@ -128,9 +143,18 @@ export function showDagRun(row: DagRunRow): DagRunDocument {
   };
 }
 
+function showGroup({ group_id, max_tries, retry_at, state, try_number }: StoredGroup) {
+  // As of a run: all tries.
+  return { group_id, state, try_number, max_tries: max_tries + 1, retry_at: iso(retry_at) };
+}
+
+function byGroupId(a: { group_id: string }, b: { group_id: string }): number {
+  return a.group_id < b.group_id ? -1 : 1;
+}
+
 export function showDagRuns({ next, previous, rows, total }: ListedPage<DagRunRow>) {
   return {
-    dag_runs: rows.map(showDagRun),
+    dag_runs: rows.map((row) => showDagRun(row)),
     total_entries: total,
     next_cursor: next,
     previous_cursor: previous,

@@ -71,7 +71,8 @@ function parseInstant(value: string): Date | null {
 }
 
 export const int = (min: number, max = MAX_INT4) => z.coerce.number().int().min(min).max(max);
-export const mapIndex = int(-1);
+/** Below -1: what stands for the instances to come in an item of a map. */
+export const mapIndex = int(-MAX_INT4 - 1);
 export const flag = z.stringbool();
 
 /** A query parameter that may be repeated. */

@@ -95,6 +95,33 @@ test("one is found by index, path or label; what is not there is said with what 
   );
   expect(await find("region.work", "0/0")).toMatch(/has no instance "0\/0"/);
   expect(await find("start", "0")).toMatch(/is not mapped/);
+  expect(await find("nope", "x")).toBe('Run "one" of DAG "maps" has no task "nope"');
+});
+
+test("what stands for the instances to come in an item is there like any other", async () => {
+  expect(await find("region.work", "0/*")).toBe(-2);
+  for (const which of ["1/*", "7/*", "0/0/*", "*", "/*"])
+    expect(await find("region.work", which), which).toMatch(/has no instance/);
+  expect(await find("load", "0/*")).toMatch(/has no instance/);
+  expect(await get("/region.work/-2")).toMatchObject({ map_index: -2, rendered_map_index: "0/*" });
+  expect(await get("/region.work/why?map_index=-2")).toMatchObject({ map_index: -2, instances: null });
+  expect((await get("/region.work/-7/why")).detail).toMatch(/has no instance "-7"/);
+  expect((await get("?map_index=-2")).total_entries).toBe(1);
+  const body = { dag_run_id: "one", only_failed: false, task_ids: [["region.work", -2]] };
+  const cleared = await tw.call("POST", "/dags/maps/clearTaskInstances", { ...body, dry_run: true });
+  expect(cleared.json().task_instances).toMatchObject([{ map_index: -2 }]);
+});
+
+test("where all lists in a list are empty, each item is named all the same", async () => {
+  const run = await tw.addRun("maps", { runId: "empty", state: "running" });
+  for (const mapIndex of [-2, -3]) await tw.addInstance(run, "region.work", { mapIndex, state: "skipped" });
+  await tw.sql(
+    "INSERT INTO map_expansion (dag_run_id, map_id, parent, base, length) VALUES ($1, 'region', -1, 0, 2)",
+    [run],
+  );
+  const { task_instances } = (await tw.call("GET", "/dags/maps/dagRuns/empty/taskInstances")).json();
+  const shown = (task_instances as { rendered_map_index: string }[]).map((each) => each.rendered_map_index);
+  expect(shown.sort()).toEqual(["0/*", "1/*"]);
 });
 
 test("a map has no log of its own: one of its instances has", async () => {

@@ -14,6 +14,8 @@ import { requireRun } from "./dag-runs.ts";
 import { conflict, notFound, type Problem } from "./problem.ts";
 import { describe, taskParams } from "./task-instances.ts";
 
+/** What ends the path of one that stands for those to come. */
+const TO_COME = `${PATH_SEPARATOR}*`;
 const whichQuery = z.strictObject({ which: z.string().min(1).max(1000) });
 const answer = z.object({ map_index: z.number() });
 
@@ -47,13 +49,16 @@ async function find(connection: Connection, { run, taskId }: TaskOfRun, which: s
   if (range.has) return path![0]!;
   const maps = await mapsOf(connection, run);
   const depth = maps.depth(taskId);
-  if (depth === 0) throw notFound(`${nameOf({ run, taskId })} is not mapped: it has no map index`);
+  if (depth === 0) throw notMapped({ run, taskId }, maps);
   const labelled = await findLabelled(connection, task, which);
   if (labelled.length === 1) return labelled[0]!;
   if (labelled.length > 1)
     throw conflict(
       `${nameOf({ run, taskId })} has several instances "${which}": give the map index, which is ${labelled.join(", ")}${labelled.length === 5 ? " or another" : ""}`,
     );
+  const beneath = which.endsWith(TO_COME) ? pathOf(which.slice(0, -TO_COME.length)) : null;
+  const unexpanded = beneath && maps.findUnexpanded(taskId, beneath);
+  if (unexpanded !== null && (await readMapRange(connection, task, unexpanded)).has) return unexpanded;
   if (path?.length !== depth || depth === 1) throw nothingThere({ run, taskId }, { maps, range, which });
   const found = maps.find(taskId, path);
   if (typeof found === "object") throw nothingThere({ run, taskId }, { maps, range, which, ...found });
@@ -71,9 +76,14 @@ export async function requireMapIndex(
   const range = await readMapRange(connection, { dagRunId: run.id, taskId }, index);
   if (range.has) return;
   const maps = await mapsOf(connection, run);
-  if (maps.depth(taskId) === 0)
-    throw notFound(`${nameOf({ run, taskId })} is not mapped: it has no map index`);
+  if (maps.depth(taskId) === 0) throw notMapped({ run, taskId }, maps);
   throw nothingThere({ run, taskId }, { maps, range, which: String(index) });
+}
+
+function notMapped({ run, taskId }: TaskOfRun, maps: RunMaps): Problem {
+  return maps.has(taskId)
+    ? notFound(`${nameOf({ run, taskId })} is not mapped: it has no map index`)
+    : notFound(`Run "${run.run_id}" of DAG "${run.dag_id}" has no task "${taskId}"`);
 }
 
 interface Missing {

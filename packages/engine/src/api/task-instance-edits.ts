@@ -7,7 +7,7 @@ import type { TaskSelection } from "../store/run-edits.ts";
 import type { ApiOptions, Resource } from "./context.ts";
 import { requireDagExists } from "./dags.ts";
 import { instanceList, showAllInstances } from "./documents.ts";
-import { id, instant, int, many, mapIndex, note } from "./fields.ts";
+import { id, instant, many, mapIndex, note } from "./fields.ts";
 import { change } from "./idempotent.ts";
 import { conflict, invalid, notFound } from "./problem.ts";
 import { mappedParams, taskParams } from "./task-instances.ts";
@@ -30,7 +30,7 @@ const clearBody = z.strictObject({
   only_running: z.boolean().default(false),
   reset_dag_runs: z.boolean().default(true),
   task_ids: z
-    .array(z.union([id, z.tuple([id, int(-1)])]))
+    .array(z.union([id, z.tuple([id, mapIndex])]))
     .max(10_000)
     .nullish(),
   dag_run_id: id.nullish(),

@@ -62,7 +62,7 @@ async function refuseMissing(
   tasks: readonly TaskSelection[],
 ): Promise<void> {
   const mapped = tasks.flatMap(({ mapIndex, taskId }) =>
-    mapIndex === null || mapIndex < 0 ? [] : [{ mapIndex, taskId }],
+    mapIndex === null || mapIndex === -1 ? [] : [{ mapIndex, taskId }],
   );
   const missing = await findMissing(connection, run.id, mapped);
   if (missing) await requireMapIndex(connection, { run, taskId: missing.taskId }, missing.mapIndex);

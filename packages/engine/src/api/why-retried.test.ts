@@ -35,6 +35,10 @@ test("what comes after a group with retries waits for all of it", async () => {
   const sql = `INSERT INTO run_group (dag_run_id, group_id, state, try_number, max_tries, retry_at)
                VALUES ($1, 'g', 'waiting', 2, 2, $2)`;
   await tw.sql(sql, [run, at]);
+  expect((await tw.call("GET", "/dags/etl/dagRuns/r1")).json().groups).toEqual([
+    { group_id: "g", state: "waiting", try_number: 2, max_tries: 3, retry_at: at.toISOString() },
+  ]);
+  expect((await tw.call("GET", "/dags/etl/dagRuns")).json().dag_runs[0]).not.toHaveProperty("groups");
   expect(await why("out")).toMatchObject([{ code: "GROUP_OPEN", until: at.toISOString() }]);
   expect(await why("g.a")).toMatchObject([
     { code: "FINISHED" },

@@ -118,8 +118,8 @@ async function explain(database: Database, address: InstanceAddress): Promise<z.
   if (manifest === undefined || task === undefined) throw notFound(`${describe(address)} does not exist`);
   const driven = run.state === "running" ? await readDrivenRun(database, run.dag_id, run.run_id) : null;
   const facts = { dag, database, driven: driven?.isDriven ? driven : null, instance, manifest, run, task };
-  const isWhole = instance === undefined && task.map !== undefined && address.mapIndex < 0;
-  if (instance === undefined && address.mapIndex >= 0)
+  const isWhole = instance === undefined && task.map !== undefined && address.mapIndex === -1;
+  if (instance === undefined && address.mapIndex !== -1)
     await requireMapIndex(database, { run, taskId: task.taskId }, address.mapIndex);
   const whole = isWhole ? await countMapped(database, run.id, task.taskId) : null;
   const reasons = whole ? await mapReasons(facts, address, whole) : await reasonsOf(facts);

@@ -1,10 +1,14 @@
 /**
  * `/xcomEntries`: outputs of tasks. Values are shown as the JSON they are; nothing is ever revived from them. A large one
- * comes with where it is stored; beyond a limit, with that alone.
+ * comes with where it is stored; beyond a limit, with that alone. `raw` has the value and nothing else, however large.
  */
+import type { FastifyReply } from "fastify";
 import { z } from "zod";
+import type { OpenText } from "../output/large-outputs.ts";
+import type { Connection } from "../store/database.ts";
 import { findXCom, listXComs, XCOM_ORDER, type XComRow } from "../store/list/xcoms.ts";
 import type { Resource } from "./context.ts";
+import { requireRun } from "./dag-runs.ts";
 import { pageOf } from "./dags.ts";
 import {
   date,
@@ -20,8 +24,10 @@ import {
   pageQuery,
   text,
 } from "./fields.ts";
-import { notFound } from "./problem.ts";
-import { shownOutput } from "./shown-output.ts";
+import { notFound, type Problem } from "./problem.ts";
+import { outputText, shownOutput } from "./shown-output.ts";
+import { stream } from "./streaming.ts";
+import { addressOf, describe, requireInstance } from "./task-instances.ts";
 
 const entry = z.object({
   key: z.string(),
@@ -64,6 +70,7 @@ const listQuery = z.strictObject({
 
 const BASE = "/api/v2/dags/:dag_id/dagRuns/:dag_run_id/taskInstances/:task_id/xcomEntries";
 const listParams = z.object({ dag_id: id, dag_run_id: id, task_id: id });
+const entryParams = listParams.extend({ xcom_key: id });
 
 export const xcomEntries: Resource = (app, { database, outputs }) => {
   app.get(
@@ -103,17 +110,18 @@ export const xcomEntries: Resource = (app, { database, outputs }) => {
     `${BASE}/:xcom_key`,
     {
       schema: {
-        params: z.object({ dag_id: id, dag_run_id: id, task_id: id, xcom_key: id }),
+        params: entryParams,
         querystring: z.strictObject({
           map_index: mapIndex.default(-1),
           deserialize: flag.default(false),
           stringify: flag.default(false),
+          raw: flag.default(false).describe("The value alone, as a stream of JSON, however large it is."),
         }),
         response: { 200: entry.extend({ value: z.any(), object: object.optional() }) },
         tags: ["XCom"],
       },
     },
-    async ({ params, query }) => {
+    async ({ params, query }, reply) => {
       const { dag_id, dag_run_id, task_id, xcom_key } = params;
       const row = await findXCom(database, {
         dagIds: [dag_id],
@@ -122,15 +130,49 @@ export const xcomEntries: Resource = (app, { database, outputs }) => {
         mapIndex: query.map_index,
         key: xcom_key,
       });
-      if (row === undefined)
-        throw notFound(
-          `Task "${task_id}" of run "${dag_run_id}" of DAG "${dag_id}" left no output "${xcom_key}"`,
-        );
+      if (row === undefined) throw await absence(database, params, query.map_index);
+      if (query.raw) {
+        const text = await outputText(row.value, outputs);
+        const answer = reply as unknown as FastifyReply;
+        // Also of one who left before the first piece.
+        answer.raw.once("close", () => text.close());
+        return stream(answer, "application/json", (stop) => wholeText(text, stop)) as never;
+      }
       const { value, ...stored } = await shownOutput(row.value, outputs);
       return { ...show(row), value: query.stringify ? JSON.stringify(value) : value, ...stored };
     },
   );
 };
+
+/** Why there is no such output. @throws Where there is no such instance. */
+async function absence(
+  connection: Connection,
+  params: z.output<typeof entryParams>,
+  index: number,
+): Promise<Problem> {
+  await requireRun(connection, params);
+  const address = addressOf(params, index);
+  const { state } = await requireInstance(connection, address);
+  const { dagId, runId, taskId } = address;
+  const which = index < 0 ? "" : ` --map-index ${index}`;
+  const why =
+    state === "success"
+      ? "it returned nothing"
+      : `it is ${state}; tradewind tasks why ${dagId} ${runId} ${taskId}${which} says more`;
+  return notFound(`${describe(address)} left no output "${params.xcom_key}": ${why}`);
+}
+
+/** Cut off when the server stops: what ended in good order would be taken for the whole. */
+async function* wholeText(text: OpenText, stop: AbortSignal): AsyncGenerator<string, void, undefined> {
+  try {
+    for await (const piece of text.pieces()) {
+      stop.throwIfAborted();
+      yield piece;
+    }
+  } finally {
+    text.close();
+  }
+}
 
 function show(row: XComRow): z.output<typeof entry> {
   return {

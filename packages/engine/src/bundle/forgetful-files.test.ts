@@ -72,6 +72,21 @@ it("does not blame a file for the DAG of another one that it imports", async () 
   expect(taken().map(({ fields }) => [fields.file, fields.dags])).toEqual([["made.ts", ["lost"]]]);
 });
 
+it("refuses a file whose DAG has one inside that it does not export", async () => {
+  const folder = new FolderFixture();
+  const child = (keyword: string) => FORGOTTEN.replace("const", keyword);
+  const parent = `export default dag("around", (d) => { d.dag("s", forgotten); });\n`;
+  await folder.write({ "around.ts": `${child("const")}${parent}` });
+  const { logger, taken } = capture();
+  const processor = processorOn(test.db, folder, { logger });
+  expect(await processor.runOnce()).toMatchObject({ failed: 1, published: 0 });
+  expect(taken()[0]?.fields.error).toContain(
+    'around.ts: dag "around", task "s": its DAG "forgotten" is not exported, and could not be run: export it, too.',
+  );
+  await folder.write({ "around.ts": `${child("export const")}${parent}` });
+  expect(await processor.runOnce()).toMatchObject({ failed: 0, published: 1 });
+});
+
 it("says so again after a restart, though the file is unchanged; the saved ledger has it for others", async () => {
   const folder = new FolderFixture();
   const ledgerPath = join(new FolderFixture().path, "ledger.json");

@@ -256,7 +256,7 @@ export class AttemptJob extends BaseJob {
     if (outcome.kind !== "success" || ending.report?.large !== true) return await incoming.discard();
     const { attempt, dagRunId: runId, mapIndex, run, taskId } = this.workload;
     try {
-      const place = { dagId: run.dagId, runId, taskId, mapIndex, attempt };
+      const place = { dagId: run.dagId, runId, run: run.runId, taskId, mapIndex, attempt };
       this.#kept = await outputs.keep(await incoming.whole(), place);
     } catch (error) {
       this.#kept = errorFacts("OUTPUT_NOT_STORED", messageOf(error));

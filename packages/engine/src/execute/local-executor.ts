@@ -60,6 +60,7 @@ export interface LocalExecutorOptions {
 
 /** What `freeSlots` answers without a limit: more than anyone submits at once. */
 const UNLIMITED = 1_000_000;
+const MOST_HELD = 128;
 /** A log that cannot be written for so long does not hold back the report. */
 const LOG_PATIENCE_MS = 2_000;
 
@@ -106,7 +107,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
       callbackTimeoutMs: options.callbackTimeoutMs ?? 60_000,
       outputs: options.outputs ?? null,
     };
-    this.#prefetch = new Prefetch(options.prefetch ?? Math.max(16, 4 * parallelism));
+    this.#prefetch = new Prefetch(options.prefetch ?? MOST_HELD);
     this.#ahead = options.ahead;
     this.#guardian = new Guardian(options.logger);
     this.#pool = new ProcessPool(

@@ -1,16 +1,16 @@
 /**
  * How many workloads an executor may hold beyond its processes. While tasks take a fraction of a millisecond, a
- * process would idle through every commit of the scheduler unless its next tasks are already here; when tasks take
+ * process would idle through every batch of the scheduler unless its next tasks are already here; when tasks take
  * long, a task held here would only wait behind them while another machine is free. So: as many as the processes
- * will get through in about one commit.
+ * will get through in about one batch of a scheduler that is busy.
  */
-const COMMIT_MS = 4;
+const BATCH_MS = 20;
 /** Weight of the newest duration in the running mean. */
 const WEIGHT = 0.1;
 
 export class Prefetch {
   readonly #max: number;
-  #meanMs = COMMIT_MS;
+  #meanMs = BATCH_MS;
 
   constructor(max: number) {
     this.#max = max;
@@ -27,6 +27,6 @@ export class Prefetch {
   }
 
   depth(processes: number): number {
-    return Math.min(this.#max, Math.floor((processes * COMMIT_MS) / Math.max(this.#meanMs, 0.01)));
+    return Math.min(this.#max, Math.floor((processes * BATCH_MS) / Math.max(this.#meanMs, 0.01)));
   }
 }

@@ -15,6 +15,8 @@ export interface OutputReference {
   readonly sha256: string;
   /** Of a list, how many items it has; null: it is none. */
   readonly items: number | null;
+  /** The id of its run, for people; left out or null: it is not known here. */
+  readonly run?: string | null;
 }
 
 /** A large output, or an item of it, or an item of that item. */

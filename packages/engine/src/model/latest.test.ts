@@ -71,6 +71,17 @@ describe("the latest run", () => {
     expect(isLatestRun(planned((run.logicalDate ?? 0) - DAY, now), now)).toBe(true);
   });
 
+  it("of a timetable's backfill has nothing between itself and what is planned", () => {
+    const schedule = { kind: "timetable", name: "Own", args: null } as const;
+    const run = facts({ schedule, runType: "backfill" });
+    const now = at("2027-01-05T12:00:00Z");
+    const planned = (logicalDate: number) => ({ ...run, next: { logicalDate, runAfter: now + DAY } });
+    expect(isLatestRun(planned(at("2027-01-05T00:00:00Z")), now)).toBe(true);
+    expect(isLatestRun(planned(at("2027-02-05T00:00:00Z")), now)).toBe(false);
+    expect(isLatestRun({ ...planned(at("2027-02-05T00:00:00Z")), runType: "scheduled" }, now)).toBe(true);
+    expect(isLatestRun({ ...planned(at("2027-01-05T00:00:00Z")), intervalEnd: null }, now)).toBe(false);
+  });
+
   it("is exactly one of all that have fallen due, and jitter only puts off when the next one is", () => {
     fc.assert(
       fc.property(

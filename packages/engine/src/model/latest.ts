@@ -1,7 +1,8 @@
 /**
  * Is a run the latest that its schedule asks for? Runs that the schedule has not made always are: somebody, or something
  * that happened, wanted just this one. Of the others, including those of a backfill, only the one after which none has
- * fallen due.
+ * fallen due. Where only the author's code knows the dates, a run of a backfill is old unless its period reaches up to the
+ * run that is planned: dates that nobody has made a run for may lie in between.
  */
 import type { ScheduleManifest } from "@tradewind/sdk/manifest";
 import { isTimeSchedule } from "./ticks.ts";
@@ -26,11 +27,14 @@ export interface LatestFacts {
 const OF_SCHEDULE: ReadonlySet<string> = new Set(["scheduled", "backfill"]);
 
 export function isLatestRun(facts: LatestFacts, now: number): boolean {
-  const { logicalDate, next, runType, schedule } = facts;
+  const { intervalEnd, logicalDate, next, runType, schedule } = facts;
   if (!OF_SCHEDULE.has(runType) || logicalDate === null) return true;
   if (isTimeSchedule(schedule)) return !isFollowed({ ...facts, logicalDate, schedule }, now);
   // What comes next is known only as far as it was planned: the author's code says it, or the end of a run.
-  return !facts.hasLater && (next === null || next.logicalDate <= logicalDate || next.runAfter > now);
+  if (facts.hasLater) return false;
+  if (next === null || next.logicalDate <= logicalDate) return true;
+  if (runType === "backfill" && (intervalEnd ?? logicalDate) < next.logicalDate) return false;
+  return next.runAfter > now;
 }
 
 /** By the schedule itself: a DAG that was paused, or is behind, has runs that are due and not made. */

@@ -138,6 +138,24 @@ describe("a mapped task", () => {
     expect(run.states("sum")).toEqual({ "": "scheduled" });
   });
 
+  test("with a limit of items, one counts until it has ended, also while it waits without a slot", () => {
+    const run = new Driven(tasks, [map("each", "list", { limit: 1 })]);
+    run.run("list");
+    run.expand("each", 3);
+    const of = { taskId: "each", mapIndex: 0, attempt: "w", at: 4 };
+    run.model.apply({ type: "queued", ...of }, 4);
+    run.model.apply(
+      { type: "deferred", ...of, wait: { timeoutAt: null, onTimeout: "fail", keepsSlot: false } },
+      4,
+    );
+    expect(run.model.make(EVERYTHING, 5)).toBe(0);
+    expect(run.states("each")).toEqual({ "0": "deferred" });
+    run.model.apply({ type: "resumed", ...of }, 6);
+    run.run("each", 0);
+    expect(run.model.make(EVERYTHING, 7)).toBe(1);
+    expect(run.states("each")).toEqual({ "0": "success", "1": "scheduled" });
+  });
+
   test("a halted run makes no more", () => {
     const run = mapped();
     run.expand("each", 5, -1, 2);

@@ -3,8 +3,9 @@
  * and renamed. Dies before the rename: a draft is left in the scratch folder, which goes when it is old. Dies after: an
  * object that no output refers to; the sweep finds its row.
  */
-import { mkdir, open, rename, rm, rmdir } from "node:fs/promises";
+import { open, rename, rm, rmdir, stat } from "node:fs/promises";
 import { dirname, join, sep } from "node:path";
+import { makeFolder } from "../service/home.ts";
 import type { ObjectStore } from "./object-store.ts";
 
 const TRIES = 5;
@@ -29,16 +30,27 @@ export class FolderStore implements ObjectStore {
   async put(key: string, file: string): Promise<void> {
     const path = this.pathOf(key);
     for (let tries = 1; ; tries++) {
-      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
       try {
+        await makeFolder(dirname(path));
         await rename(file, path);
         break;
       } catch (error) {
-        // A sweep that found the folder empty has just removed it.
-        if ((error as NodeJS.ErrnoException).code !== "ENOENT" || tries === TRIES) throw error;
+        // A sweep that found the folder empty has just removed it, perhaps while another process made it.
+        const { code } = error as NodeJS.ErrnoException;
+        if ((code !== "ENOENT" && code !== "EEXIST") || tries === TRIES) throw error;
       }
     }
     await flushFolder(dirname(path));
+  }
+
+  async has(key: string): Promise<boolean> {
+    try {
+      await stat(this.pathOf(key));
+      return true;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
+      throw error;
+    }
   }
 
   /** It is here already. */

@@ -120,7 +120,7 @@ describe("large outputs", () => {
   });
 
   it("that are missing or damaged fail the attempt that reads them; once they are there again, it goes on", async () => {
-    const run = await rig.trigger("held");
+    const run = await rig.trigger("held", { runId: "kept" });
     await rig.until(
       async () => (await objects(run)).length > 0 && (await rig.states(run)).big === "success",
       "big",
@@ -136,9 +136,8 @@ describe("large outputs", () => {
     };
     await rig.until(failedWith("OUTPUT_MISSING"), "a try without its input");
     const { reason } = (await rig.tasks(run)).read!;
-    expect(reason).toContain(
-      `The output of task "big" of DAG "held", run number ${run}, is not in its store`,
-    );
+    expect(reason).toContain(`The output of task "big" of DAG "held", run "kept", is not in its store`);
+    expect(reason).toContain("tradewind tasks clear held kept big (");
     expect(reason).toContain(path);
     const changed = Buffer.from(bytes);
     changed[100] = changed[100]! ^ 1;
@@ -222,7 +221,10 @@ describe("large outputs", () => {
     await say(20_000_000);
     expect(await get(entry)).toMatchObject({ object: { ...shown, bytes: 20_000_000 }, value: null });
     await say(bytes);
+    expect(await get(`${entry}?raw=true`)).toMatchObject({ tail: [1, 2] });
+    expect(await get("taskInstances/small/xcomEntries/return_value?raw=true")).toBe(7);
     await rm(join(outputs(), key));
+    expect(await get(`${entry}?raw=true`)).toMatchObject({ status: 502, code: "OUTPUT_MISSING" });
     expect(await get(entry)).toMatchObject({ status: 502, code: "OUTPUT_MISSING" });
     expect((await get("wait?result=big")).results).toEqual({ big: null });
     await app.close();

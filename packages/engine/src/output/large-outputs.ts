@@ -22,12 +22,14 @@ import { itemsIn, rangeOf, shortItem, textOf } from "./item-text.ts";
 import { LocalCopies } from "./local-copies.ts";
 import { type ObjectStore, openObjectStore } from "./object-store.ts";
 import { type DraftFacts, OutputDraft } from "./output-draft.ts";
-import { notStored, unreadable } from "./output-errors.ts";
+import { missing, notStored, unreadable } from "./output-errors.ts";
 
 /** Whose output it is. */
 export interface OutputPlace {
   readonly dagId: string;
   readonly runId: number;
+  /** As people know it. */
+  readonly run?: string;
   readonly taskId: string;
   readonly mapIndex: number;
   readonly attempt: string;
@@ -122,6 +124,14 @@ export class LargeOutputs {
         copy.release();
         throw error;
       }
+    });
+  }
+
+  /** Of one that is not to be read now. @throws EngineError OUTPUT_MISSING, OUTPUT_UNREADABLE. */
+  async requireThere({ reference }: LargeValue): Promise<void> {
+    await readable(reference, async () => {
+      const store = await this.#store(reference.store);
+      if (!(await store.has(reference.key))) throw missing(reference, store.addressOf(reference.key));
     });
   }
 

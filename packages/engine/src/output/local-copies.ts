@@ -7,9 +7,10 @@
  */
 import { createHash, randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { mkdir, rm, stat } from "node:fs/promises";
+import { rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { JsonItems, type OutputReference } from "../model/index.ts";
+import { makeFolder } from "../service/home.ts";
 import type { ObjectStore } from "./object-store.ts";
 import { damaged, missing } from "./output-errors.ts";
 
@@ -95,7 +96,7 @@ export class LocalCopies {
     const path = own ?? join(this.#folder, `copy-${randomUUID()}.json`);
     try {
       if (own === null) {
-        await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+        await makeFolder(this.#folder);
         if (!(await store.fetch(reference.key, path))) throw missing(reference, address);
       }
       const stamp = await stampOf(path);

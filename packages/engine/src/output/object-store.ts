@@ -14,6 +14,8 @@ export interface ObjectStore {
   addressOf(key: string): string;
   /** Where this machine has the object; null: it has to be fetched. */
   pathOf(key: string): string | null;
+  /** Whether the object is there; nothing of it is read. */
+  has(key: string): Promise<boolean>;
   /** Copies the object to a file of this machine; false: it is not there. */
   fetch(key: string, file: string): Promise<boolean>;
   /** What is not there is no error. */

@@ -4,10 +4,11 @@
  */
 import { createHash } from "node:crypto";
 import { createWriteStream, type WriteStream } from "node:fs";
-import { mkdir, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { finished } from "node:stream/promises";
 import { JsonItems } from "../model/index.ts";
+import { makeFolder } from "../service/home.ts";
 
 export interface DraftFacts {
   readonly bytes: number;
@@ -33,7 +34,7 @@ export class OutputDraft {
   /** What goes wrong is told when it is finished. */
   async open(): Promise<void> {
     try {
-      await mkdir(dirname(this.path), { recursive: true, mode: 0o700 });
+      await makeFolder(dirname(this.path));
     } catch (error) {
       this.#failure = error as Error;
       return;

@@ -6,14 +6,14 @@ import { EngineError, messageOf } from "../service/errors.ts";
 export function missing(reference: OutputReference, address: string): EngineError {
   return new EngineError(
     "OUTPUT_MISSING",
-    `${subject(reference)} is not in its store any more: ${address}. Is the store the same for all machines (TRADEWIND_OUTPUT_STORE)? If the object is gone, clear the task: it makes its output again.`,
+    `${subject(reference)} is not in its store any more: ${address}. Is the store the same for all machines (TRADEWIND_OUTPUT_STORE)? If the object is gone, ${again(reference)}.`,
   );
 }
 
 export function damaged(reference: OutputReference, address: string, how: string): EngineError {
   return new EngineError(
     "OUTPUT_DAMAGED",
-    `${subject(reference)} is damaged: of ${address}, ${how}. Restore the object, or clear the task: it makes its output again.`,
+    `${subject(reference)} is damaged: of ${address}, ${how}. Restore the object, or ${again(reference)}.`,
   );
 }
 
@@ -32,14 +32,28 @@ export function notStored(store: string, bytes: number | null, cause: unknown): 
   const size = bytes === null ? "" : ` (${bytes} bytes)`;
   return new EngineError(
     "OUTPUT_NOT_STORED",
-    `The output of the task${size} could not be stored in ${store}: ${messageOf(cause)}. Look at the store (tradewind doctor) and its free space.`,
+    `The output of the task${size} could not be stored in ${store}: ${messageOf(cause)}. Look at that place and its free space (tradewind doctor, with the settings of the scheduler).`,
     { cause },
   );
 }
 
-/** A key begins with whose output it is. */
-function subject({ key }: OutputReference): string {
-  const [dag, run, task, index] = key.split("/");
-  const item = index === undefined || Number(index) < 0 ? "" : `[${index}]`;
-  return `The output of task "${task}"${item} of DAG "${dag}", run number ${run},`;
+function subject(reference: OutputReference): string {
+  const { dag, index, run, task } = placeOf(reference);
+  return `The output of task "${task}"${index === null ? "" : `[${index}]`} of DAG "${dag}", run ${run.shown},`;
+}
+
+/** What makes it anew. */
+function again(reference: OutputReference): string {
+  const { dag, index, run, task } = placeOf(reference);
+  const instance = index === null ? "" : ` --map-index ${index}`;
+  return `clear the task, and it makes its output again: tradewind tasks clear ${dag} ${run.argument} ${task}${instance} (--downstream: and all that come after it)`;
+}
+
+/** A key begins with whose output it is; of the run it has the number only. */
+function placeOf({ key, run: runId }: OutputReference) {
+  const [dag = "", number = "", task = "", index = "-1"] = key.split("/");
+  const run = runId
+    ? { shown: `"${runId}"`, argument: runId }
+    : { shown: `number ${number}`, argument: "<run>" };
+  return { dag, run, task, index: Number(index) < 0 ? null : index };
 }

@@ -69,8 +69,12 @@ describe("large outputs in a bucket", () => {
     expect(await outputs.length(nested.item(0))).toBe(0);
     expect(await outputs.length(nested.item(1))).toBe(2);
     expect(await outputs.read(nested.item(1).item(1))).toEqual([2, "]"]);
+    await outputs.requireThere(whole);
     await outputs.remove(reference.store, [reference.key, "d/4/t/-1/never.json"]);
     const other = open();
+    await expect(other.requireThere(whole)).rejects.toThrow(
+      expect.objectContaining({ code: "OUTPUT_MISSING" }),
+    );
     await expect(other.read(whole)).rejects.toThrow(
       expect.objectContaining({
         code: "OUTPUT_MISSING",

@@ -9,7 +9,13 @@ import { stat } from "node:fs/promises";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { DeleteObjectsCommand, GetObjectCommand, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
+import {
+  DeleteObjectsCommand,
+  GetObjectCommand,
+  HeadObjectCommand,
+  PutObjectCommand,
+  S3Client,
+} from "@aws-sdk/client-s3";
 import type { ObjectStore } from "./object-store.ts";
 
 const TRIES = 4;
@@ -65,6 +71,19 @@ export class S3Store implements ObjectStore {
         { abortSignal },
       ),
     );
+  }
+
+  async has(key: string): Promise<boolean> {
+    return await this.#patiently(async (abortSignal) => {
+      try {
+        const where = { Bucket: this.#bucket, Key: this.#prefix + key };
+        await this.#client.send(new HeadObjectCommand(where), { abortSignal });
+        return true;
+      } catch (error) {
+        if ((error as Error).name === "NotFound") return false;
+        throw error;
+      }
+    });
   }
 
   async fetch(key: string, file: string): Promise<boolean> {

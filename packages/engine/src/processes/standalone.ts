@@ -126,7 +126,10 @@ export async function startStandalone(config: Config, signal?: AbortSignal): Pro
     signal?.throwIfAborted();
     await lock.describe({ url: api.url });
     const address = join(home.path, "standalone.json");
-    await writeFile(address, JSON.stringify({ url: api.url, pid: process.pid }));
+    await writeFile(
+      address,
+      JSON.stringify({ url: api.url, pid: process.pid, outputStore: config.outputStore }),
+    );
     undo.push(() => rm(address, { force: true }));
     return { url: api.url, token, watch: (onTopic) => watch(wakeUps, onTopic), stop: () => unwind(undo) };
   } catch (error) {

@@ -20,7 +20,7 @@ import { limitNames } from "../store/limit-key.ts";
 import type { PoolView } from "../store/pool-occupancy.ts";
 import type { PoolWaiter } from "../store/pool-waiters.ts";
 import { hasRoom, isCounter, PoolViews } from "./pool-views.ts";
-import { beginsByWaiting, dateOf, type Ready } from "./ready-task.ts";
+import { beginsByWaiting, dateOf, isLimited, type Ready, taskLimit } from "./ready-task.ts";
 import type { RunActor } from "./run-actor.ts";
 import { Strangers } from "./strangers.ts";
 import { Succession, type UnderWay } from "./succession.ts";
@@ -134,7 +134,10 @@ export class Admission {
         // A branch may have ruled it out meanwhile. It took room from others: choose once more.
         const queued = this.#queued(ready, { now, isBehind: false });
         if (queued) admitted.push(queued);
-        else hasStale = true;
+        else {
+          hasStale = true;
+          for (const limit of ready.limits) this.#queue.release(limit);
+        }
       }
     } while (hasStale);
     admitted.push(...this.#standBehind(admitted, now));
@@ -190,6 +193,8 @@ export class Admission {
       for (const member of line) {
         const { actor, instance } = member;
         if (!this.#pools.hasRoom(actor.placeOf(instance)) || !hasRoom(this.#capacityOf(actor), 1)) break;
+        const ofTask = this.#succession.capacity(actor, instance.node);
+        if (ofTask && !hasRoom(ofTask, 1)) break;
         if (!this.#stand(member, { now, isBehind: false })) continue;
         this.#count(actor, instance, 1);
         this.#granted.push(member);
@@ -293,6 +298,7 @@ export class Admission {
     const hadSlots = !this.#succession.leave(instance);
     if (hadSlots) this.#count(actor, instance, -1);
     this.#queue.release(`run:${actor.id}`);
+    if (isLimited(instance)) this.#queue.release(taskLimit(actor, instance));
     for (const name of limitNames(actor.placeOf(instance).limitKey)) this.#queue.release(name);
     return hadSlots;
   }
@@ -317,7 +323,7 @@ export class Admission {
       if (kind === "pool" || isCounter(name)) return this.#pools.now(name);
       const slots = free.get(name);
       if (slots !== undefined) return { slots: Math.max(0, slots), occupied: 0 };
-      return runs.get(name) ?? remembered(runs, name, this.#runCapacity(name));
+      return runs.get(name) ?? remembered(runs, name, this.#capacityIn(name));
     });
     for (const { own } of picks) if (own) this.#waiting.get(own.actor.id)?.ready.delete(own.instance);
     return picks;
@@ -347,12 +353,18 @@ export class Admission {
   #needs(actor: RunActor, instance: Instance): Pick<Candidate, "limits" | "pool" | "slots"> {
     const { pool, slots, limitKey } = actor.placeOf(instance);
     const executor = this.#executorOf(instance.node.manifest.executor);
-    return { pool, slots, limits: [`run:${actor.id}`, `executor:${executor.name}`, ...limitNames(limitKey)] };
+    const limits = [`run:${actor.id}`, `executor:${executor.name}`, ...limitNames(limitKey)];
+    if (isLimited(instance)) limits.push(taskLimit(actor, instance));
+    return { pool, slots, limits };
   }
 
-  #runCapacity(name: string): Capacity | undefined {
-    const waiting = this.#waiting.get(Number(name.slice("run:".length)));
-    return waiting && this.#capacityOf(waiting.actor);
+  /** Of a run, or of one task of it. */
+  #capacityIn(name: string): Capacity | undefined {
+    const [, run, index] = name.split(":");
+    const actor = this.#waiting.get(Number(run))?.actor;
+    if (!actor || index === undefined) return actor && this.#capacityOf(actor);
+    const node = actor.model.graph.nodes[Number(index)];
+    return node && this.#succession.capacity(actor, node);
   }
 
   #capacityOf(actor: RunActor): Capacity {

@@ -57,6 +57,11 @@ describe("limits and order", () => {
         export const fewTasks = dag("fewTasks", { maxActiveTasks: 2 }, (d) => {
           for (let i = 0; i < 6; i++) d.task("n" + i, work(30));
         });
+        export const perRun = dag("perRun", {}, (d) => {
+          const pair = (_, inputs, ctx) => work(40)(inputs, ctx);
+          d.map("pairs", { over: [1, 2, 3, 4, 5, 6], limit: 2 }, pair);
+          d.map("single", { over: [1, 2, 3], maxActivePerRun: 1 }, pair);
+        });
         export const past = dag("past", {}, (d) => {
           const first = d.task("first", { dependsOnPast: true, retries: 1, retryDelay: 150 }, async (_, ctx) => {
             await work(10)(_, ctx);
@@ -139,6 +144,17 @@ describe("limits and order", () => {
     for (const id of [...runs, tasks]) expect(await rig.ended(id)).toBe("success");
     expect(overlap(await lines(), (line) => / few_\d /.test(line))).toBeLessThanOrEqual(2);
     expect(overlap(await lines(), (line) => line.includes(" fewt "))).toBeLessThanOrEqual(2);
+  });
+
+  it("limits the instances of a mapped task in each run by itself", async () => {
+    const ids = await Promise.all([1, 2].map((n) => rig.trigger("perRun", { runId: `run_${n}` })));
+    for (const id of ids) expect(await rig.ended(id)).toBe("success");
+    const all = await lines();
+    for (const n of [1, 2]) {
+      expect(overlap(all, (line) => line.endsWith(` run_${n} pairs`))).toBeLessThanOrEqual(2);
+      expect(overlap(all, (line) => line.endsWith(` run_${n} single`))).toBe(1);
+    }
+    expect(all.filter((line) => /^end run_\d /.test(line))).toHaveLength(18);
   });
 
   it("waits for the same task of the run before", async () => {

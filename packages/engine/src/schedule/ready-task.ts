@@ -16,3 +16,13 @@ export function dateOf({ run }: RunActor): number {
 export function beginsByWaiting({ node, step }: Instance): boolean {
   return step === null && Boolean(node.manifest.startTrigger);
 }
+
+/** Whether its task has a limit in each run. */
+export function isLimited({ node }: Instance): boolean {
+  return node.manifest.maxActivePerRun !== null;
+}
+
+/** The name of that limit. */
+export function taskLimit({ id }: RunActor, { node }: Instance): string {
+  return `task:${id}:${node.index}`;
+}

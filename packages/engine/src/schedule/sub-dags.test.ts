@@ -27,17 +27,21 @@ const PARENTS = `
     const all = d.mapDag("all", score, { over: ["us", "asia"], params: (region) => ({ region }) });
     const far = d.dag("far", chain);
     const run = d.add("run", new TriggerDagRunOperator({ dag: score, conf: { region: "run" }, wait: true }));
-    const named = d.add("named", new TriggerDagRunOperator({ dagId: "score", conf: { region: "id" }, wait: true, outputs: ["result", "gone"] }));
-    d.task("report", { inputs: { one, all, far, run, named } }, ({ one, all, far, run, named }) =>
-      [one, ...all, far, run.outputs, named.outputs?.result ?? null, named.outputs?.gone ?? null]);
+    const by = (region: string) => new TriggerDagRunOperator({ dagId: "score", conf: { region }, wait: true, outputs: ["result"] });
+    const named = d.add("named", by("id"));
+    const blank = d.add("blank", by("empty"));
+    d.task("report", { inputs: { one, all, far, run, named, blank } }, ({ one, all, far, run, named, blank }) =>
+      [one, ...all, far, run.outputs, named.outputs?.result ?? null, blank.outputs]);
   });
   export const failing = dag("failing", (d) => {
     d.dag("twice", score, { params: { region: "broken" }, retries: 1, retryDelay: 0 });
     const empty = d.dag("empty", score, { params: { region: "empty" } });
     d.task("after", { after: empty }, () => 1);
     d.dag("misfit", score, { params: { region: 7 as never } });
+    d.add("typo", new TriggerDagRunOperator({ dagId: "score", conf: { region: "id" }, wait: true, outputs: ["result", "nope"] }));
   });
   export const holding = dag("holding", (d) => { d.dag("sub", hanging); });
+  export const limited = dag("limited", (d) => { d.mapDag("sub", hanging, { over: [1, 2, 3], limit: 1 }); });
   export const brief = dag("brief", (d) => { d.dag("sub", hanging, { timeout: "500ms" }); });
   export const crowded = dag("crowded", (d) => {
     d.mapDag("sub", tight, { over: [1, 2, 3], pool: "narrow" });
@@ -110,6 +114,7 @@ interface Child {
   readonly parent_try: number | null;
   readonly interval_start: Date | null;
 }
+const ITEMS = "SELECT map_index FROM task_instance WHERE dag_run_id = $1 ORDER BY map_index";
 const children = (id: number) =>
   rig.db.rows<Child>(adhoc("SELECT * FROM dag_run WHERE parent_run_id = $1 ORDER BY id"), [id]);
 const reason = async (id: number, task: string) => (await rig.tasks(id))[task]?.reason ?? "";
@@ -130,11 +135,20 @@ describe("a DAG as a task", () => {
     const interval = { start: new Date("2027-01-04T00:00:00Z"), end: new Date("2027-01-05T00:00:00Z") };
     const id = await rig.trigger("fine", { interval });
     expect(await rig.ended(id)).toBe("success");
-    expect(await rig.output(id, "report")).toEqual(["EU", "US", "ASIA", "DEEP", "RUN", "ID", null]);
+    expect(await rig.output(id, "report")).toEqual([
+      "EU",
+      "US",
+      "ASIA",
+      "DEEP",
+      "RUN",
+      "ID",
+      { result: null },
+    ]);
     const made = await children(id);
     expect(made.map((c) => [c.parent_task_id, c.parent_map_index, c.dag_id, c.parent_try]).sort()).toEqual([
       ["all", 0, "score", 1],
       ["all", 1, "score", 1],
+      ["blank", -1, "score", null],
       ["far", -1, "chain", 1],
       ["named", -1, "score", null],
       ["one", -1, "score", 1],
@@ -159,6 +173,7 @@ describe("a DAG as a task", () => {
       empty: "skipped",
       after: "skipped",
       misfit: "failed",
+      typo: "failed",
     });
     const runs = (await children(id)).filter((c) => c.parent_task_id === "twice");
     expect(runs.map((c) => [c.parent_try, c.state])).toEqual([
@@ -169,6 +184,7 @@ describe("a DAG as a task", () => {
       new RegExp(`^TW_DAG_RUN_FAILED: run ${runs[1]?.run_id} of dag score ended as failed; see why`),
     );
     expect(await reason(id, "misfit")).toContain("TRIGGERED_CONF_INVALID");
+    expect(await reason(id, "typo")).toMatch(/^TW_TASK_UNKNOWN: run .* of dag score has no task "nope"/);
   });
 
   it("takes its run with it when it is cancelled, and what is inside that", async () => {
@@ -178,6 +194,17 @@ describe("a DAG as a task", () => {
     expect(await rig.ended(inner.id)).toBe("failed");
     const { end_reason } = (await children(id))[0] as Child;
     expect(end_reason).toMatch(/^cancelled: task sub of run .* of DAG holding no longer waits for it$/);
+  });
+
+  it("has no more runs of a map at once than its limit says, though none of them holds a slot", async () => {
+    const { id, child } = await held("limited");
+    const items = async () =>
+      (await rig.db.rows<{ map_index: number }>(adhoc(ITEMS), [id])).map(({ map_index }) => map_index);
+    expect(await items()).toEqual([0]);
+    await edit(child.id, (tx) => runEdits.cancelRun(tx, child.id, "cancelled by hand"));
+    await rig.until(async () => (await children(id)).length === 2, "the next run");
+    expect(await items()).toEqual([0, 1]);
+    await edit(id, (tx) => runEdits.cancelRun(tx, id, "cancelled by hand"));
   });
 
   it("takes its run with it when its time is over", async () => {

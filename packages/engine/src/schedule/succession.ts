@@ -4,7 +4,7 @@
  * each instance (`is_behind`), in the same transaction as the slots of its pool.
  */
 import type { Executor } from "../execute/contract.ts";
-import type { Instance } from "../model/index.ts";
+import { type Capacity, type Instance, isOccupying } from "../model/index.ts";
 import type { RunActor } from "./run-actor.ts";
 
 export interface UnderWay {
@@ -78,6 +78,19 @@ export class Succession {
     let count = 0;
     for (const line of this.lines()) for (const member of line) if (member.actor === actor) count++;
     return count;
+  }
+
+  /**
+   * How full the limit of a task in this run is; undefined: it has none. A run is in the hands of one scheduler: what is
+   * under way here is all of it.
+   */
+  capacity(actor: RunActor, node: Instance["node"]): Capacity | undefined {
+    const { maxActivePerRun: slots } = node.manifest;
+    if (slots === null) return undefined;
+    let occupied = 0;
+    for (const { actor: owner, instance } of this.#members.values())
+      if (owner === actor && instance.node === node && isOccupying(instance)) occupied++;
+    return { slots, occupied };
   }
 
   drop(actor: RunActor): void {

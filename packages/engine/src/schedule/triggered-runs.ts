@@ -119,7 +119,8 @@ export async function readRunEnd(
   if (first === undefined) return null;
   const tasks: FoundRun["tasks"][number][] = [];
   for (const { dag_run_id, states, task_id } of rows) {
-    if (task_id === null) continue;
+    // One without any instance is no task of that run's DAG.
+    if (task_id === null || states.length === 0) continue;
     const state = wholeState(states);
     const value = state === "success" ? await output(dag_run_id, task_id, null) : undefined;
     tasks.push({ taskId: task_id, state, value });

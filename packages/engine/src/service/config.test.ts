@@ -59,7 +59,7 @@ describe("readConfig", () => {
 
   it.each([
     ["file:", "file:"],
-    ["file:outputs", "file:/project/outputs"],
+    ["file:/srv/./outputs/", "file:/srv/outputs"],
     ["file:///srv/outputs", "file:/srv/outputs"],
     ["s3://bucket", "s3://bucket"],
     ["s3://bucket/a/b/", "s3://bucket/a/b"],
@@ -72,6 +72,10 @@ describe("readConfig", () => {
     [
       { env: { TRADEWIND_OUTPUT_STORE: "/srv" } },
       /^TRADEWIND_OUTPUT_STORE is "\/srv": .* file:\/folder or s3:/,
+    ],
+    [
+      { env: { TRADEWIND_OUTPUT_STORE: "file:outputs" }, cwd: "/project" },
+      /^TRADEWIND_OUTPUT_STORE is "file:outputs": .* whole path, such as file:\/project\/outputs\.$/,
     ],
     [{ env: { TRADEWIND_OUTPUT_STORE: "s3://" } }, /^TRADEWIND_OUTPUT_STORE/],
     [{ env: { TRADEWIND_OUTPUT_LIMIT: "1 GB" } }, /^TRADEWIND_OUTPUT_LIMIT .* from 1024 to 500000000/],

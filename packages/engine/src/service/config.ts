@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import { resolve } from "node:path";
+import { isAbsolute, resolve } from "node:path";
 import { EngineError } from "./errors.ts";
 import { LOG_LEVELS, type LogLevel } from "./logger.ts";
 
@@ -251,11 +251,18 @@ function signalService(text: string, cwd: string): string {
   return resolve(cwd, text);
 }
 
-/** `file:` alone stands for a folder of the home, wherever that is moved to. */
+/**
+ * `file:` alone stands for a folder of the home, wherever that is moved to. A path that begins anywhere would be another
+ * folder for each process, and references to it are kept.
+ */
 function outputStore(text: string, cwd: string): string {
   if (text.startsWith("file:") && !text.includes("\0")) {
     const path = text.slice(5).replace(/^\/\/(?=\/)/, "");
-    return path === "" ? "file:" : `file:${resolve(cwd, path)}`;
+    if (path === "") return "file:";
+    if (isAbsolute(path)) return `file:${resolve(path)}`;
+    throw new Unfit(
+      `is ${JSON.stringify(text)}: the folder needs its whole path, such as file:${resolve(cwd, path)}.`,
+    );
   }
   if (/^s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:\/[^?#\s]*)?$/.test(text)) return text.replace(/\/+$/, "");
   throw new Unfit(`is ${JSON.stringify(text)}: it must be file:/folder or s3://bucket/prefix.`);

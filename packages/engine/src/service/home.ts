@@ -64,7 +64,7 @@ export async function openHome(path: string): Promise<Home> {
  * With its parents, one after the other: where the system makes no folders at all (below /proc), Node's own recursive
  * mkdir tries for ever, in a thread that keeps the process from ending.
  */
-async function makeFolder(path: string): Promise<void> {
+export async function makeFolder(path: string): Promise<void> {
   if (await isFolder(path)) return;
   if (dirname(path) !== path) await makeFolder(dirname(path));
   try {

@@ -28,7 +28,8 @@ const REGISTER = statement(
 
 const LOAD = statement(
   "objects-load",
-  "SELECT id, store, key, bytes, sha256, items FROM output_object WHERE id = ANY($1::bigint[])",
+  `SELECT o.id, o.store, o.key, o.bytes, o.sha256, o.items, r.run_id AS run
+   FROM output_object o LEFT JOIN dag_run r ON r.id = o.dag_run_id WHERE o.id = ANY($1::bigint[])`,
 );
 
 const REFER = statement(

@@ -65,7 +65,7 @@ const CHOOSE = statement(
    WHERE t.dag_run_id = ANY($5)
      AND (t.dag_run_id = ANY($1)
       OR EXISTS (SELECT 1 FROM unnest($2::bigint[], $3::text[], $4::int[]) AS u(run, task, map)
-                 WHERE t.dag_run_id = u.run AND t.task_id = u.task AND (u.map = -2 OR t.map_index = u.map)))
+                 WHERE t.dag_run_id = u.run AND t.task_id = u.task AND (u.map IS NULL OR t.map_index = u.map)))
    ORDER BY t.dag_run_id, t.task_id, t.map_index`,
 );
 
@@ -374,7 +374,7 @@ function choose(tx: Connection, runs: readonly RunSelection[]): Promise<Chosen[]
     whole,
     named.map((n) => n.run),
     named.map((n) => n.taskId),
-    named.map((n) => n.mapIndex ?? -2),
+    named.map((n) => n.mapIndex),
     runs.map((run) => run.dagRunId),
   ]);
 }

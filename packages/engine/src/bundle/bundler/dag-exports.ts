@@ -18,6 +18,17 @@ export function describeExports(exports: Readonly<Record<string, unknown>>): Dag
   return manifests.sort((a, b) => (a.dagId < b.dagId ? -1 : 1));
 }
 
+/** A sub-DAG has runs of its own, so that it has to be a DAG of its own. One that another file gives is exported there. */
+export function refuseHiddenSubDags(manifests: readonly DagManifest[], unexported: readonly string[]): void {
+  for (const { dagId, tasks } of unexported.length === 0 ? [] : manifests) {
+    const hidden = tasks.find(({ dag }) => dag !== undefined && unexported.includes(dag));
+    if (hidden === undefined) continue;
+    throw new DagRefused(
+      `dag "${dagId}", task "${hidden.taskId}": its DAG "${hidden.dag}" is not exported, and could not be run: export it, too.`,
+    );
+  }
+}
+
 /** A file whose code ran but whose DAGs cannot be taken. It has no position: the message says all. */
 export class DagRefused extends Error {}
 

@@ -8,7 +8,7 @@
  */
 import { readFileSync } from "node:fs";
 import { type Artefact, buildArtefact, isBuildFailure } from "./artefact.ts";
-import { describeExports } from "./dag-exports.ts";
+import { describeExports, refuseHiddenSubDags } from "./dag-exports.ts";
 import { buildFailureMessage, isFrom, thrownMessage } from "./failure.ts";
 import { sha256, stampInput, stampInputs } from "./input-stamps.ts";
 import { takeMadeDags } from "./made-dags.ts";
@@ -87,7 +87,9 @@ async function importArtefact(dagFile: DagFile, artefact: Artefact, inputs: read
     const unexported = takeMadeDags().filter(
       ({ id, trace }) => !exported.has(id) && isFrom(dagFile, imported, trace),
     );
-    return { preludePaths, manifests, unexported: unexported.map(({ id }) => id) };
+    const made = unexported.map(({ id }) => id);
+    refuseHiddenSubDags(manifests, made);
+    return { preludePaths, manifests, unexported: made };
   } catch (error) {
     return thrownMessage(dagFile, imported, error);
   } finally {

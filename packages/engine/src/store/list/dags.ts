@@ -104,6 +104,21 @@ export async function countActiveRuns(connection: Connection, dagId: string): Pr
   return row?.count ?? 0;
 }
 
+interface GroupRetries {
+  readonly group_id: string;
+  readonly retries: number;
+  readonly delay_ms: number;
+}
+
+/** The groups with retries of a DAG as it is now. */
+export function groupRetries(connection: Connection, dagId: string): Promise<GroupRetries[]> {
+  const text = `SELECT g->>'groupId' AS group_id, (g->'retry'->>'retries')::int AS retries,
+      (g->'retry'->>'delayMs')::float8 AS delay_ms
+    FROM dag d JOIN dag_version v ON v.id = d.version_id, jsonb_array_elements(v.manifest->'groups') AS g
+    WHERE d.dag_id = $1 AND g ? 'retry' ORDER BY 1`;
+  return connection.rows(adhoc(text), [dagId]);
+}
+
 export interface DagStat {
   readonly dag_id: string;
   readonly queued: number;

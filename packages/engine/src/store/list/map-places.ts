@@ -1,6 +1,13 @@
 /** Where an instance of a map lies, and what it is called: looked up for a page of instances, or the other way round. */
 import type { DagManifest } from "@tradewind/sdk/manifest";
-import { compileScopes, type Expansion, Expansions, type Scope, unexpandedAt } from "../../model/index.ts";
+import {
+  compileScopes,
+  type Expansion,
+  Expansions,
+  type Scope,
+  unexpandedAt,
+  unexpandedIndex,
+} from "../../model/index.ts";
 import type { Connection } from "../database.ts";
 import { type LoadedExpansion, loadExpansions } from "../map-expansions.ts";
 import { adhoc } from "../statement.ts";
@@ -67,8 +74,10 @@ async function readNested(
     adhoc("SELECT DISTINCT dag_run_id FROM map_expansion WHERE dag_run_id = ANY($1) AND parent >= 0"),
     [[...versions.keys()]],
   );
-  if (nested.length === 0) return new Map();
-  const runs = nested.map(({ dag_run_id }) => dag_run_id);
+  // What stands for those to come in an item is in a nested map, whether or not any list of that has been expanded.
+  const unexpanded = keys.filter(({ map_index }) => map_index < -1);
+  const runs = [...new Set([...nested, ...unexpanded].map(({ dag_run_id }) => dag_run_id))];
+  if (runs.length === 0) return new Map();
   const [manifests, expansions] = await Promise.all([
     readManifests(connection, [...new Set(runs.map((run) => versions.get(run)!))]),
     loadExpansions(connection, runs),
@@ -131,6 +140,17 @@ export class RunMaps {
     return parent;
   }
 
+  /** The map index of what stands for all that are to come in the item at the end of a path; null: there is no such item. */
+  findUnexpanded(taskId: string, path: readonly number[]): number | null {
+    const depth = this.depth(taskId);
+    const found = path.length > 0 && path.length < depth ? this.find(taskId, path) : null;
+    return typeof found === "number" ? unexpandedIndex(depth, path.length, found) : null;
+  }
+
+  has(taskId: string): boolean {
+    return this.#scopeOf.has(taskId);
+  }
+
   /** In how many maps a task is, one in the other. */
   depth(taskId: string): number {
     return this.#scopeOf.get(taskId)?.depth ?? 0;
@@ -161,7 +181,7 @@ export interface MapRange {
   readonly count: number;
   readonly first: number | null;
   readonly last: number | null;
-  /** Whether one of them has the index that was asked for. */
+  /** Whether one has the index that was asked for; also one that stands for those to come in an item. */
   readonly has: boolean;
 }
 
@@ -171,9 +191,9 @@ export async function readMapRange(
   mapIndex: number | null,
 ): Promise<MapRange> {
   const row = await connection.one<MapRange>(
-    adhoc(`SELECT count(*)::int8 AS count, min(map_index) AS first, max(map_index) AS last,
-        coalesce(bool_or(map_index = $3::int8), false) AS has
-      FROM task_instance WHERE dag_run_id = $1 AND task_id = $2 AND map_index >= 0`),
+    adhoc(`SELECT count(*) FILTER (WHERE map_index >= 0)::int8 AS count, min(map_index) FILTER (WHERE map_index >= 0) AS first,
+        max(map_index) FILTER (WHERE map_index >= 0) AS last, coalesce(bool_or(map_index = $3::int8), false) AS has
+      FROM task_instance WHERE dag_run_id = $1 AND task_id = $2 AND map_index <> -1`),
     [dagRunId, taskId, mapIndex],
   );
   return row!;

@@ -1,0 +1,29 @@
+import { expect, test } from "vitest";
+import type { DagRun, RunGroup } from "../client/resources.ts";
+import type { Terminal } from "../terminal.ts";
+import { runColumns, runFields } from "./run-view.ts";
+
+const run = (facts: Partial<DagRun>) =>
+  ({ state: "running", max_tries: null, dag_versions: [], parent: null, ...facts }) as unknown as DagRun;
+const group = (facts: Partial<RunGroup>): RunGroup => ({
+  ...{ group_id: "g", state: "waiting", try_number: 1, max_tries: 4, retry_at: "2027-01-04T00:05:00Z" },
+  ...facts,
+});
+
+test("a run names each group that has failed a try, and when the next one begins", () => {
+  const text = (of: RunGroup, state = "running") =>
+    runFields(run({ state, groups: [of] })).find(([name]) => name === "group g")?.[1];
+  expect(text(group({}))).toMatch(/^try 1 of 4 failed, next try at 2027-01-04 00:05:00Z \(/);
+  // Cancelled while it waited.
+  expect(text(group({}), "failed")).toBe("try 1 of 4 failed");
+  expect(text(group({ state: "open", try_number: 2, retry_at: null }))).toBe("try 2 of 4");
+  expect(text(group({ state: "failed", try_number: 4, retry_at: null }))).toBe("try 4 of 4: failed");
+  expect(text(group({ state: "success", retry_at: null }))).toBeNull();
+});
+
+test("the list of runs tells the children of one map apart", () => {
+  const parent = { dag_id: "all", dag_run_id: "r1", task_id: "sub", map_index: 3, is_sub_dag: true };
+  const runs = [run({ parent }), run({ parent: { ...parent, map_index: -1 } })];
+  const column = runColumns({} as Terminal, runs).find(({ title }) => title === "PARENT");
+  expect(runs.map((each) => column?.value(each))).toEqual(["all r1 sub[3]", "all r1 sub"]);
+});
