@@ -51,7 +51,15 @@ export class Succession {
   /** It got slots, or lost them again. */
   stands(instance: Instance): void {
     const member = this.#members.get(instance);
-    if (member) this.enter(member);
+    const lane = member && this.#lanes.get(member.lane);
+    if (!lane || lane.behind.has(member) === instance.isBehind) return;
+    if (instance.isBehind) {
+      lane.behind.add(member);
+      lane.holding--;
+    } else {
+      lane.behind.delete(member);
+      lane.holding++;
+    }
   }
 
   /** How many more may stand behind those of this lane, `ahead` behind each. */
