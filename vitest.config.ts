@@ -1,5 +1,5 @@
 import { defineConfig } from "vitest/config";
-import { LongestFirst } from "./packages/engine/test/support/longest-first.ts";
+import { FileOrder } from "./packages/engine/test/support/file-order.ts";
 
 export default defineConfig({
   resolve: { conditions: ["source", "node"] },
@@ -20,7 +20,7 @@ export default defineConfig({
     execArgv: ["--conditions=source"],
     setupFiles: ["packages/engine/test/support/file-hooks.ts"],
     globalSetup: ["packages/engine/test/support/global-setup.ts"],
-    sequence: { sequencer: LongestFirst },
+    sequence: { sequencer: FileOrder },
     // What depends on leases and kills may fail on a machine that stands still for a second. Vitest names what it repeats.
     retry: 1,
     testTimeout: 60_000,

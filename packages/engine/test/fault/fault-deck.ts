@@ -153,8 +153,13 @@ export class FaultDeck {
     await waitFor(() => sturdy().length > 0, 5_000);
     const victims = sturdy();
     if (victims.length === 0) return;
-    process.kill(this.#random.one(victims).pid, "SIGKILL");
-    this.counts.childrenKilled++;
+    const { attempt, pid } = this.#random.one(victims);
+    // Held first: it may have ended that task meanwhile and be at work for a DAG that must not see this.
+    process.kill(pid, "SIGSTOP");
+    if (sturdy().some((line) => line.attempt === attempt)) {
+      process.kill(pid, "SIGKILL");
+      this.counts.childrenKilled++;
+    } else process.kill(pid, "SIGCONT");
     await sleep(300);
   }
 

@@ -12,7 +12,7 @@ const LONG = [
   /\/reference\.prop\.test\.ts$/,
 ];
 
-export class LongestFirst extends BaseSequencer {
+export class FileOrder extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const isLong = ({ moduleId }: TestSpecification) => LONG.some((pattern) => pattern.test(moduleId));
     const sorted = await super.sort(files);
