@@ -22,7 +22,7 @@ import {
 import { Deliverer, type DelivererOptions } from "./deliverer.ts";
 import type { FindConnection } from "./notices.ts";
 
-const LOOK_MS = 2_000;
+const LOOK_MS = 5_000;
 /** Between two looks, however much is told: and while others have in hand what is due. */
 const GAP_MS = 50;
 const NOTES_AT_ONCE = 200;

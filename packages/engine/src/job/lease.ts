@@ -9,7 +9,14 @@
  */
 
 import type { Database } from "../store/database.ts";
-import { endJob, type JobIdentity, registerJob, renewJob } from "../store/job-lease.ts";
+import {
+  buryDeadJobs,
+  type DeadJob,
+  endJob,
+  type JobIdentity,
+  registerJob,
+  renewJob,
+} from "../store/job-lease.ts";
 
 export interface LeaseTimes {
   readonly ttlMs: number;
@@ -24,6 +31,7 @@ export class Lease {
   #jobId = 0;
   #trustedUntil = 0;
   #patientUntil = 0;
+  #someoneLeft = false;
   /** Database clock minus local clock, in milliseconds. */
   #offset = 0;
 
@@ -56,6 +64,16 @@ export class Lease {
     return performance.now() >= this.#patientUntil;
   }
 
+  /** Whether the last renewal found that another job ended lately: what it had may lie there for anybody. */
+  get someoneLeft(): boolean {
+    return this.#someoneLeft;
+  }
+
+  /** Declares dead those whose lease ran out before the last renewal. */
+  async buryOthers(): Promise<DeadJob[]> {
+    return this.#someoneLeft && this.mayJudge() ? buryDeadJobs(this.#database) : [];
+  }
+
   async acquire(): Promise<void> {
     const started = performance.now();
     const { id, now } = await registerJob(this.#database, this.#who, this.#times.ttlMs);
@@ -69,6 +87,7 @@ export class Lease {
     const renewal = await renewJob(this.#database, this.#jobId, this.#times.ttlMs);
     if (renewal === null) return false;
     if (!renewal.wasHeld) this.#patientUntil = performance.now() + this.#times.ttlMs;
+    this.#someoneLeft = renewal.someoneLeft;
     this.#settle(started, renewal.now);
     return true;
   }

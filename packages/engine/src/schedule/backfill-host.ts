@@ -11,8 +11,9 @@ import { hasFreeBackfill } from "../store/backfill-claim.ts";
 import type { Database, Listening } from "../store/database.ts";
 import type { BackfillJob } from "./backfill-job.ts";
 
-/** An owner that dies is missed after 6 s at the latest. */
+/** By itself it misses an owner that dies at once when the lease has run out; beside a scheduler it is told. */
 const LOOK_MS = 2_000;
+const SELDOM_MS = 10_000;
 const IDLE_MS = 15_000;
 
 export interface BackfillHostOptions {
@@ -67,6 +68,7 @@ export class BackfillHost implements Service {
 
   async #run(): Promise<void> {
     const { signal } = this.#over;
+    const { listens } = this.#options;
     let idleSince = performance.now();
     while (!signal.aborted) {
       try {
@@ -80,7 +82,10 @@ export class BackfillHost implements Service {
         // The database is away, or the machine short of something: the next look tries again.
         this.#options.logger.warn("cannot look after backfills", { error: String(error) });
       }
-      await Promise.race([sleep(LOOK_MS, undefined, { signal }).catch(() => {}), this.#bell.promise]);
+      await Promise.race([
+        sleep(listens ? LOOK_MS : SELDOM_MS, undefined, { signal }).catch(() => {}),
+        this.#bell.promise,
+      ]);
       this.#bell = Promise.withResolvers();
     }
   }

@@ -16,7 +16,7 @@ import {
 import { planBackfill } from "../store/backfill-plan.ts";
 import { settleBackfills } from "../store/backfills.ts";
 import type { Listening } from "../store/database.ts";
-import { buryDeadJobs, liveDrivers } from "../store/job-lease.ts";
+import { liveDrivers } from "../store/job-lease.ts";
 import type { RunBatch } from "../store/run-batch.ts";
 import { type ClaimedRun, leavesMore } from "../store/run-claim.ts";
 import { DagRunJob } from "./dag-run-job.ts";
@@ -26,7 +26,7 @@ import type { RunActor } from "./run-actor.ts";
 
 const CLAIM_LIMIT = 32;
 /** While nothing is heard, every so many heartbeats look at everything. */
-const SWEEP_EVERY = 3;
+const SWEEP_EVERY = 5;
 
 /** A reason to look at the database. "backfills": something to adopt; "runs": room, or the end of a run; "owned": edits. */
 type Look = "backfills" | "runs" | "orphans" | "owned" | "pools" | "peers" | "callbacks";
@@ -89,7 +89,7 @@ export class BackfillJob extends DagRunJob {
   }
 
   protected override async onHeartbeat(): Promise<void> {
-    const dead = this.lease.mayJudge() ? await buryDeadJobs(this.database) : [];
+    const dead = await this.lease.buryOthers();
     for (const job of dead) this.logger.warn("a component died", { ...job });
     if (dead.length > 0) this.wakeUps.send("jobs");
     const isSweep = dead.length > 0 || !this.#listening?.isUp || --this.#untilSweep <= 0;
@@ -98,7 +98,7 @@ export class BackfillJob extends DagRunJob {
       this.#lookAt(...EVERYTHING);
       this.askFired();
       this.askSignals();
-    } else this.#lookAt("backfills", "orphans");
+    } else if (this.lease.someoneLeft) this.#lookAt("backfills", "orphans");
     this.askGates();
   }
 

@@ -10,7 +10,7 @@ import { type Topic, tellsOfStates } from "../signal/wake-up.ts";
 import type { Listening } from "../store/database.ts";
 import { createDueRuns, nextDueIn, planContinuous } from "../store/due-runs.ts";
 import { pauseAfterFailures } from "../store/failure-pause.ts";
-import { buryDeadJobs, liveDrivers } from "../store/job-lease.ts";
+import { liveDrivers } from "../store/job-lease.ts";
 import type { RunBatch } from "../store/run-batch.ts";
 import {
   type ClaimedRun,
@@ -34,7 +34,7 @@ const DUE_LIMIT = 200;
 /** A DAG that is due and locked by somebody else is looked at again after this long. */
 const BUSY_MS = 100;
 /** While nothing is heard, every so many heartbeats look at everything. */
-const SWEEP_EVERY = 3;
+const SWEEP_EVERY = 5;
 
 /** What there is a reason to look at in the database. */
 interface Look {
@@ -95,8 +95,8 @@ export class SchedulerJob extends DagRunJob {
   override async start(): Promise<void> {
     this.#offLocal = this.wakeUps.onLocal((topic) => this.#wakeUp(topic));
     this.#listening = await this.wakeUps.listen((topic) => {
-      // Of no use to a scheduler: passed on to whoever looks after backfills in this process.
-      if (topic === "backfills") this.wakeUps.tellHere(topic);
+      // Passed on to whoever looks after backfills in this process.
+      if (topic === "backfills" || topic === "jobs") this.wakeUps.tellHere(topic);
       else this.#wakeUp(topic);
     });
     await super.start();
@@ -154,7 +154,7 @@ export class SchedulerJob extends DagRunJob {
   }
 
   protected override async onHeartbeat(): Promise<void> {
-    const dead = this.lease.mayJudge() ? await buryDeadJobs(this.database) : [];
+    const dead = await this.lease.buryOthers();
     for (const job of dead) {
       this.logger.warn("a component died", { ...job });
       // What it had is free: triggerers and other schedulers need not wait for their own look.
@@ -164,7 +164,10 @@ export class SchedulerJob extends DagRunJob {
     if (isSweep) this.#untilSweep = SWEEP_EVERY;
     if (isSweep) this.askFired();
     if (isSweep) this.askSignals();
-    this.#look = isSweep ? EVERYTHING : { ...this.#look, orphans: true };
+    if (isSweep) this.#look = EVERYTHING;
+    // Whoever looks after backfills in this process does not ask by itself.
+    if (isSweep) this.wakeUps.tellHere("backfills");
+    if (this.lease.someoneLeft) this.wakeUps.tellHere("jobs");
     // Tasks of another scheduler's run open gates without a wake-up. Asks nothing while none is closed.
     this.askGates();
   }
@@ -286,8 +289,8 @@ export class SchedulerJob extends DagRunJob {
 
   #wakeUp(topic: Topic | ""): void {
     if (tellsOfStates(topic)) this.askSignals("states");
-    // The most frequent of all, and nothing to us but that.
-    if (topic === "states") return;
+    // The one is the most frequent of all, and nothing to us but that; the other is for those who look after them.
+    if (topic === "states" || topic === "backfills") return;
     // What happened may be more than the topic says.
     this.#untilSweep = 0;
     switch (topic) {
@@ -314,7 +317,6 @@ export class SchedulerJob extends DagRunJob {
         return;
       case "triggers":
       case "tasks":
-      case "backfills":
         return;
       case "":
         this.#look = EVERYTHING;

@@ -5,7 +5,7 @@ import { testDatabase } from "../../test/support/test-database.ts";
 import { BundleCache } from "../execute/bundle-cache.ts";
 import { silentLogger } from "../service/logger.ts";
 import { type Topic, WakeUps } from "../signal/wake-up.ts";
-import { Database } from "../store/database.ts";
+import { adhoc, Database } from "../store/database.ts";
 import { SchedulerJob } from "./scheduler-job.ts";
 
 const RENEW_MS = 50;
@@ -17,13 +17,43 @@ describe("a scheduler that hears nothing", () => {
     for (const each of undo.splice(0).reverse()) await each();
   });
 
-  it("looks for orphans at every heartbeat, and at everything at every third", async () => {
+  it("looks at everything at every fifth heartbeat, and for the dead not at all", async () => {
     const { heartbeats, asked } = await scheduler();
-    await heartbeats(12);
-    expect(asked("job-bury")).toBeGreaterThanOrEqual(11);
-    expect(asked("claim-take-over")).toBeGreaterThanOrEqual(11);
-    expect(asked("job-peers")).toBeGreaterThanOrEqual(3);
-    expect(asked("job-peers")).toBeLessThanOrEqual(6);
+    await heartbeats(15);
+    expect(asked("job-bury")).toBe(0);
+    for (const name of ["job-peers", "claim-take-over"]) {
+      expect(asked(name), name).toBeGreaterThanOrEqual(2);
+      expect(asked(name), name).toBeLessThanOrEqual(5);
+    }
+  });
+
+  it.each([
+    ["has died", "running", "-1 s"],
+    ["was declared dead by another a moment ago", "dead", "-1 s"],
+    ["has stopped a moment ago", "stopped", "-1 s"],
+  ])("looks for orphans at every heartbeat when a job %s", async (_, state, ago) => {
+    const { db } = await testDatabase();
+    const { heartbeats, asked } = await scheduler({ db });
+    await heartbeats(1);
+    await db.rows(
+      adhoc(`INSERT INTO job (kind, state, hostname, pid, version, lease_until, ended_at)
+             VALUES ('scheduler', $1, 'h', 1, 'test', now() + $2::interval, CASE WHEN $1 <> 'running' THEN now() END)`),
+      [state, ago],
+    );
+    await heartbeats(8);
+    expect(asked("job-bury")).toBeGreaterThanOrEqual(7);
+    expect(asked("claim-take-over")).toBeGreaterThanOrEqual(7);
+  });
+
+  it("no longer looks for orphans when a lease's time has passed since a job ended", async () => {
+    const { db } = await testDatabase();
+    await db.rows(
+      adhoc(`INSERT INTO job (kind, state, hostname, pid, version, lease_until, ended_at)
+             VALUES ('scheduler', 'dead', 'h', 1, 'test', now() - interval '7 s', now() - interval '7 s')`),
+    );
+    const { heartbeats, asked } = await scheduler({ db });
+    await heartbeats(10);
+    expect(asked("job-bury")).toBe(0);
   });
 
   it("looks at everything at every heartbeat when wake-ups are off", async () => {

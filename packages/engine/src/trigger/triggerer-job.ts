@@ -11,7 +11,6 @@ import { JobLoop } from "../job/job-loop.ts";
 import { Mailbox } from "../schedule/mailbox.ts";
 import type { Topic, WakeUps } from "../signal/wake-up.ts";
 import { type Database, type Listening, sqlState } from "../store/database.ts";
-import { buryDeadJobs } from "../store/job-lease.ts";
 import { nextTimedRunIn, storeTimedRuns } from "../store/timed-schedules.ts";
 import { deadOwners, postponeTriggers, releaseAllTriggers } from "../store/trigger-claim.ts";
 import { fireDueTimed } from "../store/trigger-fire.ts";
@@ -177,18 +176,18 @@ export class TriggererJob extends JobLoop {
       // After a time without a lease others may have taken what was ours, and the last look was before it.
       this.#looks.add("compare");
       this.#polled.clear();
-    } else
-      for (const job of await buryDeadJobs(this.#database)) {
-        this.logger.warn("a component died", { ...job });
-        this.#wakeUps.send("jobs");
-      }
+    }
+    for (const job of await this.lease.buryOthers()) {
+      this.logger.warn("a component died", { ...job });
+      this.#wakeUps.send("jobs");
+    }
     if (this.state !== "running") return;
     if (performance.now() - this.#sweptAt >= SWEEP_MS) this.#looks.add("sweep");
     // By a clock of its own: sweeps are asked for all the time, and would put it off for ever.
     if (performance.now() - this.#comparedAt >= SWEEP_MS) this.#looks.add("compare");
     this.#polled.write(this.lease.jobId);
     // Others tell us what is new; only in case that got lost, or they died, everything is looked at now and then.
-    if (this.#listening?.isUp && --this.#untilLook > 0) return;
+    if (this.#listening?.isUp && !this.lease.someoneLeft && --this.#untilLook > 0) return;
     this.#untilLook = LOOK_EVERY;
     this.#looks.add("timed", "claim", "engine");
     this.#signals.changed();

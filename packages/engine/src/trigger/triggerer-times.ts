@@ -13,8 +13,8 @@ export const HORIZON_MS = 250;
 /** What is due and locked by another triggerer is looked at again after this long. */
 export const BUSY_MS = 100;
 export const SWEEP_MS = 60_000;
-/** Heartbeats. With the lease of a triggerer that died before, its triggers go on within 15 s. */
-export const LOOK_EVERY = 2;
+/** Heartbeats, while nobody has left and nothing is heard. */
+export const LOOK_EVERY = 5;
 /** However often it is asked for. */
 export const SWEEP_AT_MOST_MS = 1_000;
 export const TASK_LOOK_MS = 1_000;
