@@ -41,7 +41,7 @@ async function costOf(size: number): Promise<{ cpuUs: number; wallUs: number }> 
   const executor = new InstantExecutor();
   const bench = await openBareScheduler(executor);
   try {
-    const bundle = { hash: `bench-${size}`, code: "export {};", sourceMap: null };
+    const bundle = { hash: `bench-${size}`, head: "", prelude: null, code: "export {};", sourceMap: null };
     const publication = { file: "bench.ts", bundle, source: "", manifests: [chains(size)] };
     await publishFiles(bench.database, [publication], { isPausedAtCreation: false, plan: planNext });
     await bench.createRuns(Array.from({ length: Math.max(1, TASKS / size) }, () => "bench"));

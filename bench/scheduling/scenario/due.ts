@@ -26,7 +26,13 @@ export async function dueAtOnce(options: Options): Promise<Figure[]> {
   try {
     for (let first = 0; first < all; first += 500) {
       const manifests = Array.from({ length: 500 }, (_, n) => hourly(`due_${first + n}`));
-      const bundle = { hash: `${first}`.padStart(64, "0"), code: "export {};", sourceMap: null };
+      const bundle = {
+        hash: `${first}`.padStart(64, "0"),
+        head: "",
+        prelude: null,
+        code: "export {};",
+        sourceMap: null,
+      };
       const publication = { file: `due_${first}.ts`, bundle, source: "", manifests };
       await publishFiles(bench.database, [publication], { isPausedAtCreation: false, plan: planNext });
     }

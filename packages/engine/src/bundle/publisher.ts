@@ -2,6 +2,7 @@
  * Takes bundled files to the catalogue while others are still being bundled: many files in one transaction, and no
  * file held up for long by one that hangs. Files are stored in the order of their names as far as they are ready.
  */
+import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { ModelError } from "../model/index.ts";
 import { messageOf } from "../service/errors.ts";
@@ -9,6 +10,7 @@ import { recordImportError } from "../store/dag-catalogue.ts";
 import {
   type FileOutcome,
   type FilePublication,
+  type Prelude,
   type PublishOptions,
   publishFiles,
 } from "../store/dag-publish.ts";
@@ -33,7 +35,8 @@ const MAX_WAIT_MS = 250;
 
 export class Publisher {
   readonly #options: PublisherOptions;
-  readonly #preludes = new Map<string, Promise<string>>();
+  /** By the paths of their parts. */
+  readonly #preludes = new Map<string, Promise<Prelude>>();
   #waiting: Waiting[] = [];
   #timer: NodeJS.Timeout | null = null;
   #flushing: Promise<void> = Promise.resolve();
@@ -73,9 +76,10 @@ export class Publisher {
     let part: { readonly from: Waiting; readonly publication: FilePublication }[] = [];
     let bytes = 0;
     for (const from of batch) {
+      const { bundled } = from;
       const publication = await this.#publication(from);
       part.push({ from, publication });
-      bytes += publication.bundle.code.length + (publication.bundle.sourceMap?.length ?? 0);
+      bytes += bundled.body.length + bundled.map.length;
       if (bytes < MAX_BYTES) continue;
       await this.#storePart(part);
       part = [];
@@ -86,19 +90,15 @@ export class Publisher {
 
   async #publication({ file, bundled }: Waiting): Promise<FilePublication> {
     const { hash, banner, preludePaths, body, map, source, manifests } = bundled;
-    const preludes = await Promise.all(preludePaths.map((path) => this.#prelude(path)));
-    return {
-      file,
-      bundle: { hash, code: banner + preludes.join("") + body, sourceMap: map },
-      source,
-      manifests,
-    };
+    const prelude = preludePaths.length === 0 ? null : await this.#prelude(preludePaths);
+    return { file, bundle: { hash, head: banner, prelude, code: body, sourceMap: map }, source, manifests };
   }
 
-  #prelude(path: string): Promise<string> {
-    const text = this.#preludes.get(path) ?? readFile(path, "utf8");
-    this.#preludes.set(path, text);
-    return text;
+  #prelude(paths: readonly string[]): Promise<Prelude> {
+    const key = paths.join("\n");
+    const prelude = this.#preludes.get(key) ?? readPrelude(paths);
+    this.#preludes.set(key, prelude);
+    return prelude;
   }
 
   async #storePart(part: readonly { from: Waiting; publication: FilePublication }[]): Promise<void> {
@@ -123,6 +123,11 @@ export class Publisher {
       }
     }
   }
+}
+
+async function readPrelude(paths: readonly string[]): Promise<Prelude> {
+  const code = (await Promise.all(paths.map((path) => readFile(path, "utf8")))).join("");
+  return { hash: createHash("sha256").update(code).digest("hex"), code };
 }
 
 /** The content is at fault (a value or a size the server does not take, a schedule that cannot be), not the moment. */

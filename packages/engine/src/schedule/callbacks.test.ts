@@ -45,7 +45,8 @@ describe("a callback whose owner lives", () => {
     const bundles = `${rig.root}/home/bundles`;
     // A version of its own, whose code is not on this disk yet and cannot be put there.
     await rig.db.rows(
-      adhoc(`WITH b AS (INSERT INTO bundle (hash, code) SELECT repeat('f', 32), code FROM bundle LIMIT 1 RETURNING hash),
+      adhoc(`WITH b AS (INSERT INTO bundle (hash, head, prelude_hash, code)
+                        SELECT repeat('f', 32), head, prelude_hash, code FROM bundle LIMIT 1 RETURNING hash),
                   v AS (INSERT INTO dag_version (dag_id, number, bundle_hash, manifest, source)
                         SELECT v.dag_id, 2, b.hash, v.manifest, v.source FROM dag_version v, b LIMIT 1 RETURNING id)
              UPDATE dag_run SET version_id = v.id FROM v`),

@@ -66,7 +66,11 @@ const LOAD_VERSION = statement(
   "SELECT dag_id, number, bundle_hash, manifest FROM dag_version WHERE id = $1",
 );
 
-const LOAD_BUNDLE = statement("catalogue-load-bundle", "SELECT code, source_map FROM bundle WHERE hash = $1");
+const LOAD_BUNDLE = statement(
+  "catalogue-load-bundle",
+  `SELECT b.head || coalesce(p.code, '') || b.code AS code, b.source_map
+   FROM bundle b LEFT JOIN prelude p ON p.hash = b.prelude_hash WHERE b.hash = $1`,
+);
 
 /** Its DAGs stay as they were last published. True when this is news. */
 export function recordImportError(db: Database, file: string, message: string): Promise<boolean> {

@@ -2,7 +2,7 @@ import type { DagManifest } from "@tradewind/sdk/manifest";
 import { beforeEach, expect, it } from "vitest";
 import { dagManifest, taskManifest } from "../../test/reference/manifests.ts";
 import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
-import { readCatalogue, recordImportError, removeFiles } from "./dag-catalogue.ts";
+import { loadBundle, readCatalogue, recordImportError, removeFiles } from "./dag-catalogue.ts";
 import { type FilePublication, publishFiles } from "./dag-publish.ts";
 import { adhoc } from "./database.ts";
 import type { PlannedRun, Planner } from "./due-runs.ts";
@@ -114,6 +114,26 @@ it("makes one version when many publish the same change at once", async () => {
   expect(count?.n).toBe(2);
 });
 
+it("stores once what bundles share, and gives each of them whole", async () => {
+  const shared = { hash: "p", code: "let sdk = 1;\n".repeat(1_000) };
+  const own = { hash: "q", code: "let other = 1;\n" };
+  const files = [shared, shared, own, null].map((prelude, n) => {
+    const { bundle, ...rest } = publication(`${n}.ts`, `h${n}`, [{ dagId: `d${n}` }]);
+    return { ...rest, bundle: { ...bundle, head: `// head ${n}\n`, prelude } };
+  });
+  await publishFiles(test.db, files.slice(0, 1), options);
+  await publishFiles(test.db, files, options);
+  for (const { bundle } of files)
+    expect(await loadBundle(test.db, bundle.hash)).toBe(
+      bundle.head + (bundle.prelude?.code ?? "") + bundle.code,
+    );
+  const stored = await test.db.rows(adhoc("SELECT hash, length(code) AS size FROM prelude ORDER BY hash"));
+  expect(stored).toEqual([
+    { hash: "p", size: shared.code.length },
+    { hash: "q", size: own.code.length },
+  ]);
+});
+
 async function plannedAt(): Promise<number | undefined> {
   const [row] = await test.db.rows<{ next_run_after: Date }>(adhoc("SELECT next_run_after FROM dag"));
   return row?.next_run_after.getTime();
@@ -122,7 +142,7 @@ async function plannedAt(): Promise<number | undefined> {
 function publication(file: string, hash: string, dags: readonly Partial<DagManifest>[]): FilePublication {
   return {
     file,
-    bundle: { hash, code: `// ${hash}`, sourceMap: null },
+    bundle: { hash, head: "", prelude: null, code: `// ${hash}`, sourceMap: null },
     source: "",
     manifests: dags.map((dag) => ({ ...EMPTY, ...dag })),
   };

@@ -55,6 +55,17 @@ it("keeps a version that was current a short time ago, however old it is", async
   expect(await ids("SELECT id FROM dag_version ORDER BY id")).toEqual([old, current]);
 });
 
+it("deletes what bundles shared when the last of them is gone", async () => {
+  const long = "now() - interval '90 days'";
+  await age(`INSERT INTO prelude (hash, code, created_at) VALUES
+    ('used', '', ${long}), ('unused', '', ${long}), ('young', '', now())`);
+  await age("INSERT INTO bundle (hash, prelude_hash, code) VALUES ('b', 'used', '')");
+  expect(await clean()).toEqual({ ...NOTHING, preludes: 1 });
+  await age(`UPDATE bundle SET created_at = ${long}`);
+  expect(await clean()).toEqual({ ...NOTHING, bundles: 1, preludes: 1 });
+  expect(await db.rows(adhoc("SELECT hash FROM prelude"))).toEqual([{ hash: "young" }]);
+});
+
 it("passes over a run that somebody has in hand, and keeps it when it was cleared", async () => {
   await seedDag(db, "a");
   const [cleared] = await seedRuns(db, "a", { count: 3, state: "success", ageMs: 40 * DAY });

@@ -39,6 +39,7 @@ export const CLEAN_KINDS = [
   "audit_events",
   "versions",
   "bundles",
+  "preludes",
 ] as const;
 
 type CleanKind = (typeof CLEAN_KINDS)[number];
@@ -176,6 +177,13 @@ const KINDS: Readonly<Record<CleanKind, Kind>> = {
     old: `created_at < ${OLD}
      AND NOT EXISTS (SELECT 1 FROM dag_version v WHERE v.bundle_hash = bundle.hash)
      AND NOT EXISTS (SELECT 1 FROM trigger t WHERE t.bundle_hash = bundle.hash)`,
+  }),
+  preludes: byKey("preludes", {
+    table: "prelude",
+    key: "hash",
+    order: "created_at",
+    isCatalogue: true,
+    old: `created_at < ${OLD} AND NOT EXISTS (SELECT 1 FROM bundle b WHERE b.prelude_hash = prelude.hash)`,
   }),
 };
 
