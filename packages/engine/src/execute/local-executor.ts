@@ -38,8 +38,11 @@ export interface LocalExecutorOptions {
   readonly envAllow?: readonly string[];
   /** From asking a task to stop to killing it, for who names no time himself. */
   readonly graceMs?: number;
-  /** Tasks per process. */
+  /** Tasks per process, at most. */
   readonly recycleAfter?: number;
+  /** A process is replaced when it holds more than this; looked at after every `weighEvery` tasks. */
+  readonly maxIdleMb?: number;
+  readonly weighEvery?: number;
   /** Most workloads held beyond `parallelism`; how many it is depends on how short tasks are. */
   readonly prefetch?: number;
   /** How many may stand behind each that has slots; unless told, that depends on how short tasks are. */
@@ -113,7 +116,9 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     this.#pool = new ProcessPool(
       {
         limit: parallelism,
-        recycleAfter: options.recycleAfter ?? 10_000,
+        recycleAfter: options.recycleAfter ?? 100_000,
+        weighEvery: options.weighEvery ?? 1_000,
+        maxIdleMb: options.maxIdleMb ?? 512,
         guardian: this.#guardian,
         logger: options.logger,
         process: {

@@ -24,6 +24,21 @@ describe("warm processes", () => {
     expect(seen.map(({ calls }) => calls)).toEqual([1, 2, 1, 2]);
   });
 
+  test("a process that holds much memory is replaced, and no task with it", async () => {
+    await using under = await ExecutorUnderTest.start({ parallelism: 1, weighEvery: 2, maxIdleMb: 10 });
+    const first = await under.output<Seen>("pid");
+    let last = await under.output<Seen>("pid");
+    for (let n = 0; n < 100 && last.pid === first.pid; n++) last = await under.output<Seen>("pid");
+    expect(last.pid).not.toBe(first.pid);
+    expect(last.calls).toBe(1);
+  });
+
+  test("one that holds less is kept", async () => {
+    await using under = await ExecutorUnderTest.start({ parallelism: 1, weighEvery: 2, maxIdleMb: 4_000 });
+    const { pid } = await under.output<Seen>("pid");
+    for (let calls = 2; calls <= 20; calls++) expect(await under.output<Seen>("pid")).toEqual({ pid, calls });
+  });
+
   test.each(["leaveTimer", "leaveCwd", "leaveEnv", "leaveListener"])(
     "%s: what is left behind costs the process",
     async (taskId) => {

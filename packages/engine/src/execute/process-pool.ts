@@ -11,12 +11,17 @@ import type { Logger } from "../service/logger.ts";
 import type { Ending } from "./ending.ts";
 import type { Guardian } from "./guardian.ts";
 import type { Job } from "./job.ts";
+import { residentBytes } from "./resident-memory.ts";
 import { TaskProcess, type TaskProcessListener, type TaskProcessOptions } from "./task-process.ts";
 
 export interface ProcessPoolOptions {
   /** 0: unlimited, every process used once. */
   readonly limit: number;
   readonly recycleAfter: number;
+  /** So many jobs of a process lie between two looks at its memory. */
+  readonly weighEvery: number;
+  /** One that holds more than this is replaced. */
+  readonly maxIdleMb: number;
   readonly process: Omit<TaskProcessOptions, "heapMb" | "entry">;
   readonly guardian: Guardian;
   readonly logger: Logger;
@@ -35,6 +40,7 @@ export interface ProcessPoolListener {
 
 /** A bundle once imported stays in memory: a process that has seen this many is replaced. */
 const MAX_BUNDLES = 100;
+const MB = 1024 * 1024;
 const IDLE_MS = 60_000;
 const HOPELESS_AFTER = 5;
 const MAX_BACKOFF_MS = 5_000;
@@ -49,6 +55,8 @@ export class ProcessPool implements TaskProcessListener {
   /** Starting processes, with the job they are started for, if any. */
   readonly #starting = new Map<TaskProcess, Job | null>();
   readonly #running = new Map<Job, TaskProcess>();
+  /** Those that hold too much memory, and leave after the job they have. */
+  readonly #heavy = new WeakSet<TaskProcess>();
   readonly #maxStarting = Math.max(2, availableParallelism());
   #entry = "";
   #failures = 0;
@@ -128,6 +136,7 @@ export class ProcessPool implements TaskProcessListener {
     this.#running.delete(job);
     if (this.#worn(process, job)) this.#retire(process);
     else this.#rest(process);
+    if (process.jobs % this.#options.weighEvery === 0) void this.#weigh(process);
     this.#listener.over(job, ending);
   }
 
@@ -195,7 +204,23 @@ export class ProcessPool implements TaskProcessListener {
   #worn(process: TaskProcess, job: Job): boolean {
     if (process.unfit !== null || job.fresh || this.#options.limit === 0) return true;
     if (this.#live.size > this.#options.limit) return true;
+    if (this.#heavy.has(process)) return true;
     return process.jobs >= this.#options.recycleAfter || process.bundles.size >= MAX_BUNDLES;
+  }
+
+  /** What tasks leave in memory stays there. Starting a process is dear, so it is not done by count alone. */
+  async #weigh(process: TaskProcess): Promise<void> {
+    const usedMb = Math.round((await residentBytes(process.pid)) / MB);
+    if (usedMb <= this.#options.maxIdleMb || !this.#live.has(process)) return;
+    this.#heavy.add(process);
+    this.#options.logger.info("a task process holds much memory and is replaced", {
+      pid: process.pid,
+      usedMb,
+      jobs: process.jobs,
+    });
+    if (process.busy) return;
+    this.#retire(process);
+    this.#listener.room();
   }
 
   #mayStart(): boolean {
