@@ -63,7 +63,7 @@ export interface LocalExecutorOptions {
 
 /** What `freeSlots` answers without a limit: more than anyone submits at once. */
 const UNLIMITED = 1_000_000;
-const MOST_HELD = 128;
+const MOST_HELD = 256;
 /** A log that cannot be written for so long does not hold back the report. */
 const LOG_PATIENCE_MS = 2_000;
 

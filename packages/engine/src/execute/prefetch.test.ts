@@ -8,8 +8,8 @@ test("the shorter the tasks, the more are fetched ahead; long ones are not hoard
     return prefetch.depth(4);
   };
   expect(after(0.1)).toBe(500);
-  expect(after(1)).toBe(80);
-  expect(after(20)).toBe(4);
+  expect(after(1)).toBe(160);
+  expect(after(20)).toBe(8);
   expect(after(60_000)).toBe(0);
   expect(after(0)).toBe(500);
 });

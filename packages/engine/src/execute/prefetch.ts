@@ -2,15 +2,15 @@
  * How many workloads an executor may hold beyond its processes. While tasks take a fraction of a millisecond, a
  * process would idle through every batch of the scheduler unless its next tasks are already here; when tasks take
  * long, a task held here would only wait behind them while another machine is free. So: as many as the processes
- * will get through in about one batch of a scheduler that is busy.
+ * will get through in about the time of two batches of a scheduler that is busy, for some take longer than others.
  */
-const BATCH_MS = 20;
+const AHEAD_MS = 40;
 /** Weight of the newest duration in the running mean. */
 const WEIGHT = 0.1;
 
 export class Prefetch {
   readonly #max: number;
-  #meanMs = BATCH_MS;
+  #meanMs = AHEAD_MS;
 
   constructor(max: number) {
     this.#max = max;
@@ -27,6 +27,6 @@ export class Prefetch {
   }
 
   depth(processes: number): number {
-    return Math.min(this.#max, Math.floor((processes * BATCH_MS) / Math.max(this.#meanMs, 0.01)));
+    return Math.min(this.#max, Math.floor((processes * AHEAD_MS) / Math.max(this.#meanMs, 0.01)));
   }
 }

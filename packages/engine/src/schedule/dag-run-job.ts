@@ -39,8 +39,8 @@ import { VersionCache } from "./version-cache.ts";
 import { WaitEndLog } from "./wait-ends.ts";
 import { Waits } from "./waits.ts";
 
-/** News of an attempt that has only just started can wait this long for company. */
-const STARTED_PATIENCE_MS = 20;
+/** How long news can wait for company: of an attempt that has only just started; of an end whose slots have an heir. */
+const PATIENCE_MS = { started: 20, inherited: 8 };
 /** How often one batch chooses again because a pool was full. */
 const MAX_ROUNDS = 5;
 const HOST = hostname();
@@ -80,7 +80,7 @@ export abstract class DagRunJob extends JobLoop {
 
   constructor(kind: JobKind, options: DagRunJobOptions) {
     const who = { kind, hostname: HOST, pid: process.pid, version: options.version };
-    const mailbox = new Mailbox<Report>(STARTED_PATIENCE_MS);
+    const mailbox = new Mailbox<Report>(PATIENCE_MS.started);
     super(options.database, who, { logger: options.logger, times: options.lease ?? LEASE, bell: mailbox });
     this.#mailbox = mailbox;
     this.database = options.database;
@@ -203,7 +203,7 @@ export abstract class DagRunJob extends JobLoop {
         this.#mailbox.postPatiently(event, event.attempt);
         return;
       case "ended":
-        this.#mailbox.post(event, event.attempt);
+        this.#mailbox.post(event, event.attempt, event.heir === undefined ? 0 : PATIENCE_MS.inherited);
         return;
       case "capacity":
         if (this.#admission.isWaiting()) this.#mailbox.wake();

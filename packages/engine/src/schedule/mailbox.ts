@@ -3,7 +3,8 @@
  * taken as one batch: an idle job answers at once, a loaded one pays one commit for many events.
  *
  * Some news can wait a little for company ("this attempt started"). It is kept back that long even if the reader is
- * woken for something else: when the attempt ends first, as short ones do, both are one change to store, not two.
+ * woken for something else: when the attempt ends first, as short ones do, both are one change to store, not two. Other
+ * news only need not wake the reader at once, and goes along with whatever does.
  */
 export class Mailbox<T> {
   #items: T[] = [];
@@ -14,20 +15,25 @@ export class Mailbox<T> {
   #urgent = false;
   #called = false;
   #timer: NodeJS.Timeout | null = null;
+  #soon: NodeJS.Timeout | null = null;
 
   constructor(patienceMs: number) {
     this.#patienceMs = patienceMs;
   }
 
-  /** @param about What was kept back about the same goes before it. */
-  post(item: T, about: string): void {
+  /**
+   * @param about What was kept back about the same goes before it.
+   * @param withinMs So long it may wait for something that wakes the reader.
+   */
+  post(item: T, about: string, withinMs = 0): void {
     const kept = this.#patient.get(about);
     if (kept) {
       this.#patient.delete(about);
       this.#items.push(kept.item);
     }
     this.#items.push(item);
-    this.#hurry();
+    if (withinMs === 0) this.#hurry();
+    else this.#soon ??= setTimeout(() => this.#isSoon(), withinMs);
   }
 
   postPatiently(item: T, about: string): void {
@@ -82,6 +88,11 @@ export class Mailbox<T> {
       else this.#arm();
     };
     this.#timer = setTimeout(fire, Math.max(1, first.until - performance.now()));
+  }
+
+  #isSoon(): void {
+    this.#soon = null;
+    if (this.#items.length > 0) this.#hurry();
   }
 
   #hurry(): void {
