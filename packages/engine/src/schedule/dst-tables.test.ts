@@ -1,6 +1,7 @@
 /**
  * Cron across all clock changes of fifteen years in eight zones, against a reference that shares nothing with it: PostgreSQL,
- * with its own code and its own time zone tables, says when the clocks of a zone change; the test walks through these years
+ * with its own code and its own time zone tables, says when the clocks of a zone change, and moment-timezone, with tables of
+ * its own, must say the same; the test walks through these years
  * minute by minute with such a clock in hand and notes when it shows what the expression names. The engine asks Intl, and
  * leaps.
  *
@@ -8,6 +9,7 @@
  * Ramadan (Casablanca), by a calendar of their own (Tehran, until 2022), over a whole day (Apia, at the end of 2011), and
  * never (Kolkata). They are past: of those to come, governments decide, and two versions of the tables say two things.
  */
+import moment from "moment-timezone";
 import { beforeAll, describe, expect, it } from "vitest";
 import { testDatabase } from "../../test/support/test-database.ts";
 import { Cron, type DueRun, nextRun } from "../model/index.ts";
@@ -75,6 +77,20 @@ function changes(
   return db.rows<Offset>(adhoc(sql), [zone, from, to, minutes]);
 }
 
+/** The same, by a library that carries its tables with it. */
+function offsetsByLibrary(zone: ZoneName): Offset[] {
+  const { offsets: west = [], untils = [] } = moment.tz.zone(zone) ?? {};
+  const found: Offset[] = [];
+  for (const [index, minutes] of west.entries()) {
+    const until = untils[index] ?? Number.POSITIVE_INFINITY;
+    const since = Math.max(untils[index - 1] ?? Number.NEGATIVE_INFINITY, FROM - 3 * DAY);
+    const ms = 0 - minutes * MINUTE;
+    // Some lines change only the name of the time.
+    if (until > FROM - 3 * DAY && since <= TO + 3 * DAY && found.at(-1)?.ms !== ms) found.push({ since, ms });
+  }
+  return found;
+}
+
 /** Minutes of the day that an expression of minute and hours names. */
 function minutesOfDay(expression: string): ReadonlySet<number> {
   const [minute = "", hours = ""] = expression.split(" ");
@@ -131,6 +147,7 @@ describe.each(Object.entries(ZONES) as [ZoneName, number][])("%s", (zone, least)
   it("has clocks that change as often as they do", () => {
     expect((offsets.get(zone)?.length ?? 0) - 1).toBeGreaterThanOrEqual(least);
     if (least === 0) expect(offsets.get(zone)).toHaveLength(1);
+    expect(offsets.get(zone)).toEqual(offsetsByLibrary(zone));
   });
 
   it.each([...DAILY, ...HOURLY])("%s: no gap, no double", (expression) => {
