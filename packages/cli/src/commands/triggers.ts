@@ -66,7 +66,8 @@ export function command(session: Session) {
       const waits = trigger.waits ?? [];
       if (session.format !== "table" || waits.length === 0) return;
       terminal.data("");
-      for (const line of renderTable(waits, waitColumns("one trigger"), terminal.width)) terminal.data(line);
+      for (const line of renderTable(waits, waitColumns(waits, "one trigger"), terminal.width))
+        terminal.data(line);
       if (waits.length < trigger.waiting_tasks)
         session.note(
           `${waits.length} of ${trigger.waiting_tasks} shown: \`tradewind waiting --trigger ${id}\``,

@@ -27,11 +27,8 @@ export function command(session: Session) {
     .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
     .action(async ({ dag, kind, limit, run, task, trigger }) => {
       const query = { dag_id: dag, run_id: run, task_id: task, kind, trigger_id: trigger };
-      await session.printList(
-        await read(session, query, limit),
-        waitColumns("many triggers"),
-        "Nothing waits.",
-      );
+      const waits = await read(session, query, limit);
+      await session.printList(waits, waitColumns(waits.items, "many triggers"), "Nothing waits.");
     });
 }
 
@@ -63,9 +60,12 @@ export function runnerName({ hostname, id, is_alive }: TriggerRunner): string {
 }
 
 /** Of many triggers each wait says what it is for; of one they all are for the same. */
-export function waitColumns(of: "many triggers" | "one trigger"): readonly Column<Wait>[] {
+export function waitColumns(
+  waits: readonly Wait[],
+  of: "many triggers" | "one trigger",
+): readonly Column<Wait>[] {
   const all: readonly Column<Wait>[] = [
-    ...instanceColumns<Wait>([]),
+    ...instanceColumns(waits),
     { title: "DAG", value: ({ dag_id }) => dag_id },
     { title: "RUN", value: ({ dag_run_id }) => dag_run_id, flexible: true },
     { title: "SINCE", value: ({ since }) => relativeTime(since) },

@@ -3,8 +3,8 @@
  * number of them may run against one database.
  *
  * It looks at the database only when there is a reason: a wake-up (a run was created, a DAG changed, slots freed), a
- * timer for the next due moment, a run of its own that ended and made room, or the heartbeat: each looks for what dead
- * schedulers left, and every third repeats all of it in case a wake-up got lost.
+ * timer for the next due moment, a run of its own that ended and made room, or the heartbeat: one that finds that a job
+ * has left looks for what is left of it, and every fifth repeats all of it in case a wake-up got lost.
  */
 import { type Topic, tellsOfStates } from "../signal/wake-up.ts";
 import type { Listening } from "../store/database.ts";
