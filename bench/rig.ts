@@ -139,7 +139,7 @@ export async function openBareScheduler(executor: Executor): Promise<BareSchedul
   const { database, stop } = await openDatabase(config, { applicationName: "tradewind bench" });
   await migrate(database);
   const wakeUps = new WakeUps(database);
-  const bundles = new BundleCache(home.bundles, async () => "export {};");
+  const bundles = new BundleCache(home.bundles, async () => ({ code: "export {};", prelude: null }));
   const logger = createLogger({ level: "warn", format: "pretty" });
   const rest = { bundles, logsDir: home.logs, logger, wakeUps, version: "bench" };
   const scheduler = new SchedulerJob({ database, executors: [executor], ...rest });

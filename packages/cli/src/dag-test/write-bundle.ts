@@ -7,7 +7,7 @@ export type Bundled = Extract<BundleResult, { kind: "bundled" }>;
 
 /** Writes the bundle so that its stacks show the author's own lines; answers with its path. */
 export async function writeBundle(bundle: Bundled, from: string, to: string): Promise<string> {
-  const preludes = await Promise.all(bundle.preludePaths.map((prelude) => readFile(prelude, "utf8")));
+  const preludes = await Promise.all(bundle.preludes.map(({ path }) => readFile(path, "utf8")));
   const map = JSON.parse(bundle.map) as { sources: string[] };
   const sources = map.sources.map((source) => pathToFileURL(resolve(from, source)).href);
   const path = join(to, "dag.mjs");

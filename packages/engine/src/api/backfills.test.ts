@@ -197,7 +197,9 @@ describe("of a timetable of the author's own", () => {
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "tradewind-backfills-"));
-    timetables = new TimetableDates({ bundles: new BundleCache(folder, async () => program) });
+    timetables = new TimetableDates({
+      bundles: new BundleCache(folder, async () => ({ code: program, prelude: null })),
+    });
     app = await createApi({ ...tw.options, timetables });
     const schedule = { kind: "timetable", name: "Own", args: null } as const;
     await tw.addDag(manifestOf("own", [{ taskId: "a" }], { schedule }));

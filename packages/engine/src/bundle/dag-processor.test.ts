@@ -1,11 +1,13 @@
 import { execFile } from "node:child_process";
-import { rename, symlink, utimes, writeFile } from "node:fs/promises";
+import { rename, symlink, utimes } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { beforeEach, describe, expect, it } from "vitest";
 import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
-import { loadBundle, loadVersion } from "../store/dag-catalogue.ts";
+import { BundleCache } from "../execute/bundle-cache.ts";
+import { fetchBundle } from "../processes/fetch-bundle.ts";
+import { loadVersion } from "../store/dag-catalogue.ts";
 import { adhoc } from "../store/database.ts";
 import { dagText, FolderFixture, importErrors, processorOn, versions } from "./dag-folder-fixture.ts";
 
@@ -193,8 +195,8 @@ export default dag("a", {}, (d) => { d.add("t", fails); });
   const { manifest, bundleHash, number } = (await loadVersion(test.db, version?.id ?? 0)) ?? {};
   expect(number).toBe(1);
   expect(manifest?.tasks[0]?.operator).toBe("Fails");
-  const path = join(new FolderFixture().path, "bundle.mjs");
-  await writeFile(path, (await loadBundle(test.db, bundleHash ?? "")) ?? "");
+  const cache = new BundleCache(new FolderFixture().path, (hash) => fetchBundle(test.db, hash));
+  const path = await cache.path(bundleHash ?? "");
   const script = `import { fails } from ${JSON.stringify(path)}; try { fails.execute() } catch (e) { console.log(e.stack) }`;
   const { stdout } = await promisify(execFile)(
     process.execPath,

@@ -6,16 +6,16 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { ModelError } from "../model/index.ts";
 import { messageOf } from "../service/errors.ts";
+import type { StoredPrelude } from "../store/bundles.ts";
 import { recordImportError } from "../store/dag-catalogue.ts";
 import {
   type FileOutcome,
   type FilePublication,
-  type Prelude,
   type PublishOptions,
   publishFiles,
 } from "../store/dag-publish.ts";
 import { type Database, sqlState } from "../store/database.ts";
-import type { Bundled } from "./bundler/protocol.ts";
+import type { Bundled, PreludeFile } from "./bundler/protocol.ts";
 
 export interface PublisherOptions extends PublishOptions {
   readonly database: Database;
@@ -36,7 +36,7 @@ const MAX_WAIT_MS = 250;
 export class Publisher {
   readonly #options: PublisherOptions;
   /** By the paths of their parts. */
-  readonly #preludes = new Map<string, Promise<Prelude>>();
+  readonly #preludes = new Map<string, Promise<StoredPrelude>>();
   #waiting: Waiting[] = [];
   #timer: NodeJS.Timeout | null = null;
   #flushing: Promise<void> = Promise.resolve();
@@ -89,14 +89,14 @@ export class Publisher {
   }
 
   async #publication({ file, bundled }: Waiting): Promise<FilePublication> {
-    const { hash, banner, preludePaths, body, map, source, manifests } = bundled;
-    const prelude = preludePaths.length === 0 ? null : await this.#prelude(preludePaths);
+    const { hash, banner, preludes, body, map, source, manifests } = bundled;
+    const prelude = preludes.length === 0 ? null : await this.#prelude(preludes);
     return { file, bundle: { hash, head: banner, prelude, code: body, sourceMap: map }, source, manifests };
   }
 
-  #prelude(paths: readonly string[]): Promise<Prelude> {
-    const key = paths.join("\n");
-    const prelude = this.#preludes.get(key) ?? readPrelude(paths);
+  #prelude(files: readonly PreludeFile[]): Promise<StoredPrelude> {
+    const key = files.map(({ path }) => path).join("\n");
+    const prelude = this.#preludes.get(key) ?? readPrelude(files);
     this.#preludes.set(key, prelude);
     return prelude;
   }
@@ -125,9 +125,10 @@ export class Publisher {
   }
 }
 
-async function readPrelude(paths: readonly string[]): Promise<Prelude> {
-  const code = (await Promise.all(paths.map((path) => readFile(path, "utf8")))).join("");
-  return { hash: createHash("sha256").update(code).digest("hex"), code };
+async function readPrelude(files: readonly PreludeFile[]): Promise<StoredPrelude> {
+  const code = (await Promise.all(files.map(({ path }) => readFile(path, "utf8")))).join("");
+  const names = files.map(({ name }) => name);
+  return { hash: createHash("sha256").update(code).digest("hex"), names, code };
 }
 
 /** The content is at fault (a value or a size the server does not take, a schedule that cannot be), not the moment. */

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { BundleCache } from "./bundle-cache.ts";
+import { type BundleText, bundleText } from "./bundle-text.ts";
 
 const HASH = "0123456789abcdef";
 let dir: string;
@@ -40,6 +41,32 @@ test("two caches on one folder, and a file cut to nothing, end in one whole file
   expect(await readFile(path, "utf8")).toBe("code of 0123456789abcdef");
 });
 
+test("what bundles share is one file beside them, and is there again when it was lost", async () => {
+  const prelude = { hash: "abc123", names: ["one", "two"], code: "let one = 1;\nlet two = 2;\n" };
+  const cacheOf = () =>
+    new BundleCache(dir, async (hash) => {
+      fetched.push(hash);
+      return bundleText({
+        head: "// head\n",
+        prelude,
+        code: `export const sum = one + two;`,
+        sourceMap: null,
+      });
+    });
+  const [first, second] = [await cacheOf().path(HASH), await cacheOf().path(`${HASH}2`)];
+  expect(await readdir(dir)).toEqual([`${HASH}.mjs`, `${HASH}2.mjs`, "prelude-abc123.mjs"]);
+  for (const path of [first, second]) expect(await import(path)).toMatchObject({ sum: 3 });
+  // The code begins where it would if the prelude were in its place: that is what the source map counts by.
+  expect((await readFile(first, "utf8")).split("\n").indexOf("export const sum = one + two;")).toBe(3);
+
+  await writeFile(join(dir, "prelude-abc123.mjs"), "");
+  await cacheOf().path(HASH);
+  expect(fetched).toEqual([HASH, `${HASH}2`, HASH]);
+  expect(await readFile(join(dir, "prelude-abc123.mjs"), "utf8")).toContain("export { one, two };");
+  await cacheOf().path(`${HASH}2`);
+  expect(fetched).toHaveLength(3);
+});
+
 test("a failed fetch leaves nothing and is tried again", async () => {
   let broken = true;
   const cache = new BundleCache(dir, async (hash) => {
@@ -57,7 +84,7 @@ test("a hash that could be a path is refused", async () => {
   });
 });
 
-async function fetch(hash: string): Promise<string> {
+async function fetch(hash: string): Promise<BundleText> {
   fetched.push(hash);
-  return `code of ${hash}`;
+  return { code: `code of ${hash}`, prelude: null };
 }

@@ -1,19 +1,21 @@
 /**
  * Bundles on this machine's disk, by content hash. A file under its final name is complete: it is written beside and
- * renamed, so that a process dying at any line, or two processes writing the same bundle, never leave half of one.
+ * renamed, so that a process dying at any line, or two processes writing the same bundle, never leave half of one. What it
+ * imports is there before it.
  */
-import { mkdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { EngineError } from "../service/errors.ts";
+import { type BundleText, preludeFileOf } from "./bundle-text.ts";
 
 export class BundleCache {
   readonly #dir: string;
-  readonly #fetch: (hash: string) => Promise<string>;
+  readonly #fetch: (hash: string) => Promise<BundleText>;
   readonly #pending = new Map<string, Promise<string>>();
   readonly #known = new Set<string>();
 
   /** @param fetch Reads a bundle's code from where it is stored for good. */
-  constructor(dir: string, fetch: (hash: string) => Promise<string>) {
+  constructor(dir: string, fetch: (hash: string) => Promise<BundleText>) {
     this.#dir = dir;
     this.#fetch = fetch;
   }
@@ -45,18 +47,34 @@ export class BundleCache {
 
   async #provide(hash: string): Promise<string> {
     const path = this.#file(hash);
-    const found = await stat(path).catch(() => null);
-    // An empty file is what a full disk or a power cut leaves of a renamed one.
-    if (found === null || found.size === 0) await this.#write(hash, path);
+    if (!(await this.#isWhole(path))) await this.#fill(hash, path);
     this.#known.add(hash);
     return path;
   }
 
-  async #write(hash: string, path: string): Promise<void> {
-    const code = await this.#fetch(hash);
+  /** An empty file is what a full disk or a power cut leaves of a renamed one. */
+  async #isWhole(path: string): Promise<boolean> {
+    const code = await readFile(path, "utf8").catch(() => "");
+    const prelude = preludeFileOf(code);
+    return code !== "" && (prelude === null || (await this.#has(prelude)));
+  }
+
+  async #has(file: string): Promise<boolean> {
+    const found = await stat(join(this.#dir, file)).catch(() => null);
+    return found !== null && found.size > 0;
+  }
+
+  async #fill(hash: string, path: string): Promise<void> {
+    const { code, prelude } = await this.#fetch(hash);
     if (code === "")
       throw new EngineError("BUNDLE_EMPTY", `The stored bundle ${hash} is empty; load its DAG file again.`);
     await mkdir(this.#dir, { recursive: true });
+    if (prelude !== null && !(await this.#has(prelude.file)))
+      await this.#write(join(this.#dir, prelude.file), prelude.code);
+    await this.#write(path, code);
+  }
+
+  async #write(path: string, code: string): Promise<void> {
     const draft = `${path}.${process.pid}.${crypto.randomUUID()}.tmp`;
     try {
       await writeFile(draft, code, { mode: 0o644, flush: true });

@@ -117,7 +117,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
       {
         limit: parallelism,
         recycleAfter: options.recycleAfter ?? 100_000,
-        weighEvery: options.weighEvery ?? 1_000,
+        weighEvery: options.weighEvery ?? 250,
         maxIdleMb: options.maxIdleMb ?? 512,
         guardian: this.#guardian,
         logger: options.logger,

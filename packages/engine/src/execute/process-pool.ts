@@ -39,7 +39,7 @@ export interface ProcessPoolListener {
 }
 
 /** A bundle once imported stays in memory: a process that has seen this many is replaced. */
-const MAX_BUNDLES = 100;
+const MAX_BUNDLES = 500;
 const MB = 1024 * 1024;
 const IDLE_MS = 60_000;
 const HOPELESS_AFTER = 5;

@@ -62,7 +62,7 @@ describe("in a child process", () => {
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "tradewind-dates-"));
-    const cache = new BundleCache(folder, async (hash) => bundles.get(hash) ?? "");
+    const cache = new BundleCache(folder, async (hash) => ({ code: bundles.get(hash) ?? "", prelude: null }));
     dates = new TimetableDates({ bundles: cache, answerMs: 2_000, listMs: 500 });
   });
   afterAll(async () => {

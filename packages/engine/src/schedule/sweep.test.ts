@@ -95,7 +95,7 @@ describe("a scheduler that hears nothing", () => {
     const job = new SchedulerJob({
       database: db,
       executors: [],
-      bundles: new BundleCache("/nowhere", async () => ""),
+      bundles: new BundleCache("/nowhere", async () => ({ code: "", prelude: null })),
       logsDir: "/nowhere",
       logger: silentLogger,
       wakeUps,

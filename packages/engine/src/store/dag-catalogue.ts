@@ -66,12 +66,6 @@ const LOAD_VERSION = statement(
   "SELECT dag_id, number, bundle_hash, manifest FROM dag_version WHERE id = $1",
 );
 
-const LOAD_BUNDLE = statement(
-  "catalogue-load-bundle",
-  `SELECT b.head || coalesce(p.code, '') || b.code AS code, b.source_map
-   FROM bundle b LEFT JOIN prelude p ON p.hash = b.prelude_hash WHERE b.hash = $1`,
-);
-
 /** Its DAGs stay as they were last published. True when this is news. */
 export function recordImportError(db: Database, file: string, message: string): Promise<boolean> {
   return db.transaction(async (tx) => {
@@ -114,17 +108,6 @@ export async function loadVersion(db: Connection, versionId: number): Promise<Da
   );
   if (!row) return undefined;
   return { dagId: row.dag_id, number: row.number, bundleHash: row.bundle_hash, manifest: row.manifest };
-}
-
-/** A bundle's code as it is to be run: with its source map at the end, so that stacks name the author's lines. */
-export async function loadBundle(db: Connection, hash: string): Promise<string | undefined> {
-  const row = await db.one<{ code: string; source_map: string | null }>(LOAD_BUNDLE, [hash]);
-  if (!row?.source_map) return row?.code;
-  const map = JSON.parse(row.source_map) as { sources: string[] };
-  // Paths relative to the DAG folder, which the machine that runs the bundle need not have.
-  const named = { ...map, sources: map.sources.map((source) => `dags:/${source}`) };
-  const data = Buffer.from(JSON.stringify(named)).toString("base64");
-  return `${row.code}\n//# sourceMappingURL=data:application/json;base64,${data}\n`;
 }
 
 interface CatalogueRow {

@@ -2,7 +2,8 @@ import type { DagManifest } from "@tradewind/sdk/manifest";
 import { beforeEach, expect, it } from "vitest";
 import { dagManifest, taskManifest } from "../../test/reference/manifests.ts";
 import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
-import { loadBundle, readCatalogue, recordImportError, removeFiles } from "./dag-catalogue.ts";
+import { loadBundle } from "./bundles.ts";
+import { readCatalogue, recordImportError, removeFiles } from "./dag-catalogue.ts";
 import { type FilePublication, publishFiles } from "./dag-publish.ts";
 import { adhoc } from "./database.ts";
 import type { PlannedRun, Planner } from "./due-runs.ts";
@@ -115,8 +116,8 @@ it("makes one version when many publish the same change at once", async () => {
 });
 
 it("stores once what bundles share, and gives each of them whole", async () => {
-  const shared = { hash: "p", code: "let sdk = 1;\n".repeat(1_000) };
-  const own = { hash: "q", code: "let other = 1;\n" };
+  const shared = { hash: "p", names: ["sdk"], code: "let sdk = 1;\n".repeat(1_000) };
+  const own = { hash: "q", names: ["one", "two"], code: "let one = 1, two = 2;\n" };
   const files = [shared, shared, own, null].map((prelude, n) => {
     const { bundle, ...rest } = publication(`${n}.ts`, `h${n}`, [{ dagId: `d${n}` }]);
     return { ...rest, bundle: { ...bundle, head: `// head ${n}\n`, prelude } };
@@ -124,9 +125,7 @@ it("stores once what bundles share, and gives each of them whole", async () => {
   await publishFiles(test.db, files.slice(0, 1), options);
   await publishFiles(test.db, files, options);
   for (const { bundle } of files)
-    expect(await loadBundle(test.db, bundle.hash)).toBe(
-      bundle.head + (bundle.prelude?.code ?? "") + bundle.code,
-    );
+    expect({ ...(await loadBundle(test.db, bundle.hash)), hash: bundle.hash }).toEqual(bundle);
   const stored = await test.db.rows(adhoc("SELECT hash, length(code) AS size FROM prelude ORDER BY hash"));
   expect(stored).toEqual([
     { hash: "p", size: shared.code.length },

@@ -8,6 +8,7 @@
  */
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import { setAssets } from "./asset-publish.ts";
+import { addBundles, type NamedBundle } from "./bundles.ts";
 import { CATALOGUE_LOCK, CLEAR_ERRORS, LOCK_DAGS, MARK_STALE, NOTIFY } from "./dag-catalogue.ts";
 import type { Connection, Database } from "./database.ts";
 import type { PlannedRun, Planner, Scheduling } from "./due-runs.ts";
@@ -20,24 +21,9 @@ import { askTimetables, forgetTimetables } from "./timetable-plans.ts";
 /** A DAG file that was bundled and gave these DAGs. */
 export interface FilePublication {
   readonly file: string;
-  readonly bundle: BundleParts;
+  readonly bundle: NamedBundle;
   readonly source: string;
   readonly manifests: readonly DagManifest[];
-}
-
-/** What is run is `head`, then the prelude, then `code`; many bundles have the same prelude. */
-interface BundleParts {
-  readonly hash: string;
-  readonly head: string;
-  readonly prelude: Prelude | null;
-  readonly code: string;
-  readonly sourceMap: string | null;
-}
-
-/** `hash`: of its code. */
-export interface Prelude {
-  readonly hash: string;
-  readonly code: string;
 }
 
 export interface PublishOptions {
@@ -75,21 +61,6 @@ const LAST_RUNS = statement(
 );
 
 const NOW = statement("catalogue-now", "SELECT extract(epoch FROM now()) * 1000 AS now");
-
-const ADD_BUNDLES = statement(
-  "catalogue-add-bundles",
-  `INSERT INTO bundle (hash, head, prelude_hash, code, source_map)
-   SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) AS u(hash) ORDER BY hash
-   ON CONFLICT DO NOTHING`,
-);
-
-/** Those that are there already, as almost always, are not sent along. */
-const KNOWN_PRELUDES = statement("catalogue-known-preludes", "SELECT hash FROM prelude WHERE hash = ANY($1)");
-const ADD_PRELUDES = statement(
-  "catalogue-add-preludes",
-  `INSERT INTO prelude (hash, code) SELECT * FROM unnest($1::text[], $2::text[]) AS u(hash) ORDER BY hash
-   ON CONFLICT DO NOTHING`,
-);
 
 const ADD_DAGS = statement(
   "catalogue-add-dags",
@@ -288,15 +259,10 @@ async function writeDags(tx: Connection, dags: readonly DagChange[], options: Pu
 /** New versions' ids by DAG. */
 async function addVersions(tx: Connection, dags: readonly DagChange[]): Promise<Map<string, number>> {
   if (dags.length === 0) return new Map();
-  const bundles = byHash(dags.map(({ publication: { bundle } }) => bundle));
-  await addPreludes(tx, byHash(bundles.map(({ prelude }) => prelude).filter((prelude) => prelude !== null)));
-  await tx.rows(ADD_BUNDLES, [
-    bundles.map(({ hash }) => hash),
-    bundles.map(({ head }) => head),
-    bundles.map(({ prelude }) => prelude?.hash ?? null),
-    bundles.map(({ code }) => code),
-    bundles.map(({ sourceMap }) => sourceMap),
-  ]);
+  await addBundles(
+    tx,
+    dags.map(({ publication }) => publication.bundle),
+  );
   const rows = await tx.rows<{ id: number; dag_id: string }>(ADD_VERSIONS, [
     dags.map((dag) => dag.dagId),
     dags.map((dag) => dag.newNumber),
@@ -314,19 +280,6 @@ async function addVersions(tx: Connection, dags: readonly DagChange[]): Promise<
     .filter(([, most]) => most !== null && most !== undefined);
   if (limits.length > 0) await tx.rows(SET_LIMITS, [limits.map(([name]) => name), limits.map(([, n]) => n)]);
   return new Map(rows.map((row) => [row.dag_id, row.id]));
-}
-
-async function addPreludes(tx: Connection, preludes: readonly Prelude[]): Promise<void> {
-  if (preludes.length === 0) return;
-  const rows = await tx.rows<{ hash: string }>(KNOWN_PRELUDES, [preludes.map(({ hash }) => hash)]);
-  const known = new Set(rows.map(({ hash }) => hash));
-  const added = preludes.filter(({ hash }) => !known.has(hash));
-  if (added.length > 0)
-    await tx.rows(ADD_PRELUDES, [added.map(({ hash }) => hash), added.map(({ code }) => code)]);
-}
-
-function byHash<T extends { readonly hash: string }>(parts: readonly T[]): T[] {
-  return [...new Map(parts.map((part) => [part.hash, part])).values()];
 }
 
 async function planRuns(

@@ -57,8 +57,8 @@ it("keeps a version that was current a short time ago, however old it is", async
 
 it("deletes what bundles shared when the last of them is gone", async () => {
   const long = "now() - interval '90 days'";
-  await age(`INSERT INTO prelude (hash, code, created_at) VALUES
-    ('used', '', ${long}), ('unused', '', ${long}), ('young', '', now())`);
+  await age(`INSERT INTO prelude (hash, names, code, created_at) VALUES
+    ('used', '{}', '', ${long}), ('unused', '{}', '', ${long}), ('young', '{}', '', now())`);
   await age("INSERT INTO bundle (hash, prelude_hash, code) VALUES ('b', 'used', '')");
   expect(await clean()).toEqual({ ...NOTHING, preludes: 1 });
   await age(`UPDATE bundle SET created_at = ${long}`);

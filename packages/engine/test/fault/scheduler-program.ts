@@ -5,6 +5,7 @@
  */
 import { BundleCache } from "../../src/execute/bundle-cache.ts";
 import { LocalExecutor } from "../../src/execute/local-executor.ts";
+import { fetchBundle } from "../../src/processes/fetch-bundle.ts";
 import { createLargeOutputs } from "../../src/processes/large-outputs.ts";
 import { BackfillJob } from "../../src/schedule/backfill-job.ts";
 import { LargeLengths } from "../../src/schedule/large-lengths.ts";
@@ -15,7 +16,6 @@ import { openHome } from "../../src/service/home.ts";
 import { createLogger } from "../../src/service/logger.ts";
 import { SecretBox } from "../../src/service/secret-box.ts";
 import { WakeUps } from "../../src/signal/wake-up.ts";
-import { loadBundle } from "../../src/store/dag-catalogue.ts";
 import { CommitUnknownError, Database, isTransient } from "../../src/store/database.ts";
 import { migrate } from "../../src/store/migrate.ts";
 import { VERSION } from "../../src/version.ts";
@@ -28,11 +28,6 @@ const logger = createLogger({ level: "debug", format: "json" });
 const home = await openHome(config.home);
 const secretBox = await SecretBox.load(home.secretKey);
 const database = Database.connect(requireDatabaseUrl(config, "scheduler"), { max: 6 });
-const fetchBundle = async (hash: string) => {
-  const code = await loadBundle(database, hash);
-  if (code === undefined) throw new Error(`bundle ${hash} is missing`);
-  return code;
-};
 const wakeUps = new WakeUps(database);
 const outputs = createLargeOutputs(config, database);
 const Job = process.env.FAULT_JOB === "backfill" ? BackfillJob : SchedulerJob;
@@ -49,7 +44,7 @@ const scheduler = new Job({
     }),
   ],
   lengths: new LargeLengths(outputs),
-  bundles: new BundleCache(home.bundles, fetchBundle),
+  bundles: new BundleCache(home.bundles, (hash) => fetchBundle(database, hash)),
   logsDir: home.logs,
   logger,
   wakeUps,

@@ -6,9 +6,9 @@ import type { Json } from "@tradewind/sdk/manifest";
 import { BundleCache } from "../../src/execute/bundle-cache.ts";
 import { SecretMask } from "../../src/execute/mask.ts";
 import type { LogLine } from "../../src/execute/task-log.ts";
+import { fetchBundle } from "../../src/processes/fetch-bundle.ts";
 import { createLogger, silentLogger } from "../../src/service/logger.ts";
 import { WakeUps } from "../../src/signal/wake-up.ts";
-import { loadBundle } from "../../src/store/dag-catalogue.ts";
 import { adhoc, Database } from "../../src/store/database.ts";
 import { triggerText } from "../../src/trigger/testing/runner-under-test.ts";
 import { TriggerRunner } from "../../src/trigger/trigger-runner.ts";
@@ -70,10 +70,7 @@ export class TriggererRig {
     const job = new TriggererJob({
       database,
       runner,
-      bundles: new BundleCache(
-        join(this.root, "bundles"),
-        async (hash) => (await loadBundle(database, hash)) ?? "",
-      ),
+      bundles: new BundleCache(join(this.root, "bundles"), (hash) => fetchBundle(database, hash)),
       logsDir: join(this.root, "logs"),
       mask: new SecretMask(),
       logger,

@@ -73,7 +73,7 @@ async function bundle(dagFile: DagFile, pass: number): Promise<BundleResult> {
 
 /** What the file gives, or why it gives nothing. */
 async function importArtefact(dagFile: DagFile, artefact: Artefact, inputs: readonly InputStamp[]) {
-  const { url, preludePaths, discard } = await rehearse(setup.outFolder, artefact);
+  const { url, preludes, discard } = await rehearse(setup.outFolder, artefact);
   reply({ type: "importing", file: dagFile.file, inputs });
   const imported = { folder: setup.folder, url, map: artefact.map };
   const attempt = guard.begin(url);
@@ -89,7 +89,7 @@ async function importArtefact(dagFile: DagFile, artefact: Artefact, inputs: read
     );
     const made = unexported.map(({ id }) => id);
     refuseHiddenSubDags(manifests, made);
-    return { preludePaths, manifests, unexported: made };
+    return { preludes, manifests, unexported: made };
   } catch (error) {
     return thrownMessage(dagFile, imported, error);
   } finally {

@@ -37,12 +37,18 @@ export interface InputStamp {
   readonly sha256: string;
 }
 
+/** A file with code that declares `name`. */
+export interface PreludeFile {
+  readonly name: string;
+  readonly path: string;
+}
+
 export interface Bundled {
   readonly kind: "bundled";
   readonly hash: string;
   /** The artefact's code: `banner`, then the content of these files, then `body`. */
   readonly banner: string;
-  readonly preludePaths: readonly string[];
+  readonly preludes: readonly PreludeFile[];
   readonly body: string;
   /** Its source map. */
   readonly map: string;

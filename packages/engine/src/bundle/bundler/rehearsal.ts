@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type Artefact, lineBreaks } from "./artefact.ts";
 import { noting } from "./made-dags.ts";
+import type { PreludeFile } from "./protocol.ts";
 import type { SdkPrelude } from "./sdk-prelude.ts";
 
 /** An artefact on disk, ready to be imported. */
@@ -14,7 +15,7 @@ export interface Rehearsal {
   /** As it appears in stack traces. */
   readonly url: string;
   /** Files with the text of its preludes, for the processor. */
-  readonly preludePaths: readonly string[];
+  readonly preludes: readonly PreludeFile[];
   discard(): void;
 }
 
@@ -23,15 +24,16 @@ const evaluated = new Map<string, Promise<string>>();
 let rehearsals = 0;
 
 export async function rehearse(outFolder: string, { banner, preludes, body }: Artefact): Promise<Rehearsal> {
-  const preludePaths: string[] = [];
-  for (const prelude of preludes) preludePaths.push(await evaluateOnce(outFolder, banner, prelude));
+  const files: PreludeFile[] = [];
+  for (const prelude of preludes)
+    files.push({ name: prelude.name, path: await evaluateOnce(outFolder, banner, prelude) });
   const standIns = preludes.map(({ name, code }) => {
     return `const ${name} = globalThis[Symbol.for("${REGISTRY.description}")].${name};${"\n".repeat(lineBreaks(code))}`;
   });
   // Numbered, because Node remembers a module, and its failure, for as long as the process lives.
   const path = join(outFolder, `dag-${process.pid}-${++rehearsals}.mjs`);
   writeFileSync(path, banner + standIns.join("") + body);
-  return { url: pathToFileURL(path).href, preludePaths, discard: () => unlinkSync(path) };
+  return { url: pathToFileURL(path).href, preludes: files, discard: () => unlinkSync(path) };
 }
 
 /** Answers where the prelude's text is. Named by content: children that write the same file write the same bytes. */

@@ -1,6 +1,8 @@
 -- Code that many bundles share (the SDK's part of each), once, by content hash. Never updated.
 CREATE TABLE prelude (
   hash        text PRIMARY KEY,
+  -- What its code declares.
+  names       text[] NOT NULL,
   code        text NOT NULL,
   created_at  timestamptz NOT NULL DEFAULT now()
 );

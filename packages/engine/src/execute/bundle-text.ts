@@ -1,0 +1,42 @@
+/**
+ * A stored bundle as modules to import. What many bundles share, the SDK, becomes a module of its own beside them: a
+ * process that has imported it for one of them has it for all. Without that, each bundle would cost eight times as much
+ * to load, and a megabyte of memory.
+ */
+import type { StoredBundle } from "../store/bundles.ts";
+
+export interface BundleText {
+  readonly code: string;
+  /** A module that it imports, by this name in the same folder. */
+  readonly prelude: { readonly file: string; readonly code: string } | null;
+}
+
+/** With its source map at the end, so that stacks name the author's lines. */
+export function bundleText({ code, head, prelude, sourceMap }: StoredBundle): BundleText {
+  const map = sourceMap === null ? "" : mapComment(sourceMap);
+  if (prelude === null) return { code: head + code + map, prelude };
+  const file = `${PRELUDE}${prelude.hash}.mjs`;
+  const names = `{ ${prelude.names.join(", ")} }`;
+  // As many lines as it stands for: the map counts them.
+  const lines = "\n".repeat(prelude.code.split("\n").length - 1);
+  return {
+    code: `${head}import ${names} from "./${file}";${lines}${code}${map}`,
+    prelude: { file, code: `${prelude.code}export ${names};\n` },
+  };
+}
+
+/** The name of the module that such a text imports. */
+export function preludeFileOf(code: string): string | null {
+  return IMPORTS_PRELUDE.exec(code)?.[1] ?? null;
+}
+
+const PRELUDE = "prelude-";
+const IMPORTS_PRELUDE = new RegExp(`^import \\{[^}\\n]*\\} from "\\./(${PRELUDE}[0-9a-f]+\\.mjs)";$`, "m");
+
+/** Paths relative to the DAG folder, which the machine that runs the bundle need not have. */
+function mapComment(sourceMap: string): string {
+  const map = JSON.parse(sourceMap) as { sources: string[] };
+  const named = { ...map, sources: map.sources.map((source) => `dags:/${source}`) };
+  const data = Buffer.from(JSON.stringify(named)).toString("base64");
+  return `\n//# sourceMappingURL=data:application/json;base64,${data}\n`;
+}
