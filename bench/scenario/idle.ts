@@ -21,7 +21,7 @@ const SETTLED_MS = 100_000;
 const CLI = fileURLToPath(new URL("../../packages/cli/src/main.ts", import.meta.url));
 
 export async function idle(options: { readonly quick: boolean }): Promise<Figure[]> {
-  const seconds = options.quick ? 5 : 20;
+  const seconds = options.quick ? 5 : 60;
   const root = await mkdtemp(join(tmpdir(), "tradewind-bench-"));
   const [home, dags, port] = [join(root, "home"), join(root, "dags"), await freePort()];
   await mkdir(dags);

@@ -26,7 +26,7 @@ export default dag("${dagId}", { maxActiveTasks: 100_000, defaults: { pool: "${n
   const cpu = { narrow: [] as number[], wide: [] as number[] };
   const ratios: number[] = [];
   // Many pairs: single ones are 0.7 to 1.2 x on a machine whose cores are shared with others.
-  for (let n = 0; n < (options.quick ? 2 : 20); n++) {
+  for (let n = 0; n < (options.quick ? 2 : 40); n++) {
     // By turns, and each first every other time: a machine that gets slower or faster does so to both.
     const order = n % 2 === 0 ? (["wide", "narrow"] as const) : (["narrow", "wide"] as const);
     for (const dagId of order) {
