@@ -74,7 +74,7 @@ const LONGEST_PAUSE_MS = 1_000;
 const PATIENCE_MS = 30_000;
 
 export function readProgress(client: Client, id: number, signal?: AbortSignal): Promise<BackfillProgress> {
-  return client.get(path`/backfills/${id}/progress`, { what: `cannot watch the backfill ${id}`, signal });
+  return client.get(path`/backfills/${id}/progress`, { what: `cannot read the backfill ${id}`, signal });
 }
 
 /** Asks again and again, a little slower the longer it lasts, and never so often that the counting is most of the work. */

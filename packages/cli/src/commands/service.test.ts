@@ -69,6 +69,24 @@ it("ends the process when a start hangs: one signal is enough", async () => {
   expect(exits).toEqual([143]);
 });
 
+it("takes what comes at the same moment for one signal, and what comes later for the second", () => {
+  vi.useFakeTimers();
+  const { session, said, exits, send } = stage();
+  void serve(
+    session,
+    () => new Promise<Running>(() => {}),
+    () => {},
+  );
+  send("SIGINT");
+  send("SIGINT");
+  vi.advanceTimersByTime(100);
+  send("SIGINT");
+  expect({ said, exits }).toEqual({ said: [expect.stringContaining("SIGINT")], exits: [] });
+  vi.advanceTimersByTime(1_000);
+  send("SIGINT");
+  expect(exits).toEqual([130]);
+});
+
 it("lets an error of the start through", async () => {
   const { session } = stage();
   const failing = serve(

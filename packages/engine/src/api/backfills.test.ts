@@ -149,7 +149,7 @@ describe("backfills", () => {
   test.each([
     [{ dag_id: "nobody" }, 404, /nobody/],
     [{ dag_id: "manual" }, 422, /manual.* has no schedule by time/],
-    [{ to_date: "2019-01-01T00:00:00Z" }, 422, /lies after/],
+    [{ to_date: "2019-01-01T00:00:00Z" }, 422, /begins after its end/],
     [{ from_date: "2020-01-01T01:00:00Z", to_date: "2020-01-01T02:00:00Z" }, 422, /no date in this range/],
     [{ from_date: "2100-01-01T00:00:00Z", to_date: "2100-02-01T00:00:00Z" }, 422, /no date in this range/],
     [{ dag_id: "chained", run_backwards: true }, 422, /cannot be filled backwards/],

@@ -210,7 +210,7 @@ describe("a range", () => {
     expect(() => backfillRange(dag({}, { kind: "continuous" }), request)).toThrow(
       /"sales" has no schedule by time/,
     );
-    expect(() => backfillRange(dag({}), { ...request, to: BEGIN - 1 })).toThrow(/lies after/);
+    expect(() => backfillRange(dag({}), { ...request, to: BEGIN - 1 })).toThrow(/begins after its end/);
   });
 
   it("goes backwards only where no task depends on the past", () => {

@@ -74,10 +74,7 @@ export function backfillRange(
       `DAG "${dagId}" has no schedule by time whose dates can be listed (${WITHOUT_DATES[schedule.kind]}), so there are no dates to fill: give it one with cron(), every(), dates() or a Timetable, or trigger its runs`,
     );
   if (from > to)
-    throw new ModelError(
-      "BACKFILL_RANGE",
-      "from_date lies after to_date: the range begins with the earlier one",
-    );
+    throw new ModelError("BACKFILL_RANGE", "the range begins after its end: give the earlier date first");
   const waiting = dag.tasks.find((task) => task.dependsOnPast || task.waitForDownstream);
   if (isReverse && waiting)
     throw new ModelError(
