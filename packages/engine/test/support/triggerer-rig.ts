@@ -108,9 +108,12 @@ export class TriggererRig {
 
   /** A trigger of that bundle; others are told. */
   async trigger(kind: string, bundle: string | null, seed: TriggerSeed = {}): Promise<number> {
-    const id = await seedTrigger(this.db, { ...seed, kind });
-    await this.db.rows(adhoc("UPDATE trigger SET bundle_hash = $2 WHERE id = $1"), [id, bundle]);
-    return id;
+    // In one transaction: a triggerer that looks just now must not find it without its bundle.
+    return await this.db.transaction(async (tx) => {
+      const id = await seedTrigger(tx, { ...seed, kind });
+      await tx.rows(adhoc("UPDATE trigger SET bundle_hash = $2 WHERE id = $1"), [id, bundle]);
+      return id;
+    });
   }
 
   /** A trigger with one wait; answers both. */
