@@ -21,8 +21,6 @@ export default defineConfig({
     setupFiles: ["packages/engine/test/support/file-hooks.ts"],
     globalSetup: ["packages/engine/test/support/global-setup.ts"],
     sequence: { sequencer: FileOrder },
-    // What depends on leases and kills may fail on a machine that stands still for a second. Vitest names what it repeats.
-    retry: 1,
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // Made for two cores: with two workers they idle while tests wait, with four everything is late.

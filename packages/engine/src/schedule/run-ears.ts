@@ -11,7 +11,14 @@
 import { randomUUID } from "node:crypto";
 import type { ErrorFacts } from "@tradewind/sdk/program";
 import type { SignalAction } from "../execute/contract.ts";
-import { type Drive, type Heard, namesMatch, type RunModel, type RunName } from "../model/index.ts";
+import {
+  type Asking,
+  type Drive,
+  type Heard,
+  namesMatch,
+  type RunModel,
+  type RunName,
+} from "../model/index.ts";
 import { senderName } from "../signal/sender-name.ts";
 import { isReserved } from "../signal/signal.ts";
 import type { DeadLetterWrite, DriveRow, RetriedLetter, StoredOrder } from "../store/run-drives.ts";
@@ -36,7 +43,7 @@ export interface SignalName {
 interface Asked {
   readonly question: Question;
   attempts: number;
-  /** Set: it failed, and is asked again then. */
+  /** Set: it is to be asked then, for the first time or because it failed. null: it was asked. */
   againAt: number | null;
   answer: SignalAction | null;
   /** Of its last failure. */
@@ -152,14 +159,14 @@ export class RunEars {
   hear(model: RunModel, now: number, letters: DeadLetterWrite[] = []): Question[] {
     for (let letter = this.#letters[0]; letter; letter = this.#letters[0]) {
       const { signal, taskId } = letter;
-      const questions = this.#ask(signal, now, taskId);
+      const questions = this.#ask(signal, { now, only: taskId, drive: model.drive });
       if (questions.length > 0 || this.#isWaiting()) return questions;
       this.#letters.shift();
       letters.push(this.#settle(model, letter, now));
       this.#asked.clear();
     }
     for (let signal = this.#inbox[0]; signal; signal = this.#inbox[0]) {
-      const questions = this.#ask(signal, now);
+      const questions = this.#ask(signal, { now, only: null, drive: model.drive });
       if (questions.length > 0 || this.#isWaiting()) return questions;
       this.#inbox.shift();
       this.#put(model, signal, now);
@@ -223,23 +230,36 @@ export class RunEars {
   }
 
   /** @param only Of a dead letter: it concerns this task alone, whatever its signals are by now. */
-  #ask(signal: SignalRow, now: number, only: string | null = null): Question[] {
+  #ask(signal: SignalRow, { drive, now, only }: { now: number; only: string | null; drive: Drive | null }) {
     const questions: Question[] = [];
     for (const { taskId, names } of this.#reacting) {
       if (only === null ? !names.some((name) => namesMatch(name, signal)) : taskId !== only) continue;
-      const before = [...this.#asked.values()].find(({ question }) => question.taskId === taskId);
-      if (before && (before.answer !== null || before.againAt === null || before.againAt > now)) continue;
-      const question = before?.question ?? { id: randomUUID(), taskId, signal, isRetried: only !== null };
-      this.#asked.set(question.id, {
-        question,
-        attempts: before?.attempts ?? 0,
-        againAt: null,
-        answer: null,
-        error: before?.error ?? null,
-      });
-      questions.push(question);
+      const question = { id: randomUUID(), taskId, signal, isRetried: only !== null };
+      const asked = this.#askedOf(taskId) ?? this.#remember(question, drive?.asking(taskId) ?? null);
+      if (asked.answer !== null || asked.againAt === null || asked.againAt > now) continue;
+      asked.againAt = null;
+      questions.push(asked.question);
     }
     return questions;
+  }
+
+  #askedOf(taskId: string): Asked | undefined {
+    for (const asked of this.#asked.values()) if (asked.question.taskId === taskId) return asked;
+    return undefined;
+  }
+
+  /** Failures that were stored count on, whoever had asked: a run that is read again is not asked from the beginning. */
+  #remember(question: Question, stored: Asking | null): Asked {
+    const before = stored?.version === question.signal.id ? stored : null;
+    const asked: Asked = {
+      question,
+      attempts: before?.attempts ?? 0,
+      againAt: before?.againAt ?? Number.NEGATIVE_INFINITY,
+      answer: null,
+      error: before?.error ?? null,
+    };
+    this.#asked.set(question.id, asked);
+    return asked;
   }
 
   #isWaiting(): boolean {
@@ -257,7 +277,7 @@ export class RunEars {
 
   /** What came of a dead letter that was asked about once more: it goes, or stays with what is wrong now. */
   #settle(model: RunModel, letter: { readonly taskId: string; readonly signal: SignalRow }, now: number) {
-    const asked = [...this.#asked.values()].find(({ question }) => question.taskId === letter.taskId)!;
+    const asked = this.#askedOf(letter.taskId)!;
     const written = { ...this.#letter(asked), isRetried: true };
     if (asked.attempts >= MAX_ATTEMPTS) return written;
     const closed = model.drive?.closed ?? null;
@@ -273,7 +293,7 @@ export class RunEars {
 
   #obeyAnswers(model: RunModel, { key, version }: { key: string; version: number }, now: number): void {
     for (const { taskId } of this.#reacting) {
-      const asked = [...this.#asked.values()].find(({ question }) => question.taskId === taskId);
+      const asked = this.#askedOf(taskId);
       if (!asked?.answer || asked.answer === "NONE" || model.drive?.closed !== null) continue;
       model.apply(
         { type: "ordered", taskId, action: ACTIONS[asked.answer], reason: key, by: [version] },

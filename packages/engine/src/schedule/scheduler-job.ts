@@ -34,7 +34,7 @@ const DUE_LIMIT = 200;
 /** A DAG that is due and locked by somebody else is looked at again after this long. */
 const BUSY_MS = 100;
 /** While nothing is heard, every so many heartbeats look at everything. */
-const SWEEP_EVERY = 5;
+export const SWEEP_EVERY = 5;
 
 /** What there is a reason to look at in the database. */
 interface Look {

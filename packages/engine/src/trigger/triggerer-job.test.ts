@@ -11,6 +11,7 @@ import {
 } from "../../test/support/trigger-seed.ts";
 import { LONG_LEASE, TriggererRig } from "../../test/support/triggerer-rig.ts";
 import { adhoc } from "../store/database.ts";
+import { LOOK_EVERY } from "./triggerer-times.ts";
 
 let rig: TriggererRig;
 beforeEach(async () => {
@@ -154,7 +155,7 @@ describe("several triggerers", () => {
     expect(first.job.size).toBeGreaterThanOrEqual(20);
     const before = await rig.owners();
     const sizes = [first.job.size, second.job.size];
-    await Promise.all([first, second].map(({ job }) => rig.heartbeats(job.jobId, 3)));
+    await Promise.all([first, second].map(({ job }) => rig.heartbeats(job.jobId, LOOK_EVERY + 1)));
     expect([first.job.size, second.job.size]).toEqual(sizes);
     expect(await rig.owners()).toEqual(before);
   });

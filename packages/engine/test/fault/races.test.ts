@@ -1,5 +1,6 @@
 /** Single races, each brought about on purpose: the storm finds what nobody thought of, these hold what was. */
 import { expect, test } from "vitest";
+import { SWEEP_EVERY } from "../../src/schedule/scheduler-job.ts";
 import { runEdits } from "../../src/store/run-edit.ts";
 import { readLog } from "./component-process.ts";
 import type { SchedulerProcess } from "./scheduler-process.ts";
@@ -175,8 +176,8 @@ for (const [fate, befall] of Object.entries(FATES)) {
   }
 }
 
-/** At every third one it looks at everything; when the next has come, what it saw has been dealt with. */
-const SWEEP = 4;
+/** When the one after a sweep has come, what the sweep saw has been dealt with. */
+const SWEEP = SWEEP_EVERY + 1;
 
 type Meanwhile = (stage: Stage, run: number, owner: SchedulerProcess) => Promise<unknown>;
 

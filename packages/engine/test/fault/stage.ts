@@ -157,7 +157,7 @@ export class Stage {
     return { resume: () => signal("SIGCONT") };
   }
 
-  /** So many more heartbeats of a scheduler; at each it compares its runs with the database, after it reads again. */
+  /** So many more heartbeats of a scheduler. */
   async heartbeats(scheduler: SchedulerProcess, count: number): Promise<void> {
     const seen = new Set<number>();
     const sql = "SELECT heartbeat_at FROM job WHERE pid = $1 ORDER BY id DESC LIMIT 1";

@@ -9,4 +9,13 @@ const server = new S3rver({
   silent: true,
   configureBuckets: buckets.map((name) => ({ name })),
 });
+
+// It writes in place, so that an object could be seen half-written, as no real S3 shows it: requests for one come in turn.
+const turns = new Map<string, Promise<unknown>>();
+server.middleware.unshift(async ({ path }, next) => {
+  const turn = (turns.get(path) ?? Promise.resolve()).then(next);
+  const isOver = turn.catch(() => {});
+  turns.set(path, isOver);
+  await turn.finally(() => turns.get(path) === isOver && turns.delete(path));
+});
 process.stdout.write(`${(await server.run()).port}\n`);

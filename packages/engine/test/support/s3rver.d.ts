@@ -8,6 +8,8 @@ declare module "s3rver" {
       readonly silent?: boolean;
       readonly configureBuckets?: readonly { readonly name: string }[];
     });
+    /** It is a Koa application. */
+    readonly middleware: ((ctx: { readonly path: string }, next: () => Promise<unknown>) => Promise<void>)[];
     run(): Promise<{ readonly port: number }>;
     close(): Promise<void>;
   }
