@@ -102,6 +102,8 @@ export interface CancelTerms {
    * an attempt to keep its success: one who does not is done with it, before or after.
    */
   readonly keepsSuccess?: boolean;
+  /** Its slots are somebody else's by now: nobody takes them over from it when it ends. */
+  readonly hasNoSlots?: boolean;
 }
 
 /** Why an attempt ended, as seen from outside the child. */
@@ -134,8 +136,13 @@ export type ExecutorEvent =
       readonly attempt: string;
       readonly at: number;
       readonly outcome: AttemptOutcome;
-      /** The attempt that has its slots now, of those that stood behind; it begins after this has been told. */
-      readonly heir?: string;
+      /**
+       * The attempt that has its slots now, of those that stood behind; it begins after this has been told. Set later, too:
+       * who comes before the scheduler has dealt with this end may still take them over.
+       */
+      heir?: string;
+      /** It had slots, of this lane, and there was no heir when it ended. */
+      readonly vacates?: string;
     }
   | { readonly type: "callbackEnded"; readonly callbackId: string; readonly error: ErrorFacts | null }
   /** Either an answer, or an error: then nobody knows what the signal means. */

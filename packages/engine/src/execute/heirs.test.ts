@@ -58,6 +58,26 @@ describe("workloads that stand behind others", () => {
     ]);
   });
 
+  it("get nothing from one whose slots are somebody else's by now", async () => {
+    await using under = await ExecutorUnderTest.start({ parallelism: 4 });
+    under.executor.submit([
+      under.workload("waitForAbort", { attempt: "marked", lane: "a" }),
+      under.workload("waitForAbort", { attempt: "holder", lane: "a" }),
+      under.workload("noop", { attempt: "second", lane: "a", isBehind: true }),
+    ]);
+    await Promise.all(["marked", "holder"].map((attempt) => under.started(attempt)));
+    under.executor.cancel("marked", "no longer wanted", { hasNoSlots: true });
+    await under.ended("marked");
+    under.executor.cancel("holder", "stopped");
+    await under.ended("second");
+    const ends = under.events.filter((event) => event.type === "ended");
+    expect(ends.map(({ attempt, heir, vacates }) => [attempt, heir, vacates])).toEqual([
+      ["marked", undefined, undefined],
+      ["holder", "second", undefined],
+      ["second", undefined, "a"],
+    ]);
+  });
+
   it("are lost, not run, when the executor stops", async () => {
     await using under = await ExecutorUnderTest.start({ parallelism: 2 });
     under.executor.submit([

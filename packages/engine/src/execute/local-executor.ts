@@ -176,7 +176,9 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
 
   cancel(attempt: string, reason: string, how: CancelTerms = {}): void {
     const job = this.#jobs.get(attempt);
-    if (job !== undefined) this.#interfere(job, { ...how, why: "cancel", reason });
+    if (job === undefined) return;
+    if (how.hasNoSlots && job instanceof AttemptJob) job.hasSlots = false;
+    this.#interfere(job, { ...how, why: "cancel", reason });
   }
 
   freeSlots(): number {
@@ -326,8 +328,10 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
   #deliver(job: Job, event: ExecutorEvent): void {
     if (!this.#jobs.delete(job.id)) return;
     if (streamGrace(job) !== null) this.#streams--;
-    const heir = job instanceof AttemptJob && job.hasSlots ? this.#heirs.next(job) : undefined;
-    this.#report(heir && event.type === "ended" ? { ...event, heir: heir.id } : event);
+    const holder = job instanceof AttemptJob && job.hasSlots ? job : null;
+    const heir = holder ? this.#heirs.next(holder) : undefined;
+    const vacates = heir ? undefined : holder?.workload.lane;
+    this.#report(event.type === "ended" ? { ...event, heir: heir?.id, vacates } : event);
     if (event.type !== "ended") this.#report({ type: "capacity" });
     if (heir) {
       // Not before it is told: whoever counts slots must never see two where there is one.

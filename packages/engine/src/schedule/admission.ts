@@ -223,12 +223,16 @@ export class Admission {
     return true;
   }
 
-  /** What is under way of a run that was just loaded; `executorOf` its attempts. */
-  adopt(actor: RunActor, executorOf: (attempt: string) => Executor | undefined): void {
-    for (const instance of actor.model.instances()) {
-      const { attempt, node, state } = instance;
-      if (attempt === null || !OCCUPYING.has(state)) continue;
-      const executor = executorOf(attempt) ?? this.#executorOf(node.manifest.executor);
+  /** What is under way of a run that was just loaded, in the order of `inHand`: who has stood longest is still first. */
+  adopt(actor: RunActor, inHand: ReadonlyMap<string, Executor>): void {
+    const underWay = new Map<string, Instance>();
+    for (const instance of actor.model.instances())
+      if (instance.attempt !== null && OCCUPYING.has(instance.state))
+        underWay.set(instance.attempt, instance);
+    for (const attempt of new Set([...inHand.keys(), ...underWay.keys()])) {
+      const instance = underWay.get(attempt);
+      if (!instance) continue;
+      const executor = inHand.get(attempt) ?? this.#executorOf(instance.node.manifest.executor);
       this.#succession.enter({ actor, instance, executor, lane: laneOf(this.#needs(actor, instance)) });
     }
   }

@@ -29,7 +29,7 @@ import { Expanding, type Recall } from "./expanding.ts";
 import { Gates } from "./gates.ts";
 import { InHand, type Report } from "./in-hand.ts";
 import { LargeLengths } from "./large-lengths.ts";
-import { Mailbox } from "./mailbox.ts";
+import { ReportBox } from "./report-box.ts";
 import { applyReports, type ReportsContext } from "./reports.ts";
 import { noTraces, type RunActor, type Traces } from "./run-actor.ts";
 import { loadActors } from "./run-loader.ts";
@@ -39,8 +39,6 @@ import { VersionCache } from "./version-cache.ts";
 import { WaitEndLog } from "./wait-ends.ts";
 import { Waits } from "./waits.ts";
 
-/** How long news can wait for company: of an attempt that has only just started; of an end whose slots have an heir. */
-const PATIENCE_MS = { started: 20, inherited: 8 };
 /** How often one batch chooses again because a pool was full. */
 const MAX_ROUNDS = 5;
 const HOST = hostname();
@@ -62,7 +60,7 @@ export abstract class DagRunJob extends JobLoop {
   protected hasPeers = false;
   readonly #infraLossBudget: number;
   readonly #executors: readonly Executor[];
-  readonly #mailbox: Mailbox<Report>;
+  readonly #mailbox: ReportBox;
   readonly #inHand = new InHand();
   readonly #admission: Admission;
   readonly #dispatcher: Dispatcher;
@@ -80,7 +78,7 @@ export abstract class DagRunJob extends JobLoop {
 
   constructor(kind: JobKind, options: DagRunJobOptions) {
     const who = { kind, hostname: HOST, pid: process.pid, version: options.version };
-    const mailbox = new Mailbox<Report>(PATIENCE_MS.started);
+    const mailbox = new ReportBox();
     super(options.database, who, { logger: options.logger, times: options.lease ?? LEASE, bell: mailbox });
     this.#mailbox = mailbox;
     this.database = options.database;
@@ -119,6 +117,7 @@ export abstract class DagRunJob extends JobLoop {
       ...shared,
       now: () => this.lease.now(),
       isWanted: (attempt) => this.#inHand.isWanted(attempt) && this.state === "running",
+      inherits: (lane, attempt) => mailbox.inherits(lane, attempt),
       dropped: (attempt) => this.#answer(attempt, { kind: "cancelled" }),
       failed: (attempt, reason) => this.#answer(attempt, undispatchable(reason)),
     });
@@ -200,10 +199,8 @@ export abstract class DagRunJob extends JobLoop {
   #hear(event: ExecutorEvent): void {
     switch (event.type) {
       case "started":
-        this.#mailbox.postPatiently(event, event.attempt);
-        return;
       case "ended":
-        this.#mailbox.post(event, event.attempt, event.heir === undefined ? 0 : PATIENCE_MS.inherited);
+        this.#mailbox.hear(event);
         return;
       case "capacity":
         if (this.#admission.isWaiting()) this.#mailbox.wake();
@@ -216,15 +213,11 @@ export abstract class DagRunJob extends JobLoop {
     }
   }
 
-  /** One turn: read again what is stale, take new runs, then one batch. */
+  /** One turn: take new runs, read again what is stale, then one batch. */
   protected override async turn(): Promise<void> {
-    if (this.#stale.size > 0) await this.#reload([...this.#stale]);
-    // Refused once more: nothing may be decided about these runs before they have been read again.
-    if (this.#stale.size > 0) return this.#mailbox.wake();
     const traces = noTraces();
-    const touched = new Set<RunActor>();
-    const runs = this.state === "running" ? await this.collect() : [];
-    for (const actor of await this.#take(runs, traces)) touched.add(actor);
+    const claimed = this.state === "running" ? await this.collect() : [];
+    const touched = new Set(await this.#take(claimed, traces));
     const reports = this.#mailbox.take(this.#caution.limit);
     await this.#store({ touched, reports, traces }, async () => {
       const fired = await this.#waits.readFired(this.lease.jobId);
@@ -301,7 +294,7 @@ export abstract class DagRunJob extends JobLoop {
       if (write.to === "success") this.#dispatcher.forget(write.runId, write.taskId, write.mapIndex);
       // Ended without a report of its own (the run timed out): the process is still there.
       if (write.fromAttempt !== null && !OCCUPYING.has(write.to))
-        this.#inHand.cancel(write.fromAttempt, "the run timed out");
+        this.#inHand.abandon(write.fromAttempt, "the run timed out");
     }
     for (const output of batch.outputs) if (output.key === "return_value") this.#dispatcher.remember(output);
     this.#dispatch(admitted);
@@ -351,27 +344,10 @@ export abstract class DagRunJob extends JobLoop {
     this.#mailbox.wake();
   }
 
-  /** Runs of which only the database knows the truth now. */
-  async #reload(ids: readonly number[]): Promise<void> {
-    const runs = await rereadRuns(this.database, this.lease.jobId, ids);
-    for (const id of ids) this.#forget(this.actors.get(id));
-    await this.#admission.refreshPools();
-    const traces = noTraces();
-    const actors = await this.#take(runs, traces);
-    const kept = new Set(runs.map((run) => run.id));
-    for (const id of ids) {
-      this.#stale.delete(id);
-      if (!kept.has(id)) this.#inHand.cancelRun(id, "the run is over or owned by another");
-    }
-    await this.#store({ touched: new Set(actors), reports: [], traces }, async () => {});
-  }
-
-  /** Makes actors of claimed runs, and decides all that their journal allows. */
-  async #take(runs: readonly ClaimedRun[], traces: Traces): Promise<RunActor[]> {
-    if (runs.length === 0) return [];
-    const actors = await loadActors(this.database, this.versions, runs);
+  /** Makes actors of runs that were claimed, or have to be read again, and decides all that their journal allows. */
+  async #take(claimed: readonly ClaimedRun[], traces: Traces): Promise<RunActor[]> {
+    const actors = await this.#load(claimed);
     for (const actor of actors) {
-      this.#forget(this.actors.get(actor.id));
       this.actors.set(actor.id, actor);
       const at = this.lease.now();
       actor.model.start(at);
@@ -379,7 +355,7 @@ export abstract class DagRunJob extends JobLoop {
       if (actor.run.is_fresh) continue;
       this.#waits.ask();
       this.#dispatcher.forgetRun(actor);
-      this.#admission.adopt(actor, (attempt) => this.#inHand.get(attempt)?.executor);
+      this.#admission.adopt(actor, this.#inHand.of(actor.id));
       for (const instance of this.#inHand.reconcile(actor)) {
         const how = { traces, at, budget: this.#infraLossBudget };
         if (actor.lost(instance, "the process that ran it is gone", how))
@@ -387,6 +363,26 @@ export abstract class DagRunJob extends JobLoop {
       }
     }
     return actors;
+  }
+
+  /** Of those that are stale only the database knows the truth, and whose they are. Should it fail, they still are. */
+  async #load(claimed: readonly ClaimedRun[]): Promise<RunActor[]> {
+    const stale = new Set(this.#stale);
+    this.#stale.clear();
+    for (const { id } of claimed) stale.delete(id);
+    for (const id of [...stale, ...claimed.map((run) => run.id)]) this.#forget(this.actors.get(id));
+    try {
+      const again = stale.size > 0 ? await rereadRuns(this.database, this.lease.jobId, [...stale]) : [];
+      if (stale.size > 0) await this.#admission.refreshPools();
+      const runs = [...again, ...claimed];
+      const actors = runs.length > 0 ? await loadActors(this.database, this.versions, runs) : [];
+      for (const { id } of again) stale.delete(id);
+      for (const id of stale) this.#inHand.cancelRun(id, "the run is over or owned by another");
+      return actors;
+    } catch (error) {
+      for (const id of stale) this.#stale.add(id);
+      throw error;
+    }
   }
 
   #forget(actor: RunActor | undefined): void {

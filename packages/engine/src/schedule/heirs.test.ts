@@ -36,12 +36,13 @@ describe("tasks that stand behind others of a full pool", () => {
     let running = 0;
     return Math.max(...[...ledger(dagId)].map((sign) => (running += sign === "+" ? 1 : -1)));
   };
-  const held = async (dagId: string, tasks = 6) => {
+  /** The last ones go first, so that the order in which they stand is not that of their names. */
+  const held = async (dagId: string, { gate = `"${dagId}"` } = {}) => {
     writeFileSync(`${rig.root}/${dagId}.ledger`, "");
     await rig.publish({
       [`${dagId}.ts`]: source(
         dagId,
-        `for (let n = 0; n < ${tasks}; n++) d.task("t" + n, {}, work("${dagId}"));`,
+        `for (let n = 0; n < 6; n++) d.task("t" + n, { priority: n }, work(${gate}));`,
       ),
     });
     const id = await rig.trigger(dagId);
@@ -110,8 +111,52 @@ describe("tasks that stand behind others of a full pool", () => {
     expect(await behind(other)).toEqual([]);
   });
 
+  const markSuccessful = (id: number, taskId: string) =>
+    rig.db.transaction((tx) =>
+      runEdits.markTasks(tx, {
+        runs: [{ dagRunId: id, tasks: [{ taskId, mapIndex: -1 }] }],
+        state: "success",
+        dryRun: false,
+      }),
+    );
+
+  it("begin once, not twice, when one that is at work is marked: its slots are free by then", async () => {
+    const id = await held("marked");
+    await rig.until(async () => ledger("marked") === "++", "two at work");
+    await markSuccessful(id, "t5");
+    rig.wakeUps.send(`run:${id}`);
+    await rig.until(async () => [...ledger("marked")].sort().join("") === "+++-", "another in its place");
+    await rig.until(async () => (await occupied()) === 2, "its slots");
+    expect(await behind(id)).toEqual(["t0", "t1", "t2"]);
+    // What is reported by now has been dealt with when a task that came later has ended.
+    await rig.publish({
+      "plain.ts": `import { dag } from "tradewind"; export default dag("plain", {}, (d) => { d.task("only", () => 1); });`,
+    });
+    expect(await rig.ended(await rig.trigger("plain"))).toBe("success");
+    expect(ledger("marked")).toHaveLength(4);
+    writeFileSync(`${rig.root}/marked`, "");
+    expect(await rig.ended(id)).toBe("success");
+    expect(await occupied()).toBe(0);
+  });
+
+  it("that have begun are the first to get slots, when those of the one before had been given to others", async () => {
+    const id = await held("unheard", { gate: '"unheard" + n' });
+    await rig.until(async () => ledger("unheard") === "++", "two at work");
+    // Nobody is told: its scheduler passes on what it no longer has.
+    await markSuccessful(id, "t5");
+    writeFileSync(`${rig.root}/unheard5`, "");
+    await rig.until(async () => ledger("unheard") === "++-+" || ledger("unheard") === "+++-", "its heir");
+    await rig.until(async () => (await occupied()) === 2, "its slots");
+    expect(await behind(id)).toEqual(["t0", "t1", "t2"]);
+    expect(await rig.poolsAreExact()).toBe(true);
+    for (let n = 0; n < 5; n++) writeFileSync(`${rig.root}/unheard${n}`, "");
+    expect(await rig.ended(id)).toBe("success");
+    expect(most("unheard")).toBeLessThanOrEqual(2);
+    expect(await occupied()).toBe(0);
+  });
+
   it("wait for nobody when the pool grows", async () => {
-    const id = await held("growing", 6);
+    const id = await held("growing");
     await rig.db.rows(adhoc("UPDATE pool SET slots = 4 WHERE name = 'narrow'"));
     rig.wakeUps.send("pools");
     await rig.until(async () => (await occupied()) === 4, "two more at work");

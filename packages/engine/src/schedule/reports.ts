@@ -11,7 +11,10 @@ export interface ReportsContext {
   readonly fromLocal: (at: number) => number;
 }
 
-/** Reports of attempts that are no longer current fall away. */
+/**
+ * Reports of attempts that are no longer current fall away, and their slots with them: they were free when they ceased to
+ * be. An heir that has begun on them is the first in line for those.
+ */
 export function applyReports(
   reports: readonly Report[],
   { actors, admission, fromLocal, inHand }: ReportsContext,
