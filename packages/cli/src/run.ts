@@ -1,6 +1,6 @@
 import type { CommandUnknownOpts } from "@commander-js/extra-typings";
 import { CommanderError } from "commander";
-import { withNearestDag } from "./client/missing-dag.ts";
+import { withRemedy } from "./client/missing.ts";
 import { USAGE } from "./errors.ts";
 import { EXIT } from "./exit-code.ts";
 import { printError, tell, withCode } from "./output/error.ts";
@@ -39,7 +39,7 @@ export async function run(argv: readonly string[], host: Host): Promise<number> 
       if (error.exitCode === 0) return EXIT.ok;
       if (!style.json) return EXIT.usage;
     }
-    const told = tell(await withNearestDag(error, session));
+    const told = tell(await withRemedy(error, session));
     printError(terminal, told, style);
     return told.exit;
   }
@@ -55,13 +55,18 @@ function configure(
   command.configureOutput({
     writeOut: (text: string) => host.stdout.write(text),
     writeErr: (text: string) => isSilent || host.stderr.write(text),
-    outputError: (text: string, write) => write(withCode(text, USAGE)),
+    outputError: (text: string, write) =>
+      write(`${withCode(text.trimEnd(), USAGE)}\n  → \`${wordsOf(command)} --help\` shows how it is used\n`),
     getOutHelpWidth: () => terminal.width ?? 100,
     getErrHelpWidth: () => terminal.width ?? 100,
     getOutHasColors: () => terminal.colour("stdout"),
     getErrHasColors: () => terminal.colour("stderr"),
   });
   for (const child of command.commands) configure(child, host, { terminal, isSilent });
+}
+
+function wordsOf(command: CommandUnknownOpts): string {
+  return command.parent ? `${wordsOf(command.parent)} ${command.name()}` : command.name();
 }
 
 function saysJson(argv: readonly string[]): boolean {

@@ -130,7 +130,21 @@ describe("dags", () => {
       code: "NOT_FOUND",
       message: expect.stringContaining("nope"),
       exit_code: 3,
+      remedy: "`tradewind runs list hello` shows its runs",
     });
+    const said = async (...words: string[]) => (await tw(...words)).stderr.replace(/^error: /, "");
+    expect(await said("tasks", "logs", "hello", "mime", "hello")).toBe(
+      'cannot find the task hello in the run mime of hello: DAG "hello" has no run "mime" [NOT_FOUND]\n  → did you mean "mine"? `tradewind runs list hello` shows its runs\n',
+    );
+    expect(await said("tasks", "why", "hello", "mine", "helo")).toMatch(
+      /\[NOT_FOUND\]\n {2}→ .*`tradewind tasks list hello mine` shows its tasks\n$/,
+    );
+    expect(await said("backfill", "create", "helo", "--from", "2025-01-01", "--to", "2025-01-02")).toMatch(
+      /There is no DAG "helo" \[NOT_FOUND\]\n {2}→ did you mean "hello"\? /,
+    );
+    expect(await said("backfill", "show", "99")).toMatch(
+      /There is no backfill 99 \[NOT_FOUND\]\n {2}→ `tradewind backfill list` shows those there are/,
+    );
     expect((await tw("dags", "trigger", "hello", "--run-id", "mine")).code).toBe(5);
     const wrong = await tw("dags", "list", "--token", "tw_wrong");
     expect(wrong.code).toBe(4);

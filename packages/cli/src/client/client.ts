@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { HttpError, networkError } from "./http-error.ts";
+import { HttpError, networkError, placeOf } from "./http-error.ts";
 import type { Target } from "./target.ts";
 
 type Query = Record<string, string | number | boolean | readonly string[] | null | undefined>;
@@ -125,7 +125,7 @@ export class Client {
       try {
         const response = await fetch(url, { ...request, signal: deadline(call) });
         if (response.ok) return response;
-        throw new HttpError(response.status, call.what, await readBody(response), path);
+        throw new HttpError(response.status, call.what, await readBody(response), placeOf(path, call.body));
       } catch (error) {
         if (error instanceof HttpError || call.signal?.aborted) throw error;
         // A refused connection is an answer: nobody listens there, and a moment later it is still so.

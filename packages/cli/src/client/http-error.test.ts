@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { HttpError, networkError } from "./http-error.ts";
+import { HttpError, networkError, placeOf } from "./http-error.ts";
 
 describe("HttpError", () => {
   it.each([
@@ -32,9 +32,18 @@ describe("HttpError", () => {
     expect(remedy("INTERNAL")).toContain("the server's log");
   });
 
-  it("knows the DAG in whose path it happened", () => {
-    expect(new HttpError(404, "x", {}, "/dags/a%2Fb/dagRuns?limit=1").dagId).toBe("a/b");
-    expect(new HttpError(404, "x", {}, "/pools/a").dagId).toBeNull();
+  it("knows what the request was about", () => {
+    const none = { dagId: null, runId: null, taskId: null };
+    const dag = { ...none, collection: "dags", dagId: "a/b" };
+    expect(placeOf("/dags/a%2Fb/dagRuns?limit=1")).toEqual(dag);
+    expect(placeOf("/dags/a%2Fb/tasks/t")).toEqual(dag);
+    expect(placeOf("/dags/a%2Fb/dagRuns/r/taskInstances/t/0/why")).toEqual({
+      ...dag,
+      runId: "r",
+      taskId: "t",
+    });
+    expect(placeOf("/pools/a")).toEqual({ ...none, collection: "pools" });
+    expect(placeOf("/backfills", { dag_id: "a" })).toEqual({ ...none, collection: "backfills", dagId: "a" });
   });
 
   it("names the field of a validation error", () => {

@@ -3,13 +3,20 @@ import { EXIT, type ExitCode } from "../exit-code.ts";
 import type { Target } from "./target.ts";
 import { processAlive } from "./target.ts";
 
+/** What a request was about, as far as its path says so, or the DAG that its body names. */
+export interface Place {
+  readonly collection: string;
+  readonly dagId: string | null;
+  readonly runId: string | null;
+  readonly taskId: string | null;
+}
+
 /** An answer that is not a success, told as: what failed, which field, what to do. */
 export class HttpError extends CliError {
   readonly status: number;
-  /** The DAG in whose path it happened. */
-  readonly dagId: string | null;
+  readonly place: Place;
 
-  constructor(status: number, what: string, body: unknown, path = "") {
+  constructor(status: number, what: string, body: unknown, place = placeOf("")) {
     const { message, fields } = explain(body);
     const code = codeOf(body);
     super(code ?? `HTTP_${status}`, `${what}: ${message ?? describeStatus(status)}`, {
@@ -19,9 +26,21 @@ export class HttpError extends CliError {
     });
     this.name = "HttpError";
     this.status = status;
-    const [, dagId] = /^\/dags\/([^/?]+)/.exec(path) ?? [];
-    this.dagId = dagId === undefined ? null : decodeURIComponent(dagId);
+    this.place = place;
   }
+}
+
+export function placeOf(path: string, body?: unknown): Place {
+  const [, collection = "", ...parts] = path.replace(/\?.*/, "").split("/").map(decodeURIComponent);
+  const named = (body as { dag_id?: unknown } | undefined)?.dag_id;
+  const [dagId = null, runs, runId = null, tasks, taskId = null] = collection === "dags" ? parts : [];
+  const isRun = runs === "dagRuns";
+  return {
+    collection,
+    dagId: dagId ?? (typeof named === "string" ? named : null),
+    runId: isRun ? runId : null,
+    taskId: isRun && tasks === "taskInstances" ? taskId : null,
+  };
 }
 
 /** No answer at all. `what` is the sentence's beginning, e.g. `cannot list the DAGs`. */

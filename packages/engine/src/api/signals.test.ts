@@ -109,13 +109,10 @@ describe("GET /signals", () => {
 
 describe("GET /signals/listen", () => {
   it("waits for the next signal, and tells where to go on", async () => {
-    const waiting = tw.call("GET", "/signals/listen?key=poll&timeout=20");
-    await expect
-      .poll(
-        async () => (await tw.sql("SELECT 1 FROM pg_stat_activity WHERE query ILIKE 'LISTEN%'")).length,
-        PATIENCE,
-      )
-      .toBeGreaterThan(0);
+    const { position } = (await tw.call("GET", "/signals/listen?key=poll&timeout=0")).json();
+    const waiting = tw.call("GET", `/signals/listen?key=poll&position=${position}&timeout=20`);
+    const sql = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'LISTEN%'";
+    await expect.poll(async () => (await tw.sql(sql)).length, PATIENCE).toBeGreaterThan(0);
     await send({ key: "elsewhere" });
     await send({ key: "poll", value: 1 });
     const first = (await waiting).json();

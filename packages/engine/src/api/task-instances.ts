@@ -235,6 +235,7 @@ export async function requireInstance(
   const last = address.mapIndex < 0 ? await lastMapIndex(connection, address) : null;
   if (last !== null)
     throw notFound(`${describe(address)} is mapped: say which instance by its map index, 0 to ${last}`);
+  await requireRun(connection, { dag_id: address.dagId, dag_run_id: address.runId });
   throw notFound(`${describe(address)} does not exist, or its run has not started yet`);
 }
 

@@ -262,12 +262,13 @@ export class TaskProcess {
     try {
       await this.#transfer.reply(job, n, await job.answer(ask));
     } catch (error) {
-      this.#options.logger.error("a question of a task could not be answered", {
-        attempt: job.id,
-        error: messageOf(error),
-      });
-      // Of other errors the details (hosts, statements) are for the operator, not for user code.
+      const { logger } = this.#options;
+      const facts = { attempt: job.id, error: messageOf(error) };
+      // A refusal is an answer, and the task's to deal with. Of other errors the details (hosts, statements) are for the
+      // operator, not for user code.
       const said = error instanceof EngineError ? error : { message: failureText(ask) };
+      if (said === error) logger.debug("a question of a task was refused", facts);
+      else logger.error("a question of a task could not be answered", facts);
       const code = "code" in said ? { code: said.code } : {};
       if (this.#job === job) this.#send({ k: "reply", n, error: said.message, ...code });
     }

@@ -165,6 +165,8 @@ describe("waiting, under adverse conditions", () => {
     // Resumed, and held back by its pool.
     await rig.db.rows(adhoc("UPDATE pool SET slots = 0 WHERE name = 'tight'"));
     rig.wakeUps.send("pools");
+    // A run that it takes after that shows that it knows.
+    expect(await rig.ended(await rig.trigger("fine"))).toBe("success");
     await fireAll(id);
     rig.wakeUps.send("fired");
     await rig.until(async () => (await rig.states(id)).a === "scheduled", "its turn to come");

@@ -1,0 +1,97 @@
+/** What to do about something that is not there: the list that it would be in, and what may have been meant. */
+import { basename } from "node:path";
+import { nearest } from "@tradewind/sdk/wording";
+import { CliError } from "../errors.ts";
+import type { Session } from "../session.ts";
+import { type Client, type ListCall, path } from "./client.ts";
+import { HttpError, type Place } from "./http-error.ts";
+import type { Dag, DagRun, ImportProblem, TaskInstance } from "./resources.ts";
+
+/** Of so many one may have been meant. */
+const SEEN = 1_000;
+
+/** What is not part of a DAG, by where it is, and the command that lists it. */
+const LISTS: Readonly<Record<string, string>> = {
+  backfills: "backfill list",
+  connections: "connections list",
+  pools: "pools list",
+  variables: "variables list",
+};
+
+/** The error, with a remedy if it is that there is no such thing. Never rejects. */
+export async function withRemedy(error: unknown, session: Session | undefined): Promise<unknown> {
+  if (!(error instanceof HttpError) || error.status !== 404 || session === undefined) return error;
+  try {
+    const remedy = await remedyFor(error.place, session.client);
+    if (remedy === null) return error;
+    const { code, exit, fields, message } = error;
+    return new CliError(code, message, { exit, remedy, fields, cause: error });
+  } catch {
+    // What was asked for is not there: that is the news, and it is not lost because nothing better can be found.
+    return error;
+  }
+}
+
+/** From the outside in: a run cannot be there if its DAG is not. */
+async function remedyFor(place: Place, client: Client): Promise<string | null> {
+  const { collection, dagId, runId, taskId } = place;
+  const list = LISTS[collection];
+  if (dagId === null || dagId === "~") return list ? `\`tradewind ${list}\` shows those there are` : null;
+  if (!(await exists(client, path`/dags/${dagId}`))) return missingDag(client, dagId);
+  if (runId === null || runId === "~") return null;
+  const run = path`/dags/${dagId}/dagRuns/${runId}`;
+  if (!(await exists(client, run))) {
+    const runs = await ids<DagRun>(client, { path: path`/dags/${dagId}/dagRuns`, key: "dag_runs" });
+    return `${meant(
+      runId,
+      runs.map((each) => each.dag_run_id),
+    )}\`tradewind runs list ${dagId}\` shows its runs`;
+  }
+  if (taskId === null) return null;
+  const tasks = await ids<TaskInstance>(client, { path: `${run}/taskInstances`, key: "task_instances" });
+  const names = tasks.map((each) => each.task_id);
+  if (names.includes(taskId)) return null;
+  return `${meant(taskId, names)}\`tradewind tasks list ${dagId} ${runId}\` shows its tasks`;
+}
+
+async function missingDag(client: Client, dagId: string): Promise<string> {
+  const dags = await ids<Dag>(client, { path: "/dags", key: "dags" });
+  const near = meant(
+    dagId,
+    dags.map((dag) => dag.dag_id),
+  );
+  return `${near}\`tradewind dags list\` shows all DAGs${await brokenFiles(client, dagId)}`;
+}
+
+/** It may be in a file that does not load. */
+async function brokenFiles(client: Client, dagId: string): Promise<string> {
+  const { items, total } = await client.list<ImportProblem>({
+    path: "/importErrors",
+    key: "import_errors",
+    what: "cannot list the import errors",
+    limit: SEEN,
+  });
+  const own = items.find(({ filename }) => basename(filename).replace(/\.[^.]*$/, "") === dagId);
+  if (own) return `. ${own.filename} cannot be loaded: ${own.stack_trace.trim().split("\n", 1)[0]}`;
+  if (total === 0) return "";
+  return `, and ${total === 1 ? "the file that cannot be loaded" : `the ${total} files that cannot be loaded`}`;
+}
+
+function meant(id: string, ids: readonly string[]): string {
+  const near = nearest(id, ids);
+  return near === undefined ? "" : `did you mean "${near}"? `;
+}
+
+async function ids<T>(client: Client, of: Pick<ListCall, "path" | "key">): Promise<readonly T[]> {
+  return (await client.list<T>({ ...of, what: "cannot list what there is", limit: SEEN })).items;
+}
+
+async function exists(client: Client, at: string): Promise<boolean> {
+  try {
+    await client.get(at, { what: "cannot find it" });
+    return true;
+  } catch (error) {
+    if (error instanceof HttpError && error.status === 404) return false;
+    throw error;
+  }
+}
