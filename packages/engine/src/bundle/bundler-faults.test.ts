@@ -27,7 +27,7 @@ describe("a broken file", () => {
     expect(await processor.runOnce()).toMatchObject({ failed: 1, published: 1 });
     expect(await versions(test.db)).toEqual({ a: 1, b: 2 });
     const error = (await importErrors(test.db))["a.ts"];
-    expect(error).toContain('a.ts:3:19: Unexpected "="');
+    expect(error).toContain('a.ts:3:19: Unexpected "=" [DAG_FILE_SYNTAX]\n');
     expect(error).toContain("> 3 | const x: number = = 1;\n    |                   ^");
     expect(await processor.runOnce()).toMatchObject({ failed: 1, bundled: 0 });
 
@@ -43,7 +43,7 @@ describe("a broken file", () => {
     const processor = processorOn(test.db, folder);
     await processor.runOnce();
     expect((await importErrors(test.db))["a.ts"]).toMatch(
-      /^a\.ts:6:8: Could not resolve ".\/missing.ts". There is no such file/,
+      /^a\.ts:6:8: Could not resolve ".\/missing.ts" \[DAG_IMPORT_UNRESOLVED\]. There is no such file/,
     );
     await folder.write({ "missing.ts": "export {};", "b.ts": dagText("b") });
     expect(await processor.runOnce()).toMatchObject({ failed: 0, published: 2 });
@@ -56,17 +56,21 @@ describe("a broken file", () => {
       "scoped.ts": `${dagText("b")}\nimport "@acme/warehouse/client";\n`,
       "dynamic.ts": dagText("c", `await import("left-pad");`),
       "subpath.ts": `${dagText("d")}\nimport "zod/none";\n`,
+      "misspelt.ts": `${dagText("e")}\nimport { Sensr } from "tradewind";\nconsole.log(Sensr);\n`,
       "node_modules/zod/package.json": `{ "name": "zod", "exports": { ".": "./index.js" } }`,
       "node_modules/zod/index.js": "",
     });
     await processorOn(test.db, folder).runOnce();
     const errors = await importErrors(test.db);
     expect(errors["plain.ts"]).toContain(
-      `Could not resolve "left-pad/lib/index.js". Install the package in the DAG's project: npm install left-pad\n`,
+      `Could not resolve "left-pad/lib/index.js" [DAG_IMPORT_UNRESOLVED]. Install the package in the DAG's project: npm install left-pad\n`,
     );
     expect(errors["scoped.ts"]).toContain("npm install @acme/warehouse\n");
     expect(errors["dynamic.ts"]).toContain("npm install left-pad\n");
     expect(errors["subpath.ts"]).toContain('The path "./none" is not exported by package "zod"');
+    expect(errors["misspelt.ts"]).toMatch(
+      /^misspelt\.ts:6:10: No matching export in "tradewind" for import "Sensr" \[DAG_IMPORT_UNRESOLVED\]/,
+    );
     expect(Object.values(errors).join()).not.toContain("external");
   });
 

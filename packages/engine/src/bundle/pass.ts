@@ -143,7 +143,8 @@ export class Pass {
       plan,
       isPausedAtCreation,
       onStored: (file, bundled, outcome) => this.#stored(file, bundled, outcome),
-      onRefused: (file, { inputs }, message) => this.#failed(file, { message, inputs, anyChange: false }),
+      onRefused: (file, { inputs }, message) =>
+        this.#failed(file, { message, inputs, anyChange: false, isNews: true }),
     });
   }
 
@@ -195,19 +196,19 @@ export class Pass {
     for (const { file, bundled } of this.#taken.splice(0)) again.add(file, bundled);
     await again.drain();
     for (const { file, bundled, message } of this.#taken) {
-      await recordImportError(this.#with.database, file, message);
-      this.#failed(file, { message, inputs: bundled.inputs, anyChange: true });
+      const isNews = await recordImportError(this.#with.database, file, message);
+      this.#failed(file, { message, inputs: bundled.inputs, anyChange: true, isNews });
     }
   }
 
   async #record(file: string, { message, inputs, stage }: ImportFailure): Promise<undefined> {
-    await recordImportError(this.#with.database, file, message);
-    this.#failed(file, { message, inputs, anyChange: stage === "bundle" });
+    const isNews = await recordImportError(this.#with.database, file, message);
+    this.#failed(file, { message, inputs, anyChange: stage === "bundle", isNews });
   }
 
   #failed(
     file: string,
-    failure: { message: string; inputs: readonly InputStamp[]; anyChange: boolean },
+    failure: { message: string; inputs: readonly InputStamp[]; anyChange: boolean; isNews: boolean },
   ): void {
     const { ledger, logger, retryMs } = this.#with;
     const before = ledger.get(file)?.outcome;
@@ -218,7 +219,9 @@ export class Pass {
       verifiedAt: now,
       outcome: { kind: "failed", anyChange: failure.anyChange, delayMs, retryAt: now + delayMs },
     });
-    logger.warn("DAG file failed to import", { file, error: failure.message });
+    // It is tried again whenever another file changes, and now and then: what is known already need not be told again.
+    const tell = failure.isNews || before?.kind !== "failed" ? "warn" : "debug";
+    logger[tell]("DAG file failed to import", { file, error: failure.message });
   }
 }
 

@@ -66,7 +66,7 @@ export function isFrom(dagFile: DagFile, artefact: ImportedArtefact, trace: Erro
 
 function errorMessage(folder: string, dagFile: DagFile, { text, location, notes }: Message): string {
   const remedy = remedyFor(text, notes);
-  const message = remedy === null ? text : `${text}. ${remedy}`;
+  const message = `${nameSdk(text)} [${codeOf(text)}]${remedy === null ? "" : `. ${remedy}`}`;
   if (!location) return `${dagFile.file}: ${message}`;
   const isEntry = basename(location.file).startsWith(ENTRY);
   const path = isEntry ? dagFile.path : resolve(folder, location.file);
@@ -74,6 +74,15 @@ function errorMessage(folder: string, dagFile: DagFile, { text, location, notes 
   // esbuild counts columns in bytes.
   const column = Buffer.from(location.lineText).subarray(0, location.column).toString().length;
   return withCodeFrame(message, { file, line: location.line, column }, textOf(path) ?? location.lineText);
+}
+
+function codeOf(text: string): string {
+  return /^(?:Could not resolve|No matching export)/.test(text) ? "DAG_IMPORT_UNRESOLVED" : "DAG_FILE_SYNTAX";
+}
+
+/** The SDK lies in the bundler itself; its authors know it by the name that they import. */
+function nameSdk(text: string): string {
+  return text.replace(/"tradewind-sdk:[^"]*"/, '"tradewind"');
 }
 
 /** esbuild's own note, unless it is for those who choose its options: an author cannot mark a path as external. */

@@ -154,6 +154,8 @@ function hasEnded({ pid, child }: RunningServer): boolean {
 
 async function createDatabase(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
+  // What breaks between two statements is told by the next; without a listener it would end the process.
+  client.on("error", () => {});
   await client.connect();
   try {
     const { rowCount } = await client.query("SELECT FROM pg_database WHERE datname = $1", [DATABASE]);

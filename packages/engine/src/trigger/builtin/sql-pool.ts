@@ -34,8 +34,10 @@ export function holdPool(connection: OpenConnection): Held<pg.Pool> {
       application_name: "tradewind trigger",
       keepAlive: true,
     });
-    // An idle session that breaks is replaced at the next look; without a listener it would end the process.
+    // A session that breaks is replaced at the next look, be it idle or between two statements of one; without listeners
+    // it would end the process.
     pool.on("error", () => {});
+    pool.on("connect", (client) => client.on("error", () => {}));
     return pool;
   });
 }

@@ -6,7 +6,9 @@ import { type PgProxy, pgProxy } from "../../../test/support/pg-proxy.ts";
 import { type TestDatabase, testDatabase } from "../../../test/support/test-database.ts";
 import { callOf, startTrigger, TestHost } from "../../../test/support/trigger-host.ts";
 import { adhoc } from "../../store/database.ts";
+import { openConnection } from "./connection.ts";
 import { checkBuiltin } from "./index.ts";
+import { holdPool } from "./sql-pool.ts";
 
 const KIND = "tradewind.sql";
 /** Other tests share the machine. */
@@ -132,6 +134,19 @@ describe("a row", () => {
     proxy.set({ kind: "pass" });
     expect(await pending.outcome).toMatchObject({ kind: "event" });
     await host.logged(/it answers again/);
+  });
+
+  it("survives the end of a session between two statements of a look", async () => {
+    const connection = await openConnection(new TestHost({ warehouse: facts }), "warehouse", () => {});
+    const pool = holdPool(connection);
+    const client = await pool.client.connect();
+    const { rows } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
+    const end = new Promise((resolve) => client.once("end", resolve));
+    await database.db.rows(adhoc("SELECT pg_terminate_backend($1)"), [rows[0]?.pid]);
+    await end;
+    client.release(true);
+    expect((await pool.client.query("SELECT 1 AS one")).rows).toEqual([{ one: 1 }]);
+    pool.release();
   });
 
   it("fails at once when another look cannot help, and says why, without secrets", async () => {
