@@ -115,8 +115,11 @@ describe("a loop that stands still", () => {
       const failedAt = performance.now();
       expect(failure).toMatchObject({ code: "TRIGGER_BLOCKED", stack: expect.stringContaining("    at ") });
       expect(failure.message).toMatch(/^The trigger held up all .* for more than 1 s and was stopped.*$/);
-      const stall = { id: 2, kind: "hangs", isFailed: true };
-      expect(under.heard.find((each) => each.on === "blocked")).toMatchObject({ stall });
+      // The machine may have stood still before: that was nobody's fault.
+      const stalls = under.heard.flatMap((each) =>
+        each.on === "blocked" && each.stall.isFailed ? each.stall : [],
+      );
+      expect(stalls).toMatchObject([{ id: 2, kind: "hangs" }]);
       // Its first event was reported and is unacknowledged: what comes after the restart has to wait for that.
       under.runner.ack(1);
       expect(await under.event(1, 2)).toBe(1);

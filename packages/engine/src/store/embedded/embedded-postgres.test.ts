@@ -13,7 +13,7 @@ import { seedFolder } from "../../../test/support/seed-folder.ts";
 import { isRunning } from "../../service/process-identity.ts";
 import { adhoc, call, Database } from "../database.ts";
 import { accountFor } from "./account.ts";
-import { findBinaries } from "./binaries.ts";
+import { findBinaries, locatePackage } from "./binaries.ts";
 import { EmbeddedPostgres } from "./embedded-postgres.ts";
 
 const asRoot = process.getuid?.() === 0;
@@ -252,7 +252,8 @@ describe.runIf(asRoot)("as root", () => {
 
   it("copies binaries that others cannot reach, completes their links, and does so safely at once", async () => {
     const account = await accountFor(join(home, "none"));
-    const installed = dirname(dirname(dirname((await findBinaries(account)).postgres)));
+    const installed = locatePackage();
+    await findBinaries(account);
     const root = join(home, "package");
     const open = await mkdtemp(join(tmpdir(), "tw-cache-"));
     try {
