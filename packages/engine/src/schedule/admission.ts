@@ -265,6 +265,8 @@ export class Admission {
 
   /** Admitted too much: back to where they were, so that the next round can choose with better numbers. */
   withdraw(admitted: readonly Admitted[], now: number): void {
+    // What was to be told with them was not stored either.
+    this.#strangers.reset();
     for (const { actor, instance } of this.#granted) {
       if (this.#stand({ actor, instance }, { now, isBehind: true })) this.#count(actor, instance, -1);
     }

@@ -52,9 +52,9 @@ test("two schedulers under load exceed no limit and keep the order of each pool"
     await rig.db.rows(adhoc("INSERT INTO pool (name, slots) VALUES ($1, $2)"), [name, slots]);
   await rig.publish({ "load.ts": SOURCE });
   const audit = new LimitAudit(rig.db);
-  // More room than the pools have: no executor holds anything back.
-  await rig.scheduler({ shared: false, parallelism: 12, ahead: 1 });
-  await rig.scheduler({ shared: false, parallelism: 12, ahead: 1 });
+  // Room for twice what the pools have, for as many may stand behind: no executor holds anything back.
+  await rig.scheduler({ shared: false, parallelism: 24, ahead: 1 });
+  await rig.scheduler({ shared: false, parallelism: 24, ahead: 1 });
   await rig.trigger("free", { runId: "warm" });
 
   const ids: number[] = [];
