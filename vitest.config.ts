@@ -21,8 +21,9 @@ export default defineConfig({
     setupFiles: ["packages/engine/test/support/file-hooks.ts"],
     globalSetup: ["packages/engine/test/support/global-setup.ts"],
     sequence: { sequencer: FileOrder },
-    // Leases, kills and real processes on a machine that may stand still for seconds. Vitest names what it has repeated.
-    retry: 1,
+    // Leases, kills and real processes, on a machine of others that may stand still for seconds: there, and only there, a
+    // test has a second try, and Vitest names it.
+    retry: process.env.CI ? 1 : 0,
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // Made for two cores: with two workers they idle while tests wait, with four everything is late.

@@ -20,7 +20,7 @@ export const USAGE = `npm run bench -- [options]
   --only a,b   these scenarios only (a to h)
   --peers      the same shapes on the peers that install from npm, interleaved with Tradewind
   --peer x,y   these of them only: ${PEERS.join(", ")}
-  --repeat n   measured runs per scenario, after some that warm up; thrice as many of the short chain (default 7; 3 with --quick)
+  --repeat n   measured runs per scenario, after some that warm up; thrice as many of the short ones (default 7; 3 with --quick)
   --quick      fewer runs, a tenth of the history: shows that it works, not how fast
   --json       print the results as JSON instead of a table`;
 

@@ -47,7 +47,7 @@ export const FAN: Shape = {
   tasks: 1_002,
   dagIds: ["fan"],
   warmUps: 2,
-  times: 1,
+  times: 3,
   value: (ms) => ms / 1_000,
 };
 
@@ -59,7 +59,7 @@ export const RUNS: Shape = {
   tasks: 1_000,
   dagIds: Array.from({ length: 100 }, () => "ten"),
   warmUps: 2,
-  times: 1,
+  times: 3,
   value: (ms) => ms / 1_000,
 };
 

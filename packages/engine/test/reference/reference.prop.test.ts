@@ -32,13 +32,13 @@ function liveThroughAll(from: number, to: number, make: (seed: number) => Random
   return histories;
 }
 
-test("the run model agrees with the reference interpreter on 10,000 random DAGs, event by event", () => {
+test("the run model agrees with the reference interpreter on 14,000 random DAGs, event by event", () => {
   const { events, crashes, losses, ends, states } = summary(
-    liveThroughAll(0, 10_000, (seed) => randomDag(seed)),
+    liveThroughAll(0, 14_000, (seed) => randomDag(seed)),
   );
-  expect(events).toBeGreaterThan(190_000);
-  expect(crashes).toBeGreaterThan(6_000);
-  expect(losses).toBeGreaterThan(6_000);
+  expect(events).toBeGreaterThan(266_000);
+  expect(crashes).toBeGreaterThan(8_400);
+  expect(losses).toBeGreaterThan(8_400);
   expect(ends).toEqual(new Set(["success", "task_failure"]));
   expect(states).toEqual(new Set(["success", "failed", "skipped", "upstream_failed"]));
 });
