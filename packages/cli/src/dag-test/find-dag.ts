@@ -92,7 +92,7 @@ async function bundle(
     onOutput: (text) => session.note(text.trimEnd()),
   });
   try {
-    await pool.bundle(work.files, (_, result) => results.push(result));
+    await pool.bundle(work.files, { onResult: (_, result) => void results.push(result) });
   } finally {
     await pool.stop();
   }

@@ -14,6 +14,10 @@ export interface BundlerChildOptions {
   readonly outFolder: string;
   readonly importTimeoutMs: number;
   readonly memoryMb: number;
+  /** It was made for one file. */
+  readonly isAlone: boolean;
+  /** An import takes longer than most; it goes on. */
+  readonly onSlow: (child: BundlerChild, importing: ImportUnderWay) => void;
   readonly onDone: (child: BundlerChild, file: DagFile, result: BundleResult) => void;
   readonly onGone: (child: BundlerChild, left: GoneChild) => void;
   readonly onOutput: (text: string) => void;
@@ -24,7 +28,13 @@ export interface GoneChild {
   readonly undone: readonly DagFile[];
   /** The one being imported, when it happened. */
   readonly importing: ImportUnderWay | null;
-  readonly cause: string;
+  readonly cause: Cause;
+}
+
+/** Why an import came to nothing; `text` goes on after "importing this file". */
+export interface Cause {
+  readonly code: string;
+  readonly text: string;
 }
 
 export interface ImportUnderWay {
@@ -34,6 +44,8 @@ export interface ImportUnderWay {
 
 /** esbuild answers in milliseconds; a child that is silent this long without importing anything is broken. */
 const SILENCE_MS = 60_000;
+/** Most files are imported within milliseconds. */
+const PATIENCE_MS = 2_000;
 const MAX_OUTPUT = 8_192;
 const LAST_WORDS_MS = 200;
 
@@ -45,7 +57,8 @@ export class BundlerChild {
   readonly #inHand = new Map<string, DagFile>();
   #importing: ImportUnderWay | null = null;
   #timer: NodeJS.Timeout | null = null;
-  #cause: string | null = null;
+  #patience: NodeJS.Timeout | null = null;
+  #cause: Cause | null = null;
   #stderr = "";
   #output = 0;
   #gone = false;
@@ -67,7 +80,7 @@ export class BundlerChild {
       },
     );
     this.#process.on("message", (message: BundlerReply) => this.#hear(message));
-    this.#process.on("error", (error) => this.#end(`could not be started: ${error.message}`));
+    this.#process.on("error", (error) => this.#end(`could not be done: ${error.message}`));
     this.#process.on("disconnect", () => this.#kill());
     this.#process.on("exit", (code, signal) => {
       const how = `ended its process (${signal ?? `exit code ${code}`})`;
@@ -85,6 +98,17 @@ export class BundlerChild {
 
   get inHand(): number {
     return this.#inHand.size;
+  }
+
+  get isAlone(): boolean {
+    return this.#options.isAlone;
+  }
+
+  /** All in hand but this one, which is being imported: what it still has to say of them no longer counts. */
+  giveBack(kept: DagFile): DagFile[] {
+    const others = [...this.#inHand.values()].filter((file) => file !== kept);
+    for (const { file } of others) this.#inHand.delete(file);
+    return others;
   }
 
   bundle(file: DagFile, pass: number): void {
@@ -116,8 +140,11 @@ export class BundlerChild {
 
   #begin(name: string, inputs: readonly InputStamp[]): void {
     const file = this.#inHand.get(name);
-    this.#importing = file ? { file, inputs } : null;
+    const importing = file ? { file, inputs } : null;
+    this.#importing = importing;
     this.#watch(this.#options.importTimeoutMs);
+    if (importing) this.#patience = setTimeout(() => this.#options.onSlow(this, importing), PATIENCE_MS);
+    this.#patience?.unref();
   }
 
   #finish(name: string, result: BundleResult): void {
@@ -135,7 +162,7 @@ export class BundlerChild {
   #watch(ms: number): void {
     this.#unwatch();
     this.#timer = setTimeout(() => {
-      this.#cause = `did not finish within ${ms / 1000} s`;
+      this.#cause = { code: "DAG_IMPORT_TIMEOUT", text: `did not finish within ${ms / 1000} s` };
       this.#kill();
     }, ms);
     this.#timer.unref();
@@ -144,6 +171,8 @@ export class BundlerChild {
   #unwatch(): void {
     if (this.#timer) clearTimeout(this.#timer);
     this.#timer = null;
+    if (this.#patience) clearTimeout(this.#patience);
+    this.#patience = null;
   }
 
   #kill(): void {
@@ -160,7 +189,7 @@ export class BundlerChild {
     if (this.#gone) return;
     this.#gone = true;
     this.#unwatch();
-    const cause = this.#cause ?? this.#explain(how);
+    const cause = this.#cause ?? { code: "DAG_IMPORT_CRASHED", text: this.#explain(how) };
     this.#options.onGone(this, { undone: [...this.#inHand.values()], importing: this.#importing, cause });
   }
 

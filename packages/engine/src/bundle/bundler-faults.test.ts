@@ -203,7 +203,7 @@ it("leaves no child behind when the processor is killed, not even one caught in 
     import { BundlerPool } from ${JSON.stringify(pool)};
     const folder = ${JSON.stringify(folder.path)};
     const pool = new BundlerPool({ folder, outFolder: folder + "/out", importTimeoutMs: 60000, onOutput() {} });
-    await pool.bundle([{ file: "loop.ts", path: folder + "/loop.ts" }], () => {});`;
+    await pool.bundle([{ file: "loop.ts", path: folder + "/loop.ts" }], { onResult() {} });`;
   const parent = spawn(process.execPath, ["--conditions=source", "--input-type=module", "-e", script], {
     stdio: "ignore",
   });

@@ -3,12 +3,16 @@
  * files that child had in hand go to another one, and the suspect is tried once more in a fresh child, because the
  * process it died in carried what earlier files had left there.
  *
+ * A file that is slow to import keeps its child to itself, and the others in that child's hands go to another one. Who
+ * does not wait for the slow is told that it is late, and gets its result by `takeLate`, whenever there is one: an
+ * endless loop in one file must not keep a change of another one waiting.
+ *
  * Children are kept for a while after the last file, for the author who saves again, and replaced after a number of
  * files: an imported module is never given back.
  */
 import { availableParallelism } from "node:os";
 import type { BundleResult, DagFile, InputStamp } from "./bundler/protocol.ts";
-import { BundlerChild, type GoneChild } from "./bundler-child.ts";
+import { BundlerChild, type Cause, type GoneChild, type ImportUnderWay } from "./bundler-child.ts";
 
 export interface BundlerPoolOptions {
   readonly folder: string;
@@ -17,15 +21,28 @@ export interface BundlerPoolOptions {
   readonly memoryMb?: number;
   readonly children?: number;
   readonly onOutput: (text: string) => void;
+  /** There is something for `takeLate`. */
+  readonly onLate?: () => void;
 }
 
-type OnResult = (file: DagFile, result: BundleResult) => void;
+export interface BundleListener {
+  onResult(file: DagFile, result: BundleResult): void;
+  /** It is being imported for so long that `bundle` does not wait for it. Without this, it does. */
+  onLate?(file: DagFile, inputs: readonly InputStamp[]): void;
+}
+
+export interface FileResult {
+  readonly file: DagFile;
+  readonly result: BundleResult;
+}
 
 /** Enough in hand that esbuild builds the next ones while one is imported. */
 const IN_HAND = 6;
 const FILES_PER_CHILD = 1_000;
 const IDLE_MS = 10_000;
 const MIN_FILES_PER_CHILD = 8;
+/** Slow files at a time that have a child of their own; more of them share theirs with others. */
+const MAX_HELD = 8;
 
 export class BundlerPool {
   readonly #options: BundlerPoolOptions;
@@ -36,9 +53,14 @@ export class BundlerPool {
   #suspects: DagFile[] = [];
   readonly #tried = new Set<string>();
   #alone: BundlerChild | null = null;
+  /** Children that a slow file has to itself, by its name. */
+  readonly #held = new Map<string, BundlerChild>();
+  /** Files that nobody waits for any more. */
+  readonly #late = new Set<string>();
+  #lateResults: FileResult[] = [];
   #pass = 0;
   #left = 0;
-  #onResult: OnResult = () => undefined;
+  #listener: BundleListener = { onResult: () => undefined };
   #finish: () => void = () => undefined;
   #idle: NodeJS.Timeout | null = null;
   #stopped = false;
@@ -47,38 +69,55 @@ export class BundlerPool {
     this.#options = options;
   }
 
-  /** Bundles the files; each is answered exactly once, in any order. One call at a time. */
-  async bundle(files: readonly DagFile[], onResult: OnResult): Promise<void> {
+  /**
+   * Bundles the files; each is answered exactly once, in any order, those that are late by `takeLate`. One call at a
+   * time. One that is late from before is begun anew.
+   */
+  async bundle(files: readonly DagFile[], listener: BundleListener): Promise<void> {
     if (files.length === 0 || this.#stopped) return;
     if (this.#idle) clearTimeout(this.#idle);
+    for (const { file } of files) this.abandon(file);
     this.#pass++;
     this.#queue = [...files];
-    this.#tried.clear();
+    for (const file of this.#tried) if (!this.#late.has(file)) this.#tried.delete(file);
     this.#left = files.length;
-    this.#onResult = onResult;
+    this.#listener = listener;
     const finished = new Promise<void>((resolve) => {
       this.#finish = resolve;
     });
     this.#feed();
     await finished;
-    this.#idle = setTimeout(() => void this.#retireAll(), IDLE_MS);
+    this.#idle = setTimeout(() => void this.#retireAll(this.#children), IDLE_MS);
     this.#idle.unref();
+  }
+
+  /** What has become of files that were late; each once. */
+  takeLate(): FileResult[] {
+    return this.#lateResults.splice(0);
+  }
+
+  /** Nobody wants the result of this file any more, if it is late. */
+  abandon(file: string): void {
+    this.#lateResults = this.#lateResults.filter((late) => late.file.file !== file);
+    if (!this.#late.delete(file)) return;
+    this.#suspects = this.#suspects.filter((suspect) => suspect.file !== file);
+    this.#tried.delete(file);
+    const child = this.#held.get(file);
+    this.#held.delete(file);
+    if (child) this.#retire(child);
   }
 
   /** Kills the children; a `bundle` under way returns with the rest of its files unanswered. */
   async stop(): Promise<void> {
     this.#stopped = true;
     if (this.#idle) clearTimeout(this.#idle);
-    await this.#retireAll();
+    await this.#retireAll([...this.#children, ...this.#held.values(), ...(this.#alone ? [this.#alone] : [])]);
     this.#finish();
   }
 
   #feed(): void {
     if (this.#stopped) return;
-    if (this.#left === 0) {
-      this.#finish();
-      return;
-    }
+    if (this.#left === 0) this.#finish();
     for (const child of this.#children) this.#fill(child);
     const most = this.#options.children ?? Math.max(1, Math.min(availableParallelism(), 8));
     while (this.#queue.length > 0 && this.#children.size < most) {
@@ -87,7 +126,7 @@ export class BundlerPool {
       this.#fill(this.#spawn());
     }
     if (this.#alone === null && this.#suspects.length > 0) {
-      this.#alone = this.#spawn(false);
+      this.#alone = this.#spawn({ isAlone: true });
       this.#alone.bundle(this.#suspects.shift() as DagFile, this.#pass);
     }
   }
@@ -102,37 +141,54 @@ export class BundlerPool {
     }
   }
 
-  #spawn(shared = true): BundlerChild {
+  #spawn({ isAlone } = { isAlone: false }): BundlerChild {
     const child = new BundlerChild({
       folder: this.#options.folder,
       outFolder: this.#options.outFolder,
       importTimeoutMs: this.#options.importTimeoutMs,
       memoryMb: this.#options.memoryMb ?? 1_024,
+      isAlone,
       onOutput: this.#options.onOutput,
+      onSlow: (from, importing) => this.#hold(from, importing),
       onDone: (from, file, result) => this.#done(from, file, result),
       onGone: (from, left) => this.#gone(from, left),
     });
-    if (shared) this.#children.add(child);
+    if (!isAlone) this.#children.add(child);
     return child;
+  }
+
+  /** The slow one has the child to itself from here on, and whoever should not wait for it does not. */
+  #hold(child: BundlerChild, { file, inputs }: ImportUnderWay): void {
+    if (this.#held.size >= MAX_HELD) return;
+    this.#held.set(file.file, child);
+    this.#children.delete(child);
+    if (child === this.#alone) this.#alone = null;
+    this.#queue.unshift(...child.giveBack(file));
+    if (this.#listener.onLate && !this.#late.has(file.file)) {
+      this.#late.add(file.file);
+      this.#left--;
+      this.#listener.onLate(file, inputs);
+    }
+    this.#feed();
   }
 
   #done(child: BundlerChild, file: DagFile, result: BundleResult): void {
     const isWornOut = child.inHand === 0 && child.answered >= FILES_PER_CHILD;
-    if (child === this.#alone || isWornOut) this.#retire(child);
+    if (child.isAlone || this.#held.delete(file.file) || isWornOut) this.#retire(child);
     this.#answer(file, result);
     this.#feed();
   }
 
   #gone(child: BundlerChild, { undone, importing, cause }: GoneChild): void {
     this.#children.delete(child);
-    const wasAlone = child === this.#alone;
-    if (wasAlone) this.#alone = null;
+    if (child === this.#alone) this.#alone = null;
     const wasFresh = child.answered === 0;
     for (const file of undone) {
+      this.#held.delete(file.file);
       // Nobody was being imported: the child or the machine failed. Each file gets one more chance, then is told so.
       const isSuspect = importing === null || importing.file === file;
       if (!isSuspect) this.#queue.push(file);
-      else if (wasAlone || (wasFresh && importing) || this.#tried.has(file.file)) {
+      else if (child.isAlone || (wasFresh && importing) || this.#tried.has(file.file)) {
         this.#answer(file, blame(file, cause, importing?.inputs ?? []));
       } else {
         this.#tried.add(file.file);
@@ -143,8 +199,13 @@ export class BundlerPool {
   }
 
   #answer(file: DagFile, result: BundleResult): void {
+    if (this.#late.delete(file.file)) {
+      this.#lateResults.push({ file, result });
+      this.#options.onLate?.();
+      return;
+    }
     this.#left--;
-    this.#onResult(file, result);
+    this.#listener.onResult(file, result);
   }
 
   #retire(child: BundlerChild): void {
@@ -154,15 +215,15 @@ export class BundlerPool {
     this.#retired.add(ended);
   }
 
-  async #retireAll(): Promise<void> {
-    for (const child of [...this.#children, ...(this.#alone ? [this.#alone] : [])]) this.#retire(child);
+  async #retireAll(children: Iterable<BundlerChild>): Promise<void> {
+    for (const child of [...children]) this.#retire(child);
     await Promise.all(this.#retired);
   }
 }
 
-function blame(file: DagFile, cause: string, inputs: readonly InputStamp[]): BundleResult {
+function blame(file: DagFile, { code, text }: Cause, inputs: readonly InputStamp[]): BundleResult {
   const message =
-    `${file.file}: importing this file ${cause}. ` +
+    `${file.file}: importing this file ${text} [${code}]. ` +
     "A DAG file must only define DAGs: move work, waiting and endless loops into tasks.";
   return { kind: "failed", stage: "import", message, inputs };
 }

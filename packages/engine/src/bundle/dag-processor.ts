@@ -115,7 +115,8 @@ export class DagProcessor implements Service {
     const dependencies = await this.#prepare();
     const suspects = this.#suspects;
     this.#suspects = new Set();
-    const pass = new Pass(dependencies, suspects);
+    // Whoever asks for one pass wants all of it; whoever watches has the next one for what is slow.
+    const pass = new Pass(dependencies, { suspects, waits: !this.#isWatching });
     try {
       const report = await pass.run(this.#isFirst);
       this.#isFirst = false;
@@ -181,6 +182,7 @@ export class DagProcessor implements Service {
       memoryMb: this.#options.memoryMb,
       children: this.#options.children,
       onOutput: (text) => logger.debug("output of a DAG file", { text }),
+      onLate: () => this.#runInBackground(),
     });
     return {
       database,

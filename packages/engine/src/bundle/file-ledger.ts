@@ -19,7 +19,7 @@ export interface Remembered {
   readonly outcome: Outcome;
 }
 
-type Outcome =
+export type Outcome =
   | {
       readonly kind: "ok";
       readonly hash: string;
@@ -34,7 +34,9 @@ type Outcome =
       readonly delayMs: number;
     }
   /** An input was written while it was read. */
-  | { readonly kind: "unsettled" };
+  | { readonly kind: "unsettled" }
+  /** It is still being imported; `before`: what had come of it the last time. */
+  | { readonly kind: "late"; readonly before: Outcome | null };
 
 /** Artefacts of other tools, or of another format, are no reason to skip a file. */
 const MADE_BY = `${ARTEFACT_FORMAT}/${esbuildVersion}/${import.meta.url.endsWith(".ts") ? "source" : "dist"}`;

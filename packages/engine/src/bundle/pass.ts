@@ -7,10 +7,10 @@ import { type CatalogueFile, readCatalogue, recordImportError, removeFiles } fro
 import type { FileOutcome } from "../store/dag-publish.ts";
 import type { Database } from "../store/database.ts";
 import type { Planner } from "../store/due-runs.ts";
-import type { Bundled, DagFile, ImportFailure, InputStamp } from "./bundler/protocol.ts";
+import type { Bundled, BundleResult, DagFile, ImportFailure, InputStamp } from "./bundler/protocol.ts";
 import type { BundlerPool } from "./bundler-pool.ts";
 import type { DagFolder, FoundFile } from "./dag-files.ts";
-import type { FileLedger } from "./file-ledger.ts";
+import type { FileLedger, Outcome } from "./file-ledger.ts";
 import { InputView } from "./input-view.ts";
 import { Publisher } from "./publisher.ts";
 
@@ -25,6 +25,8 @@ export interface PassReport {
   readonly removed: number;
   /** Files that went through the bundler. */
   readonly bundled: number;
+  /** Files that are still being imported: a later pass has their result. */
+  readonly late: number;
   readonly ms: number;
 }
 
@@ -41,12 +43,14 @@ export interface PassDependencies {
 }
 
 const MAX_RETRY_MS = 3_600_000;
+const ID_TAKEN = "DAG_ID_TAKEN";
 const EXPORT_IT = "export default dag(…)";
 
 export class Pass {
   readonly #with: PassDependencies;
   readonly #view: InputView;
   readonly #suspects: ReadonlySet<string>;
+  readonly #waits: boolean;
   readonly #changed = new Set<string>();
   readonly #loaded = new Set<string>();
   #taken: { readonly file: string; readonly bundled: Bundled; readonly message: string }[] = [];
@@ -55,10 +59,14 @@ export class Pass {
   #bundled = 0;
   #removed: string[] = [];
 
-  /** `suspects`: paths that were reported as changed. */
-  constructor(dependencies: PassDependencies, suspects: ReadonlySet<string>) {
+  /** `suspects`: paths that were reported as changed. `waits`: also for files that are slow to import. */
+  constructor(
+    dependencies: PassDependencies,
+    { suspects, waits }: { readonly suspects: ReadonlySet<string>; readonly waits: boolean },
+  ) {
     this.#with = dependencies;
     this.#suspects = suspects;
+    this.#waits = waits;
     this.#view = new InputView(suspects);
   }
 
@@ -82,11 +90,14 @@ export class Pass {
     await this.#settleTaken();
     this.#nameForgetful(isFirst);
     await ledger.save().catch((error: unknown) => logger.warn("DAG file ledger not saved", { error }));
-    const failed = files.filter(({ file }) => ledger.get(file)?.outcome.kind === "failed").length;
+    const count = (kind: Outcome["kind"]) =>
+      files.filter(({ file }) => ledger.get(file)?.outcome.kind === kind).length;
+    const [failed, late] = [count("failed"), count("late")];
     return {
       published: this.#changed.size,
-      unchanged: files.length - failed - this.#changed.size,
+      unchanged: files.length - failed - late - this.#changed.size,
       failed,
+      late,
       removed: this.#removed.length,
       bundled: this.#bundled,
       ms: Math.round(performance.now() - started),
@@ -97,9 +108,12 @@ export class Pass {
   async #remove(before: readonly string[]): Promise<void> {
     this.#removed = [...new Set(before)].filter((file) => !this.#paths.has(file));
     if (this.#removed.length === 0) return;
-    const { database, ledger, logger } = this.#with;
+    const { database, ledger, logger, pool } = this.#with;
     const dags = await removeFiles(database, this.#removed);
-    for (const file of this.#removed) ledger.forget(file);
+    for (const file of this.#removed) {
+      ledger.forget(file);
+      pool.abandon(file);
+    }
     logger.info("DAG files removed", { files: this.#removed.slice(0, 10), dags: dags.slice(0, 10) });
   }
 
@@ -124,16 +138,42 @@ export class Pass {
   }
 
   async #bundle(files: readonly DagFile[]): Promise<void> {
-    if (files.length === 0) return;
+    const { pool } = this.#with;
+    const anew = new Set(files.map(({ file }) => file));
+    const late = pool.takeLate().filter(({ file }) => !anew.has(file.file));
+    if (files.length + late.length === 0) return;
     const publisher = this.#publisher();
     const errors: Promise<unknown>[] = [];
-    await this.#with.pool.bundle(files, (file, result) => {
+    const onResult = (file: DagFile, result: BundleResult) => {
       this.#bundled++;
       if (result.kind === "bundled") publisher.add(file.file, result);
       else errors.push(this.#record(file.file, result).catch((error: unknown) => error));
-    });
+    };
+    for (const { file, result } of late) {
+      this.#isLateNoMore(file.file);
+      onResult(file, result);
+    }
+    const onLate = (file: DagFile, inputs: readonly InputStamp[]) => this.#isLate(file.file, inputs);
+    await pool.bundle(files, this.#waits ? { onResult } : { onResult, onLate });
     await publisher.drain();
     for (const error of await Promise.all(errors)) if (error !== undefined) throw error;
+  }
+
+  /** While nothing that it is made from changes, no pass begins it again; who saves it meanwhile does not wait for it. */
+  #isLate(file: string, inputs: readonly InputStamp[]): void {
+    const { ledger, logger } = this.#with;
+    const before = ledger.get(file)?.outcome ?? null;
+    ledger.remember(file, { inputs, verifiedAt: Date.now(), outcome: { kind: "late", before } });
+    const tell = before === null || before.kind === "ok" ? "warn" : "debug";
+    logger[tell]("DAG file takes long to import; the others do not wait for it", { file });
+  }
+
+  /** Should its result not be stored, the next pass begins it anew: without inputs it counts as changed. */
+  #isLateNoMore(file: string): void {
+    const { ledger } = this.#with;
+    const outcome = ledger.get(file)?.outcome;
+    if (outcome?.kind !== "late") return;
+    ledger.remember(file, { inputs: [], verifiedAt: 0, outcome: outcome.before ?? { kind: "unsettled" } });
   }
 
   #publisher(): Publisher {
@@ -152,7 +192,7 @@ export class Pass {
     if (taken) {
       const message =
         `${file}: DAG "${taken.dagId}" is already defined in ${taken.by}: ` +
-        "give one of the two another id, or remove one.";
+        `give one of the two another id, or remove one. [${ID_TAKEN}]`;
       this.#taken.push({ file, bundled, message });
       return;
     }

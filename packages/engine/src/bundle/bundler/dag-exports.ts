@@ -30,7 +30,9 @@ export function refuseHiddenSubDags(manifests: readonly DagManifest[], unexporte
 }
 
 /** A file whose code ran but whose DAGs cannot be taken. It has no position: the message says all. */
-export class DagRefused extends Error {}
+export class DagRefused extends Error {
+  readonly code = "DAG_REFUSED";
+}
 
 function programOf(value: unknown): Program | null {
   if (value === null || (typeof value !== "object" && typeof value !== "function")) return null;

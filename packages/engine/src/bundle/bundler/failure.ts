@@ -28,7 +28,7 @@ export interface ImportedArtefact {
 
 /** Something thrown while the artefact was imported or described. */
 export function thrownMessage(dagFile: DagFile, artefact: ImportedArtefact, thrown: unknown): string {
-  if (thrown instanceof DagRefused) return `${dagFile.file}: ${thrown.message}`;
+  if (thrown instanceof DagRefused) return `${dagFile.file}: ${thrown.message} [${thrown.code}]`;
   const title = titleOf(thrown);
   const stack = thrown instanceof Error ? (thrown.stack ?? "") : "";
   const frames = mappedFrames(stack, artefact);

@@ -37,8 +37,11 @@ export function guardProcess(onStray: (message: string) => void): ProcessGuard {
   process.on("uncaughtException", catchAll);
   process.on("unhandledRejection", catchAll);
   process.exit = ((code?: number | string | null) => {
-    const error = new Error(
-      `process.exit(${code ?? ""}) was called while the file was imported: a DAG file must only define DAGs.`,
+    const error = Object.assign(
+      new Error(
+        `process.exit(${code ?? ""}) was called while the file was imported: a DAG file must only define DAGs.`,
+      ),
+      { code: "DAG_IMPORT_EXIT" },
     );
     catchAll(error);
     throw error;
