@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { plainLine, plainText, Terminal } from "./terminal.ts";
 
-function terminal(env: NodeJS.ProcessEnv, isTTY: boolean) {
+function terminal(env: NodeJS.ProcessEnv, isTTY: boolean, columns: number | undefined = 40) {
   const written = { stdout: "", stderr: "" };
   const sink = (name: "stdout" | "stderr") => ({
     isTTY,
-    columns: 40,
+    columns,
     write: (text: string) => (written[name] += text),
   });
   return { written, terminal: new Terminal({ stdout: sink("stdout"), stderr: sink("stderr") }, env) };
@@ -32,6 +32,15 @@ describe("colour", () => {
     t.chooseColour("never");
     expect(t.paint("red", "x")).toBe("x");
   });
+});
+
+it("a terminal of 0 columns does not know how wide it is", () => {
+  expect(terminal({}, true).terminal.width).toBe(40);
+  expect(terminal({}, false).terminal.width).toBeUndefined();
+  const unknown = terminal({}, true, 0);
+  expect(unknown.terminal.width).toBe(80);
+  unknown.terminal.status("working");
+  expect(unknown.written.stderr).toContain("working");
 });
 
 it("a status line is replaced on a terminal and never written elsewhere", () => {

@@ -66,7 +66,7 @@ export class Terminal {
   /** A line that the next one replaces. Where lines cannot be replaced, nothing: callers note what matters. */
   status(text: string): void {
     if (!this.liveStatus) return;
-    const width = this.#streams.stderr.columns ?? 80;
+    const width = columnsOf(this.#streams.stderr);
     this.#streams.stderr.write(`\r\u001b[2K${fitLine(text, width - 1)}`);
     this.#statusShown = true;
   }
@@ -77,7 +77,7 @@ export class Terminal {
 
   /** Columns a table may use; undefined when nobody looks at it and nothing may be cut. */
   get width(): number | undefined {
-    return this.#streams.stdout.isTTY ? (this.#streams.stdout.columns ?? 80) : undefined;
+    return this.#streams.stdout.isTTY ? columnsOf(this.#streams.stdout) : undefined;
   }
 
   paint(style: Style, text: string): string {
@@ -100,6 +100,11 @@ export class Terminal {
     this.#statusShown = false;
     this.#streams.stderr.write("\r\u001b[2K");
   }
+}
+
+/** A terminal that does not know says nothing, or 0: `script`, some containers and consoles. */
+function columnsOf({ columns }: Sink): number {
+  return columns || 80;
 }
 
 /** One line of foreign text, safe for a terminal: no escape sequences, no control characters, no line breaks. */

@@ -75,6 +75,9 @@ describe("dags diff", () => {
       is_same_shape: false,
       tasks: { added: ["b"], removed: ["c"], changed: [{ id: "a", fields: [{ from: 3, to: 1 }] }] },
     });
+    expect(back).toHaveProperty("source_diff");
+    const bare = (await tw("dags", "diff", "etl", "2", "1", "--no-source", "--json")).stdout;
+    expect(Object.keys(JSON.parse(bare))).toEqual(Object.keys(back).filter((key) => key !== "source_diff"));
     expect((await tw("dags", "diff", "etl", "2", "2")).stdout).toBe("etl: version 2 → 2\nNothing differs.\n");
   });
 
@@ -102,9 +105,24 @@ describe("clear", () => {
     expect(await version()).toBe("1");
     await server.sql("UPDATE dag_run SET state = 'success' WHERE id = $1", [id]);
     await server.sql("UPDATE task_instance SET state = 'success' WHERE dag_run_id = $1", [id]);
-    expect(await tw("tasks", "clear", "etl", "old", "a", "--latest-version", "--yes")).toMatchObject({
+    const moved = " on version 2: a; new there: c; gone there: b.\n";
+    const clear = ["tasks", "clear", "etl", "old", "a", "--downstream"];
+    expect((await tw(...clear, "--dry-run")).stderr).toBe("Would run again: a, b.\n");
+    expect((await tw(...clear, "--latest-version", "--dry-run")).stderr).toBe(`Would run again${moved}`);
+    expect((await tw("tasks", "clear", "etl", "old", "b", "--latest-version", "--dry-run")).stderr).toContain(
+      "on version 2: none; new there: c; gone there: b.",
+    );
+    const whole = ["runs", "clear", "etl", "old", "--latest-version"];
+    expect((await tw(...whole, "--dry-run")).stderr).toBe(`1 task would run again${moved}`);
+    expect(await tw(...clear, "--latest-version", "--yes")).toMatchObject({
       code: 0,
+      stderr: `Will run again${moved}`,
     });
     expect(await version()).toBe("2");
+    // It is there already.
+    await server.sql("UPDATE task_instance SET state = 'success' WHERE dag_run_id = $1", [id]);
+    expect((await tw("tasks", "clear", "etl", "old", "a", "--latest-version", "--dry-run")).stderr).toBe(
+      "Would run again: a.\n",
+    );
   });
 });

@@ -9,6 +9,7 @@ import { runCli } from "./support/standalone-process.ts";
 
 const DAGS = fileURLToPath(new URL("./dags", import.meta.url));
 const WAITING = fileURLToPath(new URL("./waiting-dags/waiting.ts", import.meta.url));
+const TROUBLE = fileURLToPath(new URL("./trouble-dags/trouble.ts", import.meta.url));
 const DRIVEN = fileURLToPath(new URL("./driven-dags/driven.ts", import.meta.url));
 const EXAMPLES = fileURLToPath(new URL("../../../examples", import.meta.url));
 const ENVIRONMENT = {
@@ -44,6 +45,38 @@ describe("dags test", () => {
     expect(code).toBe(1);
     expect(stderr).toContain("✗ broken failed");
     expect(stderr).toMatch(/Error: the disk is full\n.*failing\.ts:9/);
+  });
+
+  it("what the engine refuses has its code, and frames of the author alone", async () => {
+    const { code, stderr } = await test(TROUBLE, "--dag", "refused");
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /TaskError: connection "warehouse" is not stored.* \[TW_CONNECTION_MISSING\]\n +at async warehouse \(.*trouble\.ts:4:\d+\)\n +at async .*trouble\.ts:9:\d+\)\n[^ ]/,
+    );
+    expect(stderr).toMatch(/TaskError: output\.at is a bigint.* \[TW_OUTPUT_NOT_JSON\]\n[^ ]/);
+  });
+
+  it("a conf that the params refuse is refused before anything runs, by field", async () => {
+    const { code, stderr } = await test(`${DAGS}/typed.ts`, "--conf", '{"region":"mars","limit":1}');
+    expect(code).toBe(2);
+    expect(stderr).toBe(
+      "error: cannot test typed: its params refuse the conf. [TW_PARAMS_INVALID]\n  conf.region: must be one of: eu, us\n  → give another with --conf\n",
+    );
+    const told = JSON.parse((await test("typed", "--dags", DAGS, "--json", "-q")).stderr) as object;
+    expect(told).toMatchObject({
+      code: "TW_PARAMS_INVALID",
+      exit_code: 2,
+      fields: [{ field: "conf.limit", message: "must have required property 'limit'" }],
+    });
+    expect((await test(`${DAGS}/typed.ts`, "--conf", '{"limit":1}')).code).toBe(0);
+  });
+
+  it("a task that ends the process is among those that are named", async () => {
+    const { code, stderr } = await test(TROUBLE, "--dag", "exits");
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /ended with exit code 0 before the run did, while running (?:works, )?leaves\. \[TW_CLI_TEST\]\n.*only that of the task that ended it would have ended/,
+    );
   });
 
   it("gives tasks the variables and connections of the command line, and no key of the engine", async () => {

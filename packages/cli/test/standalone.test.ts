@@ -250,12 +250,14 @@ describe("tasks", () => {
     await tw("runs", "cancel", "slow", "why", "--yes");
   });
 
-  it("says why a task waits for its pool", async () => {
+  it("says why a task waits for its pool, and that it waits in vain", async () => {
     await tw("pools", "set", "tiny", "1");
     await tw("dags", "trigger", "crowded", "--run-id", "pool");
     await expect
       .poll(async () => (await tw("tasks", "why", "crowded", "pool", "waits")).stdout, { timeout: 20_000 })
-      .toMatch(/because pool "tiny" is full: 0 of 1 slots are taken, it needs 2.* \[POOL_FULL\]$/m);
+      .toMatch(
+        /because pool "tiny" has 1 slot in all, .* tradewind pools set tiny 2, .* \[POOL_TOO_SMALL\]$/m,
+      );
     await tw("pools", "set", "tiny", "2");
     expect((await tw("runs", "wait", "crowded", "pool", "--timeout", "30s")).code).toBe(0);
   });
@@ -359,7 +361,9 @@ describe("db and doctor", () => {
 
   it("doctor finds everything alive and the broken file", async () => {
     const { code, stdout } = await tw("doctor");
-    expect(stdout).toMatch(/^ok +database: PostgreSQL \d+/m);
+    expect(stdout).toMatch(
+      /^ok +database: PostgreSQL \d+.*127\.0\.0\.1:\d+ .*database tradewind, user tradewind, password in .*postgres\/password$/m,
+    );
     expect(stdout).toMatch(/^ok +migrations:/m);
     expect(stdout).toMatch(/^ok +outputs: .*outputs can be written/m);
     expect(stdout).toMatch(/^ok +scheduler: alive/m);

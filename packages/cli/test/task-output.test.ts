@@ -100,6 +100,6 @@ it("says of a DAG that is not there which file does not load", async () => {
     "`tradewind dags list` shows all DAGs. a/broken.ts cannot be loaded: Odd: no\n",
   );
   expect((await tw("dags", "trigger", "other")).stderr).toContain(
-    "shows all DAGs, and the file that cannot be loaded\n",
+    "shows all DAGs, `tradewind dags errors` the file that cannot be loaded\n",
   );
 });

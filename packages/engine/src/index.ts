@@ -1,4 +1,5 @@
 /** The engine, as the command line and embedders use it. */
+export { ParamsCheck } from "./api/params-check.ts";
 export type { BundleResult } from "./bundle/bundler/protocol.ts";
 export { BundlerPool } from "./bundle/bundler-pool.ts";
 export { DagFolder } from "./bundle/dag-files.ts";
@@ -12,6 +13,7 @@ export { type OpenedDatabase, openDatabase } from "./processes/open-database.ts"
 export { startScheduler } from "./processes/scheduler.ts";
 export { startSignalServer } from "./processes/signal-server.ts";
 export { type Standalone, startStandalone } from "./processes/standalone.ts";
+export { probeSecrets } from "./processes/stored-secrets.ts";
 export { startTriggerer } from "./processes/triggerer.ts";
 export { type Config, resolveConfig } from "./service/config.ts";
 export { EngineError } from "./service/errors.ts";

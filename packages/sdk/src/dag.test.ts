@@ -291,8 +291,13 @@ const mistakes: Record<string, [code: string, message: RegExp, make: (d: DagBuil
   ],
   "huge priority": [
     "TW_BAD_OPTION",
-    /priority must be a whole number/,
-    (d) => d.task("t", { priority: 2 ** 31 }, () => 1),
+    /priority must be a whole number from -2147483647 to 2147483647, got 1000000000000/,
+    (d) => d.task("t", { priority: 1e12 }, () => 1),
+  ],
+  "huge retries": [
+    "TW_BAD_OPTION",
+    /retries must be a whole number from 0 to 2147483647, got 2147483648/,
+    (d) => d.task("t", { retries: 2 ** 31 }, () => 1),
   ],
   "no slots": [
     "TW_BAD_OPTION",

@@ -1,6 +1,6 @@
 /** Flattens whatever user code threw into facts for the log and the API. Never throws, whatever it is given. */
 import type { ErrorFacts } from "./program.ts";
-import { authorsPart } from "./user-code.ts";
+import { authorsPart, withoutOurs } from "./user-code.ts";
 
 const MAX_CAUSES = 5;
 const MAX_TEXT = 32_768;
@@ -32,10 +32,16 @@ export function withoutFrames<E>(error: E): E {
 
 /** The stack from the author's code upwards, followed by those of its causes. */
 function stackOf(error: Error, depth: number): string {
-  const own = typeof error.stack === "string" ? authorsPart(error.stack) : `${error.name}: ${error.message}`;
+  const own =
+    typeof error.stack === "string" ? framesOf(error, error.stack) : `${error.name}: ${error.message}`;
   if (error.cause === undefined || depth >= MAX_CAUSES) return own;
   const cause = isErrorLike(error.cause) ? stackOf(error.cause, depth + 1) : display(error.cause);
   return `${own}\nCaused by: ${cause}`;
+}
+
+function framesOf(error: Error, stack: string): string {
+  const { code } = error as { code?: unknown };
+  return typeof code === "string" && code.startsWith("TW_") ? withoutOurs(stack) : authorsPart(stack);
 }
 
 /** Errors of another realm or another copy of a class are errors too. */

@@ -27,6 +27,9 @@ export function definedOnly(options: Options): Options {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }
 
+/** What a 32-bit column holds at most. */
+export const INT32_MAX = 2_147_483_647;
+
 /** A whole number that fits a 32-bit column. */
 export function atLeast(
   o: Options,
@@ -35,16 +38,12 @@ export function atLeast(
   where: string,
 ): number {
   const value = o[name];
-  if (value === undefined) return bounds.fallback;
-  if (Number.isInteger(value) && (value as number) >= bounds.min && (value as number) <= 2_147_483_647) {
-    return value as number;
-  }
-  throw bad(
-    where,
-    name,
-    bounds.min < 0 ? "a whole number" : `a whole number of ${bounds.min} or more`,
-    value,
-  );
+  const { fallback, min } = bounds;
+  if (value === undefined) return fallback;
+  const isTooLarge = typeof value === "number" && value > INT32_MAX;
+  if (Number.isInteger(value) && (value as number) >= min && !isTooLarge) return value as number;
+  const range = min < 0 || isTooLarge ? `from ${min} to ${INT32_MAX}` : `of ${min} or more`;
+  throw bad(where, name, `a whole number ${range}`, value);
 }
 
 /** A whole number of 1 or more, or null when it is left out. */

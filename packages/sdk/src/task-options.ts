@@ -6,7 +6,17 @@ import { type Duration, durationMs } from "./duration.ts";
 import { DagDefinitionError, show } from "./errors.ts";
 import type { Upstream } from "./handle.ts";
 import type { TaskManifest, TriggerRule, WeightRule } from "./manifest.ts";
-import { atLeast, choice, definedOnly, flag, func, knownOptions, text, wholeOrNull } from "./option-check.ts";
+import {
+  atLeast,
+  choice,
+  definedOnly,
+  flag,
+  func,
+  INT32_MAX,
+  knownOptions,
+  text,
+  wholeOrNull,
+} from "./option-check.ts";
 import type { TaskDrive } from "./plan.ts";
 import type { Rule } from "./rule.ts";
 import type { CronSchedule, IntervalSchedule } from "./schedule.ts";
@@ -170,8 +180,6 @@ export const RULES: readonly TriggerRule[] = [
   "allSkipped",
   "always",
 ];
-
-const INT32_MAX = 2_147_483_647;
 
 /** A streaming task is started again at once, but not in a circle. */
 const STREAMING: RawOptions = {

@@ -17,5 +17,27 @@ export function authorsPart(stack: string): string {
   return (border === -1 ? lines : lines.slice(0, border)).filter((line) => !NODE_FRAME.test(line)).join("\n");
 }
 
+/**
+ * The same for an error that the SDK itself threw: it says what the author did wrong, and only the author's frames say
+ * where. What called the attempt is the engine's: of an output that is refused after the author's code has returned,
+ * no frame is left.
+ */
+export function withoutOurs(stack: string): string {
+  const here = ownPlace();
+  if (here === null) return authorsPart(stack);
+  const lines = authorsPart(stack).split("\n");
+  const isOurs = (line: string) => FRAME.test(line) && line.includes(here);
+  const entry = lines.findIndex((line) => isOurs(line) && line.includes(ENTRY));
+  return (entry === -1 ? lines : lines.slice(0, entry)).filter((line) => !isOurs(line)).join("\n");
+}
+
+/** Where this code is, as a stack shows it: the folder of the package, or the one file that it was bundled into. */
+function ownPlace(): string | null {
+  const place = / \((.+):\d+:\d+\)$/m.exec(new Error("where am I").stack ?? "")?.[1];
+  return place?.replace(/user-code\.\w+$/, "") ?? null;
+}
+
+/** The function of attempt.ts that the engine calls. */
+const ENTRY = "runAttempt";
 const FRAME = /^\s+at /;
 const NODE_FRAME = /^\s+at .*node:internal\//;

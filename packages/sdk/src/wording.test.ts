@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { durationMs } from "./duration.ts";
-import { durationText, nearest } from "./wording.ts";
+import { durationText, errorText, nearest } from "./wording.ts";
 
 test.each([
   [0, "0 ms"],
@@ -36,4 +36,18 @@ test("the nearest name is within two edits, or there is none", () => {
   expect(nearest("Hello", ["hello", "help"])).toBe("hello");
   expect(nearest("nope", ["hello", "etl"])).toBeUndefined();
   expect(nearest("x", [])).toBeUndefined();
+});
+
+test.each([
+  [{ stack: null, code: null }, "TaskError: no"],
+  [{ stack: null, code: "TW_X" }, "TaskError: no [TW_X]"],
+  [{ stack: "TaskError: no\n    at a.ts:1", code: "TW_X" }, "TaskError: no [TW_X]\n    at a.ts:1"],
+  [
+    { stack: "AbortError: late\n    at a.ts:1", code: "TW_X" },
+    "TaskError: no [TW_X]\nAbortError: late\n    at a.ts:1",
+  ],
+  [{ stack: "TW_X: no", code: "TW_X" }, "TW_X: no"],
+  [{ stack: null, code: "not a\nword" }, "TaskError: no"],
+])("the code of an error ends its first line: %j", (facts, text) => {
+  expect(errorText({ name: "TaskError", message: "no", ...facts })).toBe(text);
 });

@@ -1,4 +1,5 @@
-/** How things are said to people: lengths of time, and what may have been meant. Used by the engine and the CLI, too. */
+/** How things are said to people: lengths of time, what may have been meant, errors. Used by the engine and the CLI, too. */
+import type { ErrorFacts } from "./program.ts";
 
 const UNITS = [
   ["d", 86_400_000],
@@ -41,4 +42,13 @@ function editDistance(a: string, b: string): number {
     row = next;
   }
   return row[b.length]!;
+}
+
+/** An error as a log shows it. Its code, by which docs/errors.md explains it, ends the line that says what is wrong. */
+export function errorText({ name, message, stack, code }: ErrorFacts): string {
+  const told = stack?.includes(message) ? stack : `${name}: ${message}${stack === null ? "" : `\n${stack}`}`;
+  const [first = ""] = told.split("\n", 1);
+  // Some say it themselves: "ENOENT: no such file".
+  if (code === null || !/^\w+$/.test(code) || first.includes(code)) return told;
+  return `${first} [${code}]${told.slice(first.length)}`;
 }

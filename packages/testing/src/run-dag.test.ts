@@ -1,4 +1,4 @@
-import { type CallbackContext, cron, dag, fail, type Output, skip } from "@tradewind/sdk";
+import { type CallbackContext, cron, dag, fail, type Output, skip, TaskError } from "@tradewind/sdk";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { type RunProgress, runDag } from "./index.ts";
@@ -183,6 +183,21 @@ test("a conf that the params refuse fails the run", async () => {
   expect(run.task("t")).toMatchObject({ state: "failed", tries: 1, error: { code: "TW_PARAMS_INVALID" } });
 });
 
+test("the stack of what the engine refuses leads through the author's code alone", async () => {
+  const asked = dag("asked", (d) => {
+    d.task("through", async (_, ctx) => await ctx.variable("nope"));
+    d.task("after", () => ({ at: 1n }) as never);
+    d.task("own", () => {
+      throw new TaskError("TW_VARIABLE_MISSING", "of mine");
+    });
+  });
+  const run = await runDag(asked);
+  const frames = (taskId: string) => run.task(taskId).error?.stack?.split("\n").slice(1) ?? null;
+  expect(frames("through")).toEqual([expect.stringContaining("run-dag.test.ts")]);
+  expect(frames("after")).toEqual([]);
+  expect(frames("own")).toEqual([expect.stringContaining("run-dag.test.ts")]);
+});
+
 test("no more tasks run at once than allowed, the heaviest first", async () => {
   let running = 0;
   let most = 0;
@@ -228,7 +243,7 @@ test("an attempt out of time is aborted, fails, and is retried", async () => {
   expect(calls).toEqual(["retry", "TASK_TIMEOUT"]);
 });
 
-test("a run out of time fails, and skips what has not begun", async () => {
+test("a run out of time fails, with what was to be tried again, and skips what has not begun", async () => {
   const slow = dag("slow", { runTimeout: "1h" }, (d) => {
     const never = d.task("never", { retries: 9, retryDelay: "25m" }, () => {
       throw new Error("again");
@@ -237,7 +252,7 @@ test("a run out of time fails, and skips what has not begun", async () => {
   });
   const run = await runDag(slow);
   expect(run).toMatchObject({ state: "failed", reason: "timed_out" });
-  expect(run.task("never")).toMatchObject({ state: "skipped", tries: 3 });
+  expect(run.task("never")).toMatchObject({ state: "failed", tries: 3 });
   expect(run.states["behind"]).toBe("skipped");
   expect(run.timeline.at(-1)!.atMs).toBe(3_600_000);
 });

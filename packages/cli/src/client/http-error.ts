@@ -101,7 +101,8 @@ function explain(body: unknown): { message: string | undefined; fields: FieldPro
   return { message: fallback as string | undefined, fields };
 }
 
-function fieldProblems(value: unknown): FieldProblem[] {
+/** Those of a `detail` that lists them. */
+export function fieldProblems(value: unknown): FieldProblem[] {
   if (!Array.isArray(value)) return [];
   return value.flatMap((item: unknown) => {
     if (item === null || typeof item !== "object") return [];

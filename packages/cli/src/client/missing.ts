@@ -74,7 +74,7 @@ async function brokenFiles(client: Client, dagId: string): Promise<string> {
   const own = items.find(({ filename }) => basename(filename).replace(/\.[^.]*$/, "") === dagId);
   if (own) return `. ${own.filename} cannot be loaded: ${own.stack_trace.trim().split("\n", 1)[0]}`;
   if (total === 0) return "";
-  return `, and ${total === 1 ? "the file that cannot be loaded" : `the ${total} files that cannot be loaded`}`;
+  return `, \`tradewind dags errors\` ${total === 1 ? "the file that cannot be loaded" : `the ${total} files that cannot be loaded`}`;
 }
 
 function meant(id: string, ids: readonly string[]): string {

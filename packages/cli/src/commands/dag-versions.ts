@@ -56,7 +56,8 @@ export function addVersionCommands(dags: Command, session: Session): void {
         what: `cannot compare the versions of ${dagId}`,
         query: { from, to },
       });
-      if (session.format !== "table") return session.printObject(diff, []);
-      printVersionDiff(terminal, diff, { source });
+      if (session.format === "table") return printVersionDiff(terminal, diff, { source });
+      const { source_diff, ...rest } = diff;
+      await session.printObject(source ? diff : rest, []);
     });
 }

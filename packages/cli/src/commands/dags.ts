@@ -1,6 +1,6 @@
 import { Command } from "@commander-js/extra-typings";
 import { path } from "../client/client.ts";
-import type { Dag, DagDetails, DagRun, ImportProblem, Task } from "../client/resources.ts";
+import type { Dag, DagDetails, DagRun, Task } from "../client/resources.ts";
 import { parseTestSignal } from "../dag-test/given-signal.ts";
 import { parseTestConnections } from "../input/connection-uri.ts";
 import {
@@ -17,6 +17,7 @@ import type { Column } from "../output/table.ts";
 import { renderTable } from "../output/table.ts";
 import { moment, relativeTime, span } from "../output/when.ts";
 import type { Session } from "../session.ts";
+import { addErrorsCommand, noteImportErrors } from "./dag-errors.ts";
 import { addVersionCommands } from "./dag-versions.ts";
 
 export function command(session: Session) {
@@ -63,6 +64,7 @@ export function command(session: Session) {
       for (const line of lines) session.terminal.data(line);
     });
 
+  addErrorsCommand(dags, session);
   addVersionCommands(dags, session);
 
   dags
@@ -274,20 +276,4 @@ async function noteIfPaused(session: Session, dagId: string): Promise<void> {
   if (!dag.is_paused) return;
   const words = `The DAG ${dagId} is paused: the run waits until it is unpaused`;
   session.note(`${session.terminal.paintNote("yellow", words)}: \`tradewind dags unpause ${dagId}\``);
-}
-
-/** A DAG that is missed in the list is most often a file that does not load. */
-async function noteImportErrors(session: Session): Promise<void> {
-  const { items, total } = await session.client.list<ImportProblem>({
-    path: "/importErrors",
-    key: "import_errors",
-    what: "cannot list the import errors",
-    limit: 3,
-  });
-  if (total === 0) return;
-  session.note(
-    session.terminal.paintNote("yellow", `${total} file${total === 1 ? "" : "s"} cannot be loaded:`),
-  );
-  for (const { filename, stack_trace } of items)
-    session.note(`  ${filename}: ${stack_trace.trim().split("\n", 1)[0]}`);
 }

@@ -15,8 +15,9 @@ export function command(session: Session) {
         if (session.format === "table") print(session, check);
       }
       if (session.format !== "table") await session.printObject(checks, []);
-      const failed = checks.filter((check) => check.result === "fail").length;
-      const warned = checks.filter((check) => check.result === "warn").length;
+      const amount = (result: Check["result"]) =>
+        checks.reduce((sum, check) => sum + (check.result === result ? (check.count ?? 1) : 0), 0);
+      const [failed, warned] = [amount("fail"), amount("warn")];
       if (failed > 0) session.exitCode = EXIT.failed;
       if (failed + warned === 0) session.note("Everything is in order.");
       else session.note(`${failed} broken, ${warned} to look at.`);

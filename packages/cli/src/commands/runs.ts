@@ -4,6 +4,7 @@ import { findRunId, RUN_ARGUMENT } from "../client/find-run.ts";
 import { firstFailure } from "../client/first-failure.ts";
 import type { DagRun, TaskInstance } from "../client/resources.ts";
 import { readRunLog } from "../client/task-log.ts";
+import { findMove, tellMove } from "../client/version-move.ts";
 import { countStates } from "../client/wait-for-run.ts";
 import { usageError } from "../errors.ts";
 import { parseDuration, wholeNumber } from "../input/values.ts";
@@ -121,7 +122,9 @@ export function command(session: Session) {
       const run = await session.client.post<DagRun>(`${runPath(dag, runId)}/cancel`, {
         what: `cannot cancel the run ${runId} of ${dag}`,
       });
-      await session.printDone(run, `Run ${runId} of ${dag} cancelled.`);
+      const rest =
+        run.state === "running" ? " Its teardowns still run; to stop them, too, cancel it once more." : "";
+      await session.printDone(run, `Run ${runId} of ${dag} cancelled.${rest}`);
     });
 
   runs
@@ -146,18 +149,17 @@ export function command(session: Session) {
           },
         });
       const affected = (await clear(true)).task_instances ?? [];
-      const tasks = `${affected.length} task${affected.length === 1 ? "" : "s"}`;
-      if (options.dryRun || affected.length === 0) {
-        return session.printDone(
-          affected,
-          affected.length === 0
-            ? "There is nothing to clear."
-            : `${tasks} would run again: ${names(affected)}.`,
-        );
+      if (affected.length === 0) return session.printDone(affected, "There is nothing to clear.");
+      const move = options.latestVersion ? await findMove(session.client, dag, runId) : null;
+      const { again, others, where } = tellMove(affected, move);
+      const tasks = `${again.length} task${again.length === 1 ? "" : "s"}`;
+      if (options.dryRun) {
+        const list = again.length === 0 ? "" : `: ${names(again)}`;
+        return session.printDone(affected, `${tasks} would run again${where}${list}${others}.`);
       }
-      await session.confirm(`Run ${tasks} of ${runId} again?`);
+      await session.confirm(`Run ${tasks} of ${runId} again${where}${others}?`);
       await clear(false);
-      await session.printDone(affected, `${tasks} of ${runId} will run again.`);
+      await session.printDone(affected, `${tasks} of ${runId} will run again${where}${others}.`);
       if (options.wait)
         session.exitCode = await watchRun(session, { dagId: dag, runId, timeoutMs: undefined });
     });

@@ -11,6 +11,7 @@ import {
   instancePath,
   readLog,
 } from "../client/task-log.ts";
+import { findMove, tellMove } from "../client/version-move.ts";
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { wholeNumber } from "../input/values.ts";
@@ -164,16 +165,14 @@ export function command(session: Session) {
           },
         });
       const { task_instances: affected } = await clear(true);
-      const list = affected.map(instanceName).join(", ");
-      if (options.dryRun || affected.length === 0) {
-        return session.printDone(
-          affected,
-          affected.length === 0 ? "No task would run again." : `Would run again: ${list}.`,
-        );
-      }
-      await session.confirm(`Run again: ${list}?`);
+      if (affected.length === 0) return session.printDone(affected, "No task would run again.");
+      const move = options.latestVersion ? await findMove(client, dag, runId) : null;
+      const { again, others, where } = tellMove(affected, move);
+      const list = `${where}: ${again.map(instanceName).join(", ") || "none"}${others}`;
+      if (options.dryRun) return session.printDone(affected, `Would run again${list}.`);
+      await session.confirm(`Run again${list}?`);
       await clear(false);
-      await session.printDone(affected, `Will run again: ${list}.`);
+      await session.printDone(affected, `Will run again${list}.`);
     });
 
   tasks

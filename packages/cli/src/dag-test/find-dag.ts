@@ -14,7 +14,7 @@ const IMPORT_TIMEOUT_MS = 30_000;
 
 export interface FoundDag {
   readonly bundle: Bundled;
-  readonly dagId: string;
+  readonly manifest: Bundled["manifests"][number];
   /** The folder it was bundled in: what the names in its source map are relative to. */
   readonly folder: string;
 }
@@ -53,15 +53,17 @@ function pickFromFile(results: readonly BundleResult[], options: TestOptions): P
   const dagId = options.dag ?? (ids.length === 1 ? ids[0] : undefined);
   if (dagId === undefined)
     throw usageError(`${options.what} exports several DAGs.`, `choose one with --dag: ${ids.join(", ")}`);
-  if (!ids.includes(dagId))
+  const manifest = result.manifests.find((each) => each.dagId === dagId);
+  if (manifest === undefined)
     throw usageError(`${options.what} does not export the DAG ${dagId}.`, `it exports: ${ids.join(", ")}`);
-  return { bundle: result, dagId };
+  return { bundle: result, manifest };
 }
 
 function pickById(results: readonly BundleResult[], dagId: string, folder: string): Picked {
   for (const result of results) {
     if (result.kind !== "bundled") continue;
-    if (result.manifests.some((manifest) => manifest.dagId === dagId)) return { bundle: result, dagId };
+    const manifest = result.manifests.find((each) => each.dagId === dagId);
+    if (manifest !== undefined) return { bundle: result, manifest };
   }
   const broken = results.filter((result) => result.kind === "failed");
   if (broken.length > 0)

@@ -12,6 +12,7 @@ import { fileURLToPath } from "node:url";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import type { JsonObject } from "../input/values.ts";
 import type { Session } from "../session.ts";
+import { checkConf } from "./check-conf.ts";
 import { findTestDag } from "./find-dag.ts";
 import { TestPrinter } from "./printer.ts";
 import type { TestReport, TestRequest } from "./protocol.ts";
@@ -39,12 +40,13 @@ export async function testDag(session: Session, options: TestOptions): Promise<E
   const outFolder = await mkdtemp(join(tmpdir(), "tradewind-test-"));
   try {
     const found = await findTestDag(session, options, outFolder);
-    const codePath = await writeBundle(found.bundle, found.folder, outFolder);
     const { conf = {}, connections, events = {}, logicalDate, signals, until, variables } = options;
+    await checkConf(found.manifest, conf);
+    const codePath = await writeBundle(found.bundle, found.folder, outFolder);
     const clock = options.skipWaits ? "virtual" : "real";
     return await runChild(session, {
       codePath,
-      dagId: found.dagId,
+      dagId: found.manifest.dagId,
       options: { clock, conf, connections, events, logicalDate, signals, until, variables },
     });
   } finally {

@@ -1,3 +1,4 @@
+import { errorText } from "@tradewind/sdk/wording";
 import type { RunResult, TaskResult } from "@tradewind/testing";
 import { CliError } from "../errors.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
@@ -8,12 +9,16 @@ import type { Session } from "../session.ts";
 import type { TestReport, TestRequest } from "./protocol.ts";
 
 const OUTPUT_SHOWN = 200;
+const ALL_IN_ONE =
+  "in a test all tasks share one process; in a real run only that of the task that ended it would have ended: let it return or throw instead of calling process.exit";
 
 /** The progress of a `dags test`, task by task, on stderr; the result at its end. */
 export class TestPrinter {
   readonly #session: Session;
   readonly #dagId: string;
   readonly #skipsWaits: boolean;
+  /** Tasks that have started and neither ended nor begun to wait. */
+  readonly #running = new Set<string>();
   #result: Extract<TestReport, { type: "finished" }> | undefined;
   #refusal: Extract<TestReport, { type: "refused" }> | undefined;
 
@@ -27,12 +32,14 @@ export class TestPrinter {
     const { terminal } = this.#session;
     switch (report.type) {
       case "started": {
+        this.#running.add(name(report));
         const again = report.tryNumber > 1 ? ` (try ${report.tryNumber})` : "";
         const on = report.resumed ? " goes on" : "";
         this.#session.note(`${terminal.paintNote("cyan", "▶")} ${name(report)}${on}${again}`);
         break;
       }
       case "waiting":
+        this.#running.delete(name(report));
         this.#session.note(`${terminal.paintNote("yellow", "…")} ${name(report)} ${this.#waits(report)}`);
         break;
       case "log": {
@@ -41,6 +48,7 @@ export class TestPrinter {
         break;
       }
       case "ended":
+        this.#running.delete(name(report));
         this.#ended(report);
         break;
       case "signal": {
@@ -94,8 +102,14 @@ export class TestPrinter {
 
   #noResult(exit: number | NodeJS.Signals | null): CliError {
     if (this.#refusal === undefined) {
-      const message = `the process that ran ${this.#dagId} ended before the run did (${exit}).`;
-      return new CliError("TW_CLI_TEST", message, { exit: EXIT.failed });
+      const how = typeof exit === "number" ? `exit code ${exit}` : `signal ${exit}`;
+      const running = [...this.#running];
+      const whose = running.length === 0 ? "" : `, while running ${running.join(", ")}`;
+      const message = `the process that ran ${this.#dagId} ended with ${how} before the run did${whose}.`;
+      return new CliError("TW_CLI_TEST", message, {
+        exit: EXIT.failed,
+        ...(running.length > 0 && { remedy: ALL_IN_ONE }),
+      });
     }
     return new CliError(this.#refusal.code ?? "TW_CLI_TEST", this.#refusal.message, { exit: EXIT.usage });
   }
@@ -111,8 +125,7 @@ export class TestPrinter {
     this.#session.note(
       `${mark} ${name(report)} ${paintStateNote(terminal, report.state)} in ${span(report.durationMs / 1000)}${outputText(report.output)}${reasonText(report)}`,
     );
-    if (report.error)
-      this.#session.note(indent(report.error.stack ?? `${report.error.name}: ${report.error.message}`));
+    if (report.error) this.#session.note(indent(errorText(report.error)));
     if (report.retryAt) this.#session.note(`    tries again at ${this.#at(report.retryAt)}`);
   }
 

@@ -12,6 +12,8 @@ export interface Check {
   readonly result: "ok" | "warn" | "fail";
   readonly says: string;
   readonly remedy?: string;
+  /** Of one that stands for several: of how many. */
+  readonly count?: number;
 }
 
 export async function* checkInstallation(session: Session): AsyncGenerator<Check> {

@@ -1,8 +1,10 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "@tradewind/engine";
+import { withCode } from "../output/error.ts";
 import type { Session } from "../session.ts";
 import type { Check } from "./checks.ts";
+import { checkSecrets } from "./secrets-check.ts";
 
 /** Reachable, recent enough, and migrated. An embedded database that was never made is not made by asking for it. */
 export async function* checkDatabase(session: Session, config: Config): AsyncGenerator<Check> {
@@ -21,9 +23,13 @@ export async function* checkDatabase(session: Session, config: Config): AsyncGen
     const { database, stop } = await engine.openDatabase(config);
     try {
       const { applied, pending } = await engine.migrationStatus(database);
-      yield { name, result: "ok", says: `PostgreSQL ${await engine.serverVersion(database)} answers` };
-      if (pending.length === 0) yield { name: "migrations", result: "ok", says: `${applied.length} applied` };
-      else
+      const version = await engine.serverVersion(database);
+      const where = config.databaseUrl === undefined ? embeddedPlace(database.url, session.home) : "";
+      yield { name, result: "ok", says: `PostgreSQL ${version} answers${where}` };
+      if (pending.length === 0) {
+        yield { name: "migrations", result: "ok", says: `${applied.length} applied` };
+        yield* checkSecrets(session, config, database);
+      } else
         yield {
           name: "migrations",
           result: "fail",
@@ -34,13 +40,24 @@ export async function* checkDatabase(session: Session, config: Config): AsyncGen
       await stop();
     }
   } catch (error) {
-    yield {
-      name,
-      result: "fail",
-      says: error instanceof Error ? error.message : String(error),
-      remedy: session.host.env.DATABASE_URL
-        ? "check DATABASE_URL and that PostgreSQL runs there"
-        : `see ${join(session.home, "postgres")} and the server's log`,
-    };
+    // What the engine foresaw says what to do.
+    if (error instanceof engine.EngineError)
+      yield { name, result: "fail", says: withCode(error.message, error.code) };
+    else
+      yield {
+        name,
+        result: "fail",
+        says: error instanceof Error ? error.message : String(error),
+        remedy: session.host.env.DATABASE_URL
+          ? "check DATABASE_URL and that PostgreSQL runs there"
+          : `see ${join(session.home, "postgres")} and the server's log`,
+      };
   }
+}
+
+/** How others get to it while a standalone keeps it up; the password stays in its file. */
+function embeddedPlace(url: string, home: string): string {
+  const { host, pathname, username } = new URL(url);
+  const file = join(home, "postgres", "password");
+  return `; it is embedded: ${host} while a standalone runs, database ${pathname.slice(1)}, user ${username}, password in ${file}`;
 }

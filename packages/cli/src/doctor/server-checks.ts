@@ -102,6 +102,16 @@ async function* checkImports(client: Client): AsyncGenerator<Check> {
       remedy: "correct the file; its last good version stays in use",
     };
   }
+  const more = total - items.length;
+  if (more > 0) {
+    yield {
+      name: "DAG files",
+      result: "warn",
+      says: `${more} more cannot be loaded`,
+      remedy: "tradewind dags errors",
+      count: more,
+    };
+  }
 }
 
 /** A slot that is counted but held by nobody is lost for good; more held than there are means oversubscription. */

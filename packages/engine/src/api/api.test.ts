@@ -1,7 +1,7 @@
 /** Rules that hold for the whole API: who may call, how errors look, what no answer ever contains. */
 import { once } from "node:events";
 import { connect } from "node:net";
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { Installation, manifestOf } from "../../test/api/installation.ts";
 import { Database } from "../store/database.ts";
 import { createApi } from "./api.ts";
@@ -127,6 +127,8 @@ describe("bodies", () => {
     ["constructor", '{"name":"p","slots":1,"constructor":{"prototype":{"x":1}}}', "key_forbidden"],
     ["deep nesting", `{"name":${"[".repeat(5000)}${"]".repeat(5000)}}`, "json_too_deep"],
     ["NUL", '{"name":"p\\u0000","slots":1}', "string_nul"],
+    ["half a character", '{"name":"p","slots":1,"description":"\\ud800"}', "string_surrogate"],
+    ["half a character in a key", '{"name":"p","slots":1,"\\udc00":"x"}', "string_surrogate"],
     ["an unknown field", '{"name":"p","slots":1,"colour":"red"}', "extra_forbidden"],
     ["a missing field", '{"name":"p"}', "missing"],
     ["a wrong type", '{"name":"p","slots":"many"}', "invalid_type"],
@@ -138,6 +140,22 @@ describe("bodies", () => {
     expect(response.statusCode).toBe(422);
     const [first] = response.json().detail;
     expect(first).toMatchObject({ loc: expect.arrayContaining(["body"]), msg: expect.any(String), type });
+  });
+
+  test("half a character is refused wherever it is, with where it is", async () => {
+    const body = { dag_id: "a", dag_run_conf: { a: ["ok", { b: "x\ud800" }] } };
+    const response = await tw.call("POST", "/backfills", body);
+    expect(response.statusCode).toBe(422);
+    expect(response.json().detail).toEqual([
+      {
+        loc: ["body", "dag_run_conf", "a", 1, "b"],
+        msg: "Text must be valid Unicode, without lone surrogates",
+        type: "string_surrogate",
+      },
+    ]);
+    // A whole one is two of them.
+    const emoji = await post('{"name":"p","slots":1,"description":"\\ud83d\\ude00"}');
+    expect([emoji.statusCode, emoji.json().description]).toEqual([201, "\u{1f600}"]);
   });
 
   test("more than 1 MB is a 413, another content type a 415", async () => {
@@ -215,6 +233,75 @@ describe("queries and paths", () => {
   test("limits above the cap are lowered to it, and 0 asks for the count alone", async () => {
     expect((await tw.call("GET", "/dags?limit=1000000")).json().dags).toHaveLength(1);
     expect((await tw.call("GET", "/dags?limit=0")).json()).toEqual({ dags: [], total_entries: 1 });
+  });
+});
+
+test.each([
+  ["run_after_gte=yesterday", "Must be an ISO 8601 date-time"],
+  ["run_after_gte=2026-02-30", "Must be an ISO 8601 date-time"],
+  ["run_after_gte=0001-01-01T00:00:00Z", "Out of range: must lie between 0002-01-01 and 9998-12-31"],
+  ["run_after_gte=9999-01-01T00:00:00Z", "Out of range: must lie between 0002-01-01 and 9998-12-31"],
+  // 0001-12-31 in UTC.
+  ["run_after_gte=0002-01-01T00:00:00%2B01:00", "Out of range"],
+])("%s: what is wrong with a date", async (query, msg) => {
+  const { detail } = (await tw.call("GET", `/dags/~/dagRuns?${query}`)).json();
+  expect(detail).toMatchObject([{ msg: expect.stringContaining(msg) }]);
+});
+
+test.each(["0002-01-01T00:00:00Z", "9998-12-31T23:59:59.999Z"])("%s is in range", async (date) => {
+  expect((await tw.call("GET", `/dags/~/dagRuns?run_after_gte=${date}`)).statusCode).toBe(200);
+});
+
+describe("HEAD", () => {
+  test("answers on every path like GET, without a body", async () => {
+    const paths = routes().filter(({ method }) => method === "GET");
+    expect(paths.length).toBeGreaterThan(40);
+    for (const { url } of paths) {
+      const ask = (method: "GET" | "HEAD", headers: Record<string, string>) =>
+        tw.app.inject({ method, url: `${url}?timeout=0`, headers });
+      for (const headers of [{} as Record<string, string>, { authorization: `Bearer ${tw.token}` }]) {
+        const [get, head] = [await ask("GET", headers), await ask("HEAD", headers)];
+        expect([url, head.statusCode, head.headers["content-type"], head.body]).toEqual([
+          url,
+          get.statusCode,
+          get.headers["content-type"],
+          "",
+        ]);
+      }
+    }
+  });
+
+  test("of a stream tells its type and ends; of a log, too", async () => {
+    const run = await tw.addRun("sales", { runId: "headed", state: "running" });
+    await tw.addInstance(run, "extract", { state: "running", tryNumber: 1 });
+    const server = new ApiServer(tw.options);
+    await server.start();
+    onTestFinished(() => server.stop());
+    const head = async (path: string, accept = "*/*") => {
+      const headers = { authorization: `Bearer ${tw.token}`, accept };
+      const {
+        body,
+        headers: got,
+        status,
+      } = await fetch(`${server.url}/api/v2${path}`, {
+        method: "HEAD",
+        headers,
+        signal: AbortSignal.timeout(10_000),
+      });
+      return [status, got.get("content-type"), got.get("content-length"), body];
+    };
+    const logs = "/dags/sales/dagRuns/headed/taskInstances/extract/logs/1";
+    expect(await head(`${logs}/stream`)).toEqual([200, "text/event-stream", null, null]);
+    expect(await head(logs, "application/x-ndjson")).toEqual([200, "application/x-ndjson", null, null]);
+    expect(await head("/dags/sales/dagRuns/headed/wait")).toEqual([200, "application/x-ndjson", null, null]);
+    expect(await head("/signals/listen?key=x", "text/event-stream")).toEqual([
+      200,
+      "text/event-stream",
+      null,
+      null,
+    ]);
+    expect((await head("/signals/listen?key=x"))[0]).toBe(200);
+    expect((await head(`${logs}9/stream`))[0]).toBe(404);
   });
 });
 

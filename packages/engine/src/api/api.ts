@@ -106,8 +106,8 @@ const BODY_LIMIT = 1024 * 1024;
 export async function createApi(options: ApiOptions): Promise<FastifyInstance> {
   const app = fastify({
     bodyLimit: BODY_LIMIT,
-    // A HEAD of a stream would have to run it to its end.
-    exposeHeadRoutes: false,
+    // As its GET, without the body; streams know of it and do not begin.
+    exposeHeadRoutes: true,
     forceCloseConnections: "idle",
     frameworkErrors: (error, _request, reply) => {
       sendProblem(

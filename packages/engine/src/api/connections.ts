@@ -37,6 +37,13 @@ const connectionId = z
   .min(1)
   .max(200)
   .regex(/^[\w.-]+$/, "May contain letters, digits and _ . - only");
+/** As Airflow has it: an object, or nothing. */
+const extra = z
+  .string()
+  .max(100_000)
+  .refine((value) => value === "" || isJsonObject(value), {
+    message: 'Must be the text of a JSON object, e.g. {"ssl": true}',
+  });
 const fields = {
   description: text.nullish(),
   host: text.nullish(),
@@ -44,7 +51,7 @@ const fields = {
   schema: text.nullish(),
   port: z.number().int().min(0).max(65_535).nullish(),
   password: text.nullish(),
-  extra: z.string().max(100_000).nullish(),
+  extra: extra.nullish(),
   team_name: unused,
 };
 const createBody = z.strictObject({ connection_id: connectionId, conn_type: id, ...fields });
@@ -194,6 +201,15 @@ async function requireConnection(connection: Connection, connId: string): Promis
 
 function noConnection(connId: string) {
   return notFound(`There is no connection "${connId}"`);
+}
+
+function isJsonObject(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
 }
 
 type PatchBody = z.output<typeof patchBody>;

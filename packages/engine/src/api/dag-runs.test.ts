@@ -254,7 +254,12 @@ describe("Idempotency-Key", () => {
     const [token] = await tw.sql<{ id: number }>("SELECT id FROM api_token");
     await tw.database.transaction(async (tx) => {
       expect(await claimKey(tx, token!.id, "key-5")).toEqual({ kind: "free" });
-      expect((await post("key-5", {})).statusCode).toBe(409);
+      const { headers, statusCode, json } = await post("key-5", {});
+      expect([statusCode, json().code, headers["retry-after"]]).toEqual([
+        409,
+        "IDEMPOTENCY_IN_PROGRESS",
+        "1",
+      ]);
     });
     // The holder died without an answer: the key is free again, nothing is stuck.
     expect((await post("key-5", {})).statusCode).toBe(200);

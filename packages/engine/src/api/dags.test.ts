@@ -28,7 +28,14 @@ beforeAll(async () => {
       "sales",
       [
         { taskId: "extract" },
-        { taskId: "load", upstream: ["extract"], rule: "oneFailed", retries: 2, timeoutMs: 90_061_500 },
+        {
+          taskId: "load",
+          upstream: ["extract"],
+          rule: "oneFailed",
+          retries: 2,
+          retryBackoff: 1.5,
+          timeoutMs: 90_061_500,
+        },
       ],
       {
         tags: ["daily", "eu"],
@@ -176,11 +183,14 @@ describe("tasks, versions, sources, import errors", () => {
       task_id: "extract",
       downstream_task_ids: ["load"],
       execution_timeout: null,
+      // Airflow's "off": the delay between two tries stays the same.
+      retry_exponential_backoff: 0,
     });
     expect((await tw.call("GET", "/dags/sales/tasks/load")).json()).toMatchObject({
       trigger_rule: "one_failed",
       upstream_task_ids: ["extract"],
       retries: 2,
+      retry_exponential_backoff: 1.5,
       execution_timeout: { __type: "TimeDelta", days: 1, seconds: 3661, microseconds: 500_000 },
     });
     expect((await tw.call("GET", "/dags/sales/tasks/nope")).json().detail).toBe(

@@ -43,31 +43,36 @@ export function namedList(value: string): readonly string[] | undefined {
 
 const ISO = /^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2})?)?$/i;
 
+/** So that in any time zone, and a period before or after, a year still has its four digits. */
+const FIRST = new Date("0002-01-01T00:00:00Z");
+const LAST = new Date("9998-12-31T23:59:59.999Z");
+const NOT_ISO = "Must be an ISO 8601 date-time, e.g. 2026-01-31T02:00:00Z";
+const OUT_OF_RANGE = "Out of range: must lie between 0002-01-01 and 9998-12-31, in UTC";
+
 /** An instant, ISO 8601; without an offset it is UTC. */
 export const instant = z
   .string()
   .max(40)
   .transform((value, ctx) => {
     // A "+" that a client forgot to encode arrives as a blank.
-    const date = parseInstant(value.trim().replace(/ (\d{2}:?\d{2})$/, "+$1"));
-    if (date === null) {
-      ctx.addIssue({ code: "custom", message: "Must be an ISO 8601 date-time, e.g. 2026-01-31T02:00:00Z" });
-      return z.NEVER;
-    }
-    return date;
+    const found = parseInstant(value.trim().replace(/ (\d{2}:?\d{2})$/, "+$1"));
+    if (found instanceof Date) return found;
+    ctx.addIssue({ code: "custom", message: found });
+    return z.NEVER;
   });
 
-function parseInstant(value: string): Date | null {
+/** The instant, or what is wrong. */
+function parseInstant(value: string): Date | string {
   const match = ISO.exec(value);
-  if (match === null) return null;
+  if (match === null) return NOT_ISO;
   const [, time, , , zone] = match;
   const iso = time === undefined ? `${value}T00:00:00Z` : zone === undefined ? `${value}Z` : value;
   const date = new Date(iso.replace(" ", "T").toUpperCase());
-  const year = date.getUTCFullYear();
   // `new Date("2026-02-30")` rolls over into March instead of failing.
   const day = Number(value.slice(8, 10));
   const days = new Date(Date.UTC(Number(value.slice(0, 4)), Number(value.slice(5, 7)), 0)).getUTCDate();
-  return Number.isNaN(date.getTime()) || year < 2 || year > 9998 || day > days ? null : date;
+  if (Number.isNaN(date.getTime()) || day > days) return NOT_ISO;
+  return date < FIRST || date > LAST ? OUT_OF_RANGE : date;
 }
 
 export const int = (min: number, max = MAX_INT4) => z.coerce.number().int().min(min).max(max);

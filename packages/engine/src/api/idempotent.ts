@@ -10,7 +10,7 @@ import type { Connection } from "../store/database.ts";
 import { claimKey, keepAnswer } from "../store/idempotency.ts";
 import { principalOf } from "./auth.ts";
 import type { ApiOptions } from "./context.ts";
-import { conflict, invalid, Problem } from "./problem.ts";
+import { invalid, Problem } from "./problem.ts";
 
 export interface Changed<T> {
   readonly result: T;
@@ -83,7 +83,12 @@ async function keptAnswer(
   const state = await claimKey(tx, tokenId, key);
   if (state.kind === "free") return null;
   if (state.kind === "in_flight")
-    throw conflict(`A request with Idempotency-Key "${key}" is being handled. Try again shortly.`);
+    throw new Problem(
+      409,
+      "IDEMPOTENCY_IN_PROGRESS",
+      `A request with Idempotency-Key "${key}" is being handled. Send the same request again for its answer.`,
+      1,
+    );
   if (!timingSafeEqual(state.requestHash, hashOf(request))) {
     throw new Problem(422, "IDEMPOTENCY_KEY_REUSED", [
       {
@@ -93,7 +98,8 @@ async function keptAnswer(
       },
     ]);
   }
-  const body = options.secretBox.open(Buffer.from(state.sealedBody, "base64"), context(tokenId, key));
+  const whose = `The answer that was kept for Idempotency-Key "${key}"`;
+  const body = options.secretBox.open(Buffer.from(state.sealedBody, "base64"), context(tokenId, key), whose);
   return { body: JSON.parse(body) as unknown, status: state.status };
 }
 

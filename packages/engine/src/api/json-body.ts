@@ -1,6 +1,7 @@
 /**
- * Reads a request's JSON. Malformed text, keys that reach for an object's prototype, absurd nesting and NUL characters
- * (which PostgreSQL cannot store) are the caller's mistakes and answered as such, before any schema sees the value.
+ * Reads a request's JSON. Malformed text, keys that reach for an object's prototype, absurd nesting, NUL characters
+ * (which PostgreSQL cannot store) and half characters (which other readers of JSON choke on) are the caller's mistakes
+ * and answered as such, before any schema sees the value.
  */
 import { invalid } from "./problem.ts";
 
@@ -39,16 +40,23 @@ function refuseHostile(root: unknown, forbidden: ReadonlySet<string>): void {
 
 function childrenOf({ value, loc }: Visit, forbidden: ReadonlySet<string>): Visit[] {
   if (typeof value === "string") {
-    if (value.includes("\0")) throw invalid(loc, "Text must not contain NUL characters", "string_nul");
+    refuseUnstorable(value, "Text", loc);
     return [];
   }
   if (typeof value !== "object" || value === null) return [];
   if (Array.isArray(value)) return value.map((item, index) => ({ value: item, loc: [...loc, index] }));
   return Object.entries(value).map(([key, item]) => {
     if (forbidden.has(key)) throw invalid([...loc, key], `The key "${key}" is not allowed`, "key_forbidden");
-    if (key.includes("\0")) throw invalid(loc, "Keys must not contain NUL characters", "string_nul");
+    refuseUnstorable(key, "Keys", loc);
     return { value: item, loc: [...loc, key] };
   });
+}
+
+/** The same that a task's output must not have (checkText of the SDK). */
+function refuseUnstorable(text: string, what: "Text" | "Keys", loc: Visit["loc"]): void {
+  if (text.includes("\0")) throw invalid(loc, `${what} must not contain NUL characters`, "string_nul");
+  if (!text.isWellFormed())
+    throw invalid(loc, `${what} must be valid Unicode, without lone surrogates`, "string_surrogate");
 }
 
 const FORBIDDEN = new Set(["__proto__", "constructor", "prototype"]);

@@ -35,7 +35,7 @@ const poolDocument = z
 
 /** -1 is Airflow's "no limit". */
 const slots = z.number().int().min(-1).max(1_000_000);
-const name = id.max(256).regex(/^[^@]/, "Names that start with @ are the engine's own");
+const name = id.regex(/^(?!@)/, "Names that start with @ are the engine's own");
 const createBody = z.strictObject({
   name,
   slots,

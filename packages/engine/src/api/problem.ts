@@ -6,7 +6,9 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { type $ZodIssue, type $ZodType, safeParse } from "zod/v4/core";
+import { EngineError } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
+import { SECRET_UNREADABLE } from "../service/secret-box.ts";
 import { CommitUnknownError, isTransient, sqlState } from "../store/database.ts";
 
 export interface FieldError {
@@ -36,12 +38,20 @@ export class Problem extends Error {
   readonly statusCode: number;
   readonly code: string;
   readonly detail: string | readonly FieldError[];
+  /** When the same request may do better. */
+  readonly retryAfterSeconds: number | undefined;
 
-  constructor(statusCode: number, code: string, detail: string | readonly FieldError[]) {
+  constructor(
+    statusCode: number,
+    code: string,
+    detail: string | readonly FieldError[],
+    retryAfterSeconds = statusCode === 503 ? 1 : undefined,
+  ) {
     super(typeof detail === "string" ? detail : detail.map((each) => each.msg).join("; "));
     this.statusCode = statusCode;
     this.code = code;
     this.detail = detail;
+    this.retryAfterSeconds = retryAfterSeconds;
   }
 }
 
@@ -62,7 +72,8 @@ export function invalid(loc: readonly (string | number)[], msg: string, type = "
 export function validatorCompiler({ schema, httpPart }: { schema: unknown; httpPart?: string }) {
   const place = LOCATIONS[httpPart ?? "body"] ?? httpPart ?? "body";
   return (data: unknown) => {
-    const result = safeParse(schema as $ZodType, data);
+    // With the input, which tells a field that is not there from one that is wrong. It is not sent back.
+    const result = safeParse(schema as $ZodType, data, { reportInput: true });
     if (result.success) return { value: result.data };
     return {
       error: new Problem(
@@ -100,7 +111,8 @@ export function errorHandler(logger: Logger) {
         route: request.routeOptions.url ?? null,
       });
     }
-    if (problem.statusCode === 503) reply.header("retry-after", "1");
+    if (problem.retryAfterSeconds !== undefined)
+      reply.header("retry-after", String(problem.retryAfterSeconds));
     return sendProblem(reply, problem);
   };
 }
@@ -134,6 +146,7 @@ function fieldErrors(place: string, issue: $ZodIssue): FieldError[] {
       type: "extra_forbidden",
     }));
   }
+  if (issue.input === undefined) return [{ loc, msg: "Field required", type: "missing" }];
   if (issue.code === "invalid_union") {
     const { path } = issue;
     const meant = meantBranch(issue.errors);
@@ -142,8 +155,7 @@ function fieldErrors(place: string, issue: $ZodIssue): FieldError[] {
   if (issue.code === "invalid_value") {
     return [{ loc, msg: `Must be ${oneOf(issue.values)}`, type: issue.code }];
   }
-  const missing = issue.code === "invalid_type" && issue.message.endsWith("received undefined");
-  return [{ loc, msg: missing ? "Field required" : issue.message, type: missing ? "missing" : issue.code }];
+  return [{ loc, msg: issue.message, type: issue.code }];
 }
 
 /** Of the forms a value may have, the one it comes closest to, with the fewest mistakes: what is wrong with that one helps, "invalid" does not. */
@@ -183,6 +195,9 @@ function problemOf(error: FastifyError): Problem {
   if (isTransient(error) || state === "57014") {
     return new Problem(503, "DATABASE_AWAY", "The database does not answer at this moment. Try again.");
   }
+  // What is stored and the key of this server do not fit: nothing a second try would change.
+  if (error instanceof EngineError && error.code === SECRET_UNREADABLE)
+    return new Problem(409, error.code, error.message);
   if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500) {
     return new Problem(error.statusCode, error.code ?? "BAD_REQUEST", error.message);
   }

@@ -1,8 +1,11 @@
 /** Pools, variables and connections; and that what is secret stays so, in every answer and in the database. */
-import { beforeAll, describe, expect, test } from "vitest";
+import { randomBytes } from "node:crypto";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { Installation, manifestOf } from "../../test/api/installation.ts";
-import { openConnection } from "../store/connections.ts";
-import { findVariable } from "../store/variables.ts";
+import { SecretBox } from "../service/secret-box.ts";
+import { createConnection, openConnection } from "../store/connections.ts";
+import { createVariable, findVariable } from "../store/variables.ts";
+import { createApi } from "./api.ts";
 
 let tw: Installation;
 
@@ -94,7 +97,9 @@ describe("pools", () => {
     [{ name: "x", slots: 1, include_deferred: "no" }, "include_deferred"],
   ])("%j is refused at %s", async (body, field) => {
     const response = await tw.call("POST", "/pools", body);
-    expect([response.statusCode, response.json().detail[0].loc]).toEqual([422, ["body", field]]);
+    expect(response.statusCode).toBe(422);
+    // One mistake is told once.
+    expect(response.json().detail).toMatchObject([{ loc: ["body", field] }]);
   });
 
   test("creating with a key is repeatable", async () => {
@@ -150,8 +155,46 @@ describe("variables", () => {
     const { variables } = (await tw.call("GET", "/variables")).json();
     expect(variables).toContainEqual(expect.objectContaining({ key: "unreadable", value: null }));
     expect(variables).toContainEqual(expect.objectContaining({ key: "readable", value: "yes" }));
-    expect((await tw.call("PATCH", "/variables/unreadable", { description: "x" })).statusCode).toBe(409);
-    expect((await tw.call("PATCH", "/variables/unreadable", { value: "again" })).json().value).toBe("again");
+  });
+
+  test("one whose value cannot be opened is an error, until it is set again", async () => {
+    const other = new SecretBox([randomBytes(32)]);
+    await createVariable(tw.database, other, { key: "sealed", value: "abc", description: "elsewhere" });
+    const refused = {
+      status: 409,
+      code: "SECRET_UNREADABLE",
+      detail: expect.stringMatching(/^The value of variable "sealed" was sealed with .* same secret key/),
+    };
+    expect((await tw.call("GET", "/variables/sealed")).json()).toMatchObject(refused);
+    expect((await tw.call("PATCH", "/variables/sealed", { description: "x" })).json()).toMatchObject(refused);
+    expect((await tw.call("PATCH", "/variables/sealed", { value: "again" })).json()).toMatchObject({
+      value: "again",
+      description: "elsewhere",
+    });
+    expect((await tw.call("GET", "/variables/sealed")).json().value).toBe("again");
+  });
+
+  test("an answer that another server's key has sealed is no answer, and no 500", async () => {
+    const call = {
+      method: "POST",
+      url: "/api/v2/variables",
+      headers: { authorization: `Bearer ${tw.token}`, "idempotency-key": "two-keys" },
+      payload: { key: "two", value: "keys" },
+    } as const;
+    expect((await tw.app.inject(call)).statusCode).toBe(201);
+    const app = await createApi({ ...tw.options, secretBox: new SecretBox([randomBytes(32)]) });
+    onTestFinished(() => app.close());
+    expect((await app.inject(call)).json()).toMatchObject({
+      status: 409,
+      code: "SECRET_UNREADABLE",
+      detail: expect.stringContaining('Idempotency-Key "two-keys"'),
+    });
+  });
+
+  test("a missing value is told like any missing field", async () => {
+    expect((await tw.call("POST", "/variables", { key: "k" })).json().detail).toEqual([
+      { loc: ["body", "value"], msg: "Field required", type: "missing" },
+    ]);
   });
 
   test.each([
@@ -229,10 +272,46 @@ describe("connections", () => {
     [{ ...body, port: 70_000 }, "port"],
     [{ ...body, port: "5432" }, "port"],
     [{ ...body, extra: { ssl: true } }, "extra"],
+    [{ ...body, extra: "{not json" }, "extra"],
+    [{ ...body, extra: "[1]" }, "extra"],
+    [{ ...body, extra: '"text"' }, "extra"],
+    [{ ...body, extra: "null" }, "extra"],
     [{ ...body, uri: "postgres://" }, "uri"],
   ])("%j is refused at %s", async (bad, field) => {
     const response = await tw.call("POST", "/connections", bad);
     expect([response.statusCode, response.json().detail[0].loc]).toEqual([422, ["body", field]]);
+  });
+});
+
+describe("what is secret of a connection", () => {
+  const stored = { connType: "http", description: null, host: null, port: null, login: null, schema: null };
+
+  test("and cannot be opened keeps nobody from the rest, and can only be replaced as a whole", async () => {
+    const other = new SecretBox([randomBytes(32)]);
+    await createConnection(tw.database, other, { ...stored, connId: "sealed", password: "p", extra: "{}" });
+    expect((await tw.call("GET", "/connections/sealed")).statusCode).toBe(200);
+    expect((await tw.call("GET", "/connections")).statusCode).toBe(200);
+    const patched = await tw.call("PATCH", "/connections/sealed", { password: "q" });
+    expect(patched.json()).toMatchObject({
+      status: 409,
+      code: "SECRET_UNREADABLE",
+      detail: expect.stringContaining('connection "sealed"'),
+    });
+    const both = { password: "q", extra: '{"a":1}' };
+    expect((await tw.call("PATCH", "/connections/sealed", both)).statusCode).toBe(200);
+    const opened = await openConnection(tw.database, tw.options.secretBox, "sealed");
+    expect(opened).toMatchObject({ password: "q", extra: { a: 1 } });
+  });
+
+  test("extra that is no object is refused in a change, too, and not repeated; empty is none", async () => {
+    await createConnection(tw.database, tw.options.secretBox, { ...stored, connId: "plain" });
+    const refused = await tw.call("PATCH", "/connections/plain", { extra: "{canary" });
+    expect(refused.json().detail).toMatchObject([
+      { loc: ["body", "extra"], msg: expect.stringContaining("JSON object") },
+    ]);
+    expect(refused.body).not.toContain("canary");
+    expect((await tw.call("PATCH", "/connections/plain", { extra: "" })).statusCode).toBe(200);
+    expect(await openConnection(tw.database, tw.options.secretBox, "plain")).toMatchObject({ extra: null });
   });
 });
 

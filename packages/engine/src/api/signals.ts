@@ -213,7 +213,7 @@ export const signals: Resource = (app, options) => {
           "Waits for signals and answers them with the position to go on from. With Accept: text/event-stream it goes on until the client leaves; the id of each event is a position, and Last-Event-ID resumes.",
       },
     },
-    async ({ headers, query }, reply) =>
+    async ({ headers, method, query }, reply) =>
       signalProblem(async () => {
         const isStream = headers.accept?.includes("text/event-stream") === true;
         const last = headers["last-event-id"];
@@ -229,7 +229,9 @@ export const signals: Resource = (app, options) => {
         const abort = AbortSignal.any([gone.signal, app.closing]);
         const subscription = service.subscribe(filter, place);
         try {
-          const batch = await subscription.next({ limit: query.limit, waitMs: query.timeout * 1000, abort });
+          // Whoever asks with HEAD learns of no signal, so there is none to wait for.
+          const waitMs = method === "HEAD" ? 0 : query.timeout * 1000;
+          const batch = await subscription.next({ limit: query.limit, waitMs, abort });
           return { signals: batch.signals.map(showSignal), position: batch.position };
         } finally {
           subscription.close();

@@ -15,7 +15,10 @@ export function announceClosing(app: FastifyInstance): void {
   app.addHook("preClose", async () => controller.abort());
 }
 
-/** Sends what `produce` yields, piece by piece. It must return soon after its signal is aborted. */
+/**
+ * Sends what `produce` yields, piece by piece. It must return soon after its signal is aborted. For HEAD it is not called:
+ * what goes on would otherwise go on for nobody.
+ */
 export function stream(
   reply: FastifyReply,
   type: string,
@@ -24,12 +27,13 @@ export function stream(
   const gone = new AbortController();
   reply.raw.once("close", () => gone.abort());
   const stop = AbortSignal.any([gone.signal, reply.server.closing]);
+  const pieces = reply.request.method === "HEAD" ? [] : produce(stop);
   return (
     reply
       .type(type)
       .header("x-accel-buffering", "no")
       // A connection kept alive after the stream would hold up a server that closes meanwhile.
       .header("connection", "close")
-      .send(Readable.from(produce(stop), { objectMode: false, highWaterMark: 64 * 1024 }))
+      .send(Readable.from(pieces, { objectMode: false, highWaterMark: 64 * 1024 }))
   );
 }

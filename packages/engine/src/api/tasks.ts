@@ -152,7 +152,8 @@ function show(manifest: DagManifest, task: TaskManifest, down: ReadonlyMap<strin
     pool_slots: task.poolSlots,
     execution_timeout: task.timeoutMs === null ? null : delta(task.timeoutMs),
     retry_delay: delta(task.retryDelayMs),
-    retry_exponential_backoff: task.retryBackoff,
+    // The factor; 0 where the delay stays the same.
+    retry_exponential_backoff: task.retryBackoff <= 1 ? 0 : task.retryBackoff,
     priority_weight: task.priority,
     weight_rule: task.weightRule,
     ui_color: null,

@@ -5,10 +5,12 @@ import type { Connection } from "../store/database.ts";
 import {
   createVariable,
   deleteVariable,
+  findVariable,
   listVariables,
   type ShownVariable,
   updateVariable,
   VARIABLE_ORDER,
+  type Variable,
 } from "../store/variables.ts";
 import type { ApiOptions, Resource } from "./context.ts";
 import { pageOf } from "./dags.ts";
@@ -109,15 +111,13 @@ export const variables: Resource = (app, options) => {
       const given = (field: "value" | "description") =>
         body[field] !== undefined && (request.query.update_mask?.includes(field) ?? true);
       const result = await change(options, request, async (tx) => {
-        const former = await requireVariable(options, tx, key);
-        const value = given("value") ? textOf(body.value ?? null) : former.value;
-        if (value === null)
-          throw conflict(
-            `The value of variable "${key}" cannot be read with this installation's key: set it again`,
-          );
+        const former = await requireShown(options, tx, key);
         const variable = {
           key,
-          value,
+          // One that cannot be opened can be set again, and not be kept.
+          value: given("value")
+            ? textOf(body.value ?? null)
+            : (await requireVariable(options, tx, key)).value,
           description: given("description") ? (body.description ?? null) : former.description,
         };
         await updateVariable(tx, secretBox, variable);
@@ -147,7 +147,14 @@ export const variables: Resource = (app, options) => {
   );
 };
 
-async function requireVariable(
+/** @throws SECRET_UNREADABLE when the value cannot be opened: null would be taken for a value. */
+async function requireVariable(options: ApiOptions, connection: Connection, key: string): Promise<Variable> {
+  const variable = await findVariable(connection, options.secretBox, key);
+  if (variable === undefined) throw noVariable(key);
+  return variable;
+}
+
+async function requireShown(
   options: ApiOptions,
   connection: Connection,
   key: string,

@@ -61,6 +61,18 @@ test("waits for a pool, with the numbers; a pool that is not there is named", as
   ]);
 });
 
+test("a pool that is too small for it even when it is empty is told from one that is full", async () => {
+  await tw.sql("INSERT INTO pool (name, slots) VALUES ('closed', 0), ('endless', -1)");
+  expect(await ask("a", { state: "scheduled", pool: "closed" })).toMatchObject([
+    {
+      code: "POOL_TOO_SMALL",
+      message:
+        'Pool "closed" has 0 slots in all, and it needs 1: as things are it can never run. Enlarge the pool with: tradewind pools set closed 1, or give the task fewer poolSlots.',
+    },
+  ]);
+  expect(await ask("a", { state: "scheduled", pool: "endless" })).toMatchObject([{ code: "READY" }]);
+});
+
 test("waits behind a wider task, which its pool is kept for", async () => {
   await tw.sql("INSERT INTO pool (name, slots, occupied) VALUES ('roomy', 4, 2)");
   const wide = await tw.addRun("etl", { runId: "wide", state: "running" });

@@ -339,6 +339,13 @@ async function limitReasons({ database, instance, manifest, run, task }: Case): 
           `Pool "${name}" does not exist. Create it with: tradewind pools set ${name} <slots>`,
         ),
       );
+    } else if (pool.slots >= 0 && slots > pool.slots) {
+      reasons.push(
+        reason(
+          "POOL_TOO_SMALL",
+          `Pool "${name}" has ${pool.slots} ${pool.slots === 1 ? "slot" : "slots"} in all, and it needs ${slots}: as things are it can never run. Enlarge the pool with: tradewind pools set ${name} ${slots}, or give the task fewer poolSlots.`,
+        ),
+      );
     } else if (pool.slots >= 0 && pool.occupied + slots > pool.slots) {
       const own = name.startsWith("@");
       const what = own
@@ -359,7 +366,9 @@ async function limitReasons({ database, instance, manifest, run, task }: Case): 
       ),
     ];
   }
-  return [reason("READY", "Nothing holds it back: the scheduler is about to queue it.")];
+  // Only the scheduler knows which processes are still there.
+  const but = task.role === "work" ? "" : " but tasks of its run that are still being stopped, if any";
+  return [reason("READY", `Nothing holds it back${but}: the scheduler is about to queue it.`)];
 }
 
 function list(counts: readonly StateCount[]): string {

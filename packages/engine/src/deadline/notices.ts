@@ -148,7 +148,7 @@ async function required(connection: FindConnection, id: string): Promise<Connect
   if (facts !== undefined) return facts;
   throw new EngineError(
     "DEADLINE_CONNECTION",
-    `There is no connection "${id}". Make it with \`tradewind connections set ${id}\`; the delivery is tried again.`,
+    `There is no connection "${id}". Make it with \`tradewind connections set ${id}\`; \`tradewind deadlines retry\` begins again with what was given up by then.`,
   );
 }
 

@@ -6,7 +6,7 @@
 
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Deferral, ErrorFacts } from "@tradewind/sdk/program";
-import { durationText } from "@tradewind/sdk/wording";
+import { durationText, errorText } from "@tradewind/sdk/wording";
 import type { Known, LargePlace, LargeValue, OutputReference } from "../model/index.ts";
 import type { LargeOutputs, OpenText } from "../output/large-outputs.ts";
 import { EngineError, messageOf } from "../service/errors.ts";
@@ -392,9 +392,4 @@ function callbackSubject(workload: CallbackWorkload): string {
   const { groupId, run, taskId } = workload;
   if (groupId) return `group "${groupId}"`;
   return taskId === null ? `run "${run.runId}"` : `task "${taskId}"`;
-}
-
-function errorText({ name, message, stack }: ErrorFacts): string {
-  if (stack?.includes(message)) return stack;
-  return stack === null ? `${name}: ${message}` : `${name}: ${message}\n${stack}`;
 }

@@ -40,6 +40,9 @@ export default dag("testing", (d) => {
     return { stopped: ctx.abort.reason.message };
   });
   d.add("serve", new Serve());
+  d.task("asks", async (_, ctx) => { await ctx.variable("nowhere"); });
+  d.task("returns", () => ({ at: 1n }));
+  d.task("unanswered", async (_, ctx) => { await ctx.variable("broken"); });
   d.task("secret", async (_, ctx) => { throw new Error("with " + (await ctx.connection("warehouse")).password); });
 });
 `;
@@ -87,6 +90,23 @@ test("a DAG of the SDK runs in a task process", async () => {
   expect(log).toMatch(/dag\.ts:\d+/);
 
   expect(await under.run("secret", bundle)).toMatchObject({ kind: "failed", error: { message: "with ***" } });
+});
+
+test("the log of what the engine refused has its code, and no frame but the author's", async () => {
+  await using under = await ExecutorUnderTest.start();
+  const bundle = await bundled(under);
+  const errors = async (taskId: string) => {
+    const { attempt } = under.submit(taskId, bundle);
+    await under.ended(attempt);
+    const lines = (await under.log(attempt)).filter(({ level }) => level === "error");
+    return lines.map(({ message }) => message);
+  };
+  expect(await errors("asks")).toEqual([
+    expect.stringMatching(/^TaskError: variable "nowhere" is not set.* \[TW_VARIABLE_MISSING\]$/),
+    expect.stringMatching(/^ +at async .*dag\.ts:\d+:\d+\)?$/),
+  ]);
+  expect(await errors("returns")).toEqual([expect.stringMatching(/^TaskError: .* \[TW_OUTPUT_NOT_JSON\]$/)]);
+  expect(await errors("unanswered")).toEqual([expect.stringMatching(/^Error: .* \[TASK_SERVICE_FAILED\]$/)]);
 });
 
 test("a function that returns when it is asked to stop has succeeded; its callback is still to be run", async () => {

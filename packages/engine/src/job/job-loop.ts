@@ -6,6 +6,7 @@
  * waited for.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import type { Service } from "../service/service.ts";
 import { CommitUnknownError, type Database, isTransient } from "../store/database.ts";
@@ -91,26 +92,40 @@ export abstract class JobLoop implements Service {
 
   async #run(): Promise<void> {
     let renewedAt = performance.now();
+    let isAway = false;
     while (this.state !== "stopped" || this.#bell.size > 0) {
       await this.#bell.wait();
       try {
-        const isDue = performance.now() - renewedAt >= this.#renewMs * 0.9 || !this.lease.isTrusted();
-        if (isDue && this.mayRenew()) {
+        // After an outage the lease is asked for in any case: a turn with nothing to do proves nothing.
+        const isDue =
+          isAway || performance.now() - renewedAt >= this.#renewMs * 0.9 || !this.lease.isTrusted();
+        const isRenewed = isDue && this.mayRenew();
+        if (isRenewed) {
           if (!(await this.lease.renew())) await this.#startOver();
           renewedAt = performance.now();
           await this.onHeartbeat();
         }
         await this.turn();
+        if (isAway && isRenewed) {
+          this.logger.info("the database is back");
+          isAway = false;
+        }
       } catch (error) {
-        const isAway = isTransient(error) || error instanceof CommitUnknownError;
-        const facts = { error: error instanceof Error ? (error.stack ?? error.message) : String(error) };
-        if (isAway) this.logger.warn("the database is away", facts);
-        else this.logger.error("a turn of the loop failed", facts);
+        const wasAway = isAway;
+        isAway = isTransient(error) || error instanceof CommitUnknownError;
+        if (isAway) this.#tellAway(error, wasAway);
+        else this.logger.error("a turn of the loop failed", { error: traceOf(error) });
         if (this.state === "stopped") return;
         await sleep(isAway ? 200 : 1_000);
         this.#bell.wake();
       }
     }
+  }
+
+  /** Once for an outage: it is looked at five times a second. */
+  #tellAway(error: unknown, isKnown: boolean): void {
+    if (!isKnown) this.logger.warn("the database is away", { error: messageOf(error) });
+    this.logger.debug("the database is away", { error: traceOf(error) });
   }
 
   async #startOver(): Promise<void> {
@@ -119,4 +134,8 @@ export abstract class JobLoop implements Service {
     await this.lease.acquire();
     this.logger.info("started again", { job: this.lease.jobId });
   }
+}
+
+function traceOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

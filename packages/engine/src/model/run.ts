@@ -12,6 +12,7 @@ import type { Drive } from "./drive.ts";
 import type { ExpansionRow, Expansions, ScopePlace } from "./expansions.ts";
 import type { Graph } from "./graph.ts";
 import type { GroupChange, GroupRow, Groups } from "./groups.ts";
+import { haltedAs } from "./halting.ts";
 import type { Change, Instance, InstanceRow } from "./instance.ts";
 import type { InstanceTable } from "./instance-table.ts";
 import { loadTable } from "./loading.ts";
@@ -25,9 +26,6 @@ import { Settling } from "./settling.ts";
 import { isFinished, type TaskState } from "./states.ts";
 import type { Tally } from "./tally.ts";
 import type { Counters } from "./trigger-rules.ts";
-
-/** What an ended run turns into the state it was ended with; the rest of the unfinished is skipped. */
-const UNDER_WAY: ReadonlySet<TaskState> = new Set(["running", "restarting", "deferred", "up_for_reschedule"]);
 
 type Report = Exclude<Extract<RunEvent, { attempt: string }>, { type: "queued" | "startedWaiting" }>;
 
@@ -381,16 +379,19 @@ export class RunModel {
   }
 
   #halt(event: Extract<RunEvent, { type: "halted" }>): boolean {
-    let hasEnded = this.counts.retrying > 0;
+    let hasEnded = this.counts.retrying > 0 || this.isGrowing;
     this.#table.groups?.halt();
     this.drive?.close(event.reason);
     this.#mapping?.stopMaking();
-    for (const { node, instances } of this.#table.slots) {
-      if (node.manifest.role === "teardown") continue;
-      this.drive?.forgetStarts(node.id);
+    for (const slot of this.#table.slots) {
+      const { node, instances } = slot;
+      const isTeardown = node.manifest.role === "teardown";
+      // It is left to run, and may have waited for what is not made any more.
+      if (isTeardown) this.#table.reconsider(slot);
+      else this.drive?.forgetStarts(node.id);
       for (const instance of instances) {
-        if (isFinished(instance.state)) continue;
-        this.#moves.end(instance, UNDER_WAY.has(instance.state) ? event.active : "skipped", event);
+        if (isTeardown || isFinished(instance.state)) continue;
+        this.#moves.end(instance, haltedAs(instance.state, event.active), event);
         hasEnded = true;
       }
     }

@@ -3,6 +3,7 @@
  * scope runs only if the setup has succeeded, and is never run again without it.
  */
 import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
+import { isFinished, type TaskState } from "./states.ts";
 
 type Edges = readonly (readonly number[])[];
 
@@ -39,6 +40,59 @@ export function withSetups(manifest: DagManifest, taskIds: ReadonlySet<string>):
     for (const { taskId, teardown } of order) if (teardown?.of === task.taskId) all.add(taskId);
   }
   return all;
+}
+
+/** A setup so far may have made something. */
+const BEGUN: ReadonlySet<TaskState> = new Set([
+  "success",
+  "running",
+  "restarting",
+  "deferred",
+  "up_for_reschedule",
+]);
+
+interface Place {
+  readonly taskId: string;
+  readonly mapIndex: number;
+  readonly state: TaskState;
+}
+
+/**
+ * The teardowns among the instances of a run that have to be left to run when somebody ends it: those with something to clear
+ * away. Whether they do run is up to their rule, when all that was under way has ended. `setupOf`: by teardown.
+ */
+export function owedTeardowns<P extends Place>(
+  setupOf: ReadonlyMap<string, string>,
+  places: readonly P[],
+): P[] {
+  const setups = new Map([...setupOf.values()].map((id) => [id, new Map<number, TaskState>()]));
+  for (const { mapIndex, state, taskId } of places) setups.get(taskId)?.set(mapIndex, state);
+  return places.filter(({ mapIndex, state, taskId }) => {
+    const states = setups.get(setupOf.get(taskId) ?? "");
+    if (states === undefined || isFinished(state)) return false;
+    // In a map, each item has its own.
+    const own = states.get(mapIndex);
+    return own === undefined ? states.values().some((each) => BEGUN.has(each)) : BEGUN.has(own);
+  });
+}
+
+/** What a task has to do with a setup, as far as that can be told from the graph. */
+interface Placed {
+  readonly mapIndex: number;
+  readonly node: {
+    readonly index: number;
+    readonly scope: unknown;
+    readonly downstream: readonly number[];
+    readonly guards: readonly { readonly index: number }[];
+  };
+}
+
+/** Whether an instance uses what this instance of a setup makes, or clears it away. */
+export function dependsOnSetup({ mapIndex, node }: Placed, setup: Placed): boolean {
+  // In a map, each item has its own.
+  if (node.scope !== null && node.scope === setup.node.scope && mapIndex !== setup.mapIndex) return false;
+  const { downstream, guards } = setup.node;
+  return downstream.includes(node.index) || guards.some(({ index }) => index === node.index);
 }
 
 function reached(from: readonly number[], edges: Edges): Set<number> {

@@ -60,6 +60,7 @@ test("the diagrams show every move of the table", () => {
   expect(runStateDiagram()).toBe(`stateDiagram-v2
   [*] --> queued
   queued --> running: scheduler · it is due and the DAG may have one more active run
+  running --> queued: scheduler · it only waits for the past, and an earlier date needs its place
   running --> success: scheduler · all tasks ended, no leaf failed
   running --> failed: scheduler · all tasks ended and a leaf failed, or nothing can run any more
   success --> [*]

@@ -60,6 +60,7 @@ export const TASK_MOVES: Moves<TaskState> = {
   up_for_retry: {
     scheduled: { by: "scheduler", why: "the retry is due" },
     none: { by: "scheduler", why: "it was restarted, or its trigger rule does not hold any more" },
+    failed: halted,
     skipped: halted,
     success: stopped,
   },
@@ -88,6 +89,7 @@ export const TASK_MOVES: Moves<TaskState> = {
 export const RUN_MOVES: Moves<RunState> = {
   queued: { running: { by: "scheduler", why: "it is due and the DAG may have one more active run" } },
   running: {
+    queued: { by: "scheduler", why: "it only waits for the past, and an earlier date needs its place" },
     success: { by: "scheduler", why: "all tasks ended, no leaf failed" },
     failed: { by: "scheduler", why: "all tasks ended and a leaf failed, or nothing can run any more" },
   },

@@ -9,26 +9,28 @@ import { SecretBox } from "../service/secret-box.ts";
 import { startAll, stopAll } from "../service/service.ts";
 import { openSignals } from "../signal/configured-service.ts";
 import { WakeUps } from "../signal/wake-up.ts";
-import { Database } from "../store/database.ts";
 import { migrate } from "../store/migrate.ts";
+import { reachDatabase } from "../store/reach-database.ts";
 import { runEdits } from "../store/run-edit.ts";
 import { ensureAdminToken } from "../store/tokens.ts";
 import { VERSION } from "../version.ts";
 import { fetchBundle } from "./fetch-bundle.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
 import { createLargeOutputs } from "./large-outputs.ts";
+import { warnOfUnreadable } from "./stored-secrets.ts";
 
 /** `tradewind api`: the REST API on a shared database. Its admin token is that of its home folder. */
 export async function startApi(config: Config): Promise<{ url: string; stop(): Promise<void> }> {
   const logger = createLogger({ level: config.logLevel, format: config.logFormat });
   const home = await openHome(config.home);
   const secretBox = await SecretBox.load(home.secretKey, process.env.TRADEWIND_SECRET_KEY);
-  const database = Database.connect(requireDatabaseUrl(config, "api"), {
+  const database = await reachDatabase(requireDatabaseUrl(config, "api"), {
     max: config.databaseConnections,
     applicationName: "tradewind api",
   });
   await migrate(database);
   await ensureAdminToken(database, await ensureToken(home));
+  await warnOfUnreadable({ database, logger, secretBox });
   const wakeUps = new WakeUps(database);
   const signals = await openSignals({ config, database, logger, wakeUps });
   const bundles = new BundleCache(home.bundles, (hash) => fetchBundle(database, hash));

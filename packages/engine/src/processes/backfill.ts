@@ -11,10 +11,12 @@ import { SecretBox } from "../service/secret-box.ts";
 import { WakeUps } from "../signal/wake-up.ts";
 import { Database } from "../store/database.ts";
 import { migrate } from "../store/migrate.ts";
+import { reachDatabase } from "../store/reach-database.ts";
 import { VERSION } from "../version.ts";
 import { fetchBundle } from "./fetch-bundle.ts";
 import { createLargeOutputs } from "./large-outputs.ts";
 import type { SchedulerParts } from "./scheduler.ts";
+import { warnOfUnreadable } from "./stored-secrets.ts";
 
 /**
  * A backfill job with an executor and connections of its own, when there is a backfill to do. It is to the scheduler
@@ -75,8 +77,9 @@ export async function startBackfillRunner(config: Config): Promise<{ stop(): Pro
   const url = requireDatabaseUrl(config, "backfill run");
   const home = await openHome(config.home);
   const secretBox = await SecretBox.load(home.secretKey, process.env.TRADEWIND_SECRET_KEY);
-  const database = Database.connect(url, { max: 2, applicationName: "tradewind backfill" });
+  const database = await reachDatabase(url, { max: 2, applicationName: "tradewind backfill" });
   await migrate(database);
+  await warnOfUnreadable({ database, logger, secretBox });
   const wakeUps = new WakeUps(database);
   const host = createBackfillHost({ config, database, home, logger, secretBox, wakeUps }, { listens: true });
   await host.start();

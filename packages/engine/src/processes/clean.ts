@@ -35,9 +35,12 @@ export async function clean(
   const kinds = CLEAN_KINDS.filter((kind) => only?.includes(kind) ?? true);
   const counts = await cleanHistory(place.database, { ...options, only: kinds });
   const isWanted = (kind: Cleanable) => only?.includes(kind) ?? true;
+  // Who only counts takes the runs for gone that would be by now.
+  const runsOlderThanMs = options.dryRun && isWanted("runs") ? options.olderThanMs : null;
   const outputs = isWanted("outputs")
     ? await removeOutputs(place, {
         ...options,
+        runsOlderThanMs,
         onProgress: (objects) => options.onProgress?.({ ...counts, outputs: objects }),
       })
     : 0;
@@ -47,7 +50,7 @@ export async function clean(
     olderThanMs: options.olderThanMs,
     dryRun: options.dryRun,
     signal: options.signal,
-    existing: (runs) => existingRuns(place.database, runs),
+    existing: (runs) => existingRuns(place.database, { ids: runs, olderThanMs: runsOlderThanMs }),
     onProgress: (folders) => {
       if (!options.dryRun) options.onProgress?.({ ...counts, outputs, logs: folders });
     },
@@ -57,10 +60,15 @@ export async function clean(
 
 async function removeOutputs(
   { config, database }: Place,
-  options: Omit<Options, "only" | "onProgress"> & { readonly onProgress: (objects: number) => void },
+  options: Omit<Options, "only" | "onProgress"> & {
+    readonly onProgress: (objects: number) => void;
+    readonly runsOlderThanMs: number | null;
+  },
 ): Promise<number> {
   const { batch, dryRun, onProgress, signal, unusedForMs: olderThanMs = UNUSED_FOR_MS } = options;
-  if (dryRun) return await countUnusedObjects(database, olderThanMs);
+  if (dryRun) {
+    return await countUnusedObjects(database, { olderThanMs, runsOlderThanMs: options.runsOlderThanMs });
+  }
   const outputs = createLargeOutputs(config, database);
   let unreachable: unknown = null;
   try {

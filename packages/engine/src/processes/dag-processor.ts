@@ -5,8 +5,8 @@ import { type Config, requireDatabaseUrl } from "../service/config.ts";
 import { openHome } from "../service/home.ts";
 import { createLogger } from "../service/logger.ts";
 import { startAll, stopAll } from "../service/service.ts";
-import { Database } from "../store/database.ts";
 import { migrate } from "../store/migrate.ts";
+import { reachDatabase } from "../store/reach-database.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
 
 /** `tradewind dag-processor`: bundles a DAG folder into a shared database. New DAGs start paused there. */
@@ -14,7 +14,7 @@ export async function startDagProcessor(config: Config): Promise<{ stop(): Promi
   const logger = createLogger({ level: config.logLevel, format: config.logFormat });
   const url = requireDatabaseUrl(config, "dag-processor");
   const home = await openHome(config.home);
-  const database = Database.connect(url, { applicationName: "tradewind dag-processor" });
+  const database = await reachDatabase(url, { applicationName: "tradewind dag-processor" });
   await migrate(database);
   const processor = new DagProcessor({
     database,

@@ -4,6 +4,7 @@ import { findStandalone, openHome } from "../service/home.ts";
 import type { Logger } from "../service/logger.ts";
 import { Database } from "../store/database.ts";
 import { EmbeddedPostgres } from "../store/embedded/embedded-postgres.ts";
+import { reachDatabase } from "../store/reach-database.ts";
 
 export interface OpenedDatabase {
   readonly database: Database;
@@ -25,9 +26,11 @@ export async function openDatabase(config: Config, options: OpenOptions = {}): P
   const connectTo = (url: string) => (applicationName: string) =>
     Database.connect(url, { max: config.databaseConnections, applicationName });
   if (config.databaseUrl !== undefined) {
-    const connect = connectTo(config.databaseUrl);
-    const database = connect(name);
-    return { database, connect, stop: () => database.close() };
+    const database = await reachDatabase(config.databaseUrl, {
+      max: config.databaseConnections,
+      applicationName: name,
+    });
+    return { database, connect: connectTo(config.databaseUrl), stop: () => database.close() };
   }
   const home = await openHome(config.home);
   const server = await EmbeddedPostgres.start({

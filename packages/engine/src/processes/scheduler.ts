@@ -9,13 +9,15 @@ import { createLogger, type Logger } from "../service/logger.ts";
 import { SecretBox } from "../service/secret-box.ts";
 import { startAll, stopAll } from "../service/service.ts";
 import { WakeUps } from "../signal/wake-up.ts";
-import { Database } from "../store/database.ts";
+import type { Database } from "../store/database.ts";
 import { migrate } from "../store/migrate.ts";
+import { reachDatabase } from "../store/reach-database.ts";
 import { VERSION } from "../version.ts";
 import { createBackfillHost } from "./backfill.ts";
 import { createDeadlineHost } from "./deadlines.ts";
 import { fetchBundle } from "./fetch-bundle.ts";
 import { createLargeOutputs } from "./large-outputs.ts";
+import { warnOfUnreadable } from "./stored-secrets.ts";
 
 export interface SchedulerParts {
   readonly config: Config;
@@ -58,11 +60,12 @@ export async function startScheduler(config: Config): Promise<{ stop(): Promise<
   const url = requireDatabaseUrl(config, "scheduler");
   const home = await openHome(config.home);
   const secretBox = await SecretBox.load(home.secretKey, process.env.TRADEWIND_SECRET_KEY);
-  const database = Database.connect(url, {
+  const database = await reachDatabase(url, {
     max: config.databaseConnections,
     applicationName: "tradewind scheduler",
   });
   await migrate(database);
+  await warnOfUnreadable({ database, logger, secretBox });
   const wakeUps = new WakeUps(database);
   const parts = { config, database, home, logger, secretBox, wakeUps };
   const scheduler = createScheduler(parts);

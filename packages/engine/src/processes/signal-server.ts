@@ -5,8 +5,9 @@ import { openSignals } from "../signal/configured-service.ts";
 import type { GrpcSignalServer } from "../signal/grpc/server.ts";
 import type { SignalService } from "../signal/signal-service.ts";
 import { WakeUps } from "../signal/wake-up.ts";
-import { Database } from "../store/database.ts";
+import type { Database } from "../store/database.ts";
 import { migrate } from "../store/migrate.ts";
+import { reachDatabase } from "../store/reach-database.ts";
 import { ensureAdminToken, findToken } from "../store/tokens.ts";
 
 const DEFAULT_PORT = 8081;
@@ -36,7 +37,7 @@ export async function createSignalServer(parts: {
 /** `tradewind signals serve`: one of any number on a shared database. Its admin token is that of its home folder. */
 export async function startSignalServer(config: Config): Promise<{ url: string; stop(): Promise<void> }> {
   const logger = createLogger({ level: config.logLevel, format: config.logFormat });
-  const database = Database.connect(requireDatabaseUrl(config, "signals serve"), {
+  const database = await reachDatabase(requireDatabaseUrl(config, "signals serve"), {
     max: config.databaseConnections,
     applicationName: "tradewind signals",
   });

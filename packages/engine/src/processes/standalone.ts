@@ -33,6 +33,7 @@ import { createLargeOutputs } from "./large-outputs.ts";
 import { openDatabase } from "./open-database.ts";
 import { createScheduler } from "./scheduler.ts";
 import { createSignalServer } from "./signal-server.ts";
+import { warnOfUnreadable } from "./stored-secrets.ts";
 import { createTriggerer } from "./triggerer.ts";
 
 export interface Standalone {
@@ -65,6 +66,7 @@ export async function startStandalone(config: Config, signal?: AbortSignal): Pro
     const token = await ensureToken(home);
     await ensureAdminToken(database, token);
     const secretBox = await SecretBox.load(home.secretKey, process.env.TRADEWIND_SECRET_KEY);
+    await warnOfUnreadable({ database, logger, secretBox });
     const wakeUps = new WakeUps(database);
     undo.push(async () => wakeUps.close());
     const parts = { config, database, home, logger, secretBox, wakeUps };

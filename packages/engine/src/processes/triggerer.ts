@@ -4,14 +4,16 @@ import { type Home, openHome } from "../service/home.ts";
 import { createLogger, type Logger } from "../service/logger.ts";
 import { SecretBox } from "../service/secret-box.ts";
 import { WakeUps } from "../signal/wake-up.ts";
-import { Database } from "../store/database.ts";
+import type { Database } from "../store/database.ts";
 import { migrate } from "../store/migrate.ts";
+import { reachDatabase } from "../store/reach-database.ts";
 import { TriggerRunner } from "../trigger/trigger-runner.ts";
 import { triggerServices } from "../trigger/trigger-services.ts";
 import { TriggererJob } from "../trigger/triggerer-job.ts";
 import type { TriggererOptions } from "../trigger/triggerer-options.ts";
 import { VERSION } from "../version.ts";
 import { fetchBundle } from "./fetch-bundle.ts";
+import { warnOfUnreadable } from "./stored-secrets.ts";
 
 export interface TriggererParts {
   readonly config: Config;
@@ -48,11 +50,12 @@ export async function startTriggerer(config: Config): Promise<{ stop(): Promise<
   const url = requireDatabaseUrl(config, "triggerer");
   const home = await openHome(config.home);
   const secretBox = await SecretBox.load(home.secretKey, process.env.TRADEWIND_SECRET_KEY);
-  const database = Database.connect(url, {
+  const database = await reachDatabase(url, {
     max: config.databaseConnections,
     applicationName: "tradewind triggerer",
   });
   await migrate(database);
+  await warnOfUnreadable({ database, logger, secretBox });
   const wakeUps = new WakeUps(database);
   const triggerer = createTriggerer({ config, database, home, logger, secretBox, wakeUps });
   await triggerer.start();

@@ -19,6 +19,8 @@ import type { Call, Database } from "../store/database.ts";
 import { limitNames } from "../store/limit-key.ts";
 import type { PoolView } from "../store/pool-occupancy.ts";
 import type { PoolWaiter } from "../store/pool-waiters.ts";
+import { HeldBack } from "./held-back.ts";
+import type { InHand } from "./in-hand.ts";
 import { hasRoom, isCounter, PoolViews } from "./pool-views.ts";
 import { beginsByWaiting, dateOf, isLimited, type Ready, taskLimit } from "./ready-task.ts";
 import type { RunActor } from "./run-actor.ts";
@@ -44,11 +46,13 @@ export interface Starter {
 
 export interface AdmissionOptions {
   readonly database: Database;
+  readonly inHand: InHand;
   /** Attempts on their way to an executor that it does not know of yet. */
   readonly unsubmitted: (executor: Executor) => number;
 }
 
 export class Admission {
+  readonly heldBack: HeldBack;
   readonly #executors: readonly Executor[];
   readonly #byName: ReadonlyMap<string, Executor>;
   readonly #unsubmitted: AdmissionOptions["unsubmitted"];
@@ -64,6 +68,7 @@ export class Admission {
 
   constructor(executors: readonly Executor[], options: AdmissionOptions) {
     this.#executors = executors;
+    this.heldBack = new HeldBack(options.inHand);
     this.#byName = new Map(executors.map((executor) => [executor.name, executor]));
     this.#strangers = new Strangers(options.database, this.#queue);
     this.#pools = new PoolViews(options.database, (name) => this.#queue.release(name));
@@ -87,10 +92,7 @@ export class Admission {
 
   /** Takes what became ready in this run. */
   note(actor: RunActor, now: number): void {
-    for (const instance of actor.model.takeReady()) {
-      instance.scheduledAt = now;
-      instance.queuedAt = null;
-      instance.pid = null;
+    for (const instance of this.heldBack.takeReady(actor, now)) {
       if (this.#mayWait(actor, instance)) this.#starters.push({ actor, instance, hasSlot: false });
       else this.#add(actor, instance);
     }
@@ -281,6 +283,7 @@ export class Admission {
 
   /** Forgets everything that waits for this run. */
   drop(actor: RunActor): void {
+    this.heldBack.drop(actor);
     this.#succession.drop(actor);
     this.#starters = this.#starters.filter((starter) => starter.actor !== actor);
     for (const ready of this.#waiting.get(actor.id)?.ready.values() ?? []) this.#queue.remove(ready);

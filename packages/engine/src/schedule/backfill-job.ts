@@ -19,6 +19,7 @@ import type { Listening } from "../store/database.ts";
 import { liveDrivers } from "../store/job-lease.ts";
 import type { RunBatch } from "../store/run-batch.ts";
 import { type ClaimedRun, leavesMore } from "../store/run-claim.ts";
+import { afterExchange, makeWayInBackfills } from "../store/run-places.ts";
 import { DagRunJob } from "./dag-run-job.ts";
 import type { DagRunJobOptions } from "./dag-run-job-options.ts";
 import { compareOwned } from "./owned-runs.ts";
@@ -28,9 +29,21 @@ const CLAIM_LIMIT = 32;
 /** While nothing is heard, every so many heartbeats look at everything. */
 const SWEEP_EVERY = 5;
 
-/** A reason to look at the database. "backfills": something to adopt; "runs": room, or the end of a run; "owned": edits. */
-type Look = "backfills" | "runs" | "orphans" | "owned" | "pools" | "peers" | "callbacks";
-const EVERYTHING: readonly Look[] = ["backfills", "runs", "orphans", "owned", "pools", "peers", "callbacks"];
+/**
+ * A reason to look at the database. "backfills": something to adopt; "runs": room, or the end of a run; "places": a run
+ * may need the place of a later one; "owned": edits.
+ */
+type Look = "backfills" | "runs" | "places" | "orphans" | "owned" | "pools" | "peers" | "callbacks";
+const EVERYTHING: readonly Look[] = [
+  "backfills",
+  "runs",
+  "places",
+  "orphans",
+  "owned",
+  "pools",
+  "peers",
+  "callbacks",
+];
 
 export class BackfillJob extends DagRunJob {
   /** The backfills it owns, as far as it knows. */
@@ -74,8 +87,9 @@ export class BackfillJob extends DagRunJob {
       if (look.has("owned")) await this.#checkOwned();
       if (look.has("callbacks")) await this.adoptCallbacks();
       if (look.has("backfills")) await this.#adopt();
-      const claimed = look.has("orphans") ? await this.#takeOver() : [];
+      let claimed = look.has("orphans") ? await this.#takeOver() : [];
       if (look.has("runs") || this.#look.has("runs")) claimed.push(...(await this.#next()));
+      if (look.has("places")) claimed = await this.#makeWay(claimed);
       // Should loading them fail, the next heartbeat finds them.
       if (claimed.length > 0) this.#untilSweep = 0;
       if (this.#look.size > 0) this.wake();
@@ -171,6 +185,21 @@ export class BackfillJob extends DagRunJob {
     return started;
   }
 
+  /** After the start: what has found room needs nobody's place. */
+  async #makeWay(claimed: ClaimedRun[]): Promise<ClaimedRun[]> {
+    if (this.#own.size === 0) return claimed;
+    const exchange = await makeWayInBackfills(this.database, {
+      jobId: this.lease.jobId,
+      columns: async (tx, versionId) => (await this.versions.get(tx, versionId)).columns,
+    });
+    for (const id of exchange.wentBack) {
+      this.markStale(id);
+      this.wakeUps.send(`run:${id}`);
+    }
+    if (exchange.started.length > 0) this.wakeUps.send("states");
+    return afterExchange(claimed, exchange);
+  }
+
   /** By the database's word: which backfills are ours, and which of our runs were edited or paused. */
   async #checkOwned(): Promise<void> {
     const own = await ownedBackfills(this.database, this.lease.jobId);
@@ -226,7 +255,7 @@ export class BackfillJob extends DagRunJob {
         break;
       default:
         this.markStale(Number(topic.slice("run:".length)));
-        this.#lookAt("runs");
+        this.#lookAt("runs", "places");
     }
     this.wake();
   }

@@ -86,15 +86,19 @@ export function runEnds(parts: readonly ActorChanges[], now: number): RunEnds {
       if (actor.retryAt !== null) retries.push({ runId: actor.id, retryAt: null });
       continue;
     }
-    const { isTimedOut, run, version } = actor;
-    const retryAt = runRetryAt(version.manifest, { tryNumber: run.try_number, verdict, isTimedOut }, now);
+    const { ending, run, version } = actor;
+    if (ending) {
+      ends.push({ runId: actor.id, ...ending });
+      continue;
+    }
+    const standing = { tryNumber: run.try_number, verdict, isTimedOut: false };
+    const retryAt = runRetryAt(version.manifest, standing, now);
     if (retryAt !== null) {
       if (actor.retryAt === null) retries.push({ runId: actor.id, retryAt });
       continue;
     }
     const reason = verdict.state === "failed" ? verdict.reason : null;
-    if (actor.isTimedOut) ends.push({ runId: actor.id, state: "failed", reason: "timed_out" });
-    else ends.push({ runId: actor.id, state: verdict.state, reason });
+    ends.push({ runId: actor.id, state: verdict.state, reason });
   }
   return { ends, retries };
 }
@@ -150,7 +154,7 @@ export function buildBatch(
     signals.push({ namespace: "run", key: `${dagId}/${runId}`, value });
     const { callbacks: wanted } = actor.version.manifest;
     const event = end.state === "success" ? "success" : "failure";
-    if (wanted[event])
+    if (wanted[event] && !isEndedByHand(actor))
       callbacks.push({
         id: randomUUID(),
         runId: end.runId,
@@ -186,12 +190,17 @@ export function buildBatch(
   };
 }
 
+/** Nobody is called back by what is ended so, whether teardowns were left or not: whoever did it knows. */
+function isEndedByHand({ run }: RunActor): boolean {
+  return run.ending !== null;
+}
+
 function groupWrites(parts: readonly ActorChanges[], callbacks: CallbackWrite[]): GroupWrite[] {
   const writes: GroupWrite[] = [];
   for (const { actor, groups } of parts) {
     for (const { events, ...group } of groups ?? []) {
       writes.push({ runId: actor.id, ...group });
-      for (const each of events) {
+      for (const each of isEndedByHand(actor) ? [] : events) {
         const of = { runId: actor.id, taskId: null, groupId: group.groupId, mapIndex: null };
         callbacks.push({ id: randomUUID(), ...of, ...each, error: null });
       }

@@ -32,6 +32,7 @@ import { LargeLengths } from "./large-lengths.ts";
 import { ReportBox } from "./report-box.ts";
 import { applyReports, type ReportsContext } from "./reports.ts";
 import { noTraces, type RunActor, type Traces } from "./run-actor.ts";
+import { goOnEnding } from "./run-ending.ts";
 import { loadActors } from "./run-loader.ts";
 import { beginRetries, noteRetries } from "./run-retries.ts";
 import { Timers } from "./timers.ts";
@@ -87,6 +88,7 @@ export abstract class DagRunJob extends JobLoop {
     this.#executors = options.executors;
     this.#admission = new Admission(options.executors, {
       database: options.database,
+      inHand: this.#inHand,
       unsubmitted: (executor) => this.#dispatcher.waiting(executor),
     });
     this.#waits = new Waits(options.database, this.#admission, this.actors);
@@ -351,6 +353,7 @@ export abstract class DagRunJob extends JobLoop {
       this.actors.set(actor.id, actor);
       const at = this.lease.now();
       actor.model.start(at);
+      goOnEnding(actor, at);
       this.#driving.add(actor, at);
       if (actor.run.is_fresh) continue;
       this.#waits.ask();

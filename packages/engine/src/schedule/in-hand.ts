@@ -6,8 +6,7 @@
 
 import type { TaskManifest } from "@tradewind/sdk/manifest";
 import type { CancelTerms, Executor, ExecutorEvent } from "../execute/contract.ts";
-import type { Instance } from "../model/index.ts";
-import { OCCUPYING } from "../model/index.ts";
+import { dependsOnSetup, type Instance, OCCUPYING } from "../model/index.ts";
 import type { Admitted } from "./admission.ts";
 import type { RunActor } from "./run-actor.ts";
 
@@ -24,6 +23,8 @@ export class InHand {
   readonly #held = new Map<string, Held>();
   /** Cancelled, and not settled yet. */
   readonly #cancelled = new Set<string>();
+  /** Their executors have reported their end, which is not settled yet. */
+  readonly #gone = new Set<string>();
 
   get size(): number {
     return this.#held.size;
@@ -62,7 +63,32 @@ export class InHand {
       if (report.type !== "ended") continue;
       this.#held.delete(report.attempt);
       this.#cancelled.delete(report.attempt);
+      this.#gone.delete(report.attempt);
     }
+  }
+
+  /** Nothing is at work for it any more. That stays true when the batch that tells of it is void. */
+  noteGone(attempt: string): void {
+    if (this.#held.has(attempt)) this.#gone.add(attempt);
+  }
+
+  /**
+   * Whether a ready teardown has to wait: something of its run has been ended without its process, which may still be at
+   * work on what is to be cleared away. Likewise a setup, while what depends on it is being stopped for its sake. Only what is
+   * in hand counts, and that does end.
+   */
+  keepsWaiting(instance: Instance, { id, model }: RunActor): boolean {
+    const { node } = instance;
+    const { role } = node.manifest;
+    if (role === "work") return false;
+    for (const [attempt, { mapIndex, runId, taskId }] of this.#held) {
+      if (runId !== id || this.#gone.has(attempt)) continue;
+      const other = model.get(taskId, mapIndex);
+      const isCurrent = other?.attempt === attempt && OCCUPYING.has(other.state);
+      if (isCurrent && other.state !== "restarting") continue;
+      if (role === "setup" ? !other || dependsOnSetup(other, instance) : !isCurrent) return true;
+    }
+    return false;
   }
 
   /** An attempt that its executor has not been given yet is answered by the dispatcher instead. */

@@ -23,6 +23,8 @@ export function applyReports(
   for (const report of reports) {
     const held = inHand.get(report.attempt);
     const actor = held && actors.get(held.runId);
+    if (report.type === "ended") inHand.noteGone(report.attempt);
+    if (actor && admission.heldBack.has(actor)) touched.add(actor);
     const instance = held && actor?.model.get(held.taskId, held.mapIndex);
     if (!held || !actor || !instance) continue;
     const key = { taskId: held.taskId, mapIndex: held.mapIndex, attempt: report.attempt };

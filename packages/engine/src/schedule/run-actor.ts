@@ -6,7 +6,14 @@
 import { randomUUID } from "node:crypto";
 import type { ErrorFacts, RunFacts } from "@tradewind/sdk/program";
 import type { AttemptOutcome } from "../execute/contract.ts";
-import { type Instance, isStreaming, type Place, type RunModel, retryDelayMs } from "../model/index.ts";
+import {
+  type Instance,
+  isStreaming,
+  type Place,
+  type RunEnding,
+  type RunModel,
+  retryDelayMs,
+} from "../model/index.ts";
 import type { DeferralWrite, FiredDeferral, WaitEnd } from "../store/deferrals.ts";
 import { limitKeyOf } from "../store/limit-key.ts";
 import type { AttemptWrite, CallbackWrite } from "../store/run-batch.ts";
@@ -14,6 +21,7 @@ import type { ClaimedRun } from "../store/run-claim.ts";
 import type { DeadLetterWrite } from "../store/run-drives.ts";
 import { type OutputWrite, outputOf } from "../store/run-outputs.ts";
 import type { SignalDraft } from "../store/signals.ts";
+import { attemptWrite, tidy } from "./attempt-write.ts";
 import type { RunEars } from "./run-ears.ts";
 import { runFacts } from "./run-facts.ts";
 import { successDrafts } from "./success-signals.ts";
@@ -80,7 +88,8 @@ export class RunActor {
   /** When the run times out, in milliseconds. */
   readonly deadline: number | null;
   isPaused: boolean;
-  isTimedOut = false;
+  /** It was ended before its tasks had: nothing but teardowns runs any more. */
+  ending: RunEnding | null;
   /** Maps whose lists are being measured: it is not over before they are answered. */
   unmeasured = 0;
   /** When the next try of the failed run begins, as it is stored. */
@@ -94,18 +103,19 @@ export class RunActor {
     this.facts = runFacts(run);
     this.isPaused = run.is_paused;
     this.retryAt = run.retry_at?.getTime() ?? null;
+    this.ending = run.ending && { state: run.ending, reason: run.end_reason };
     const { runTimeoutMs } = version.manifest;
     this.deadline = runTimeoutMs === null || !run.started_at ? null : run.started_at.getTime() + runTimeoutMs;
   }
 
   isLate(now: number): boolean {
-    return !this.isTimedOut && this.deadline !== null && this.deadline <= now;
+    return this.ending === null && this.deadline !== null && this.deadline <= now;
   }
 
   /** When something is due in this run by itself: a retry, a tick, the end of a wait, its deadline. Infinity: nothing. */
   nextMoment(): number {
     const never = Number.POSITIVE_INFINITY;
-    const deadline = this.isTimedOut ? never : (this.deadline ?? never);
+    const deadline = this.ending ? never : (this.deadline ?? never);
     const { ears, model } = this;
     const question = ears?.nextQuestionAt() ?? never;
     const retry = Math.min(model.nextRetryAt() ?? never, this.retryAt ?? never);
@@ -374,26 +384,4 @@ type InstanceKey = Pick<OutputWrite, "taskId" | "mapIndex">;
 
 function lostError(reason: string): ErrorFacts {
   return { name: "AttemptLost", message: reason, stack: null, code: "TASK_ATTEMPT_LOST" };
-}
-
-/** PostgreSQL takes no NUL in text. */
-function tidy(reason: string): string {
-  return reason.replaceAll("\u0000", "");
-}
-
-function attemptWrite(runId: number, instance: Instance, endedAt: number): AttemptWrite {
-  return {
-    attempt: instance.attempt ?? "",
-    runId,
-    taskId: instance.node.id,
-    mapIndex: instance.mapIndex,
-    tryNumber: instance.tryNumber,
-    state: instance.state,
-    scheduledAt: instance.scheduledAt,
-    queuedAt: instance.queuedAt,
-    startedAt: instance.attemptStartedAt ?? instance.startedAt,
-    endedAt,
-    pid: instance.pid,
-    reason: null,
-  };
 }

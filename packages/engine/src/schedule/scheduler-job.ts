@@ -19,6 +19,7 @@ import {
   startQueuedRuns,
   takeOverRuns,
 } from "../store/run-claim.ts";
+import { afterExchange, makeWay } from "../store/run-places.ts";
 import { cancelAbandoned, hasSubDags } from "./abandoned-runs.ts";
 import { DagRunJob } from "./dag-run-job.ts";
 import type { DagRunJobOptions } from "./dag-run-job-options.ts";
@@ -40,6 +41,7 @@ export const SWEEP_EVERY = 5;
 interface Look {
   readonly due: boolean;
   readonly queued: boolean;
+  readonly places: boolean;
   readonly orphans: boolean;
   readonly pools: boolean;
   readonly paused: boolean;
@@ -53,6 +55,7 @@ interface Look {
 const NOTHING: Look = {
   due: false,
   queued: false,
+  places: false,
   orphans: false,
   pools: false,
   paused: false,
@@ -65,6 +68,7 @@ const NOTHING: Look = {
 const EVERYTHING: Look = {
   due: true,
   queued: true,
+  places: true,
   orphans: true,
   pools: true,
   paused: true,
@@ -131,7 +135,7 @@ export class SchedulerJob extends DagRunJob {
       if (look.timetables) this.#timetables.look();
       if (look.abandoned) await this.#cancelAbandoned();
       if (look.due) await this.#createDue();
-      const claimed: ClaimedRun[] = [];
+      let claimed: ClaimedRun[] = [];
       if (look.orphans && this.lease.mayJudge())
         claimed.push(...(await takeOverRuns(this.database, this.lease.jobId, this.#claimLimit)));
       if (look.orphans && claimed.length > 0)
@@ -140,6 +144,7 @@ export class SchedulerJob extends DagRunJob {
         this.#look = { ...this.#look, queued: false };
         claimed.push(...(await this.#startQueued()));
       }
+      if (look.places) claimed = await this.#makeWay(claimed);
       // Should loading them fail, the next heartbeat finds them.
       if (claimed.length > 0) this.#untilSweep = 0;
       if (leavesMore(claimed, this.#claimLimit)) {
@@ -282,6 +287,18 @@ export class SchedulerJob extends DagRunJob {
     return started;
   }
 
+  /** After the start: what has found room needs nobody's place. */
+  async #makeWay(claimed: readonly ClaimedRun[]): Promise<ClaimedRun[]> {
+    const exchange = await makeWay(this.database, {
+      jobId: this.lease.jobId,
+      columns: async (tx, versionId) => (await this.versions.get(tx, versionId)).columns,
+    });
+    // Dropped by whoever had them, ourselves included.
+    for (const id of exchange.wentBack) this.wakeUps.send(`run:${id}`);
+    if (exchange.started.length > 0) this.wakeUps.send("states");
+    return afterExchange(claimed, exchange);
+  }
+
   #lookForDue(): void {
     this.#look = { ...this.#look, due: true };
     this.wake();
@@ -325,7 +342,7 @@ export class SchedulerJob extends DagRunJob {
         break;
       default:
         this.markStale(Number(topic.slice("run:".length)));
-        this.#look = { ...this.#look, queued: true, due: true, abandoned: true };
+        this.#look = { ...this.#look, queued: true, places: true, due: true, abandoned: true };
     }
     this.wake();
   }

@@ -1,4 +1,6 @@
 /** Schedules by time, end to end: from a DAG's file to its runs. */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { beforeAll, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { jitterOf } from "../model/index.ts";
@@ -120,6 +122,28 @@ it("once is once, also after a new version; continuous goes on and on", async ()
   // Never two at a time, each with a date of its own.
   expect(loop.filter(({ state }) => state === "queued" || state === "running").length).toBeLessThanOrEqual(1);
   await rig.db.rows(adhoc("UPDATE dag SET is_paused = true WHERE dag_id = 'loop'"));
+});
+
+it("continuous that fails waits longer and longer, and goes on when a run by hand has succeeded", async () => {
+  const flag = JSON.stringify(join(rig.root, "helped"));
+  const task = `if (!existsSync(${flag})) throw new Error("no")`;
+  const text = file("brake", "schedule: continuous()", task);
+  await rig.publish({ "brake.ts": `import { existsSync } from "node:fs";\n${text}` });
+  const ended = () =>
+    rig.db.rows<{ run_after: Date; ended_at: Date; state: string }>(
+      adhoc("SELECT * FROM dag_run WHERE dag_id = 'brake' AND ended_at IS NOT NULL ORDER BY run_after"),
+    );
+  await rig.until(async () => (await ended()).length === 3, "three runs");
+  const failed = await ended();
+  const gaps = failed
+    .slice(1)
+    .map((run, i) => run.run_after.getTime() - (failed[i]?.ended_at.getTime() ?? 0));
+  expect(gaps[0]).toBeGreaterThanOrEqual(999);
+  expect(gaps[1]).toBeGreaterThanOrEqual(1_999);
+  await writeFile(join(rig.root, "helped"), "");
+  expect(await rig.ended(await rig.trigger("brake"))).toBe("success");
+  await made("brake", failed.length + 4);
+  await rig.db.rows(adhoc("UPDATE dag SET is_paused = true WHERE dag_id = 'brake'"));
 });
 
 it("jitter: runs are due later by a time of their own, and stand for the same date", async () => {

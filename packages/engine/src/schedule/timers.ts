@@ -5,7 +5,7 @@
 import { Heap } from "../model/heap.ts";
 import type { Admission } from "./admission.ts";
 import type { RunActor, Traces } from "./run-actor.ts";
-import { timeOut } from "./run-timeout.ts";
+import { timeOut } from "./run-ending.ts";
 import type { Waits } from "./waits.ts";
 
 export interface TimersOptions {

@@ -7,7 +7,9 @@ import { jitterOf } from "../model/index.ts";
 import { fetchBundle } from "../processes/fetch-bundle.ts";
 import { silentLogger } from "../service/logger.ts";
 import { adhoc } from "../store/database.ts";
+import { createDueRuns } from "../store/due-runs.ts";
 import { takeQuestions } from "../store/timetable-plans.ts";
+import { planNext } from "./planner.ts";
 import type { SchedulerJob } from "./scheduler-job.ts";
 import { TimetableDesk } from "./timetable-desk.ts";
 
@@ -235,5 +237,67 @@ describe("the desk", () => {
     for (const name of names)
       await rig.until(async () => (await plan(rig, name)).next !== null, `a plan of ${name}`);
     await other.stop();
+  });
+
+  describe("while others hang", () => {
+    const HANGS = "for (;;);";
+    const hang = Array.from({ length: 6 }, (_, i) => `hang_${i}`);
+    const filesOf = (names: readonly string[], next: string) =>
+      Object.fromEntries(names.map((name) => [`${name}.ts`, file(name, next)]));
+    const open = (answerMs: number) => {
+      const bundles = new BundleCache(join(rig.root, "bundles"), (hash) => fetchBundle(rig.db, hash));
+      const parts = { database: rig.db, bundles, logger: silentLogger, onPlanned: () => {}, answerMs };
+      const opened = new TimetableDesk(parts);
+      onTestFinished(() => opened.stop());
+      return opened;
+    };
+    const held = async () => {
+      const sql =
+        "SELECT 1 FROM dag_timetable WHERE dag_id LIKE 'hang%' AND ask_at > now() + interval '1 minute'";
+      return (await rig.db.rows(adhoc(sql))).length;
+    };
+    // So long that whoever waits for them waits in vain.
+    const LONG = 120_000;
+
+    beforeEach(async () => {
+      await rig.db.rows(adhoc("DELETE FROM dag_timetable"));
+      await rig.publish(filesOf(hang, HANGS));
+      await rig.db.rows(
+        adhoc(`INSERT INTO dag_timetable (dag_id, ask_at, asked) SELECT dag_id, now(), 1 FROM dag
+               WHERE dag_id LIKE 'hang%' ON CONFLICT DO NOTHING`),
+      );
+    });
+
+    it("new ones are asked beside those that are tried again, which have two children and no more", async () => {
+      await rig.db.rows(adhoc("UPDATE dag_timetable SET failures = 1"));
+      const slow = open(LONG);
+      slow.look();
+      await rig.until(async () => (await held()) === 2, "two to hang");
+      await rig.publish(filesOf(["new_a", "new_b"], GOOD));
+      slow.look();
+      for (const name of ["new_a", "new_b"])
+        await rig.until(async () => (await plan(rig, name)).next !== null, `a plan of ${name}`, 15_000);
+      expect(await held()).toBe(2);
+    });
+
+    it("those that have answered before are asked beside all new ones", async () => {
+      const hourly = file("proven", HOURLY, `, start: new Date(${thisHour() - 3 * HOUR}), catchup: true`);
+      await rig.publish({ "proven.ts": hourly });
+      const first = open(2_000);
+      const isPlanned = async () => (await plan(rig, "proven")).next !== null;
+      await rig.db.rows(adhoc("UPDATE dag_timetable SET ask_at = NULL WHERE dag_id LIKE 'hang%'"));
+      first.look();
+      await rig.until(isPlanned, "its first plan");
+      await rig.db.rows(adhoc("UPDATE dag_timetable SET ask_at = now() WHERE dag_id LIKE 'hang%'"));
+      const slow = open(LONG);
+      slow.look();
+      await rig.until(async () => (await held()) === 3, "three to hang");
+      for (let n = 0; n < 3; n++) {
+        await createDueRuns(rig.db, planNext, 10);
+        slow.look();
+        await rig.until(isPlanned, `plan ${n} beside those that hang`, 15_000);
+      }
+      expect(await held()).toBe(3);
+    });
   });
 });

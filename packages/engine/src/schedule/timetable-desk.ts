@@ -1,7 +1,11 @@
 /**
- * Gets plans from timetables of the authors' own: takes questions from the database, has them answered in a child process,
- * stores the answers. Beside the scheduler's loop and never within it: a class that hangs costs others of its kind their
- * turn for a few seconds, and runs that are under way nothing.
+ * Gets plans from timetables of the authors' own: takes questions from the database, has them answered in child processes,
+ * stores the answers. Beside the scheduler's loop and never within it: what hangs there costs runs that are under way
+ * nothing.
+ *
+ * A few are asked at the same time, each in a child of its own. Those that have failed may not have all of these children,
+ * nor may they together with those of which nothing is known yet: however many hang, there is one left for the others. A
+ * question is taken only when there is a child for it, and asked at once.
  *
  * Whatever goes wrong with one of them is stored as its DAG's schedule error, and asked again later and later. A database
  * that is away is nobody's error: the next look finds the questions where they were.
@@ -15,12 +19,16 @@ import type { Logger } from "../service/logger.ts";
 import { type Database, isTransient } from "../store/database.ts";
 import type { PlannedRun } from "../store/due-runs.ts";
 import {
+  FAILING,
   nextQuestionIn,
   type Question,
   releaseQuestions,
+  type Standing,
   storeAnswer,
   storeFailure,
+  TRIED,
   takeQuestions,
+  UNKNOWN,
 } from "../store/timetable-plans.ts";
 import { spread, windowOf } from "./planner.ts";
 
@@ -33,17 +41,19 @@ export interface TimetableDeskOptions {
   readonly answerMs?: number;
 }
 
-const AT_ONCE = 16;
+/** Children at the same time: in all, for those that have not been tried, for those that have failed. */
+const CHILDREN: { readonly [worst in Standing]: number } = { [TRIED]: 4, [UNKNOWN]: 3, [FAILING]: 2 };
 const ANSWER_MS = 10_000;
-/** After that long the rest of what was taken is given back: somebody in front of it was slow. */
-const PATIENCE_MS = 4_000;
-/** Who has not answered by then has died. */
-const MARGIN_MS = 2_000;
+/** To get the code, and to store the answer. Who has not answered by then has died. */
+const MARGIN_MS = 6_000;
 
 export class TimetableDesk {
   readonly #options: TimetableDeskOptions;
   readonly #answerMs: number;
-  readonly #process: TimetableProcess;
+  /** The last used first: it has its bundles loaded. Those that are not needed have no child. */
+  readonly #idle: TimetableProcess[];
+  readonly #processes: readonly TimetableProcess[];
+  readonly #underWay = new Map<Question, Promise<void>>();
   #turn: Promise<void> | null = null;
   #isNews = false;
   #timer: NodeJS.Timeout | null = null;
@@ -51,18 +61,20 @@ export class TimetableDesk {
 
   constructor(options: TimetableDeskOptions) {
     this.#options = options;
-    this.#answerMs = options.answerMs ?? ANSWER_MS;
-    this.#process = new TimetableProcess({ answerMs: this.#answerMs });
+    const answerMs = options.answerMs ?? ANSWER_MS;
+    this.#answerMs = answerMs;
+    this.#idle = Array.from({ length: CHILDREN[TRIED] }, () => new TimetableProcess({ answerMs }));
+    this.#processes = [...this.#idle];
   }
 
-  /** There may be questions. Never throws; one turn at a time. */
+  /** There may be questions, or a child for one. Never throws; one turn at a time. */
   look(): void {
     if (this.#stopped) return;
     this.#isNews = true;
-    this.#turn ??= this.#work()
+    this.#turn ??= this.#handOut()
       .catch((error: unknown) => {
         this.#isNews = false;
-        this.#options.logger.debug("cannot ask timetables now", { error: messageOf(error) });
+        this.#cannot(error);
       })
       .finally(() => {
         this.#turn = null;
@@ -75,36 +87,62 @@ export class TimetableDesk {
   async stop(): Promise<void> {
     this.#stopped = true;
     if (this.#timer) clearTimeout(this.#timer);
-    await this.#process.stop();
     await this.#turn;
+    await Promise.all(this.#processes.map((each) => each.stop()));
+    await Promise.all(this.#underWay.values());
   }
 
-  async #work(): Promise<void> {
+  /** Gives every child a question, as long as there are any. An answer that comes meanwhile is a reason to look again. */
+  async #handOut(): Promise<void> {
     const { database } = this.#options;
+    const holdMs = this.#answerMs + MARGIN_MS;
+    let worst = this.#worst();
     while (this.#isNews && !this.#stopped) {
       this.#isNews = false;
-      const questions = await takeQuestions(database, AT_ONCE, PATIENCE_MS + this.#answerMs + MARGIN_MS);
-      if (questions.length > 0) this.#isNews = true;
-      const takenAt = performance.now();
-      for (const [index, question] of questions.entries()) {
-        if (this.#stopped || performance.now() - takenAt > PATIENCE_MS) {
-          await releaseQuestions(database, questions.slice(index));
-          break;
-        }
-        await this.#answer(question);
+      for (worst = this.#worst(); worst !== null && !this.#stopped; worst = this.#worst()) {
+        const [question] = await takeQuestions(database, 1, holdMs, worst);
+        if (question === undefined) break;
+        this.#begin(question);
       }
     }
     if (this.#timer) clearTimeout(this.#timer);
-    const wait = await nextQuestionIn(database);
+    if (worst === null || this.#stopped) return;
+    const wait = await nextQuestionIn(database, worst);
     if (wait === null || this.#stopped) return;
     this.#timer = setTimeout(() => this.look(), Math.min(Math.max(wait, 0) + 5, 2 ** 30));
   }
 
-  async #answer(question: Question): Promise<void> {
+  /** The worst for which there is a child; null: there is none at all, and the next answer looks again. */
+  #worst(): Standing | null {
+    const busy = (from: Standing) =>
+      this.#underWay.keys().reduce((sum, { standing }) => sum + (standing >= from ? 1 : 0), 0);
+    for (const worst of [TRIED, UNKNOWN, FAILING] as const)
+      if (busy(worst) >= CHILDREN[worst]) return worst === TRIED ? null : ((worst - 1) as Standing);
+    return FAILING;
+  }
+
+  #begin(question: Question): void {
+    const child = this.#idle.shift();
+    if (child === undefined) throw new Error("more questions than children");
+    const answered = this.#answer(child, question)
+      .catch((error: unknown) => this.#cannot(error))
+      .finally(() => {
+        this.#underWay.delete(question);
+        this.#idle.unshift(child);
+        this.look();
+      });
+    this.#underWay.set(question, answered);
+  }
+
+  #cannot(error: unknown): void {
+    this.#options.logger.debug("cannot ask timetables now", { error: messageOf(error) });
+  }
+
+  async #answer(child: TimetableProcess, question: Question): Promise<void> {
     const { database, logger, onPlanned } = this.#options;
     const { dagId, failures } = question;
     try {
-      const run = await this.#ask(question);
+      const run = await this.#ask(child, question);
       if (await storeAnswer(database, question, run)) onPlanned();
     } catch (thrown) {
       // Neither a database that is away nor our own end is the timetable's fault.
@@ -119,10 +157,13 @@ export class TimetableDesk {
     }
   }
 
-  async #ask({ dag, dagId, bundleHash, last, now }: Question): Promise<PlannedRun | null> {
+  async #ask(
+    child: TimetableProcess,
+    { dag, dagId, bundleHash, last, now }: Question,
+  ): Promise<PlannedRun | null> {
     const bundle = await this.#options.bundles.path(bundleHash);
     const slackMs = dag.jitterMs ?? 0;
     const call = { last, now, ...windowOf(dag), slackMs };
-    return spread(dag, await this.#process.ask({ bundle, dagId, call }));
+    return spread(dag, await child.ask({ bundle, dagId, call }));
   }
 }

@@ -18,5 +18,7 @@ export interface EngineErrorOptions {
 
 /** The message of anything that was thrown. */
 export function messageOf(error: unknown): string {
+  // What Node says of a host with several addresses, none of which answers, has no message of its own.
+  if (error instanceof AggregateError && error.message === "") return error.errors.map(messageOf).join("; ");
   return error instanceof Error ? error.message : String(error);
 }

@@ -44,6 +44,11 @@ export function outputFolder(path: string): string {
   return homeAt(path).outputs;
 }
 
+/** Where a home has its secret key, whether or not there is one. */
+export function keyFile(path: string): string {
+  return homeAt(path).secretKey;
+}
+
 /** Makes what is missing. The folders are the owner's alone: logs and bundles hold what tasks print and do. */
 export async function openHome(path: string): Promise<Home> {
   const home = homeAt(path);

@@ -52,12 +52,14 @@ export class SecretBox {
     return Buffer.concat([header, nonce, cipher.getAuthTag(), text]);
   }
 
-  open(sealed: Buffer, context: string): string {
+  /** @param whose What the error calls the value, as the beginning of a sentence. */
+  open(sealed: Buffer, context: string, whose = `The secret value of ${context}`): string {
     if (sealed.length < PREFIX_BYTES || sealed[0] !== VERSION)
-      throw unreadable(context, "is not a sealed value");
-    const header = sealed.subarray(0, 1 + ID_BYTES);
-    const held = this.#ring.find(({ id }) => id.equals(header.subarray(1)));
-    if (held === undefined) throw unreadable(context, "was sealed with a key that is not in the key ring");
+      throw unreadable(whose, "is not a sealed value", context);
+    const header = sealed.subarray(0, HEADER_BYTES);
+    const held = this.#keyOf(header);
+    if (held === undefined)
+      throw unreadable(whose, "was sealed with a key that is not in the key ring of this service", context);
     const nonce = sealed.subarray(header.length, header.length + NONCE_BYTES);
     const tag = sealed.subarray(header.length + NONCE_BYTES, PREFIX_BYTES);
     const decipher = createDecipheriv("aes-256-gcm", held.key, nonce, { authTagLength: TAG_BYTES });
@@ -68,8 +70,13 @@ export class SecretBox {
         "utf8",
       );
     } catch (cause) {
-      throw unreadable(context, "was changed, or belongs to another row", cause);
+      throw unreadable(whose, "was changed, or belongs to another row", context, cause);
     }
+  }
+
+  /** Whether it has the key of a value that begins so (`HEADER_BYTES`). */
+  holdsKeyOf(header: Buffer): boolean {
+    return header[0] === VERSION && this.#keyOf(header) !== undefined;
   }
 
   /** Proves that this installation wrote the text, to whoever has the same key. Signatures of one purpose are none of another. */
@@ -85,14 +92,22 @@ export class SecretBox {
       return given.length === expected.length && timingSafeEqual(given, expected);
     });
   }
+
+  #keyOf(header: Buffer): RingKey | undefined {
+    return this.#ring.find(({ id }) => id.equals(header.subarray(1)));
+  }
 }
+
+export const SECRET_UNREADABLE = "SECRET_UNREADABLE";
 
 const VERSION = 1;
 const KEY_BYTES = 32;
 const ID_BYTES = 4;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-const PREFIX_BYTES = 1 + ID_BYTES + NONCE_BYTES + TAG_BYTES;
+/** Of a sealed value, what says with which key: its version and the id of the key. */
+export const HEADER_BYTES = 1 + ID_BYTES;
+const PREFIX_BYTES = HEADER_BYTES + NONCE_BYTES + TAG_BYTES;
 
 interface RingKey {
   readonly key: Buffer;
@@ -126,10 +141,10 @@ function parseRing(text: string, source: string): Buffer[] {
   );
 }
 
-function unreadable(context: string, why: string, cause?: unknown): EngineError {
+function unreadable(whose: string, why: string, context: string, cause?: unknown): EngineError {
   return new EngineError(
-    "SECRET_UNREADABLE",
-    `The secret value of ${context} ${why}. Add the key it was sealed with to the key ring, or set the value again.`,
+    SECRET_UNREADABLE,
+    `${whose} ${why}. Give all services the same secret key: TRADEWIND_SECRET_KEY, or a copy of one secret.key. If its key is lost, set the value again.`,
     { details: { context }, cause },
   );
 }

@@ -108,6 +108,8 @@ const MAX_NAME = 250;
 const MAX_VALUE_BYTES = 1024 * 1024;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it refuses
 const NAME = /^[^\u0000-\u001f\u007f*]+$/;
+/** In JSON as `JSON.stringify` writes it, which escapes no surrogate but a lone one: after an odd number of backslashes. */
+const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/;
 
 /** Throws SIGNAL_INVALID unless it is a list of signals. */
 export function requireList(signals: readonly SignalToSend[]): readonly SignalToSend[] {
@@ -136,10 +138,12 @@ export function requireSendable(signal: SignalToSend): void {
   if (text === undefined) throw refused(`the value of the signal "${signal.key}" is not JSON.`);
   if (text.length > MAX_VALUE_BYTES)
     throw refused(`the value of the signal "${signal.key}" is larger than 1 MB: send its address instead.`);
+  if (UNSTORABLE.test(text))
+    throw refused(`the value of the signal "${signal.key}" has text with U+0000 or half a character in it.`);
 }
 
 function requireName(what: string, name: string): void {
-  if (typeof name === "string" && name.length <= MAX_NAME && NAME.test(name)) return;
+  if (typeof name === "string" && name.length <= MAX_NAME && name.isWellFormed() && NAME.test(name)) return;
   throw refused(
     `the ${what} ${JSON.stringify(name)?.slice(0, 80)} must have 1 to ${MAX_NAME} characters, no "*" and no control characters.`,
   );

@@ -14,7 +14,14 @@
  * the job as the backfill's owner, and finds nothing.
  */
 import type { Connection, Database } from "./database.ts";
-import { CLAIM_TASKS, CLAIMED, type ClaimedRun, insertInstances, type StartRequest } from "./run-claim.ts";
+import {
+  CLAIM_TASKS,
+  CLAIMED,
+  type ClaimedRun,
+  insertInstances,
+  isFresh,
+  type StartRequest,
+} from "./run-claim.ts";
 import { statement } from "./statement.ts";
 
 const IS_FREE = `b.state IN ('running', 'paused') AND (b.owner_job IS NULL OR NOT EXISTS (
@@ -57,10 +64,11 @@ const LOCK_OWN = statement(
    ORDER BY b.id FOR NO KEY UPDATE OF b`,
 );
 
+/** A date that somebody cleared comes before the later ones, which may wait for it. */
 const START = statement(
   "backfill-start-runs",
   `WITH room AS (
-     SELECT b.id, b.max_active
+     SELECT b.id, b.is_reverse, b.max_active
               - (SELECT count(*) FROM dag_run a WHERE a.backfill_id = b.id AND a.state = 'running') AS free
      FROM backfill b WHERE b.id = ANY($2)
    ), next AS (
@@ -68,12 +76,12 @@ const START = statement(
      FROM room CROSS JOIN LATERAL (
        SELECT r.id, r.queued_at, r.version_id FROM dag_run r
        WHERE r.backfill_id = room.id AND r.state = 'queued' AND r.run_after <= now()
-       ORDER BY r.queued_at, r.id LIMIT least(greatest(room.free, 0), $3)
+       ORDER BY CASE WHEN NOT room.is_reverse THEN r.logical_date END, r.queued_at, r.id
+       LIMIT least(greatest(room.free, 0), $3)
      ) q JOIN dag_version v ON v.id = q.version_id
      ORDER BY q.queued_at, q.id LIMIT $3
    ), chosen AS (
-     SELECT q.id, q.started_at IS NULL AND q.clear_number = 0
-              AND NOT EXISTS (SELECT 1 FROM run_drive d WHERE d.dag_run_id = q.id) AS is_fresh
+     SELECT q.id, ${isFresh("q")} AS is_fresh
      FROM dag_run q WHERE q.id = ANY(ARRAY(
          SELECT id FROM (SELECT id, sum(task_count) OVER (ORDER BY queued_at, id) - task_count AS before FROM next) o
          WHERE o.before < $4))

@@ -7,6 +7,7 @@ import { adoptBackfill, hasFreeBackfill, startBackfillRuns, takeOverBackfillRuns
 import { planBackfill } from "./backfill-plan.ts";
 import { settleBackfills } from "./backfills.ts";
 import { adhoc, type Database } from "./database.ts";
+import { makeWayInBackfills } from "./run-places.ts";
 
 const DONE = 20_000;
 
@@ -52,6 +53,7 @@ describe(`with ${DONE} dates done`, () => {
     expect((await planBackfill(db, id, jobId)).made).toBe(10);
     await takeOverBackfillRuns(db, jobId, 64);
     await startBackfillRuns(db, { jobId, limit: 64, columns: async () => NO_TASKS });
+    await makeWayInBackfills(db, { jobId, columns: async () => NO_TASKS });
     await settleBackfills(db, [id]);
   }, 60_000);
 
@@ -62,6 +64,7 @@ describe(`with ${DONE} dates done`, () => {
     ["backfill-plan-existing", () => "('d', '{2020-01-05}')"],
     ["backfill-take-over-runs", () => `(${jobId}, 64, 20000)`],
     ["backfill-start-runs", () => `(${jobId}, '{${id}}', 64, 20000)`],
+    ["places-lock-backfills", () => `(16, ${jobId})`],
     ["backfill-settle", () => `('{${id}}')`],
   ])("%s reads none of them", async (name, values) => {
     for (const mode of ["force_custom_plan", "force_generic_plan"]) {

@@ -91,13 +91,13 @@ const ABANDONED = statement(
    FROM dag_run c LEFT JOIN dag_run p ON p.id = c.parent_run_id
    LEFT JOIN task_instance t
      ON t.dag_run_id = c.parent_run_id AND t.task_id = c.parent_task_id AND t.map_index = c.parent_map_index
-   WHERE c.parent_try IS NOT NULL AND c.state IN ('queued', 'running')
+   WHERE c.parent_try IS NOT NULL AND c.state IN ('queued', 'running') AND c.ending IS NULL
      AND (p.state = 'running' AND t.try_number = c.parent_try
           AND t.state IN ('scheduled', 'queued', 'running', 'deferred', 'up_for_reschedule')) IS NOT TRUE
    ORDER BY c.id LIMIT $1`,
 );
 
-/** Runs of sub-DAGs whose try is over. */
+/** Runs of sub-DAGs whose try is over; without those that were ended, and have teardowns left. */
 export function abandonedRuns(db: Connection, limit: number): Promise<AbandonedRun[]> {
   return db.rows<AbandonedRun>(ABANDONED, [limit]);
 }

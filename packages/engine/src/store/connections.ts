@@ -140,14 +140,16 @@ function seal(box: SecretBox, connId: string, secrets: Secrets) {
 }
 
 function unseal(box: SecretBox, connId: string, sealed: Buffer | null): Secrets {
-  return sealed === null ? NONE : (JSON.parse(box.open(sealed, context(connId))) as Secrets);
+  if (sealed === null) return NONE;
+  const whose = `What is secret of connection "${connId}" (password, extra)`;
+  return JSON.parse(box.open(sealed, context(connId), whose)) as Secrets;
 }
 
 function context(connId: string): string {
   return `connection/${connId}/secrets`;
 }
 
-/** Extra is JSON by custom; what is not stays a string. */
+/** Extra is the text of an object; what was stored by other means and is not stays a string. */
 function parsedExtra(extra: string | null): Json {
   if (extra === null || extra === "") return null;
   try {

@@ -137,7 +137,8 @@ const BEGIN = statement("tx_begin", "BEGIN");
 const COMMIT = statement("tx_commit", "COMMIT");
 const ROLLBACK = statement("tx_rollback", "ROLLBACK");
 
-function clientConfig(url: string, applicationName: string): pg.ClientConfig {
+/** How every connection is made. */
+export function clientConfig(url: string, applicationName: string): pg.ClientConfig {
   return {
     connectionString: url,
     application_name: applicationName,

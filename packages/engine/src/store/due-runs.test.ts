@@ -1,7 +1,8 @@
-import { beforeEach, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { seedDag, seedRuns } from "../../test/support/catalogue-seed.ts";
 import { testDatabase } from "../../test/support/test-database.ts";
 import { planNext } from "../schedule/planner.ts";
+import { setPaused } from "./dag-settings.ts";
 import { adhoc, type Connection, type Database, type Statement } from "./database.ts";
 import { createDueRuns, nextDueIn, planContinuous } from "./due-runs.ts";
 
@@ -68,6 +69,70 @@ it("plans a continuous DAG when it has no unfinished run", async () => {
   await db.rows(adhoc("UPDATE dag_run SET state = 'success', ended_at = now()"));
   await seedDag(db, "loop", { schedule: { kind: "none" } });
   expect(await planContinuous(db)).toBe(0);
+});
+
+describe("a continuous DAG that fails", () => {
+  beforeEach(async () => {
+    await seedDag(db, "loop", { schedule: { kind: "continuous" }, maxActiveRuns: 1 });
+    await db.rows(adhoc("UPDATE dag SET next_run_after = NULL"));
+  });
+
+  /** A run that has just ended so; the schedule's, unless it has no date. */
+  const ended = (state: "success" | "failed", isDated = true) =>
+    db.rows(
+      adhoc(`INSERT INTO dag_run (dag_id, run_id, run_type, state, logical_date, version_id, triggered_by, started_at, ended_at)
+             SELECT dag_id, gen_random_uuid(), CASE WHEN $2 THEN 'scheduled' ELSE 'manual' END, $1,
+                    CASE WHEN $2 THEN clock_timestamp() END, version_id, 'cli', now(), clock_timestamp()
+             FROM dag WHERE dag_id = 'loop'`),
+      [state, isDated],
+    );
+  /** In how many seconds after the last end the next run is due. */
+  const delay = async () => {
+    await planContinuous(db);
+    const sql = `SELECT extract(epoch FROM next_run_after
+                          - (SELECT max(ended_at) FROM dag_run WHERE dag_id = 'loop' AND run_type = 'scheduled'))::float8 AS s,
+                        next_run_after <= now() AS is_due, next_logical_date = next_run_after AS is_dated
+                 FROM dag WHERE dag_id = 'loop'`;
+    const row = await db.one<{ s: number; is_due: boolean; is_dated: boolean }>(adhoc(sql));
+    expect(row?.is_dated).toBe(true);
+    return row?.is_due ? "now" : row?.s;
+  };
+
+  it("waits longer and longer for the next run, up to 5 minutes, until one succeeds", async () => {
+    const delays = [];
+    for (let n = 0; n < 12; n++) {
+      await ended("failed");
+      delays.push(await delay());
+    }
+    expect(delays).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]);
+    expect(await planContinuous(db)).toBe(0);
+    expect(await nextDueIn(db)).toBeGreaterThan(200_000);
+    await ended("success");
+    expect(await delay()).toBe("now");
+    await db.rows(adhoc("UPDATE dag SET next_run_after = NULL"));
+    await ended("failed");
+    expect(await delay()).toBe(1);
+  });
+
+  it("goes on at once when a run by hand has succeeded, the code is new, or somebody unpaused it", async () => {
+    const fail = async () => {
+      await db.rows(adhoc("UPDATE dag SET next_run_after = NULL"));
+      for (let n = 0; n < 5; n++) await ended("failed");
+      expect(await delay()).toBe(16);
+    };
+    await fail();
+    await ended("failed", false);
+    expect(await delay()).toBe(16);
+    await ended("success", false);
+    expect(await delay()).toBe("now");
+    await fail();
+    await seedDag(db, "loop", { schedule: { kind: "continuous" }, maxActiveRuns: 1 });
+    expect(await delay()).toBe("now");
+    await fail();
+    await db.transaction((tx) => setPaused(tx, ["loop"], true));
+    await db.transaction((tx) => setPaused(tx, ["loop"], false));
+    expect(await delay()).toBe("now");
+  });
 });
 
 it("looks again under the lock before it plans a continuous DAG", async () => {

@@ -97,8 +97,13 @@ const NEXT_DUE = statement(
    ORDER BY d.next_run_after LIMIT 1`,
 );
 
-/** State by state, as the partial indexes have them: asked for both at once, PostgreSQL walks the DAG's whole history. */
-const IS_IDLE = `d.is_continuous AND d.next_run_after IS NULL AND NOT d.is_paused AND NOT d.is_stale
+/**
+ * State by state, as the partial indexes have them: asked for both at once, PostgreSQL walks the DAG's whole history. One
+ * that failures hold back is planned at its logical date, as no first run is: it is looked at again, for somebody may have
+ * helped it.
+ */
+const IS_IDLE = `d.is_continuous AND NOT d.is_paused AND NOT d.is_stale
+     AND (d.next_run_after IS NULL OR d.next_run_after > now() AND d.next_run_after = d.next_logical_date)
      AND NOT EXISTS (SELECT 1 FROM dag_run r WHERE r.dag_id = d.dag_id AND r.state = 'queued')
      AND NOT EXISTS (SELECT 1 FROM dag_run r WHERE r.dag_id = d.dag_id AND r.state = 'running')`;
 
@@ -108,17 +113,41 @@ const LOCK_IDLE = statement(
 );
 
 /**
- * Continuous DAGs with no unfinished run: their next run is due now. A statement of its own after the lock: the one
+ * Scheduled runs of today that failed in a row with the DAG's present code: since the last success, whoever started it, and
+ * since somebody unpaused the DAG. Ten are enough for the longest delay. Indexes: dag_run_logical_date, dag_run_succeeded.
+ */
+const FAILED_IN_A_ROW = `SELECT f.ended_at FROM (
+       SELECT x.state, x.run_type, x.version_id, x.ended_at FROM dag_run x
+       WHERE x.dag_id = d.dag_id AND x.logical_date > now() - interval '1 day'
+       ORDER BY x.logical_date DESC LIMIT 50) AS f
+     WHERE f.state = 'failed' AND f.run_type = 'scheduled' AND f.version_id = d.version_id
+       AND f.ended_at > coalesce(d.failures_since, '-infinity')
+       AND f.ended_at > coalesce((SELECT s.ended_at FROM dag_run s
+                                  WHERE s.dag_id = d.dag_id AND s.state = 'success'
+                                    AND s.ended_at > now() - interval '1 day'
+                                  ORDER BY s.ended_at DESC LIMIT 1), '-infinity')
+     LIMIT 10`;
+
+/**
+ * Continuous DAGs with no unfinished run: their next run is due now; after failures in a row 1 s, 2 s, 4 s, up to 5 minutes
+ * after the last of them, or one that fails at once would do nothing else. A statement of its own after the lock: the one
  * that locked may not see the run that another scheduler planned and created since it began.
  */
 const PLAN_CONTINUOUS = statement(
   "due-continuous",
-  `UPDATE dag d SET next_run_after = now(), next_logical_date = now(), next_interval_start = now(),
-                    next_interval_end = now()
-   FROM dag_version v
-   WHERE v.id = d.version_id AND d.dag_id = ANY($1) AND ${IS_IDLE}
-     AND coalesce((v.manifest->>'start')::timestamptz <= now(), true)
-     AND coalesce((v.manifest->>'end')::timestamptz > now(), true)
+  `WITH next AS (
+     SELECT d.dag_id, greatest(now(), brake.until) AS at
+     FROM dag d JOIN dag_version v ON v.id = d.version_id
+       CROSS JOIN LATERAL (
+         SELECT max(f.ended_at) + least(power(2, count(*) - 1), 300) * interval '1 second' AS until
+         FROM (${FAILED_IN_A_ROW}) AS f) AS brake
+     WHERE d.dag_id = ANY($1) AND ${IS_IDLE}
+       AND coalesce((v.manifest->>'start')::timestamptz <= now(), true)
+       AND coalesce((v.manifest->>'end')::timestamptz > greatest(now(), brake.until), true)
+   )
+   UPDATE dag d SET next_run_after = next.at, next_logical_date = next.at, next_interval_start = next.at,
+                    next_interval_end = next.at
+   FROM next WHERE d.dag_id = next.dag_id AND d.next_run_after IS DISTINCT FROM next.at
    RETURNING d.dag_id`,
 );
 

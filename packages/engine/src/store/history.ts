@@ -16,9 +16,10 @@ import { GATHERED_EVENTS } from "./asset-queue.ts";
 import { BatchPace } from "./batch-pace.ts";
 import { CATALOGUE_LOCK } from "./dag-catalogue.ts";
 import type { Connection, Database } from "./database.ts";
-import { countDeletableRuns, type RunCursor, removeRuns } from "./run-retention.ts";
+import { countDeletable, type Deletable } from "./history-count.ts";
+import { DELETABLE_RUNS, type RunCursor, removeRuns } from "./run-retention.ts";
 import {
-  countDeletableSignals,
+  DELETABLE_SIGNALS,
   deleteSignals,
   STALE_LISTENER_MS,
   signalsBound,
@@ -62,7 +63,7 @@ interface CleanOptions {
 }
 
 interface Kind {
-  readonly count: (db: Connection, options: CleanOptions) => Promise<number>;
+  readonly deletable: Deletable;
   /** One batch after the other: how many it were, and whether there may be more. */
   readonly begin: () => (
     tx: Connection,
@@ -74,13 +75,15 @@ interface Kind {
 
 const OLD = "now() - $1::float8 * interval '1 millisecond'";
 
+const KEY_TYPES = { ctid: "tid", hash: "text", id: "bigint" } as const;
+
 const isBackfillOver = (id: string) => `EXISTS (
      SELECT 1 FROM backfill b WHERE b.id = ${id} AND b.ended_at < ${OLD}
        AND NOT EXISTS (SELECT 1 FROM dag_run r WHERE r.backfill_id = b.id))`;
 
 const KINDS: Readonly<Record<CleanKind, Kind>> = {
   runs: {
-    count: (db, { olderThanMs }) => countDeletableRuns(db, olderThanMs),
+    deletable: DELETABLE_RUNS,
     begin: () => {
       let cursor: RunCursor | null = null;
       return async (tx, { olderThanMs, rows }) => {
@@ -92,18 +95,18 @@ const KINDS: Readonly<Record<CleanKind, Kind>> = {
   },
   backfill_dates: byKey("backfill_dates", {
     table: "backfill_date",
-    key: "ctid::text",
+    key: "ctid",
     order: "backfill_id",
     old: isBackfillOver("backfill_date.backfill_id"),
   }),
   backfills: byKey("backfills", {
     table: "backfill",
-    key: "id::text",
+    key: "id",
     order: "id",
     old: `${isBackfillOver("backfill.id")} AND NOT EXISTS (SELECT 1 FROM backfill_date d WHERE d.backfill_id = backfill.id)`,
   }),
   signals: {
-    count: (db, options) => countDeletableSignals(db, signalRetention(options)),
+    deletable: DELETABLE_SIGNALS,
     begin: () => {
       // Runs and waits that come later are younger than what the first batch may delete.
       let bound: string | undefined;
@@ -117,25 +120,25 @@ const KINDS: Readonly<Record<CleanKind, Kind>> = {
   // One that is to be tried again stays until it was.
   dead_letters: byKey("dead_letters", {
     table: "signal_dead_letter",
-    key: "id::text",
+    key: "id",
     order: "id",
     old: `created_at < ${OLD} AND retry_at IS NULL`,
   }),
   // The newest of each asset stays, what a run was made of stays with the run, and what a schedule has gathered for one.
   asset_events: byKey("asset_events", {
     table: "asset_event",
-    key: "id::text",
+    key: "id",
     order: "id",
     old: `created_at < ${OLD}
      AND NOT EXISTS (SELECT 1 FROM signal s WHERE s.id = asset_event.id)
      AND NOT EXISTS (SELECT 1 FROM asset_event_run r WHERE r.event_id = asset_event.id)
      AND id NOT IN (${GATHERED_EVENTS})
-     AND EXISTS (SELECT 1 FROM asset_event n WHERE n.asset_id = asset_event.asset_id AND n.id > asset_event.id)`,
+     AND id < (SELECT max(n.id) FROM asset_event n WHERE n.asset_id = asset_event.asset_id)`,
   }),
   // One that died without anybody noticing counts as over after a day.
   jobs: byKey("jobs", {
     table: "job",
-    key: "id::text",
+    key: "id",
     order: "id",
     old: `(state <> 'running' AND ended_at < ${OLD}
            OR state = 'running' AND lease_until < least(${OLD}, now() - interval '1 day'))
@@ -147,20 +150,20 @@ const KINDS: Readonly<Record<CleanKind, Kind>> = {
   }),
   idempotency_keys: byKey("idempotency_keys", {
     table: "idempotency_key",
-    key: "ctid::text",
+    key: "ctid",
     order: "created_at",
     old: `created_at < ${OLD}`,
   }),
   audit_events: byKey("audit_events", {
     table: "audit_event",
-    key: "id::text",
+    key: "id",
     order: "id",
     old: `at < ${OLD}`,
   }),
   // By when its successor came, not by its own age: whoever read it as the current one has long used it.
   versions: byKey("versions", {
     table: "dag_version",
-    key: "id::text",
+    key: "id",
     order: "id",
     isCatalogue: true,
     old: `EXISTS (SELECT 1 FROM dag_version n WHERE n.dag_id = dag_version.dag_id AND n.number > dag_version.number
@@ -187,18 +190,27 @@ const KINDS: Readonly<Record<CleanKind, Kind>> = {
   }),
 };
 
-/** Deletes, or with `dryRun` counts, what ended longer ago than `olderThanMs`. */
+/** Deletes, or with `dryRun` counts, what ended longer ago than `olderThanMs`, and what only that referred to. */
 export async function cleanHistory(db: Database, options: CleanOptions): Promise<CleanCounts> {
   const counts = Object.fromEntries(CLEAN_KINDS.map((name) => [name, 0])) as CleanCounts;
   if (options.onStaleListener !== undefined) {
     const stale = await staleListeners(db, signalRetention(options).staleMs);
     for (const listener of stale) options.onStaleListener(listener);
   }
-  for (const name of CLEAN_KINDS) {
-    if (options.only !== undefined && !options.only.includes(name)) continue;
-    if (options.dryRun) counts[name] = await KINDS[name].count(db, options);
-    else await cleanKind(db, name, { options, counts });
+  const wanted = CLEAN_KINDS.filter((name) => options.only?.includes(name) ?? true);
+  if (options.dryRun) {
+    const found = await countDeletable(
+      db,
+      new Map(wanted.map((name) => [name, KINDS[name].deletable])),
+      async (tx) => [
+        options.olderThanMs,
+        wanted.includes("signals") ? await signalsBound(tx, options.olderThanMs) : null,
+        signalRetention(options).staleMs,
+      ],
+    );
+    return { ...counts, ...found };
   }
+  for (const name of wanted) await cleanKind(db, name, { options, counts });
   return counts;
 }
 
@@ -226,26 +238,20 @@ async function cleanKind(
 /** The order is that of an index, and the rows are then deleted by key: a batch costs the same whatever is left to do. */
 function byKey(
   name: CleanKind,
-  spec: { table: string; key: string; order: string; old: string; isCatalogue?: boolean },
+  spec: { table: string; key: keyof typeof KEY_TYPES; order: string; old: string; isCatalogue?: boolean },
 ): Kind {
   const { isCatalogue = false, key, old, order, table } = spec;
-  const count = statement(`clean-count-${name}`, `SELECT count(*) AS n FROM ${table} WHERE ${old}`);
   const choose = statement(
     `clean-choose-${name}`,
-    `SELECT ${key} AS key FROM ${table} WHERE ${old} ORDER BY ${order} LIMIT $2 FOR UPDATE SKIP LOCKED`,
+    `SELECT ${key}::text AS key FROM ${table} WHERE ${old} ORDER BY ${order} LIMIT $2 FOR UPDATE SKIP LOCKED`,
   );
-  const [column, type] = key.startsWith("ctid")
-    ? ["ctid", "tid"]
-    : key === "hash"
-      ? [key, "text"]
-      : ["id", "bigint"];
   const remove = statement(
     `clean-remove-${name}`,
-    `DELETE FROM ${table} WHERE ${column} = ANY($2::${type}[]) AND ${old} RETURNING 1`,
+    `DELETE FROM ${table} WHERE ${key} = ANY($2::${KEY_TYPES[key]}[]) AND ${old} RETURNING 1`,
   );
   return {
     isCatalogue,
-    count: async (db, { olderThanMs }) => (await db.one<{ n: number }>(count, [olderThanMs]))?.n ?? 0,
+    deletable: { table, key, old },
     begin:
       () =>
       async (tx, { olderThanMs, rows }) => {

@@ -13,6 +13,7 @@ import { createDueRuns, nextDueIn, planContinuous } from "./due-runs.ts";
 import { cleanHistory } from "./history.ts";
 import { nextQueuedAt, ownedRuns, startQueuedRuns, takeOverRuns } from "./run-claim.ts";
 import { loadInstances } from "./run-load.ts";
+import { makeWay } from "./run-places.ts";
 
 interface Plan {
   readonly "Node Type": string;
@@ -47,6 +48,7 @@ describe("with 100,000 finished runs", () => {
     await createDueRuns(db, planNext, 10);
     await loadInstances(db, [1]);
     await startQueuedRuns(db, { jobId, limit: 1, columns: async () => NO_TASKS });
+    await makeWay(db, { jobId, columns: async () => NO_TASKS });
     await db.rows(adhoc("UPDATE dag SET next_run_after = NULL WHERE dag_id = 'loop'"));
     await db.rows(adhoc("DELETE FROM dag_run WHERE dag_id = 'loop'"));
     expect(await planContinuous(db)).toBe(1);
@@ -73,6 +75,7 @@ describe("with 100,000 finished runs", () => {
     ["claim-next-queued", ""],
     ["claim-lock-dags", "(64)"],
     ["claim-start-runs", "(1, '{dag1,dag2}', 64, 20000)"],
+    ["places-lock-dags", "(16)"],
     ["due-lock", "(200)"],
     ["due-next", ""],
     ["due-lock-idle", ""],
@@ -124,6 +127,8 @@ function isLong(node: Plan): boolean {
   const { "Node Type": type, "Relation Name": table, "Index Name": index, "Index Cond": condition } = node;
   // The next run by date, as far as a LIMIT 1 reads.
   if (index === "dag_run_logical_date" && condition?.includes("logical_date >")) return false;
+  // The last success, likewise.
+  if (index === "dag_run_succeeded" && condition?.includes("ended_at >")) return false;
   if (type === "Seq Scan") return table === "dag_run" || table === "task_instance";
   if (index === "dag_run_pkey" || index === "task_instance_pkey") return condition === undefined;
   return (index?.startsWith("dag_run") ?? false) && !SHORT_CUTS.has(index ?? "");

@@ -11,6 +11,7 @@
 import type { Json } from "@tradewind/sdk/manifest";
 import { LargeValue, type OutputReference } from "../model/index.ts";
 import { type Call, type Connection, call } from "./database.ts";
+import { DELETABLE_RUNS } from "./run-retention.ts";
 import { statement } from "./statement.ts";
 
 export interface ObjectDraft extends Omit<OutputReference, "id"> {
@@ -41,21 +42,27 @@ const REFER = statement(
 );
 
 /**
- * $1: after which row; $2: how old it must be, so that nobody who made the row is still writing its object. Subqueries that
- * cannot become joins: one look into an index for each object, however many tasks there are.
+ * $2: how old it must be, so that nobody who made the row is still writing its object. Subqueries that cannot become
+ * joins: one look into an index for each object, however many tasks there are.
  */
-const UNUSED = `FROM output_object o
-   WHERE o.id > $1 AND o.created_at < now() - $2::float8 * interval '1 millisecond'
-     AND (SELECT count(*) FROM xcom x WHERE x.object_id = o.id) = 0
+const unused = (isReference: string) => `FROM output_object o
+   WHERE o.created_at < now() - $2::float8 * interval '1 millisecond'
+     AND (SELECT count(*) FROM xcom x WHERE x.object_id = o.id ${isReference}) = 0
      AND coalesce((SELECT t.attempt IS DISTINCT FROM o.attempt OR t.state NOT IN ('queued', 'running', 'restarting')
                    FROM task_instance t WHERE t.dag_run_id = o.dag_run_id AND t.task_id = o.task_id
                      AND t.map_index = o.map_index), true)`;
 
-const COUNT_UNUSED = statement("objects-count-unused", `SELECT count(*) AS n ${UNUSED}`);
+/** $1: the age of runs that are taken for gone; null: none is. */
+const COUNT_UNUSED = statement(
+  "objects-count-unused",
+  `SELECT count(*) AS n ${unused(`AND EXISTS (
+     SELECT 1 FROM dag_run WHERE dag_run.id = x.dag_run_id AND (${DELETABLE_RUNS.old}) IS NOT TRUE)`)}`,
+);
 
+/** $1: after which row. */
 const LIST_UNUSED = statement(
   "objects-list-unused",
-  `SELECT o.id, o.store, o.key ${UNUSED} ORDER BY o.id LIMIT $3`,
+  `SELECT o.id, o.store, o.key ${unused("")} AND o.id > $1 ORDER BY o.id LIMIT $3`,
 );
 
 /** An attempt that is over never comes back: what was unused stays so. */
@@ -113,8 +120,12 @@ export function referCall(
 
 export type UnusedObject = Pick<OutputReference, "id" | "store" | "key">;
 
-export async function countUnusedObjects(db: Connection, olderThanMs: number): Promise<number> {
-  return (await db.one<{ n: number }>(COUNT_UNUSED, [0, olderThanMs]))?.n ?? 0;
+/** With an age of runs: that will be unused once what ended before that is gone. */
+export async function countUnusedObjects(
+  db: Connection,
+  { olderThanMs, runsOlderThanMs }: { olderThanMs: number; runsOlderThanMs: number | null },
+): Promise<number> {
+  return (await db.one<{ n: number }>(COUNT_UNUSED, [runsOlderThanMs, olderThanMs]))?.n ?? 0;
 }
 
 export function listUnusedObjects(

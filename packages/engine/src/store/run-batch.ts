@@ -238,7 +238,7 @@ const CALLBACKS = statement(
 const END_RUNS = statement(
   "batch-end-runs",
   `UPDATE dag_run r SET state = u.state, end_reason = u.reason, ended_at = now(), owner_job = NULL,
-                        retry_at = NULL
+                        ending = NULL, retry_at = NULL
    FROM unnest($1::bigint[], $2::text[], $3::text[]) AS u(id, state, reason) WHERE r.id = u.id`,
 );
 

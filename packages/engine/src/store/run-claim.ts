@@ -25,6 +25,9 @@ export interface ClaimedRun extends RunRow {
   readonly try_number: number;
   /** When its next try begins. */
   readonly retry_at: Date | null;
+  /** Somebody has ended it, and this is how it ends, with `end_reason`, when its teardowns have; null: nobody has. */
+  readonly ending: "success" | "failed" | null;
+  readonly end_reason: string | null;
   /** No attempt was ever made and no order given: every task instance is still `none`, there is nothing to load. */
   readonly is_fresh: boolean;
 }
@@ -42,16 +45,21 @@ export interface InstanceColumns {
   readonly operators: readonly string[];
 }
 
-export const CLAIMED = `r.id, ${RUN_COLUMNS}, r.version_id, r.generation, r.try_number, r.retry_at, d.is_paused,
-  v.task_count`;
+export const CLAIMED = `r.id, ${RUN_COLUMNS}, r.version_id, r.generation, r.try_number, r.retry_at, r.ending,
+  r.end_reason, d.is_paused, v.task_count`;
 
 export const CLAIM_TASKS = 20_000;
+
+/** Of a queued run: see `is_fresh`. */
+export const isFresh = (run: string) =>
+  `${run}.started_at IS NULL AND ${run}.clear_number = 0
+   AND NOT EXISTS (SELECT 1 FROM run_drive d WHERE d.dag_run_id = ${run}.id)`;
 
 /**
  * Runs of a backfill that is not over are its job's alone, and do not count against the DAG's max active runs: the
  * backfill has a limit of its own. Those of one that is over (somebody cleared them afterwards) are as any other.
  */
-const isFree = (run: string) =>
+export const isFree = (run: string) =>
   `(${run}.backfill_id IS NULL OR NOT EXISTS (
        SELECT 1 FROM backfill b WHERE b.id = ${run}.backfill_id AND b.state IN ('running', 'paused')))`;
 const RUNNING = `(SELECT count(*) FROM dag_run a
@@ -100,8 +108,7 @@ const START = statement(
      ) q JOIN dag_version v ON v.id = q.version_id
      ORDER BY q.run_after, q.id LIMIT $3
    ), chosen AS (
-     SELECT q.id, q.started_at IS NULL AND q.clear_number = 0
-              AND NOT EXISTS (SELECT 1 FROM run_drive d WHERE d.dag_run_id = q.id) AS is_fresh
+     SELECT q.id, ${isFresh("q")} AS is_fresh
      FROM dag_run q WHERE q.id = ANY(ARRAY(
          SELECT id FROM (SELECT id, sum(task_count) OVER (ORDER BY run_after, id) - task_count AS before FROM oldest) o
          WHERE o.before < $4))

@@ -6,18 +6,15 @@
  * A running instance that is cleared becomes `restarting` and keeps its attempt and slot: its owner kills the
  * process, and only then starts the next try, so that two processes of one task never overlap.
  */
-import { randomBytes } from "node:crypto";
-import { parentColumns } from "./child-runs.ts";
 import type { Connection } from "./database.ts";
 import { cancelWaits } from "./deferrals.ts";
 import { archiveAttempts, forgetOutputs, type InstanceKeys } from "./instance-record.ts";
 import { limitNames } from "./limit-key.ts";
+import { createRun } from "./run-create.ts";
 import { closeDrives, forgetStops } from "./run-drives.ts";
 import type {
   ClearEdit,
   ClearResult,
-  CreateRunInput,
-  CreateRunResult,
   InstanceKey,
   MarkEdit,
   MarkResult,
@@ -25,35 +22,13 @@ import type {
   RunEdits,
   RunSelection,
 } from "./run-edits.ts";
+import { askForEnd, teardownsLeft } from "./run-ending.ts";
 import { tellRuns, tellTasks } from "./state-signals.ts";
 import { statement } from "./statement.ts";
 
 const LOCK_RUNS = statement(
   "edit-lock-runs",
-  "SELECT id, dag_id, state, version_id FROM dag_run WHERE id = ANY($1) ORDER BY id FOR UPDATE",
-);
-
-const DAG_FOR_RUN = statement(
-  "edit-dag-for-run",
-  "SELECT version_id, is_stale FROM dag WHERE dag_id = $1 FOR KEY SHARE",
-);
-
-const INSERT_RUN = statement(
-  "edit-insert-run",
-  `WITH added AS (
-     INSERT INTO dag_run (dag_id, run_id, run_type, logical_date, interval_start, interval_end, run_after, conf, version_id,
-                          triggered_by, triggering_user, note, parent_run_id, parent_task_id, parent_map_index, parent_try)
-     VALUES ($1, $2, CASE WHEN $9 = 'operator' THEN 'operator_triggered' ELSE 'manual' END, $3, $4, $5, coalesce($6, now()), $7, $8, $9, $10, $11,
-             (SELECT p.id FROM dag_run p WHERE p.id = $12), $13, $14, $15)
-     ON CONFLICT DO NOTHING RETURNING id, dag_id, run_id, state
-   ), told AS (${tellRuns("added")})
-   SELECT id FROM added`,
-);
-
-const FIND_CONFLICT = statement(
-  "edit-find-conflict",
-  `SELECT run_id, run_id = $2 AS same_id FROM dag_run WHERE dag_id = $1 AND (run_id = $2 OR logical_date = $3)
-   ORDER BY same_id DESC LIMIT 1`,
+  "SELECT id, dag_id, state, ending, version_id FROM dag_run WHERE id = ANY($1) ORDER BY id FOR UPDATE",
 );
 
 /** The instances an edit names, as they are now that their runs are locked. map -2 stands for every index. */
@@ -140,7 +115,7 @@ const REOPEN = statement(
      state = CASE WHEN state = 'running' THEN 'running' ELSE 'queued' END,
      queued_at = CASE WHEN state = 'running' THEN queued_at ELSE now() END,
      started_at = CASE WHEN state = 'running' THEN started_at END,
-     ended_at = NULL, end_reason = NULL, retry_at = NULL,
+     ended_at = NULL, ending = NULL, end_reason = NULL, retry_at = NULL,
      try_number = CASE WHEN state = 'running' THEN try_number ELSE 1 END,
      parent_try = CASE WHEN state IN ('queued', 'running') THEN parent_try END,
      version_id = CASE WHEN $2::boolean THEN (SELECT d.version_id FROM dag d WHERE d.dag_id = dag_run.dag_id) ELSE version_id END
@@ -154,7 +129,7 @@ const END_RUN = statement(
   "edit-end-run",
   `WITH ended AS (
      UPDATE dag_run SET state = $2, end_reason = $3, started_at = coalesce(started_at, now()), ended_at = now(),
-                        retry_at = NULL, owner_job = NULL, generation = generation + 1
+                        ending = NULL, retry_at = NULL, owner_job = NULL, generation = generation + 1
      WHERE id = $1 RETURNING dag_id, run_id, state
    ) ${tellRuns("ended")}`,
 );
@@ -165,6 +140,8 @@ interface LockedRun {
   readonly id: number;
   readonly dag_id: string;
   readonly state: "queued" | "running" | "success" | "failed";
+  /** How it is going to end: somebody has ended it, and its teardowns are left. */
+  readonly ending: "success" | "failed" | null;
   readonly version_id: number;
 }
 
@@ -187,45 +164,6 @@ const FINISHED = new Set(["success", "failed", "skipped", "upstream_failed", "re
 const ACTIVE = new Set(["running", "restarting", "deferred", "up_for_reschedule"]);
 
 export const runEdits: RunEdits = { createRun, clearTasks, markTasks, markRun, cancelRun, deleteRun };
-
-async function createRun(tx: Connection, input: CreateRunInput): Promise<CreateRunResult> {
-  const dag = await tx.one<{ version_id: number | null; is_stale: boolean }>(DAG_FOR_RUN, [input.dagId]);
-  if (!dag) return { kind: "unknown_dag" };
-  if (dag.is_stale || dag.version_id === null) return { kind: "stale_dag" };
-  const runId = input.runId ?? defaultRunId(input);
-  const interval =
-    input.interval ?? (input.logicalDate ? { start: input.logicalDate, end: input.logicalDate } : null);
-  const row = await tx.one<{ id: number }>(INSERT_RUN, [
-    input.dagId,
-    runId,
-    input.logicalDate,
-    interval?.start ?? null,
-    interval?.end ?? null,
-    input.runAfter,
-    JSON.stringify(input.conf),
-    dag.version_id,
-    input.triggeredBy,
-    input.triggeringUser,
-    input.note,
-    ...parentColumns(input.parent),
-  ]);
-  if (row) return { kind: "created", dagRunId: row.id };
-  const other = await tx.one<{ run_id: string; same_id: boolean }>(FIND_CONFLICT, [
-    input.dagId,
-    runId,
-    input.logicalDate,
-  ]);
-  return {
-    kind: "conflict",
-    on: other?.same_id ? "run_id" : "logical_date",
-    existingRunId: other?.run_id ?? runId,
-  };
-}
-
-function defaultRunId(input: CreateRunInput): string {
-  const at = (input.logicalDate ?? input.runAfter ?? new Date()).toISOString();
-  return input.logicalDate ? `manual__${at}` : `manual__${at}_${randomBytes(4).toString("hex")}`;
-}
 
 async function clearTasks(tx: Connection, edit: ClearEdit): Promise<ClearResult> {
   const runs = await lockRuns(tx, edit.runs);
@@ -336,19 +274,23 @@ async function cancelRun(tx: Connection, dagRunId: number, reason: string): Prom
   return { found: true, changed: true };
 }
 
-/** What runs or waits takes the run's end state, what never started is skipped; the owner kills what is left. */
+/**
+ * What runs or waits takes the run's end state, what never started is skipped; the owner kills what is left. Where teardowns
+ * are left to run, the run ends after them.
+ */
 async function endRun(
   tx: Connection,
   end: { run: LockedRun; state: "success" | "failed"; reason: string },
 ): Promise<void> {
-  const open = (await choose(tx, [{ dagRunId: end.run.id, tasks: null }])).filter(
-    (row) => !FINISHED.has(row.state),
-  );
+  const all = await choose(tx, [{ dagRunId: end.run.id, tasks: null }]);
+  const left = await teardownsLeft(tx, end.run, all);
+  const open = all.filter((row) => !FINISHED.has(row.state) && !left.has(row));
   const states = open.map((row) => (ACTIVE.has(row.state) ? end.state : "skipped"));
   await archiveAttempts(tx, keyColumns(open), true);
   await tx.rows(MARK, [...keyColumns(open), states, end.reason]);
   await release(tx, open);
   await cancelWaits(tx, [end.run.id]);
+  if (left.size > 0) return askForEnd(tx, end);
   await tx.rows(END_RUN, [end.run.id, end.state, end.reason]);
   const forget = closeDrives([end.run.id]);
   await tx.rows(forget.statement, forget.values);

@@ -16,11 +16,12 @@ export interface RunEdits {
   clearTasks(tx: Connection, edit: ClearEdit): Promise<ClearResult>;
   markTasks(tx: Connection, edit: MarkEdit): Promise<MarkResult>;
   /**
-   * "success" and "failed" end the run and what is unfinished in it; "queued" lets the scheduler take it up again
+   * "success" and "failed" end the run and what is unfinished in it; if teardowns are left to run, it ends when those have, or
+   * when it is asked for again. "queued" lets the scheduler take it up again
    * without touching its tasks. `found` false: no such run.
    */
   markRun(tx: Connection, dagRunId: number, state: "queued" | "success" | "failed"): Promise<RunEditResult>;
-  /** Ends a queued or running run as failed, with the reason; `changed` false when it had already ended. */
+  /** Ends a queued or running run as failed, with the reason, as `markRun` does; `changed` false when it had already ended. */
   cancelRun(tx: Connection, dagRunId: number, reason: string): Promise<RunEditResult>;
   /** Refuses ("active") a run that is running: it must be cancelled first. */
   deleteRun(tx: Connection, dagRunId: number): Promise<"deleted" | "active" | "not_found">;

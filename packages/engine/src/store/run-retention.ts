@@ -14,11 +14,12 @@
  * cleared while it is being emptied stays, without what is gone already.
  */
 import type { Connection } from "./database.ts";
+import type { Deletable } from "./history-count.ts";
 import { statement } from "./statement.ts";
 
 const ENDED = "('success', 'failed')";
 
-/** Of `dag_run`; $1: the age. */
+/** Of `dag_run`; $1: the age. Null: of none. */
 const DELETABLE = `dag_run.state IN ${ENDED} AND dag_run.ended_at < now() - $1::float8 * interval '1 millisecond'
    AND NOT EXISTS (SELECT 1 FROM callback c WHERE c.dag_run_id = dag_run.id)
    AND NOT EXISTS (SELECT 1 FROM deadline l JOIN deadline_delivery y ON y.deadline_id = l.id
@@ -31,7 +32,13 @@ const DELETABLE = `dag_run.state IN ${ENDED} AND dag_run.ended_at < now() - $1::
       ORDER BY n.logical_date LIMIT 1),
      (SELECT CASE WHEN g.is_stale THEN 'success' END FROM dag g WHERE g.dag_id = dag_run.dag_id)) IN ${ENDED})`;
 
-const COUNT = statement("clean-count-runs", `SELECT count(*) AS n FROM dag_run WHERE ${DELETABLE}`);
+/** For whoever counts. */
+export const DELETABLE_RUNS: Deletable = {
+  table: "dag_run",
+  key: "id",
+  old: DELETABLE,
+  takes: ["run_drive", "asset_event_run"],
+};
 
 /** Index: dag_run_ended. */
 const CHOOSE = statement(
@@ -76,10 +83,6 @@ export interface RemovedRuns {
   readonly runs: number;
   /** Null: there is nothing left to do. */
   readonly cursor: RunCursor | null;
-}
-
-export async function countDeletableRuns(db: Connection, olderThanMs: number): Promise<number> {
-  return (await db.one<{ n: number }>(COUNT, [olderThanMs]))?.n ?? 0;
 }
 
 /** One batch of about `rows` rows, within a transaction of the caller. */
@@ -128,9 +131,15 @@ async function emptyRun(
   return true;
 }
 
-const EXISTING = statement("clean-existing-runs", "SELECT id FROM dag_run WHERE id = ANY($1::bigint[])");
+const EXISTING = statement(
+  "clean-existing-runs",
+  `SELECT id FROM dag_run WHERE id = ANY($2::bigint[]) AND (${DELETABLE}) IS NOT TRUE`,
+);
 
-/** Those of these numbers that runs have. */
-export async function existingRuns(db: Connection, ids: readonly number[]): Promise<ReadonlySet<number>> {
-  return new Set((await db.rows<{ id: number }>(EXISTING, [ids])).map(({ id }) => id));
+/** Those of these numbers that runs have. With an age: that they will have once what ended before that is gone. */
+export async function existingRuns(
+  db: Connection,
+  { ids, olderThanMs }: { ids: readonly number[]; olderThanMs: number | null },
+): Promise<ReadonlySet<number>> {
+  return new Set((await db.rows<{ id: number }>(EXISTING, [olderThanMs, ids])).map(({ id }) => id));
 }

@@ -11,6 +11,7 @@
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import { isDriven } from "../model/index.ts";
 import type { Connection } from "./database.ts";
+import type { Deletable } from "./history-count.ts";
 import { statement } from "./statement.ts";
 
 export interface SignalRetention {
@@ -52,10 +53,10 @@ const BOUND = statement(
       WHERE t.dag_id IS NOT NULL AND t.kind = 'tradewind.webhook'))::text AS bound`,
 );
 
-/** Of signal `s`: before the bound $1, and dealt with by every listener that is not stale, and by every run that listens. */
+/** Of signal `s`: before the bound $2, and dealt with by every listener that is not stale ($3), and by every run that listens. */
 const FLOOR = `floor AS MATERIALIZED (
   SELECT p.tx, p.signal_id FROM (
-    SELECT l.tx, l.signal_id FROM signal_listener l WHERE ${isKept("$2")}
+    SELECT l.tx, l.signal_id FROM signal_listener l WHERE ${isKept("$3")}
     UNION ALL SELECT d.tx, d.signal_id FROM run_drive d) AS p
   ORDER BY p.tx, p.signal_id LIMIT 1)`;
 /** What tries and starts of runs are due to, and what half fulfilled conditions have heard: their tasks will ask for it. */
@@ -64,23 +65,27 @@ const KEPT = `kept AS MATERIALIZED (
   CROSS JOIN unnest(ARRAY['$.tasks.*.cause.*[*]', '$.tasks.*.causes[*].*[*]',
     '$.tasks.*.causes[*] ? (@.type() == "number")', '$.rules[*].state.leaves[*].version']) AS p(path)
   CROSS JOIN LATERAL jsonb_path_query(d.state::jsonb, p.path::jsonpath) AS v(version))`;
-const DONE_WITH = `s.created_at < $1::timestamptz
+const DONE_WITH = `s.created_at < $2::timestamptz
   AND NOT EXISTS (SELECT 1 FROM floor f WHERE (s.tx, s.id) > (f.tx, f.signal_id))
   AND NOT EXISTS (SELECT 1 FROM kept k WHERE k.id = s.id)
   AND NOT EXISTS (
     SELECT 1 FROM signal_retry r JOIN signal_listener l ON l.name = r.listener
-    WHERE ${isKept("$2")}
+    WHERE ${isKept("$3")}
       AND r.namespace = s.namespace AND r.key = s.key AND s.id >= r.signal_id)`;
 
-const COUNT = statement(
-  "clean-count-signals",
-  `WITH ${FLOOR}, ${KEPT} SELECT count(*) AS n FROM signal s WHERE ${DONE_WITH}`,
-);
+/** For whoever counts. */
+export const DELETABLE_SIGNALS: Deletable = {
+  table: "signal",
+  alias: "s",
+  key: "id",
+  old: DONE_WITH,
+  asks: [FLOOR, KEPT],
+};
 
 const REMOVE = statement(
   "clean-remove-signals",
   `WITH ${FLOOR}, ${KEPT}
-   DELETE FROM signal s WHERE s.id = ANY(ARRAY(SELECT s.id FROM signal s WHERE ${DONE_WITH} ORDER BY s.id LIMIT $3))
+   DELETE FROM signal s WHERE s.id = ANY(ARRAY(SELECT s.id FROM signal s WHERE ${DONE_WITH} ORDER BY s.id LIMIT $1))
    RETURNING 1`,
 );
 
@@ -88,11 +93,6 @@ const STALE = statement(
   "listener-stale",
   `SELECT l.name, l.seen_at AS "seenAt" FROM signal_listener l WHERE ${isKept("$1")} IS NOT TRUE ORDER BY l.name`,
 );
-
-export async function countDeletableSignals(db: Connection, retention: SignalRetention): Promise<number> {
-  const bound = await signalsBound(db, retention.olderThanMs);
-  return (await db.one<{ n: number }>(COUNT, [bound, retention.staleMs]))?.n ?? 0;
-}
 
 /** Deletes `batch` at most, the oldest first; answers how many it were. */
 export async function deleteSignals(
@@ -105,7 +105,7 @@ export async function deleteSignals(
   }: SignalRetention & { readonly batch: number; readonly bound?: string },
 ): Promise<number> {
   const before = bound ?? (await signalsBound(db, olderThanMs));
-  return (await db.rows(REMOVE, [before, staleMs, batch])).length;
+  return (await db.rows(REMOVE, [batch, before, staleMs])).length;
 }
 
 /**

@@ -128,6 +128,32 @@ it("failures are counted and kept to be seen, until there is an answer or new co
   expect(await stored()).toEqual({ failures: 0, code: null });
 });
 
+it("those whose code has answered come first, then new ones, then those that have failed, the longest due first", async () => {
+  await storeAnswer(db, await take(), run(AT));
+  await createDueRuns(db, planNext, 10);
+  for (const dagId of ["new1", "new2", "bad1", "bad2"]) await seedDag(db, dagId, { schedule });
+  const order = ["bad1", "bad2", "new1", "own", "new2"];
+  await db.rows(
+    adhoc(`UPDATE dag_timetable SET ask_at = now() - interval '1 hour' + array_position($1, dag_id) * interval '1 minute',
+                                    failures = CASE WHEN dag_id LIKE 'bad%' THEN 3 ELSE 0 END`),
+    [order],
+  );
+  const next = async (worst: 0 | 1 | 2) =>
+    (await takeQuestions(db, 1, HOLD, worst)).map(({ dagId, standing }) => `${dagId} ${standing}`)[0];
+  expect(await next(0)).toBe("own 0");
+  expect(await next(0)).toBeUndefined();
+  expect(await nextQuestionIn(db, 1)).toBeLessThan(0);
+  expect(await next(1)).toBe("new1 1");
+  expect(await next(2)).toBe("new2 1");
+  expect(await next(1)).toBeUndefined();
+  expect(await nextQuestionIn(db, 1)).toBeGreaterThan(0);
+  expect(await next(2)).toBe("bad1 2");
+  expect(await next(2)).toBe("bad2 2");
+  // New code is a new question.
+  await publish();
+  expect(await next(2)).toBe("own 1");
+});
+
 it("what is given back is taken at once; a DAG that is gone from its file is not asked", async () => {
   const question = await take();
   await releaseQuestions(db, [question]);

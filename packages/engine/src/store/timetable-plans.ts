@@ -29,6 +29,7 @@ export interface Question {
   readonly dag: Scheduling;
   readonly last: AskedRun | null;
   readonly failures: number;
+  readonly standing: Standing;
   readonly now: number;
 }
 
@@ -52,21 +53,38 @@ const SET = statement(
 
 const REMOVE = statement("timetable-remove", "DELETE FROM dag_timetable WHERE dag_id = ANY($1::text[])");
 
+/** What is known of a timetable: its code has answered, and been asked again. */
+export const TRIED = 0;
+/** Its code is new. */
+export const UNKNOWN = 1;
+/** It could not be asked, and is tried again. */
+export const FAILING = 2;
+/** The worst that is wanted: it, and what is better. */
+export type Standing = typeof TRIED | typeof UNKNOWN | typeof FAILING;
+
+/** The last run has the version of the code that was asked for it. Index: dag_run_logical_date. */
+const STANDING = `CASE WHEN t.failures > 0 THEN ${FAILING}
+       WHEN EXISTS (SELECT 1 FROM dag_run r WHERE r.dag_id = t.dag_id AND r.logical_date = t.last_logical_date
+                      AND r.version_id = d.version_id) THEN ${TRIED}
+       ELSE ${UNKNOWN} END`;
+
 /**
- * Those whose class is gone from its file wait until it is back. Those that have failed come last: however many of them take
- * all the time they may, the others are asked in between.
+ * Those whose class is gone from its file wait until it is back. The better come first; among themselves, those that have
+ * been due for the longest, so that each is asked once before any is asked twice.
  */
 const TAKE = statement(
   "timetable-take",
   `WITH due AS (
      SELECT t.dag_id FROM dag_timetable t JOIN dag d ON d.dag_id = t.dag_id
-     WHERE t.ask_at <= now() AND NOT d.is_stale ORDER BY t.failures > 0, t.ask_at LIMIT $1 FOR UPDATE OF t SKIP LOCKED
+     WHERE t.ask_at <= now() AND NOT d.is_stale AND ${STANDING} <= $3
+     ORDER BY ${STANDING}, t.ask_at LIMIT $1 FOR UPDATE OF t SKIP LOCKED
    )
    UPDATE dag_timetable t SET ask_at = now() + $2 * interval '1 millisecond', asked = t.asked + 1
    FROM due JOIN dag d ON d.dag_id = due.dag_id JOIN dag_version v ON v.id = d.version_id
    WHERE t.dag_id = due.dag_id
    RETURNING t.dag_id, t.asked, t.failures, t.last_logical_date, t.last_interval_start, t.last_interval_end,
-             v.bundle_hash, v.manifest - 'tasks' - 'groups' AS manifest, extract(epoch FROM now()) * 1000 AS now`,
+             v.bundle_hash, v.manifest - 'tasks' - 'groups' AS manifest, extract(epoch FROM now()) * 1000 AS now,
+             ${STANDING} AS standing`,
 );
 
 const LOCK_DAG = statement("timetable-lock-dag", "SELECT 1 FROM dag WHERE dag_id = $1 FOR NO KEY UPDATE");
@@ -99,7 +117,7 @@ const NEXT = statement(
   "timetable-next",
   `SELECT extract(epoch FROM t.ask_at - now()) * 1000 AS wait
    FROM dag_timetable t JOIN dag d ON d.dag_id = t.dag_id
-   WHERE t.ask_at IS NOT NULL AND NOT d.is_stale ORDER BY t.ask_at LIMIT 1`,
+   WHERE t.ask_at IS NOT NULL AND NOT d.is_stale AND ${STANDING} <= $1 ORDER BY t.ask_at LIMIT 1`,
 );
 
 /** Index: dag_run_logical_date. */
@@ -138,11 +156,17 @@ interface QuestionRow {
   readonly bundle_hash: string;
   readonly manifest: Scheduling;
   readonly now: string;
+  readonly standing: Standing;
 }
 
-/** Questions that are due, taken for so long. */
-export async function takeQuestions(db: Database, limit: number, holdMs: number): Promise<Question[]> {
-  const rows = await db.rows<QuestionRow>(TAKE, [limit, holdMs]);
+/** Questions that are due, of timetables no worse than that, taken for so long. */
+export async function takeQuestions(
+  db: Database,
+  limit: number,
+  holdMs: number,
+  worst: Standing = FAILING,
+): Promise<Question[]> {
+  const rows = await db.rows<QuestionRow>(TAKE, [limit, holdMs, worst]);
   return rows.map((row) => ({
     dagId: row.dag_id,
     asked: row.asked,
@@ -150,6 +174,7 @@ export async function takeQuestions(db: Database, limit: number, holdMs: number)
     dag: row.manifest,
     last: lastOf(row),
     failures: row.failures,
+    standing: row.standing,
     now: Math.floor(Number(row.now)),
   }));
 }
@@ -205,8 +230,8 @@ export async function releaseQuestions(db: Database, questions: readonly Questio
   await db.rows(RELEASE, [questions.map(({ dagId }) => dagId), questions.map(({ asked }) => asked)]);
 }
 
-/** Milliseconds until the next question is due (negative: overdue), null when there is none. */
-export async function nextQuestionIn(db: Connection): Promise<number | null> {
-  const row = await db.one<{ wait: string }>(NEXT);
+/** Milliseconds until the next question of those is due (negative: overdue), null when there is none. */
+export async function nextQuestionIn(db: Connection, worst: Standing = FAILING): Promise<number | null> {
+  const row = await db.one<{ wait: string }>(NEXT, [worst]);
   return row ? Number(row.wait) : null;
 }

@@ -44,7 +44,7 @@ export async function listVariables(
   return { rows: rows.map((row) => shown(box, row)), total };
 }
 
-/** For a running task: a value that cannot be opened is an error. */
+/** @throws EngineError SECRET_UNREADABLE when the installation's key does not open its value. */
 export async function findVariable(
   connection: Connection,
   box: SecretBox,
@@ -80,7 +80,8 @@ function sealed(box: SecretBox, { key, value }: Variable) {
 }
 
 function opened(box: SecretBox, row: Row): Variable {
-  return { key: row.key, value: box.open(row.sealed, context(row.key)), description: row.description };
+  const value = box.open(row.sealed, context(row.key), `The value of variable "${row.key}"`);
+  return { key: row.key, value, description: row.description };
 }
 
 /** One value sealed with a lost key must not hide all the others. */

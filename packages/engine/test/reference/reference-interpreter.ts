@@ -101,7 +101,9 @@ export class ReferenceRun {
     if (event.what === "halt") {
       for (const i of this.#instances) {
         if (isEnd(i.state) || this.#task(i).role === "teardown") continue;
-        i.state = ["running", "deferred", "up_for_reschedule"].includes(i.state) ? event.active : "skipped";
+        const hasFailed = i.state === "up_for_retry" && event.active === "failed";
+        const isUnderWay = ["running", "deferred", "up_for_reschedule"].includes(i.state);
+        i.state = hasFailed || isUnderWay ? event.active : "skipped";
       }
       return;
     }

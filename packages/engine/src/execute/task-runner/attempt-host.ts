@@ -153,7 +153,7 @@ export class AttemptHost implements TaskHost {
     this.#pending.delete(n);
     if (this.#pending.size === 0) this.#channel.await(false);
     if (reply.error === undefined) pending.resolve(reply.value);
-    else pending.reject(Object.assign(new Error(reply.error), { code: reply.code ?? "TASK_SERVICE_FAILED" }));
+    else pending.reject(refusal(reply.error, reply.code ?? "TASK_SERVICE_FAILED"));
   }
 
   end(): void {
@@ -170,4 +170,11 @@ export class AttemptHost implements TaskHost {
       this.#channel.send({ k: "request", id: this.id, n, ask });
     });
   }
+}
+
+/** Without frames: they would lead from the channel to here, and never to who asked. */
+function refusal(message: string, code: string): Error {
+  const error = Object.assign(new Error(message), { code });
+  error.stack = `${error.name}: ${message}`;
+  return error;
 }

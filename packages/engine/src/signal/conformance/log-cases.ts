@@ -83,10 +83,12 @@ export const LOG_CASES: Readonly<Record<string, (subject: ConformanceSubject) =>
       { key: "k", client: "c" },
       { key: "k", client: "c", sequence: 1.5 },
       { key: "k", value: "x".repeat(1_100_000) },
+      { key: "k", value: "a\0b" },
+      { key: "k", value: [{ "\\\udfff": 1 }] },
     ];
     const outcomes = await Promise.allSettled([
       ...refused.map((signal) => service.send([signal])),
-      service.send([{ key: "good" }]),
+      service.send([{ key: "good", value: ["\u{1f600}", "\\ud800", "\\\\u0000"] }]),
     ]);
     for (const [at, outcome] of outcomes.slice(0, -1).entries()) {
       assert.equal(outcome.status, "rejected", `number ${at}`);

@@ -1,0 +1,44 @@
+/** What a run gains and loses when it is cleared with `--latest-version`: it moves to that version as a whole. */
+import { type Client, path } from "./client.ts";
+import type { VersionDiff } from "./dag-versions.ts";
+import type { DagDetails, DagRun, TaskInstance } from "./resources.ts";
+
+export interface VersionMove {
+  readonly version: number;
+  /** Tasks that the run does not have yet, and tasks of it that become `removed`. */
+  readonly added: readonly string[];
+  readonly removed: readonly string[];
+}
+
+/** Null: the run has the current version already. */
+export async function findMove(client: Client, dagId: string, runId: string): Promise<VersionMove | null> {
+  const what = `cannot compare the versions of ${dagId}`;
+  const [run, dag] = await Promise.all([
+    client.get<DagRun>(path`/dags/${dagId}/dagRuns/${runId}`, { what }),
+    client.get<DagDetails>(path`/dags/${dagId}/details`, { what }),
+  ]);
+  const from = run.dag_versions.at(-1)?.version_number;
+  const to = dag.latest_dag_version?.version_number;
+  if (from === undefined || to === undefined || from === to) return null;
+  const query = { from, to };
+  const { tasks } = await client.get<VersionDiff>(path`/dags/${dagId}/dagVersions/diff`, { what, query });
+  return { version: to, added: tasks.added, removed: tasks.removed };
+}
+
+/** Those that run again, and how the move is told, before and behind their names. */
+export function tellMove(
+  affected: readonly TaskInstance[],
+  move: VersionMove | null,
+): { readonly again: readonly TaskInstance[]; readonly where: string; readonly others: string } {
+  if (move === null) return { again: affected, where: "", others: "" };
+  const { added, removed, version } = move;
+  const others = [
+    ...(added.length === 0 ? [] : [`; new there: ${added.join(", ")}`]),
+    ...(removed.length === 0 ? [] : [`; gone there: ${removed.join(", ")}`]),
+  ];
+  return {
+    again: affected.filter((each) => !removed.includes(each.task_id)),
+    where: ` on version ${version}`,
+    others: others.join(""),
+  };
+}

@@ -1,0 +1,42 @@
+/** Files that do not load: a few under the list of DAGs, all of them where they are asked for. */
+import { beforeAll, expect, it } from "vitest";
+import { Installation } from "../../engine/test/api/installation.ts";
+import { runCaptured } from "./support/captured-host.ts";
+
+let server: Installation;
+let url: string;
+const tw = (...argv: string[]) =>
+  runCaptured(argv, { env: { TRADEWIND_URL: url, TRADEWIND_TOKEN: server.token } });
+const breakFiles = (from: number, to: number) =>
+  server.sql(
+    `INSERT INTO import_error (file, message)
+     SELECT 'f' || lpad(i::text, 2, '0') || '.ts', E'Odd: no ' || i || E'\\n    1 | \\x1b[2Jframe' FROM generate_series($1::int, $2) AS i`,
+    [from, to],
+  );
+
+beforeAll(async () => {
+  server = await Installation.open();
+  url = await server.app.listen({ host: "127.0.0.1", port: 0 });
+});
+
+it("says where the rest are, how many they are, and shows all with their messages", async () => {
+  expect(await tw("dags", "errors")).toMatchObject({ code: 0, stdout: "", stderr: "All files load.\n" });
+  await breakFiles(1, 3);
+  expect((await tw("dags", "list")).stderr).toContain("3 files cannot be loaded:\n");
+  expect((await tw("dags", "list")).stderr).not.toContain("more");
+  await breakFiles(4, 14);
+
+  expect((await tw("dags", "list")).stderr).toMatch(
+    /14 files cannot be loaded:\n(?: {2}f\d\d\.ts: Odd: no \d+\n){3} {2}… and 11 more: `tradewind dags errors` shows all of them\.\n$/,
+  );
+  const { stdout } = await tw("dags", "errors");
+  expect(stdout.match(/^f\d\d\.ts {2}.*\n {2}Odd: no \d+\n {6}1 \| frame$/gm)).toHaveLength(14);
+  expect(JSON.parse((await tw("dags", "errors", "--json")).stdout)).toHaveLength(14);
+
+  const doctor = await tw("doctor");
+  const lines = doctor.stdout.match(/^warn {2}DAG files: .*$/gm) ?? [];
+  expect(lines).toHaveLength(11);
+  expect(lines.at(-1)).toBe("warn  DAG files: 4 more cannot be loaded");
+  const others = (doctor.stdout.match(/^warn /gm) ?? []).length - 11;
+  expect(doctor.stderr).toContain(` ${14 + others} to look at.`);
+});

@@ -1,0 +1,51 @@
+/** A DATABASE_URL that leads nowhere: every command that needs it says so in the same words, and changes nothing. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
+import { runCaptured } from "./support/captured-host.ts";
+
+// Port 1 is nobody's.
+const DATABASE_URL = "postgresql://ann:s3cret@127.0.0.1:1/shop";
+
+async function environment(): Promise<NodeJS.ProcessEnv> {
+  const folder = await mkdtemp(join(tmpdir(), "tradewind-address-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  return { DATABASE_URL, TRADEWIND_HOME: join(folder, "home"), TRADEWIND_DAGS: folder, TRADEWIND_PORT: "0" };
+}
+
+it.each([
+  "db status",
+  "db migrate",
+  "standalone",
+  "scheduler",
+  "triggerer",
+  "api",
+  "dag-processor",
+  "backfill run",
+  "signals serve",
+])("%s: exit code 6, with the place and without the password", async (words) => {
+  const { code, stderr } = await runCaptured(words.split(" "), { env: await environment() });
+  expect(code).toBe(6);
+  expect(stderr).toContain('error: The database "shop" at 127.0.0.1:1 (user "ann", from DATABASE_URL)');
+  expect(stderr).toContain("[DATABASE_UNREACHABLE]\n");
+  expect(stderr).not.toContain("s3cret");
+});
+
+it("says it to programs, too", async () => {
+  const { code, stderr } = await runCaptured(["db", "status", "--json"], { env: await environment() });
+  expect(code).toBe(6);
+  expect(JSON.parse(stderr)).toMatchObject({ code: "DATABASE_UNREACHABLE", exit_code: 6 });
+});
+
+it("doctor says it as one check, once", async () => {
+  const { stdout } = await runCaptured(["doctor", "--json"], { env: await environment() });
+  const checks = JSON.parse(stdout) as { name: string; says: string; remedy?: string }[];
+  expect(checks.filter(({ name }) => name === "database")).toEqual([
+    {
+      name: "database",
+      result: "fail",
+      says: expect.stringMatching(/from DATABASE_URL.*\[DATABASE_UNREACHABLE\]$/),
+    },
+  ]);
+});

@@ -1,0 +1,25 @@
+import { fastify } from "fastify";
+import { expect, onTestFinished, test } from "vitest";
+import { announceClosing, stream } from "./streaming.ts";
+
+test("a stream that is asked for with HEAD does not begin", async () => {
+  const app = fastify({ exposeHeadRoutes: true });
+  onTestFinished(() => app.close());
+  announceClosing(app);
+  let begun = 0;
+  app.get("/", (_request, reply) =>
+    stream(reply, "text/plain", async function* () {
+      begun++;
+      yield "piece";
+    }),
+  );
+  const head = await app.inject({ method: "HEAD", url: "/" });
+  expect([head.statusCode, head.headers["content-type"], head.body, begun]).toEqual([
+    200,
+    "text/plain",
+    "",
+    0,
+  ]);
+  expect((await app.inject("/")).body).toBe("piece");
+  expect(begun).toBe(1);
+});
