@@ -11,16 +11,10 @@ import {
   type TaskState,
 } from "../model/index.ts";
 import type { DeferralWrite, WaitEnd } from "../store/deferrals.ts";
+import type { InstanceWrite } from "../store/instance-moves.ts";
 import { limitNames } from "../store/limit-key.ts";
 import type { MapWrite } from "../store/map-expansions.ts";
-import type {
-  CallbackWrite,
-  InstanceBirth,
-  InstanceWrite,
-  RunBatch,
-  RunEnd,
-  SignalWrite,
-} from "../store/run-batch.ts";
+import type { CallbackWrite, InstanceBirth, RunBatch, RunEnd, SignalWrite } from "../store/run-batch.ts";
 import type { AgainWrite, DriveWrite } from "../store/run-drives.ts";
 import type { GroupWrite } from "../store/run-groups.ts";
 import type { RetryWrite } from "../store/run-retry.ts";

@@ -5,7 +5,8 @@
  */
 import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
-import { FENCED, POOL_FULL, STATE_MOVED } from "../store/run-batch.ts";
+import { STATE_MOVED } from "../store/instance-moves.ts";
+import { FENCED, POOL_FULL } from "../store/run-batch.ts";
 import type { Report } from "./in-hand.ts";
 
 /** The database said no to a batch as a whole: fenced, moved on, full, or in the way of others. */

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
-import { encoded } from "./array-literal.ts";
-import { statement } from "./statement.ts";
+import { encoded, rowsLiteral } from "./array-literal.ts";
+import { adhoc, statement } from "./statement.ts";
 
 const ECHO = statement(
   "t_echo_arrays",
@@ -15,28 +15,31 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
+const awkward = fc.constantFrom(
+  "",
+  "null",
+  "NULL",
+  "Null",
+  '"',
+  "\\",
+  "{a,b}",
+  "(a,b)",
+  " x ",
+  ",",
+  "\\N",
+  "a\nb",
+  "é😀",
+  "a-b_1",
+);
+const text = fc.oneof(
+  awkward,
+  fc.string({ unit: "binary" }).map((s) => s.replaceAll(/[\0\ud800-\udfff]/g, "?")),
+);
+const number = fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0);
+const nullable = <T>(of: fc.Arbitrary<T>) => fc.option(of, { nil: null });
+
 test("whatever is in an array arrives as it was, by both ways to the server", async () => {
-  const awkward = fc.constantFrom(
-    "",
-    "null",
-    "NULL",
-    "Null",
-    '"',
-    "\\",
-    "{a,b}",
-    " x ",
-    ",",
-    "\\N",
-    "a\nb",
-    "é😀",
-    "a-b_1",
-  );
-  const text = fc.oneof(
-    awkward,
-    fc.string({ unit: "binary" }).map((s) => s.replaceAll(/[\0\ud800-\udfff]/g, "?")),
-  );
-  const optional = <T>(of: fc.Arbitrary<T>) => fc.array(fc.option(of, { nil: null }), { maxLength: 20 });
-  const number = fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0);
+  const optional = <T>(of: fc.Arbitrary<T>) => fc.array(nullable(of), { maxLength: 20 });
   await fc.assert(
     fc.asyncProperty(
       optional(text),
@@ -51,6 +54,19 @@ test("whatever is in an array arrives as it was, by both ways to the server", as
       },
     ),
     { numRuns: 200 },
+  );
+});
+
+test("whatever is in a row arrives as it was", async () => {
+  await server.db.rows(adhoc("CREATE TYPE t_row AS (name text, size float8, done boolean, note text)"));
+  const echo = statement("t_echo_rows", "SELECT u.* FROM unnest($1::t_row[]) AS u");
+  const row = fc.tuple(nullable(text), nullable(number), nullable(fc.boolean()), nullable(text));
+  await fc.assert(
+    fc.asyncProperty(fc.array(row, { maxLength: 10 }), async (rows) => {
+      const expected = rows.map(([name, size, done, note]) => ({ name, size, done, note }));
+      expect(await server.db.rows(echo, [rowsLiteral(rows)])).toEqual(expected);
+    }),
+    { numRuns: 300 },
   );
 });
 

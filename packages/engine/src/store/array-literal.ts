@@ -18,9 +18,32 @@ function arrayLiteral(items: readonly unknown[]): string | null {
     else if (typeof item === "number" || typeof item === "boolean") text += item;
     else if (typeof item !== "string") return null;
     else if (BARE.test(item)) text += item;
-    else text += `"${SPECIAL.test(item) ? item.replace(EACH_SPECIAL, "\\$&") : item}"`;
+    else text += `"${escaped(item)}"`;
   }
   return `${text}}`;
+}
+
+/** Rows as the literal of an array of a composite type, their values in the order of its fields. */
+export function rowsLiteral(rows: readonly (readonly (number | boolean | string | null)[])[]): string {
+  let text = "{";
+  for (let at = 0; at < rows.length; at++) {
+    text += at > 0 ? ',"(' : '"(';
+    const row = rows[at] ?? [];
+    for (let field = 0; field < row.length; field++) {
+      if (field > 0) text += ",";
+      const value = row[field] ?? null;
+      // An empty field is a NULL.
+      if (value === null) continue;
+      if (typeof value !== "string" || BARE.test(value)) text += value;
+      else text += escaped(`"${escaped(value)}"`);
+    }
+    text += ')"';
+  }
+  return `${text}}`;
+}
+
+function escaped(text: string): string {
+  return SPECIAL.test(text) ? text.replace(EACH_SPECIAL, "\\$&") : text;
 }
 
 /** Needs no quotes: not empty, nothing that separates or escapes, and not the word NULL. */

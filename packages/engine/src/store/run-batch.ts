@@ -13,6 +13,7 @@ import type { Json } from "@tradewind/sdk/manifest";
 import type { TaskState } from "../model/index.ts";
 import type { Call } from "./database.ts";
 import { type DeferralWrite, deferralCalls, type WaitEnd } from "./deferrals.ts";
+import { type InstanceWrite, moveCall } from "./instance-moves.ts";
 import { type MapWrite, mapCalls } from "./map-expansions.ts";
 import type { PoolView } from "./pool-occupancy.ts";
 import { type AgainWrite, type DeadLetterWrite, type DriveWrite, drivenCalls } from "./run-drives.ts";
@@ -25,31 +26,6 @@ import { type Statement, statement } from "./statement.ts";
 /** SQLSTATEs raised by tw_require. */
 export const FENCED = "TW001";
 export const POOL_FULL = "TW002";
-export const STATE_MOVED = "TW003";
-
-/** The net change of one instance. Instants are milliseconds of the database's clock, null = not there. */
-export interface InstanceWrite {
-  readonly runId: number;
-  readonly taskId: string;
-  readonly mapIndex: number;
-  readonly from: TaskState;
-  readonly fromAttempt: string | null;
-  readonly to: TaskState;
-  readonly attempt: string | null;
-  readonly tryNumber: number;
-  readonly infraLosses: number;
-  readonly scheduledAt: number | null;
-  readonly queuedAt: number | null;
-  readonly startedAt: number | null;
-  readonly endedAt: number | null;
-  readonly retryAt: number | null;
-  readonly pid: number | null;
-  readonly reason: string | null;
-  readonly step: string | null;
-  readonly attemptStartedAt: number | null;
-  readonly keepsSlot: boolean;
-  readonly isBehind: boolean;
-}
 
 /** An instance the run has no row for yet: of a map, or of a task that the version it started with had not. */
 export interface InstanceBirth {
@@ -182,30 +158,6 @@ const BEAR = statement(
    ON CONFLICT DO NOTHING`,
 );
 
-const MOVE = statement(
-  "batch-move-instances",
-  `WITH moved AS (
-     UPDATE task_instance t SET
-       state = u.to_state, attempt = u.attempt, try_number = u.try_number, infra_losses = u.infra_losses,
-       scheduled_at = to_timestamp(u.scheduled_at / 1000), queued_at = to_timestamp(u.queued_at / 1000),
-       started_at = to_timestamp(u.started_at / 1000), ended_at = to_timestamp(u.ended_at / 1000),
-       retry_at = to_timestamp(u.retry_at / 1000), pid = u.pid, reason = u.reason,
-       step = u.step, keeps_slot = u.keeps_slot, is_behind = u.is_behind, attempt_started_at = to_timestamp(u.attempt_started_at / 1000),
-       executor_job = CASE WHEN u.attempt IS NULL THEN NULL ELSE $17::bigint END,
-       hostname = CASE WHEN u.attempt IS NULL THEN NULL ELSE $18 END
-     FROM unnest($1::bigint[], $2::text[], $3::int[], $4::text[], $5::uuid[], $6::text[], $7::uuid[], $8::int[],
-                 $9::int[], $10::float8[], $11::float8[], $12::float8[], $13::float8[], $14::float8[], $15::int[],
-                 $16::text[], $19::uuid[], $20::boolean[], $21::float8[], $22::boolean[])
-       AS u(run, task, map, from_state, from_attempt, to_state, attempt, try_number, infra_losses, scheduled_at,
-            queued_at, started_at, ended_at, retry_at, pid, reason, step, keeps_slot,
-            attempt_started_at, is_behind)
-     WHERE t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map
-       AND t.state = u.from_state AND t.attempt IS NOT DISTINCT FROM u.from_attempt
-     RETURNING 1
-   )
-   SELECT tw_require(count(*) = cardinality($1::bigint[]), '${STATE_MOVED}', 'an instance moved on') FROM moved`,
-);
-
 /** Before the instances move: where a lost attempt ran is known to its row alone, not to whoever took the run over. */
 const ATTEMPTS = statement(
   "batch-insert-attempts",
@@ -250,7 +202,7 @@ export function batchCalls(batch: RunBatch): Call[] {
   if (batch.maps.length > 0) calls.push(...mapCalls(batch.maps));
   if (batch.births.length > 0) calls.push(call(BEAR, birthValues(batch)));
   if (batch.attempts.length > 0) calls.push(call(ATTEMPTS, attemptValues(batch)));
-  if (batch.instances.length > 0) calls.push(call(MOVE, moveValues(batch)));
+  if (batch.instances.length > 0) calls.push(moveCall(batch.instances, batch));
   calls.push(...deferralCalls(batch.deferrals, batch.waitEnds), ...drivenCalls(batch));
   const { outputs, signals, callbacks, ends } = batch;
   if (outputs.length > 0) calls.push(...outputCalls(outputs));
@@ -307,34 +259,6 @@ function birthValues({ births }: RunBatch): unknown[] {
     column(births, "scheduledAt"),
     column(births, "endedAt"),
     column(births, "reason"),
-  ];
-}
-
-function moveValues(batch: RunBatch): unknown[] {
-  const rows = batch.instances;
-  return [
-    column(rows, "runId"),
-    column(rows, "taskId"),
-    column(rows, "mapIndex"),
-    column(rows, "from"),
-    column(rows, "fromAttempt"),
-    column(rows, "to"),
-    column(rows, "attempt"),
-    column(rows, "tryNumber"),
-    column(rows, "infraLosses"),
-    column(rows, "scheduledAt"),
-    column(rows, "queuedAt"),
-    column(rows, "startedAt"),
-    column(rows, "endedAt"),
-    column(rows, "retryAt"),
-    column(rows, "pid"),
-    column(rows, "reason"),
-    batch.jobId,
-    batch.hostname,
-    column(rows, "step"),
-    column(rows, "keepsSlot"),
-    column(rows, "attemptStartedAt"),
-    column(rows, "isBehind"),
   ];
 }
 
