@@ -176,7 +176,7 @@ const CHILDREN = /^packages\/engine\/src\/(?:bundle\/bundler|execute\/task-runne
 /** The trigger that asks a user's own database: it needs the driver, though it holds no statement but the user's. */
 const USERS_DATABASES = /^packages\/engine\/src\/trigger\/builtin\/sql[\w-]*\.ts$/;
 const STATE_WRITERS = new Set(
-  ["run-batch", "run-claim", "run-edit"].map((name) => `${ENGINE}store/${name}.ts`),
+  ["instance-moves", "run-batch", "run-claim", "run-edit"].map((name) => `${ENGINE}store/${name}.ts`),
 );
 const SQL =
   /\bSELECT\s[\s\S]*?\bFROM\s|\bSELECT\s+\w+\(|\bINSERT\s+INTO\s|\bUPDATE\s+\w+\s+(?:\w+\s+)?SET\s|\bDELETE\s+FROM\s|\b(?:CREATE|ALTER|DROP)\s+(?:TABLE|INDEX|FUNCTION|DATABASE)\s/;

@@ -45,6 +45,7 @@ export function createBackfillHost(
       const outputs = createLargeOutputs(config, database);
       const executor = new LocalExecutor({
         parallelism: config.parallelism,
+        graceMs: config.stopGraceMs,
         outputs,
         services: taskServices(database, secretBox, (news) => wakeUps.send(news)),
         logger: logger.child({ component: "executor" }),

@@ -1,5 +1,6 @@
 import { BundleCache } from "../execute/bundle-cache.ts";
 import { LocalExecutor } from "../execute/local-executor.ts";
+import type { LeaseTimes } from "../job/lease.ts";
 import { LargeLengths } from "../schedule/large-lengths.ts";
 import { SchedulerJob } from "../schedule/scheduler-job.ts";
 import { taskServices } from "../schedule/task-services.ts";
@@ -28,6 +29,7 @@ export interface SchedulerParts {
   readonly wakeUps: WakeUps;
   /** See `LocalExecutorOptions`. */
   readonly ahead?: number;
+  readonly lease?: LeaseTimes;
 }
 
 /** A scheduler with the local executor of this machine. */
@@ -36,6 +38,7 @@ export function createScheduler(parts: SchedulerParts): SchedulerJob {
   const outputs = createLargeOutputs(config, database);
   const executor = new LocalExecutor({
     parallelism: config.parallelism,
+    graceMs: config.stopGraceMs,
     outputs,
     services: taskServices(database, secretBox, (news) => wakeUps.send(news)),
     logger: logger.child({ component: "executor" }),
@@ -51,6 +54,7 @@ export function createScheduler(parts: SchedulerParts): SchedulerJob {
     version: VERSION,
     lengths: new LargeLengths(outputs),
     maxMapLength: config.maxMapLength,
+    ...(parts.lease && { lease: parts.lease }),
   });
 }
 

@@ -42,7 +42,7 @@ describe("a host of backfills", () => {
     expect(started).toHaveLength(1);
     await rig.db.rows(adhoc("UPDATE job SET lease_until = now() WHERE id = $1"), [dead]);
     expect(await jobs()).toEqual([]);
-    await desk.host({ idleMs: 100 });
+    await desk.host({ idleMs: 100, listens: true });
     expect(await desk.over(id)).toBe("done");
     expect((await desk.progress(id)).runs).toMatchObject({ total: 5, succeeded: 5 });
   });

@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { createLogger } from "../service/logger.ts";
 import { adhoc } from "../store/database.ts";
+import { LEASE } from "./dag-run-job-options.ts";
 
 describe("a callback whose owner lives", () => {
   let rig: SchedulerRig;
@@ -30,7 +31,9 @@ describe("a callback whose owner lives", () => {
         done();
       },
     });
-    await rig.scheduler({ logger: createLogger({ stream, format: "json" }) });
+    const logger = createLogger({ stream, format: "json" });
+    // A sweep each second instead of each tenth.
+    await rig.scheduler({ logger, lease: { ...LEASE, renewMs: 200 } });
     runId = await rig.trigger("told");
     await rig.ended(runId);
   });
@@ -81,7 +84,7 @@ describe("a callback whose owner lives", () => {
 });
 
 describe("a run that takes too long", () => {
-  it("ends what runs as failed, and calls the task's and the run's callback once each", async () => {
+  it("fails what runs or waits for its next try, and calls their callbacks and the run's once each", async () => {
     const rig = await SchedulerRig.open();
     const ledger = `${rig.root}/ledger`;
     await writeFile(ledger, "");
@@ -94,19 +97,20 @@ describe("a run that takes too long", () => {
         export default dag("late", { runTimeout: "3s", onFailure: told, onSuccess: told }, (d) => {
           const slow = d.task("slow", { retries: 3, onFailure: told, onRetry: told }, () => sleep(60_000));
           d.task("never", { after: slow, onFailure: told }, () => {});
+          d.task("flaky", { retries: 1, retryDelay: "1h", onFailure: told }, () => { throw new Error("flaked"); });
         });
       `,
     });
     await rig.scheduler();
     const id = await rig.trigger("late");
     expect(await rig.ended(id)).toBe("failed");
-    expect(await rig.states(id)).toEqual({ slow: "failed", never: "skipped" });
+    expect(await rig.states(id)).toEqual({ slow: "failed", never: "skipped", flaky: "failed" });
     const lines = async () => (await readFile(ledger, "utf8")).split("\n").filter(Boolean).sort();
-    await rig.until(async () => (await lines()).length >= 2, "both callbacks");
+    await rig.until(async () => (await lines()).length >= 3, "all callbacks");
     await rig.until(
       async () => (await rig.db.rows(adhoc("SELECT 1 FROM callback"))).length === 0,
       "the end of all callbacks",
     );
-    expect(await lines()).toEqual(["failure run", "failure slow"]);
+    expect(await lines()).toEqual(["failure flaky", "failure run", "failure slow"]);
   });
 });

@@ -12,6 +12,7 @@ describe("readConfig", () => {
       databaseUrl: undefined,
       databaseConnections: 10,
       parallelism: expect.any(Number),
+      stopGraceMs: 5_000,
       maxMapLength: 100_000,
       outputStore: "file:",
       outputInlineLimit: 1_048_576,

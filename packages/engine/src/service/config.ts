@@ -14,6 +14,8 @@ export interface Config {
   readonly databaseConnections: number;
   /** Warm task processes; 0 starts a fresh process for each task, without a limit. */
   readonly parallelism: number;
+  /** How long a task that is asked to stop may take before its process group is killed. */
+  readonly stopGraceMs: number;
   /** Items of a list that a mapped task may run over. */
   readonly maxMapLength: number;
   /** Where outputs go that are too large for the database: file: (under home), file:/folder, s3://bucket/prefix. */
@@ -85,6 +87,12 @@ const SETTINGS: Settings = {
     variable: "TRADEWIND_PARALLELISM",
     fallback: `${Math.max(4, 4 * availableParallelism())}`,
     read: (text) => whole(text, 0, 10_000),
+  },
+  stopGraceMs: {
+    flag: "--stop-grace-ms",
+    variable: "TRADEWIND_STOP_GRACE_MS",
+    fallback: "5000",
+    read: (text) => whole(text, 0, 3_600_000),
   },
   maxMapLength: {
     flag: "--max-map-length",
@@ -179,6 +187,7 @@ export function readConfig(sources: ConfigSources = {}): Config {
     databaseUrl: value("databaseUrl"),
     databaseConnections: value("databaseConnections"),
     parallelism: value("parallelism"),
+    stopGraceMs: value("stopGraceMs"),
     maxMapLength: value("maxMapLength"),
     outputStore: value("outputStore"),
     outputInlineLimit: value("outputInlineLimit"),

@@ -21,6 +21,7 @@ import {
   insertInstances,
   isFresh,
   type StartRequest,
+  startChosen,
 } from "./run-claim.ts";
 import { statement } from "./statement.ts";
 
@@ -87,15 +88,7 @@ const START = statement(
          WHERE o.before < $4))
        AND q.state = 'queued'
      FOR UPDATE OF q SKIP LOCKED
-   ), moved AS (
-     UPDATE dag_run r SET state = 'running', owner_job = $1, generation = r.generation + 1,
-                          started_at = coalesce(r.started_at, now())
-     FROM chosen WHERE r.id = chosen.id
-     RETURNING r.*, chosen.is_fresh
-   )
-   SELECT ${CLAIMED}, r.is_fresh
-   FROM moved r JOIN dag_version v ON v.id = r.version_id JOIN dag d ON d.dag_id = r.dag_id
-   ORDER BY r.id`,
+   ), ${startChosen("r.backfill_id")}`,
 );
 
 /** The backfill is locked, too: a job that has lost it takes no run after its heir has begun. */

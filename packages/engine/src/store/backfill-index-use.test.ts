@@ -1,6 +1,7 @@
 /** What a backfill job asks again and again must cost the same however many dates the backfill has behind it. */
 import { beforeAll, describe, expect, it } from "vitest";
 import { seedDag, seedJob } from "../../test/support/catalogue-seed.ts";
+import { NO_TASKS } from "../../test/support/no-tasks.ts";
 import { seedBackfill } from "../../test/support/seed-backfill.ts";
 import { testDatabase } from "../../test/support/test-database.ts";
 import { adoptBackfill, hasFreeBackfill, startBackfillRuns, takeOverBackfillRuns } from "./backfill-claim.ts";
@@ -92,15 +93,3 @@ describe(`with ${DONE} dates done`, () => {
 function nodes(plan: Plan): Plan[] {
   return [plan, ...(plan.Plans ?? []).flatMap(nodes)];
 }
-
-const NO_TASKS = {
-  taskIds: [],
-  maxTries: [],
-  pools: [],
-  poolSlots: [],
-  limitKeys: [],
-  queues: [],
-  weights: [],
-  executors: [],
-  operators: [],
-};

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, describe, expect, it } from "vitest";
 import { taskManifest } from "../../test/reference/manifests.ts";
 import { seedDag, seedJob, seedRuns } from "../../test/support/catalogue-seed.ts";
+import { NO_TASKS } from "../../test/support/no-tasks.ts";
 import { seedBackfill } from "../../test/support/seed-backfill.ts";
 import { testDatabase } from "../../test/support/test-database.ts";
 import {
@@ -14,7 +15,7 @@ import {
 import { planBackfill } from "./backfill-plan.ts";
 import { cancelBackfill, countBackfill, settleBackfills } from "./backfills.ts";
 import { adhoc, type Database, isTransient } from "./database.ts";
-import { type InstanceColumns, startQueuedRuns, takeOverRuns } from "./run-claim.ts";
+import { startQueuedRuns, takeOverRuns } from "./run-claim.ts";
 import { runEdits } from "./run-edit.ts";
 
 const HOURLY = { kind: "interval", everyMs: 3_600_000, style: "trigger" } as const;
@@ -303,15 +304,3 @@ async function startOwn(): Promise<number[]> {
 function sql<R>(text: string, values: readonly unknown[] = []): Promise<R[]> {
   return db.rows<R>(adhoc(text), values);
 }
-
-const NO_TASKS: InstanceColumns = {
-  taskIds: [],
-  maxTries: [],
-  pools: [],
-  poolSlots: [],
-  limitKeys: [],
-  queues: [],
-  weights: [],
-  executors: [],
-  operators: [],
-};

@@ -5,6 +5,7 @@
  */
 import { beforeAll, describe, expect, it } from "vitest";
 import { seedDag, seedJob, seedRuns } from "../../test/support/catalogue-seed.ts";
+import { NO_TASKS } from "../../test/support/no-tasks.ts";
 import { testDatabase } from "../../test/support/test-database.ts";
 import { planNext } from "../schedule/planner.ts";
 import { deleteDag } from "./dag-settings.ts";
@@ -56,18 +57,6 @@ describe("with 100,000 finished runs", () => {
     await seedRuns(db, "dag2", { state: "success", ageMs: 20 * 86_400_000 });
     await cleanHistory(db, { olderThanMs: 10 * 86_400_000, dryRun: false, batch: 10 });
   }, 120_000);
-
-  const NO_TASKS = {
-    taskIds: [],
-    maxTries: [],
-    pools: [],
-    poolSlots: [],
-    limitKeys: [],
-    queues: [],
-    weights: [],
-    executors: [],
-    operators: [],
-  };
 
   it.each([
     ["claim-take-over", "(1, 64, 20000)"],

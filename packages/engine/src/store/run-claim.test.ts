@@ -1,8 +1,9 @@
 import { beforeEach, expect, it } from "vitest";
 import { seedDag, seedJob, seedRuns } from "../../test/support/catalogue-seed.ts";
+import { NO_TASKS } from "../../test/support/no-tasks.ts";
 import { testDatabase } from "../../test/support/test-database.ts";
 import { adhoc, type Database } from "./database.ts";
-import { type InstanceColumns, leavesMore, startQueuedRuns, takeOverRuns } from "./run-claim.ts";
+import { leavesMore, startQueuedRuns, takeOverRuns } from "./run-claim.ts";
 
 let db: Database;
 let jobId: number;
@@ -91,15 +92,3 @@ async function claim(limit: number): Promise<number[]> {
   const runs = await startQueuedRuns(db, { jobId, limit, columns: async () => NO_TASKS });
   return runs.map((run) => run.id);
 }
-
-const NO_TASKS: InstanceColumns = {
-  taskIds: [],
-  maxTries: [],
-  pools: [],
-  poolSlots: [],
-  limitKeys: [],
-  queues: [],
-  weights: [],
-  executors: [],
-  operators: [],
-};

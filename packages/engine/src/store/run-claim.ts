@@ -65,21 +65,34 @@ export const isFree = (run: string) =>
 const RUNNING = `(SELECT count(*) FROM dag_run a
                   WHERE a.dag_id = d.dag_id AND a.state = 'running' AND a.backfill_id IS NULL)`;
 
-/**
- * DAGs that have a due queued run and room for it, the longest waiting first, locked against other starters. They are
- * found by leaping through dag_run_queued_of_dag from DAG to DAG: one row read of each, however many are queued. As
- * many DAGs as runs are wanted are enough: the longest waiting runs are in them. Nobody waits here, so the order cannot
- * make a deadlock. The room is counted again under the lock.
- */
-const LOCK_DAGS = statement(
-  "claim-lock-dags",
-  `WITH RECURSIVE waiting(dag_id) AS (
+/** `waiting`: DAGs that have queued runs, found by leaping from one to the next: one row read of each, however many are queued. */
+export const WAITING_DAGS = `WITH RECURSIVE waiting(dag_id) AS (
      (SELECT dag_id FROM dag_run WHERE state = 'queued' ORDER BY dag_id LIMIT 1)
      UNION ALL
      SELECT (SELECT r.dag_id FROM dag_run r WHERE r.state = 'queued' AND r.dag_id > w.dag_id
              ORDER BY r.dag_id LIMIT 1)
      FROM waiting w WHERE w.dag_id IS NOT NULL
+   )`;
+
+/** Starts what is `chosen` (id, is_fresh), for job $1; `backfill`: whose they are from now on. */
+export const startChosen = (backfill: string) => `moved AS (
+     UPDATE dag_run r SET state = 'running', owner_job = $1, generation = r.generation + 1, backfill_id = ${backfill},
+                          started_at = coalesce(r.started_at, now())
+     FROM chosen WHERE r.id = chosen.id
+     RETURNING r.*, chosen.is_fresh
    )
+   SELECT ${CLAIMED}, r.is_fresh
+   FROM moved r JOIN dag_version v ON v.id = r.version_id JOIN dag d ON d.dag_id = r.dag_id
+   ORDER BY r.id`;
+
+/**
+ * DAGs that have a due queued run and room for it, the longest waiting first, locked against other starters. As
+ * many DAGs as runs are wanted are enough: the longest waiting runs are in them. Nobody waits here, so the order cannot
+ * make a deadlock. The room is counted again under the lock.
+ */
+const LOCK_DAGS = statement(
+  "claim-lock-dags",
+  `${WAITING_DAGS}
    SELECT d.dag_id
    FROM waiting w JOIN dag d ON d.dag_id = w.dag_id JOIN dag_version v ON v.id = d.version_id
      CROSS JOIN LATERAL (SELECT q.run_after FROM dag_run q
@@ -114,15 +127,7 @@ const START = statement(
          WHERE o.before < $4))
        AND q.state = 'queued'
      FOR UPDATE OF q SKIP LOCKED
-   ), moved AS (
-     UPDATE dag_run r SET state = 'running', owner_job = $1, generation = r.generation + 1, backfill_id = NULL,
-                          started_at = coalesce(r.started_at, now())
-     FROM chosen WHERE r.id = chosen.id
-     RETURNING r.*, chosen.is_fresh
-   )
-   SELECT ${CLAIMED}, r.is_fresh
-   FROM moved r JOIN dag_version v ON v.id = r.version_id JOIN dag d ON d.dag_id = r.dag_id
-   ORDER BY r.id`,
+   ), ${startChosen("NULL")}`,
 );
 
 /**

@@ -2,9 +2,10 @@
 import type { TaskManifest } from "@tradewind/sdk/manifest";
 import { beforeEach, expect, it } from "vitest";
 import { seedDag, seedJob } from "../../test/support/catalogue-seed.ts";
+import { NO_TASKS } from "../../test/support/no-tasks.ts";
 import { testDatabase } from "../../test/support/test-database.ts";
 import { adhoc, type Connection, type Database, type Statement } from "./database.ts";
-import { type InstanceColumns, startQueuedRuns } from "./run-claim.ts";
+import { startQueuedRuns } from "./run-claim.ts";
 import { makeWay } from "./run-places.ts";
 
 let db: Database;
@@ -151,15 +152,3 @@ it("after the limit was lowered as many go as are too many, and one more", async
   await run(1, "queued");
   expect(await way()).toEqual(NOBODY);
 });
-
-const NO_TASKS: InstanceColumns = {
-  taskIds: [],
-  maxTries: [],
-  pools: [],
-  poolSlots: [],
-  limitKeys: [],
-  queues: [],
-  weights: [],
-  executors: [],
-  operators: [],
-};

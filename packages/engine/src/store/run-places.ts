@@ -23,12 +23,13 @@ import { SHORT_BREATH } from "./backfill-claim.ts";
 import type { Connection, Database } from "./database.ts";
 import {
   CLAIM_TASKS,
-  CLAIMED,
   type ClaimedRun,
   insertInstances,
   isFree,
   isFresh,
   type StartRequest,
+  startChosen,
+  WAITING_DAGS,
 } from "./run-claim.ts";
 import { tellRuns } from "./state-signals.ts";
 import { statement } from "./statement.ts";
@@ -81,13 +82,7 @@ const isStuck = (group: { running: string; queued: string; most: string }) =>
 
 const LOCK_DAGS = statement(
   "places-lock-dags",
-  `WITH RECURSIVE waiting(dag_id) AS (
-     (SELECT dag_id FROM dag_run WHERE state = 'queued' ORDER BY dag_id LIMIT 1)
-     UNION ALL
-     SELECT (SELECT r.dag_id FROM dag_run r WHERE r.state = 'queued' AND r.dag_id > w.dag_id
-             ORDER BY r.dag_id LIMIT 1)
-     FROM waiting w WHERE w.dag_id IS NOT NULL
-   )
+  `${WAITING_DAGS}
    SELECT d.dag_id, NULL::bigint AS backfill_id
    FROM waiting w JOIN dag d ON d.dag_id = w.dag_id JOIN dag_version v ON v.id = d.version_id
    WHERE NOT d.is_paused AND ${isStuck({
@@ -163,15 +158,7 @@ const START = statement(
   "places-start",
   `WITH chosen AS (
      SELECT q.id, ${isFresh("q")} AS is_fresh FROM dag_run q WHERE q.id = ANY($2)
-   ), moved AS (
-     UPDATE dag_run r SET state = 'running', owner_job = $1, generation = r.generation + 1, backfill_id = $3,
-                          started_at = coalesce(r.started_at, now())
-     FROM chosen WHERE r.id = chosen.id
-     RETURNING r.*, chosen.is_fresh
-   )
-   SELECT ${CLAIMED}, r.is_fresh
-   FROM moved r JOIN dag_version v ON v.id = r.version_id JOIN dag d ON d.dag_id = r.dag_id
-   ORDER BY r.id`,
+   ), ${startChosen("$3")}`,
 );
 
 interface LockedRun {

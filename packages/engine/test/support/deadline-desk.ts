@@ -45,6 +45,7 @@ export class DeadlineDesk {
       database,
       logger: silentLogger,
       wakeUps: this.rig.wakeUps,
+      onHanded: () => this.rig.lookForCallbacks(),
       connection: (id) => openConnection(database, this.rig.secretBox, id),
       ...(times && { times }),
     });

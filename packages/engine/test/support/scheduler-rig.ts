@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DagProcessor } from "../../src/bundle/dag-processor.ts";
+import type { LeaseTimes } from "../../src/job/lease.ts";
 import { createScheduler } from "../../src/processes/scheduler.ts";
 import { planNext } from "../../src/schedule/planner.ts";
 import type { SchedulerJob } from "../../src/schedule/scheduler-job.ts";
@@ -91,11 +92,12 @@ export class SchedulerRig {
       logger?: Logger;
       url?: string;
       settings?: Record<string, string>;
+      lease?: LeaseTimes;
     } = {},
   ): Promise<SchedulerJob> {
     const config = resolveConfig(
       { home: join(this.root, "home"), parallelism: options.parallelism ?? 4 },
-      options.settings ?? {},
+      { TRADEWIND_STOP_GRACE_MS: "2000", ...options.settings },
     );
     const home = await openHome(config.home);
     const isOwn = options.shared === false || options.url !== undefined;
@@ -104,8 +106,12 @@ export class SchedulerRig {
     const logger =
       options.logger ?? (process.env.TRADEWIND_TEST_LOG ? createLogger({ level: "debug" }) : silentLogger);
     const parts = { config, database, home, logger, secretBox: this.secretBox, wakeUps };
-    const { ahead } = options;
-    const scheduler = createScheduler({ ...parts, ...(ahead !== undefined && { ahead }) });
+    const { ahead, lease } = options;
+    const scheduler = createScheduler({
+      ...parts,
+      ...(ahead !== undefined && { ahead }),
+      ...(lease && { lease }),
+    });
     await scheduler.start();
     this.#schedulers.push(scheduler);
     if (isOwn)
@@ -114,6 +120,11 @@ export class SchedulerRig {
         await database.close();
       });
     return scheduler;
+  }
+
+  /** As a host of deadlines does when it has handed some over. */
+  lookForCallbacks(): void {
+    for (const scheduler of this.#schedulers) scheduler.lookForCallbacks();
   }
 
   async trigger(dagId: string, input: Partial<CreateRunInput> = {}): Promise<number> {
