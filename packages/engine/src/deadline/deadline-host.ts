@@ -37,7 +37,7 @@ export interface DeadlineHostOptions {
   readonly connection: FindConnection;
   /** Functions have been handed to whoever runs callbacks. */
   readonly onHanded?: () => void;
-  readonly times?: Pick<DelivererOptions, "attemptMs" | "leaseMs">;
+  readonly times?: Pick<DelivererOptions, "attemptMs" | "leaseMs"> & { readonly buryEveryMs?: number };
 }
 
 export class DeadlineHost implements Service {
@@ -99,10 +99,10 @@ export class DeadlineHost implements Service {
 
   /** Does what there is to do; answers when there will be something. */
   async #step(): Promise<number> {
-    const { database } = this.#options;
+    const { database, times } = this.#options;
     if (performance.now() >= this.#buryAt) {
       await buryDeliveries(database);
-      this.#buryAt = performance.now() + BURY_EVERY_MS;
+      this.#buryAt = performance.now() + (times?.buryEveryMs ?? BURY_EVERY_MS);
     }
     const look = await lookAtDeadlines(database);
     let done = 0;

@@ -255,12 +255,14 @@ describe("deliveries of missed deadlines", () => {
     await rig.db.rows(adhoc(`UPDATE deadline SET actions = '[{"kind":"function"}]' WHERE dag_run_id = $1`), [
       id,
     ]);
-    await desk.host();
+    await desk.host({ times: { buryEveryMs: 0 } });
     await rig.until(async () => (await desk.deliveries(id))[0]?.state === "handed", "the worker's turn");
     await rig.db.rows(adhoc("UPDATE callback SET tries = 5 WHERE dag_run_id = $1"), [id]);
+    rig.wakeUps.send("runs");
     const [dead] = await desk.settled(id);
     expect(dead).toMatchObject({ state: "dead", error: expect.stringContaining("died over it") });
     await reviveDeliveries(rig.db, [dead?.id ?? 0]);
+    rig.wakeUps.send("runs");
     await rig.until(async () => (await desk.deliveries(id))[0]?.state === "handed", "another turn");
     const left = await rig.db.rows<{ tries: number }>(
       adhoc("SELECT tries FROM callback WHERE dag_run_id = $1"),

@@ -420,28 +420,6 @@ it("what a former owner has heard is refused with the rest of its batch", async 
   expect(await rig.ended(id)).toBe("success");
 });
 
-it("an onSignal that fails five times leaves a dead letter, and later signals go on, though the run is read again meanwhile", async () => {
-  await readAgain;
-  await quiet.until(async () => (await quiet.states(buried)).judge === "success", "the next one is heard");
-  expect(noted("asked bad", quiet.root)).toBe(5);
-  const sql = "SELECT listener, key, value, error, attempts FROM signal_dead_letter";
-  expect(await quiet.db.rows(adhoc(sql))).toEqual([
-    {
-      listener: "task:grading/buried/judge",
-      key: "grade",
-      value: "bad",
-      error: expect.stringContaining("not a score"),
-      attempts: 5,
-    },
-  ]);
-  expect(await close(buried, quiet)).toBe("success");
-  // No run is left that it has to be kept for.
-  await deleteSignals(quiet.db, EVERYTHING);
-  expect(
-    await quiet.db.rows(adhoc("SELECT key FROM signal WHERE key IN ('behind', 'grade', 'count')")),
-  ).toEqual([]);
-});
-
 it("runs that were left at many places of the log are heard at once by whoever takes them", async () => {
   const own = await SchedulerRig.open();
   await own.publish({ "driven.ts": dags(own.root) });
@@ -549,4 +527,27 @@ describe("the owner dies, or is deaf", () => {
     expect(noted("asked judged", root)).toBe(1);
     expect((await stage.task("judge")).try_number).toBe(1);
   });
+});
+
+// Last: it has waited since the first.
+it("an onSignal that fails five times leaves a dead letter, and later signals go on, though the run is read again meanwhile", async () => {
+  await readAgain;
+  await quiet.until(async () => (await quiet.states(buried)).judge === "success", "the next one is heard");
+  expect(noted("asked bad", quiet.root)).toBe(5);
+  const sql = "SELECT listener, key, value, error, attempts FROM signal_dead_letter";
+  expect(await quiet.db.rows(adhoc(sql))).toEqual([
+    {
+      listener: "task:grading/buried/judge",
+      key: "grade",
+      value: "bad",
+      error: expect.stringContaining("not a score"),
+      attempts: 5,
+    },
+  ]);
+  expect(await close(buried, quiet)).toBe("success");
+  // No run is left that it has to be kept for.
+  await deleteSignals(quiet.db, EVERYTHING);
+  expect(
+    await quiet.db.rows(adhoc("SELECT key FROM signal WHERE key IN ('behind', 'grade', 'count')")),
+  ).toEqual([]);
 });

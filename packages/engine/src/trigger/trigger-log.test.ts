@@ -79,6 +79,23 @@ it("is in order of time, and takes what is found out just after the end", async 
   expect(times).toEqual([...times].sort());
 });
 
+it("is whole when it is closed, also what was said while something was being written", async () => {
+  const log = open();
+  const seeded = [];
+  for (const taskId of ["t0", "t1", "t2"]) {
+    const id = await seedTrigger(rig.db, { kind: `demo.${taskId}` });
+    seeded.push({ id, attempt: await seedWait(rig.db, { runId: rig.runId, triggerId: id, taskId }) });
+    log.watch({ id, kind: `demo.${taskId}`, args: {} });
+  }
+  const [first, second, third] = seeded;
+  log.ended(first!.id, [wait(first!.attempt)], { level: "info", message: "first" });
+  log.ended(second!.id, [{ ...wait(second!.attempt), task_id: "t1" }], { level: "info", message: "second" });
+  log.line(third!.id, "info", "third");
+  await log.close();
+  const ends = await Promise.all(seeded.map(async ({ attempt }) => (await texts(attempt)).at(-1)));
+  expect(ends).toEqual(["first", "second", "third"]);
+});
+
 it("announces a trigger that says nothing", async () => {
   const log = open({ announceAfterMs: 1 });
   const id = await seedTrigger(rig.db);

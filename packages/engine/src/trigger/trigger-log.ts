@@ -159,7 +159,8 @@ export class TriggerLog {
   async close(): Promise<void> {
     this.#closed = true;
     if (this.#announceTimer) clearTimeout(this.#announceTimer);
-    await this.#work;
+    // What was said while something was being written has a turn of its own.
+    while (this.#work !== null) await this.#work;
     await Promise.all([...this.#files.values()].map((file) => file.close(0)));
     this.#files.clear();
   }
@@ -195,7 +196,7 @@ export class TriggerLog {
       .finally(() => {
         this.#work = null;
         this.#armAnnouncing();
-        if (this.#closings.length > 0 || (this.#talking.size > 0 && !this.#closed)) this.#start();
+        if (this.#closings.length > 0 || this.#talking.size > 0) this.#start();
       });
   }
 
