@@ -20,6 +20,7 @@ const ENGINE_EXITS: Readonly<Record<string, ExitCode>> = {
   API_ADDRESS: EXIT.conflict,
   CONFIG_INVALID: EXIT.usage,
   DATABASE_REFUSED: EXIT.server,
+  DATABASE_RIGHTS: EXIT.server,
   DATABASE_UNREACHABLE: EXIT.server,
   HOME_IN_USE: EXIT.conflict,
 };

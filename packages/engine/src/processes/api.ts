@@ -2,36 +2,25 @@ import { ApiServer } from "../api/api-server.ts";
 import type { Change } from "../api/context.ts";
 import { BundleCache } from "../execute/bundle-cache.ts";
 import { TimetableDates } from "../execute/timetable-dates.ts";
-import { type Config, requireDatabaseUrl } from "../service/config.ts";
-import { ensureToken, openHome } from "../service/home.ts";
-import { createLogger } from "../service/logger.ts";
-import { SecretBox } from "../service/secret-box.ts";
+import type { Config } from "../service/config.ts";
+import { ensureToken } from "../service/home.ts";
 import { startAll, stopAll } from "../service/service.ts";
 import { openSignals } from "../signal/configured-service.ts";
-import { WakeUps } from "../signal/wake-up.ts";
-import { migrate } from "../store/migrate.ts";
-import { reachDatabase } from "../store/reach-database.ts";
+import type { SignalService } from "../signal/signal-service.ts";
+import type { WakeUps } from "../signal/wake-up.ts";
 import { runEdits } from "../store/run-edit.ts";
 import { ensureAdminToken } from "../store/tokens.ts";
 import { VERSION } from "../version.ts";
 import { fetchBundle } from "./fetch-bundle.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
 import { createLargeOutputs } from "./large-outputs.ts";
-import { warnOfUnreadable } from "./stored-secrets.ts";
+import { openServiceParts, type ServiceParts } from "./service-parts.ts";
 
-/** `tradewind api`: the REST API on a shared database. Its admin token is that of its home folder. */
-export async function startApi(config: Config): Promise<{ url: string; stop(): Promise<void> }> {
-  const logger = createLogger({ level: config.logLevel, format: config.logFormat });
-  const home = await openHome(config.home);
-  const secretBox = await SecretBox.load(home.secretKey, process.env.TRADEWIND_SECRET_KEY);
-  const database = await reachDatabase(requireDatabaseUrl(config, "api"), {
-    max: config.databaseConnections,
-    applicationName: "tradewind api",
-  });
-  await migrate(database);
-  await ensureAdminToken(database, await ensureToken(home));
-  await warnOfUnreadable({ database, logger, secretBox });
-  const wakeUps = new WakeUps(database);
+/** The REST API with what it asks; `close` once it has stopped. */
+export async function createApi(
+  parts: ServiceParts,
+): Promise<{ readonly api: ApiServer; readonly signals: SignalService; close(): Promise<void> }> {
+  const { config, database, home, logger, secretBox, wakeUps } = parts;
   const signals = await openSignals({ config, database, logger, wakeUps });
   const bundles = new BundleCache(home.bundles, (hash) => fetchBundle(database, hash));
   const timetables = new TimetableDates({ bundles });
@@ -49,17 +38,31 @@ export async function startApi(config: Config): Promise<{ url: string; stop(): P
     wakeUps,
     notify: (change) => passOn(change, wakeUps),
   });
-  const heartbeat = new JobHeartbeat("api", database, logger);
-  await startAll([api, heartbeat], logger);
   return {
-    url: api.url,
-    stop: async () => {
-      await stopAll([api, heartbeat], logger);
+    api,
+    signals,
+    close: async () => {
       await timetables.stop();
       await outputs.close();
       await signals.close();
-      wakeUps.close();
-      await database.close();
+    },
+  };
+}
+
+/** `tradewind api`: the REST API on a shared database. Its admin token is that of its home folder. */
+export async function startApi(config: Config): Promise<{ url: string; stop(): Promise<void> }> {
+  const { parts, close } = await openServiceParts(config, "api");
+  const { database, home, logger } = parts;
+  await ensureAdminToken(database, await ensureToken(home));
+  const created = await createApi(parts);
+  const services = [created.api, new JobHeartbeat("api", database, logger)];
+  await startAll(services, logger);
+  return {
+    url: created.api.url,
+    stop: async () => {
+      await stopAll(services, logger);
+      await created.close();
+      await close();
     },
   };
 }

@@ -1,10 +1,10 @@
 import { DeadlineHost } from "../deadline/deadline-host.ts";
 import type { SchedulerJob } from "../schedule/scheduler-job.ts";
 import { openConnection } from "../store/connections.ts";
-import type { SchedulerParts } from "./scheduler.ts";
+import type { ServiceParts } from "./service-parts.ts";
 
 /** Beside every scheduler; their connections and wake-ups are shared. */
-export function createDeadlineHost(parts: SchedulerParts, scheduler: SchedulerJob): DeadlineHost {
+export function createDeadlineHost(parts: ServiceParts, scheduler: SchedulerJob): DeadlineHost {
   const { database, logger, secretBox, wakeUps } = parts;
   return new DeadlineHost({
     database,

@@ -7,29 +7,22 @@
  */
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ApiServer, requireAddress } from "../api/api-server.ts";
+import { requireAddress } from "../api/api-server.ts";
 import { DagFolder } from "../bundle/dag-files.ts";
 import { DagProcessor } from "../bundle/dag-processor.ts";
-import { BundleCache } from "../execute/bundle-cache.ts";
-import { TimetableDates } from "../execute/timetable-dates.ts";
 import { planNext } from "../schedule/planner.ts";
 import type { Config } from "../service/config.ts";
 import { ensureToken, lockHome, openHome } from "../service/home.ts";
 import { createLogger } from "../service/logger.ts";
 import { SecretBox } from "../service/secret-box.ts";
 import { startAll, stopAll } from "../service/service.ts";
-import { openSignals } from "../signal/configured-service.ts";
 import { WakeUps } from "../signal/wake-up.ts";
 import { migrate } from "../store/migrate.ts";
-import { runEdits } from "../store/run-edit.ts";
 import { ensureAdminToken } from "../store/tokens.ts";
-import { VERSION } from "../version.ts";
-import { passOn } from "./api.ts";
+import { createApi } from "./api.ts";
 import { createBackfillHost } from "./backfill.ts";
 import { createDeadlineHost } from "./deadlines.ts";
-import { fetchBundle } from "./fetch-bundle.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
-import { createLargeOutputs } from "./large-outputs.ts";
 import { openDatabase } from "./open-database.ts";
 import { createScheduler } from "./scheduler.ts";
 import { createSignalServer } from "./signal-server.ts";
@@ -73,36 +66,11 @@ export async function startStandalone(config: Config, signal?: AbortSignal): Pro
     const scheduler = createScheduler(parts);
     const triggererDatabase = connect("tradewind triggerer");
     undo.push(() => triggererDatabase.close());
-    const triggerer = createTriggerer({
-      config,
-      database: triggererDatabase,
-      home,
-      logger,
-      secretBox,
-      wakeUps,
-    });
+    const triggerer = createTriggerer({ ...parts, database: triggererDatabase });
     const apiDatabase = connect("tradewind api");
     undo.push(() => apiDatabase.close());
-    const signals = await openSignals({ config, database: apiDatabase, logger, wakeUps });
-    undo.push(() => signals.close());
-    const bundles = new BundleCache(home.bundles, (hash) => fetchBundle(database, hash));
-    const timetables = new TimetableDates({ bundles });
-    undo.push(() => timetables.stop());
-    const outputs = createLargeOutputs(config, apiDatabase);
-    undo.push(() => outputs.close());
-    const api = new ApiServer({
-      database: apiDatabase,
-      outputs,
-      logger: logger.child({ component: "api" }),
-      config: { host: config.host, port: config.port, version: VERSION },
-      secretBox,
-      logsDir: home.logs,
-      runEdits,
-      signals,
-      timetables,
-      wakeUps,
-      notify: (change) => passOn(change, wakeUps),
-    });
+    const { api, close, signals } = await createApi({ ...parts, database: apiDatabase });
+    undo.push(close);
     const processor = new DagProcessor({
       database,
       folder: config.dags,

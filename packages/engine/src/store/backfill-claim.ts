@@ -18,8 +18,8 @@ import {
   CLAIM_TASKS,
   CLAIMED,
   type ClaimedRun,
+  chosenOf,
   insertInstances,
-  isFresh,
   type StartRequest,
   startChosen,
 } from "./run-claim.ts";
@@ -81,14 +81,7 @@ const START = statement(
        LIMIT least(greatest(room.free, 0), $3)
      ) q JOIN dag_version v ON v.id = q.version_id
      ORDER BY q.queued_at, q.id LIMIT $3
-   ), chosen AS (
-     SELECT q.id, ${isFresh("q")} AS is_fresh
-     FROM dag_run q WHERE q.id = ANY(ARRAY(
-         SELECT id FROM (SELECT id, sum(task_count) OVER (ORDER BY queued_at, id) - task_count AS before FROM next) o
-         WHERE o.before < $4))
-       AND q.state = 'queued'
-     FOR UPDATE OF q SKIP LOCKED
-   ), ${startChosen("r.backfill_id")}`,
+   ), ${chosenOf("next", "queued_at")}, ${startChosen("r.backfill_id")}`,
 );
 
 /** The backfill is locked, too: a job that has lost it takes no run after its heir has begun. */

@@ -1,9 +1,9 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { testDatabase } from "../../test/support/test-database.ts";
-import { adhoc, type Database } from "./database.ts";
+import { adhoc, Database } from "./database.ts";
 import { migrate, migrationStatus, readMigrations } from "./migrate.ts";
 
 let folder: string;
@@ -74,6 +74,30 @@ describe("migrate", () => {
     await migrate(db, { folder });
     await rm(join(folder, "0002_second.sql"));
     await expect(migrate(db, { folder })).rejects.toMatchObject({ code: "DATABASE_NEWER" });
+  });
+
+  it("says what is to be done where its user may not make tables, and needs no such right when all is there", async () => {
+    const { url } = await testDatabase({ empty: true });
+    const role = `worker_${crypto.randomUUID().slice(0, 8)}`;
+    const owner = Database.connect(url);
+    const address = Object.assign(new URL(url), { username: role, password: "secret" });
+    const worker = Database.connect(address.href);
+    onTestFinished(async () => {
+      await worker.close();
+      await owner.rows(adhoc(`DROP OWNED BY ${role}`));
+      await owner.rows(adhoc(`DROP ROLE ${role}`));
+      await owner.close();
+    });
+    await owner.rows(adhoc(`CREATE ROLE ${role} LOGIN PASSWORD 'secret'`));
+    await expect(migrate(worker, { folder })).rejects.toMatchObject({
+      code: "DATABASE_RIGHTS",
+      message: expect.stringMatching(
+        /permission denied for schema public.*GRANT USAGE, CREATE ON SCHEMA public/,
+      ),
+    });
+    await migrate(owner, { folder });
+    await owner.rows(adhoc(`GRANT SELECT ON ALL TABLES IN SCHEMA public TO ${role}`));
+    expect(await migrate(worker, { folder })).toEqual([]);
   });
 
   it("refuses a gap in the numbers", async () => {

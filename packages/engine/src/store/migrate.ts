@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { EngineError } from "../service/errors.ts";
+import { sqlState } from "./connection-error.ts";
 import type { Connection, Database } from "./database.ts";
 import { statement } from "./statement.ts";
 
@@ -40,7 +41,7 @@ export async function migrate(db: Database, options: MigrateOptions = {}): Promi
   const migrations = await readMigrations(options.folder);
   const done: Migration[] = [];
   for (;;) {
-    const applied = await applyNext(db, migrations);
+    const applied = await applyNext(db, migrations).catch((error) => Promise.reject(withRemedy(error)));
     if (applied === undefined) return done;
     done.push(applied);
     options.onProgress?.(applied);
@@ -77,8 +78,11 @@ async function applyNext(db: Database, migrations: readonly Migration[]): Promis
   return db.transaction(async (tx) => {
     // Another process may be migrating for minutes: wait for it without a limit, but not for other locks after that.
     await tx.script(
-      `SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock(${LOCK}); SET LOCAL lock_timeout = '15s'; ${CREATE_LEDGER}`,
+      `SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock(${LOCK}); SET LOCAL lock_timeout = '15s'`,
     );
+    // Whoever only works with what another user has made needs no right to make anything.
+    const ledger = await tx.one<{ present: boolean }>(LEDGER_PRESENT);
+    if (!ledger?.present) await tx.script(CREATE_LEDGER);
     const next = pendingAfter(await readLedger(tx), migrations)[0];
     if (next === undefined) return undefined;
     await tx.script(next.sql);
@@ -86,6 +90,20 @@ async function applyNext(db: Database, migrations: readonly Migration[]): Promis
     return next;
   });
 }
+
+/** Since PostgreSQL 15 only the owner of a database may make tables in it, until others are given the right. */
+function withRemedy(cause: unknown): unknown {
+  if (!MISSING_RIGHTS.has(sqlState(cause) ?? "")) return cause;
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new EngineError(
+    "DATABASE_RIGHTS",
+    `The user of DATABASE_URL may not make tables in the database: ${reason}. Make it the owner (ALTER DATABASE … OWNER TO …), or give it the right (GRANT USAGE, CREATE ON SCHEMA public TO …), or run "tradewind db migrate" as a user who may.`,
+    { cause },
+  );
+}
+
+/** insufficient_privilege; no schema that it may use. */
+const MISSING_RIGHTS: ReadonlySet<string> = new Set(["42501", "3F000"]);
 
 function pendingAfter(applied: readonly AppliedMigration[], migrations: readonly Migration[]): Migration[] {
   for (const entry of applied) {

@@ -74,6 +74,17 @@ export const WAITING_DAGS = `WITH RECURSIVE waiting(dag_id) AS (
      FROM waiting w WHERE w.dag_id IS NOT NULL
    )`;
 
+/** Of `queue` (id, task_count and what it is in order of), as many as have $4 tasks together, and the one that exceeds it. */
+export const chosenOf = (queue: string, order: string) => `chosen AS (
+     SELECT q.id, ${isFresh("q")} AS is_fresh
+     FROM dag_run q WHERE q.id = ANY(ARRAY(
+         SELECT id FROM (
+           SELECT id, sum(task_count) OVER (ORDER BY ${order}, id) - task_count AS before FROM ${queue}) o
+         WHERE o.before < $4))
+       AND q.state = 'queued'
+     FOR UPDATE OF q SKIP LOCKED
+   )`;
+
 /** Starts what is `chosen` (id, is_fresh), for job $1; `backfill`: whose they are from now on. */
 export const startChosen = (backfill: string) => `moved AS (
      UPDATE dag_run r SET state = 'running', owner_job = $1, generation = r.generation + 1, backfill_id = ${backfill},
@@ -120,14 +131,7 @@ const START = statement(
        ORDER BY r.run_after, r.id LIMIT least(greatest(room.free, 0), $3)
      ) q JOIN dag_version v ON v.id = q.version_id
      ORDER BY q.run_after, q.id LIMIT $3
-   ), chosen AS (
-     SELECT q.id, ${isFresh("q")} AS is_fresh
-     FROM dag_run q WHERE q.id = ANY(ARRAY(
-         SELECT id FROM (SELECT id, sum(task_count) OVER (ORDER BY run_after, id) - task_count AS before FROM oldest) o
-         WHERE o.before < $4))
-       AND q.state = 'queued'
-     FOR UPDATE OF q SKIP LOCKED
-   ), ${startChosen("NULL")}`,
+   ), ${chosenOf("oldest", "run_after")}, ${startChosen("NULL")}`,
 );
 
 /**

@@ -231,7 +231,7 @@ describe("a process that dies", () => {
     // As native code that crashes would: past everything that JavaScript could catch.
     const crash = triggerText("crashes", `await null; process.reallyExit(7); yield 1;`);
     const bundle = await under.bundle(COUNTER + crash);
-    const work = Array.from({ length: 6 }, (_, id) => ({
+    const work = Array.from({ length: 2 }, (_, id) => ({
       id,
       kind: "counter",
       args: {},

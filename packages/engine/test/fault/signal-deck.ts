@@ -87,36 +87,39 @@ export class SignalDeck {
     const times = <T>(count: number, fault: T): T[] =>
       Array<T>(Math.max(1, Math.round(count * scale))).fill(fault);
     const deafening = this.#deafen();
-    await Promise.all([
-      this.#lane(
-        [
-          ...times(2, () => this.#killListener()),
-          ...times(2, () => this.#killInEffect()),
-          ...times(2, () => this.#killAtCommit()),
-          ...times(2, () => this.#pauseInEffect()),
-          ...times(1, () => this.#pauseListener()),
-          ...times(1, () => this.#terminateListener()),
-          ...times(1, () => this.#crashDatabase()),
-          ...times(3, () => this.#dropListening()),
-          ...times(3, () => this.#cut(ways.listening)),
-        ],
-        () => this.#restart(listeners),
-      ),
-      this.#lane(
-        [
-          ...times(4, () => this.#killWriter()),
-          ...times(3, () => this.#pauseWriter()),
-          ...times(3, () => this.#killPeer()),
-          ...times(2, () => this.#killServer()),
-          ...times(1, () => this.#terminateServer()),
-          ...times(5, () => this.#drop(ways.writing, "writersDropped")),
-          ...times(4, () => this.#cut(ways.writing)),
-        ],
-        () => this.#restart([...writers, ...peers]),
-      ),
-    ]);
-    this.#isOver = true;
-    await deafening;
+    try {
+      await Promise.all([
+        this.#lane(
+          [
+            ...times(2, () => this.#killListener()),
+            ...times(2, () => this.#killInEffect()),
+            ...times(2, () => this.#killAtCommit()),
+            ...times(2, () => this.#pauseInEffect()),
+            ...times(1, () => this.#pauseListener()),
+            ...times(1, () => this.#terminateListener()),
+            ...times(1, () => this.#crashDatabase()),
+            ...times(3, () => this.#dropListening()),
+            ...times(3, () => this.#cut(ways.listening)),
+          ],
+          () => this.#restart(listeners),
+        ),
+        this.#lane(
+          [
+            ...times(4, () => this.#killWriter()),
+            ...times(3, () => this.#pauseWriter()),
+            ...times(3, () => this.#killPeer()),
+            ...times(2, () => this.#killServer()),
+            ...times(1, () => this.#terminateServer()),
+            ...times(5, () => this.#drop(ways.writing, "writersDropped")),
+            ...times(4, () => this.#cut(ways.writing)),
+          ],
+          () => this.#restart([...writers, ...peers]),
+        ),
+      ]);
+    } finally {
+      this.#isOver = true;
+      await deafening;
+    }
   }
 
   /** Whoever is active under this name is killed; somebody else takes over. */

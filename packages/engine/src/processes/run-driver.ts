@@ -1,0 +1,37 @@
+import { BundleCache } from "../execute/bundle-cache.ts";
+import { LocalExecutor, type LocalExecutorOptions } from "../execute/local-executor.ts";
+import type { DagRunJobOptions } from "../schedule/dag-run-job-options.ts";
+import { LargeLengths } from "../schedule/large-lengths.ts";
+import { taskServices } from "../schedule/task-services.ts";
+import { VERSION } from "../version.ts";
+import { fetchBundle } from "./fetch-bundle.ts";
+import { createLargeOutputs } from "./large-outputs.ts";
+import type { ServiceParts } from "./service-parts.ts";
+
+/** What a job that drives runs on this machine is made of: the same, whether it is a scheduler's or a backfill's. */
+export function runDriverOptions(
+  parts: ServiceParts,
+  times: Pick<LocalExecutorOptions, "ahead"> = {},
+): DagRunJobOptions {
+  const { config, database, home, logger, secretBox, wakeUps } = parts;
+  const outputs = createLargeOutputs(config, database);
+  const executor = new LocalExecutor({
+    parallelism: config.parallelism,
+    graceMs: config.stopGraceMs,
+    outputs,
+    services: taskServices(database, secretBox, (news) => wakeUps.send(news)),
+    logger: logger.child({ component: "executor" }),
+    ...times,
+  });
+  return {
+    database,
+    executors: [executor],
+    bundles: new BundleCache(home.bundles, (hash) => fetchBundle(database, hash)),
+    logsDir: home.logs,
+    logger,
+    wakeUps,
+    version: VERSION,
+    lengths: new LargeLengths(outputs),
+    maxMapLength: config.maxMapLength,
+  };
+}
