@@ -58,6 +58,7 @@ it("a value that cannot be opened is an error to who asks for it, and one of man
     expect(JSON.parse((await tw("variables", "list", "--values", "--json")).stdout)).toMatchObject([
       { key: "sealed", value: null },
     ]);
+    expect((await tw("variables", "list", "--values")).stdout).toMatch(/sealed +\(cannot be read: /);
     expect((await tw("connections", "get", "db")).code).toBe(0);
   });
 });

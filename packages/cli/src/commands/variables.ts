@@ -120,8 +120,13 @@ export function command(session: Session) {
 const LIST = { path: "/variables", key: "variables", what: "cannot list the variables" } as const;
 /** What the API shows of a variable whose key names a secret. Written back, it would replace the secret. */
 const HIDDEN = "***";
+const SEALED = "(cannot be read: it was sealed with another secret key)";
 const KEY: Column<Variable> = { title: "KEY", value: (variable) => variable.key };
-const VALUE: Column<Variable> = { title: "VALUE", value: (variable) => variable.value ?? "", flexible: true };
+const VALUE: Column<Variable> = {
+  title: "VALUE",
+  value: (variable) => variable.value ?? SEALED,
+  flexible: true,
+};
 const DESCRIPTION: Column<Variable> = {
   title: "DESCRIPTION",
   value: (variable) => variable.description ?? "",

@@ -96,7 +96,7 @@ async function showDags(session: Session, client: Client, shown: Set<string>): P
 }
 
 async function showProblems(session: Session, client: Client, shown: Set<string>): Promise<void> {
-  const { items } = await client.list<ImportProblem>({
+  const { items, total } = await client.list<ImportProblem>({
     path: "/importErrors",
     key: "import_errors",
     what: "cannot list the import errors",
@@ -115,6 +115,10 @@ async function showProblems(session: Session, client: Client, shown: Set<string>
         .join("\n"),
     );
   }
+  const left = total - items.length;
+  if (left <= 0 || shown.has(`${left} more`)) return;
+  shown.add(`${left} more`);
+  session.note(`  … and ${left} more: tradewind dags errors`);
 }
 
 async function showRuns(

@@ -8,6 +8,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../service/logger.ts";
+import { Outage } from "../service/outage.ts";
 import type { Service } from "../service/service.ts";
 import type { Topic, WakeUps } from "../signal/wake-up.ts";
 import type { Connection, Database } from "../store/database.ts";
@@ -82,15 +83,17 @@ export class DeadlineHost implements Service {
 
   async #run(): Promise<void> {
     const { signal } = this.#over;
+    const outage = new Outage(this.#options.logger, "look after deadlines");
     const rest = (ms: number) => sleep(ms, undefined, { signal }).catch(() => {});
     while (!signal.aborted) {
       this.#bell = Promise.withResolvers();
       let waitMs = LOOK_MS;
       try {
         waitMs = await this.#step();
+        outage.passed();
       } catch (error) {
         // The database is away: the next look tries again.
-        this.#options.logger.warn("cannot look after deadlines", { error: String(error) });
+        outage.failed(error);
       }
       await Promise.race([rest(waitMs), this.#bell.promise]);
       if (waitMs > 0) await rest(GAP_MS);

@@ -1,8 +1,8 @@
 /** Shows a component without runs of its own (DAG processor, API) as alive: a lease, renewed while its loop turns. */
 import { hostname } from "node:os";
 import { Lease } from "../job/lease.ts";
-import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
+import { Outage } from "../service/outage.ts";
 import type { Service } from "../service/service.ts";
 import type { Database } from "../store/database.ts";
 import type { JobKind } from "../store/job-lease.ts";
@@ -13,14 +13,14 @@ const TIMES = { ttlMs: 30_000, renewMs: 10_000, marginMs: 2_000 };
 export class JobHeartbeat implements Service {
   readonly name: string;
   readonly #lease: Lease;
-  readonly #logger: Logger;
+  readonly #outage: Outage;
   #timer: NodeJS.Timeout | null = null;
   /** The beat under way: one at a time, so that a slow database cannot make it register twice. */
   #beating: Promise<void> | null = null;
 
   constructor(kind: JobKind, database: Database, logger: Logger) {
     this.name = `${kind} heartbeat`;
-    this.#logger = logger;
+    this.#outage = new Outage(logger, "show that it is alive");
     const who = { kind, hostname: hostname(), pid: process.pid, version: VERSION };
     this.#lease = new Lease(database, who, TIMES);
   }
@@ -46,8 +46,9 @@ export class JobHeartbeat implements Service {
     try {
       const isHeld = await this.#lease.renew();
       if (!isHeld && this.#timer !== null) await this.#lease.acquire();
+      this.#outage.passed();
     } catch (error) {
-      this.#logger.warn("heartbeat failed", { error: messageOf(error) });
+      this.#outage.failed(error);
     }
   }
 }

@@ -5,6 +5,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../service/logger.ts";
+import { Outage } from "../service/outage.ts";
 import type { Service } from "../service/service.ts";
 import type { WakeUps } from "../signal/wake-up.ts";
 import { hasFreeBackfill } from "../store/backfill-claim.ts";
@@ -68,7 +69,8 @@ export class BackfillHost implements Service {
 
   async #run(): Promise<void> {
     const { signal } = this.#over;
-    const { listens } = this.#options;
+    const { listens, logger } = this.#options;
+    const outage = new Outage(logger, "look after backfills");
     let idleSince = performance.now();
     while (!signal.aborted) {
       try {
@@ -78,9 +80,10 @@ export class BackfillHost implements Service {
         }
         if (this.#hosted?.job.isIdle !== true) idleSince = performance.now();
         else if (performance.now() - idleSince > (this.#options.idleMs ?? IDLE_MS)) await this.#dismiss();
+        outage.passed();
       } catch (error) {
         // The database is away, or the machine short of something: the next look tries again.
-        this.#options.logger.warn("cannot look after backfills", { error: String(error) });
+        outage.failed(error);
       }
       await Promise.race([
         sleep(listens ? LOOK_MS : SELDOM_MS, undefined, { signal }).catch(() => {}),
