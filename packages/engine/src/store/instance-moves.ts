@@ -1,4 +1,7 @@
-/** How instances change: the statement that a batch of any size moves its instances with, each only from where it is thought to be. */
+/**
+ * How instances change: one statement for a batch of any size, and each instance only from where it is thought to be. One
+ * that is elsewhere voids the batch.
+ */
 import type { TaskState } from "../model/index.ts";
 import { rowsLiteral } from "./array-literal.ts";
 import { type Call, call, statement } from "./statement.ts";
