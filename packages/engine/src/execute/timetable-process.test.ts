@@ -106,10 +106,8 @@ it.each([
   ],
 ])("%s is told, and the next one is answered", async (_, code, expected, message) => {
   const asked = asker({ answerMs: 4_000, heapMb: 64 });
-  const [bad, good] = await Promise.allSettled([
-    ask(asked, await bundle(code)),
-    ask(asked, await bundle(GOOD)),
-  ]);
+  const bundles = [await bundle(code), await bundle(GOOD)];
+  const [bad, good] = await Promise.allSettled(bundles.map((each) => ask(asked, each)));
   expect(bad).toMatchObject({ status: "rejected", reason: { code: expected } });
   expect(String((bad as PromiseRejectedResult).reason.message)).toMatch(message);
   expect(good).toEqual({ status: "fulfilled", value: due });
