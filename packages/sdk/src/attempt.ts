@@ -1,10 +1,9 @@
 /**
  * One attempt of one task, from the call to its outcome. User code runs in exactly one place here; whatever it does,
  * short of ending the process, comes back as an outcome. Timeouts and memory limits are the supervisor's, which sees
- * the process from outside; an attempt that was aborted gets no callbacks here, since only the supervisor knows why.
+ * the process from outside. Callbacks come later: when the outcome is stored, nothing they do can touch it.
  */
 import { taskContext } from "./call-context.ts";
-import { runCallback } from "./callback.ts";
 import { branchOutcome, shortCircuitOutcome } from "./choice.ts";
 import type { TaskContext } from "./context.ts";
 import { controlOf, type Rescheduled, type TaskSkipped } from "./control.ts";
@@ -24,12 +23,6 @@ import { tradewindCallsUserCode } from "./user-code.ts";
 
 /** Never rejects. */
 export async function runAttempt(plan: DagPlan, call: TaskCall): Promise<TaskOutcome> {
-  const outcome = await attempt(plan, call);
-  if (!call.host.abort.aborted) await afterwards(plan, call, outcome);
-  return outcome;
-}
-
-async function attempt(plan: DagPlan, call: TaskCall): Promise<TaskOutcome> {
   try {
     const task = plannedTask(plan, call);
     const inputs = inputValues(task, call);
@@ -265,18 +258,5 @@ function finished(plan: DagPlan, task: TaskPlan, result: unknown, call: TaskCall
       });
     default:
       return { kind: "success", output: checkOutput(result, call.maxOutputBytes), skip: [] };
-  }
-}
-
-async function afterwards(plan: DagPlan, call: TaskCall, outcome: TaskOutcome): Promise<void> {
-  // After a wait or a pause the same try goes on.
-  if (outcome.kind !== "success" && outcome.kind !== "failed") return;
-  const willRetry = outcome.kind === "failed" && outcome.retry && call.tryNumber <= call.maxTries;
-  const event = outcome.kind === "success" ? "success" : willRetry ? "retry" : "failure";
-  const error = outcome.kind === "failed" ? outcome.error : null;
-  const { taskId, run, tryNumber, conf, host } = call;
-  const done = await runCallback(plan, { taskId, event, run, tryNumber, error, conf, host });
-  if (!done.ok) {
-    host.log("error", `callback for ${event} failed: ${done.error.message}`, { stack: done.error.stack });
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Callbacks of tasks and of the DAG. They come after the fact: whatever they do, the outcome stands. One that hangs
- * is given up on, since the outcome is reported only afterwards.
+ * Callbacks of tasks, groups and of the DAG. They come after the fact: whatever they do, the outcome is stored. One that
+ * hangs is given up, for it has a process to itself.
  */
 import { baseContext } from "./call-context.ts";
 import type { CallbackContext, GroupCallbackContext } from "./context.ts";
@@ -12,7 +12,7 @@ import type { DagPlan } from "./plan.ts";
 import type { CallbackCall, CallbackOutcome } from "./program.ts";
 import { tradewindCallsUserCode } from "./user-code.ts";
 
-/** Longer than any notification takes, shorter than anyone wants a finished task to look unfinished. */
+/** Longer than any notification takes. */
 const CALLBACK_LIMIT_MS = 60_000;
 
 /** Runs the callback if there is one. Never rejects. */

@@ -12,11 +12,11 @@ export interface Program {
   readonly protocol: 1;
   describe(): DagManifest;
   /**
-   * Runs one attempt, then the task's callback for its outcome. Never rejects: whatever user code does comes back as
-   * an outcome. An attempt whose `host.abort` has fired runs no callback: only the supervisor knows why it was aborted.
+   * Runs one attempt, and no callback: that comes when its outcome is stored. Never rejects: whatever user code does
+   * comes back as an outcome.
    */
   run(call: TaskCall): Promise<TaskOutcome>;
-  /** Runs a callback of the DAG or of a task, e.g. after an attempt whose process was killed. */
+  /** Runs a callback of the DAG, of a group or of a task. */
   callback(call: CallbackCall): Promise<CallbackOutcome>;
   /** Asks the `onSignal` of a task what a signal means to it. Never rejects. Left out by SDKs that know no signals. */
   react?(call: ReactCall): Promise<ReactOutcome>;

@@ -21,8 +21,6 @@ export interface EndedAttempt {
   readonly attempt: string;
   /** "cancelled": it was asked to stop, and nobody wants to know what it made of that. */
   readonly outcome: TaskOutcome | { readonly kind: "cancelled" };
-  /** It was asked to stop: its own process has run no callback. */
-  readonly wasStopped: boolean;
   readonly durationMs: number;
 }
 
@@ -125,7 +123,6 @@ export class Attempts {
       instance,
       attempt,
       outcome: isWanted ? outcome : { kind: "cancelled" },
-      wasStopped: keepsSuccess !== null,
       durationMs,
     });
   }

@@ -1,4 +1,4 @@
-/** The author's code that no attempt runs: callbacks of the DAG and of tasks that were ended from outside, `onSignal`. */
+/** The author's code that no attempt runs: callbacks, `onSignal`. */
 import type { GroupEvent, Instance, SignalFacts } from "@tradewind/engine/model";
 import type { CallbackCall, Program, ReactOutcome, TaskHost } from "@tradewind/sdk/program";
 import type { Journal } from "./journal.ts";

@@ -30,7 +30,7 @@ export class Reports {
     journal.note(model.takeChanges(), durationMs);
   }
 
-  async ended({ instance, attempt, outcome, durationMs, wasStopped }: EndedAttempt): Promise<void> {
+  async ended({ instance, attempt, outcome, durationMs }: EndedAttempt): Promise<void> {
     const { clock, journal, model, waits } = this.#parts;
     if (instance.attempt !== attempt || isFinished(instance.state)) return;
     const now = clock.now();
@@ -38,7 +38,7 @@ export class Reports {
     if (model.stopping(instance) !== null && outcome.kind !== "success") {
       this.#gone(instance, attempt, "stopped");
       this.note(durationMs);
-      if (stateOf(instance) === "success") await this.#parts.callbacks.run(instance, "success");
+      if (stateOf(instance) === "success") await this.#tell(instance, SUCCESS);
       return;
     }
     if (instance.state === "restarting") {
@@ -64,7 +64,7 @@ export class Reports {
         this.#end(instance, attempt, outcome);
     }
     this.note(durationMs);
-    if (wasStopped && outcome.kind === "success") await this.#parts.callbacks.run(instance, "success");
+    await this.#tell(instance, outcome);
   }
 
   /** It begins by waiting: no attempt is needed before its trigger fires. */
@@ -79,7 +79,7 @@ export class Reports {
 
   /** A wait is over. */
   async follow({ instance, attempt }: KeptWait, sequel: Sequel): Promise<void> {
-    const { callbacks, clock, model } = this.#parts;
+    const { clock, model } = this.#parts;
     if (instance.state !== "deferred" || instance.attempt !== attempt) return;
     if (sequel.kind === "resume") {
       model.apply({ type: "resumed", ...keyOf(instance, attempt) }, clock.now());
@@ -87,12 +87,16 @@ export class Reports {
     }
     this.#end(instance, attempt, sequel);
     this.note();
-    // No attempt is there to run it.
-    if (sequel.kind === "success") await callbacks.run(instance, "success");
-    if (sequel.kind === "failed") {
-      const event = stateOf(instance) === "up_for_retry" ? "retry" : "failure";
-      await callbacks.run(instance, event, sequel.error);
-    }
+    await this.#tell(instance, sequel);
+  }
+
+  /** The task's callback for how its try has ended, if it has. */
+  async #tell(instance: Instance, outcome: EndedAttempt["outcome"] | TryEnd): Promise<void> {
+    const { callbacks } = this.#parts;
+    if (outcome.kind === "success") await callbacks.run(instance, "success");
+    if (outcome.kind !== "failed") return;
+    const isRetried = ["up_for_retry", "scheduled"].includes(stateOf(instance));
+    await callbacks.run(instance, isRetried ? "retry" : "failure", outcome.error);
   }
 
   /** An attempt, or the trigger it waited for, ended the try. */
@@ -133,6 +137,8 @@ export class Reports {
     return retryDelayMs(node.manifest, { dagId, runId, taskId: node.id, mapIndex, tryNumber });
   }
 }
+
+const SUCCESS = { kind: "success", output: undefined, skip: [] } as const;
 
 function keyOf({ node, mapIndex }: Instance, attempt: string) {
   return { taskId: node.id, mapIndex, attempt };

@@ -3,6 +3,7 @@
  * abort is left behind, and what it says later is not heard.
  */
 import type { ErrorFacts, Program, TaskCall, TaskHost, TaskOutcome } from "@tradewind/sdk/program";
+import { durationText } from "@tradewind/sdk/wording";
 
 export type AttemptCall = Omit<TaskCall, "host"> & { readonly host: Omit<TaskHost, "abort"> };
 
@@ -31,21 +32,13 @@ export async function timedAttempt(
   if (outcome !== null) return outcome;
   const error = timeoutFacts(call.taskId, timeoutMs);
   controller.abort(new DOMException(error.message, "TimeoutError"));
-  if (stop.aborted) return { kind: "failed", error, retry: true };
-  const willRetry = call.tryNumber <= call.maxTries;
-  const { taskId, run, tryNumber, conf } = call;
-  const event = willRetry ? "retry" : "failure";
-  // The callback is not part of what was out of time.
-  const callbackHost: TaskHost = { ...call.host, abort: new AbortController().signal };
-  const done = await program.callback({ taskId, event, run, tryNumber, error, conf, host: callbackHost });
-  if (!done.ok) call.host.log("error", `callback for ${event} failed: ${done.error.message}`);
   return { kind: "failed", error, retry: true };
 }
 
 function timeoutFacts(taskId: string, timeoutMs: number): ErrorFacts {
   return {
     name: "TaskError",
-    message: `Task "${taskId}" exceeded its timeout of ${timeoutMs} ms.`,
+    message: `Task "${taskId}" exceeded its timeout of ${durationText(timeoutMs)}.`,
     stack: null,
     code: "TASK_TIMEOUT",
   };

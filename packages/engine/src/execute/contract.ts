@@ -109,8 +109,6 @@ export interface CancelTerms {
 /** Why an attempt ended, as seen from outside the child. */
 export type AttemptOutcome =
   | (Extract<TaskOutcome, { kind: "success" }> & {
-      /** The child did not run the task's success callback itself: it had been asked to stop. */
-      readonly callbackPending?: boolean;
       /** In place of the output: it is large, and stored already. */
       readonly stored?: OutputReference;
     })
@@ -119,8 +117,6 @@ export type AttemptOutcome =
       readonly kind: "failed";
       readonly error: ErrorFacts;
       readonly retry: boolean;
-      /** The child did not run the task's failure or retry callback itself (it was killed, aborted, or crashed). */
-      readonly callbackPending: boolean;
     }
   | ({ readonly kind: "deferred" } & Deferral)
   | { readonly kind: "rescheduled"; readonly afterMs: number }

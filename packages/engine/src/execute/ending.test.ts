@@ -20,22 +20,17 @@ const MEMORY: Interference = { why: "memory", limitMb: 1, usedMb: 2 };
 const STOP: Interference = { why: "stop", reason: "stopping" };
 
 const LOST = { kind: "lost", reason: "r" };
-const TIMED_OUT = { kind: "failed", retry: true, callbackPending: true, error: { code: "TASK_TIMEOUT" } };
+const TIMED_OUT = { kind: "failed", retry: true, error: { code: "TASK_TIMEOUT" } };
 
 test.each<[string, Partial<Ending>, object]>([
   ["success", reported(OK), OK],
-  ["its own failure, callback run", reported(FAILED), { ...FAILED, callbackPending: false }],
-  ["a crash, callback not run", reported(FAILED, { crashed: true }), { ...FAILED, callbackPending: true }],
+  ["its own failure", reported(FAILED), FAILED],
   ["exit 0", exited(0), { kind: "success", output: undefined, skip: [] }],
   ["exit 1", exited(1), { kind: "failed", retry: true, error: { code: "TASK_PROCESS_DIED" } }],
   ["killed by others", exited(null, "SIGKILL"), { kind: "failed", error: { code: "TASK_PROCESS_DIED" } }],
   ["success just before the abort", { ...reported(OK), interference: TIMEOUT }, OK],
   ["success in spite of the abort", { ...reported(OK, { aborted: true }), interference: TIMEOUT }, TIMED_OUT],
-  [
-    "failure just before the abort",
-    { ...reported(FAILED), interference: TIMEOUT },
-    { ...FAILED, callbackPending: false },
-  ],
+  ["failure just before the abort", { ...reported(FAILED), interference: TIMEOUT }, FAILED],
   [
     "failure because of the abort",
     { ...reported(FAILED, { aborted: true }), interference: TIMEOUT },
@@ -55,11 +50,7 @@ test.each<[string, Partial<Ending>, object]>([
   ],
   ["cancelled, though it succeeded", { ...reported(OK), interference: CANCEL }, { kind: "cancelled" }],
   ["cancelled and killed", { ...exited(null, "SIGKILL"), interference: CANCEL }, { kind: "cancelled" }],
-  [
-    "asked to stop, and it succeeded: nobody has run its callback",
-    { ...reported(OK, { aborted: true }), interference: GRACEFUL },
-    { ...OK, callbackPending: true },
-  ],
+  ["asked to stop, and it succeeded", { ...reported(OK, { aborted: true }), interference: GRACEFUL }, OK],
   ["asked to stop, but it was through", { ...reported(OK), interference: GRACEFUL }, OK],
   ["asked to stop, and it failed", { ...reported(FAILED), interference: GRACEFUL }, { kind: "cancelled" }],
   [
@@ -138,7 +129,7 @@ test("what the engine killed for breaking the protocol is not put down to the sy
 });
 
 function reported(outcome: NonNullable<Ending["report"]>["outcome"], more: object = {}): Partial<Ending> {
-  return { report: { outcome, aborted: false, crashed: false, dropped: 0, ...more } };
+  return { report: { outcome, aborted: false, dropped: 0, ...more } };
 }
 
 function exited(code: number | null, signal: string | null = null): Partial<Ending> {

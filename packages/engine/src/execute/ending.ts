@@ -25,7 +25,6 @@ export interface Ending {
   readonly report: {
     readonly outcome: JobOutcome;
     readonly aborted: boolean;
-    readonly crashed: boolean;
     readonly dropped: number;
     readonly large?: true;
   } | null;
@@ -49,25 +48,21 @@ export function attemptOutcome(subject: string, ending: Ending, mustDecide = fal
   const reported = report === null || "ok" in report.outcome ? null : report.outcome;
   if (interference?.why === "cancel" && interference.isLost !== true) {
     if (interference.keepsSuccess !== true || reported?.kind !== "success") return { kind: "cancelled" };
-    return report?.aborted === true ? { ...reported, callbackPending: true } : reported;
+    return reported;
   }
   // An end of its own: nobody interfered, or the task was through before it could have noticed.
   const own = interference === null || interference.why === "stop" || report?.aborted === false;
-  if (reported !== null && own) {
-    return reported.kind === "failed" ? { ...reported, callbackPending: report?.crashed === true } : reported;
-  }
+  if (reported !== null && own) return reported;
   if (interference?.why === "stop" || interference?.why === "cancel")
     return { kind: "lost", reason: interference.reason };
-  // Even if it then ended by itself: a program runs no callbacks once it was aborted.
-  if (interference?.why === "timeout") {
-    return failed(timeoutFacts(subject, interference.limitMs, reported), true);
-  }
-  if (interference?.why === "memory") return failed(memoryFacts(subject, interference), true);
-  if (interference?.why === "protocol") return failed(protocolFacts(subject, interference.what), true);
+  // Even if it then ended by itself.
+  if (interference?.why === "timeout") return failed(timeoutFacts(subject, interference.limitMs, reported));
+  if (interference?.why === "memory") return failed(memoryFacts(subject, interference));
+  if (interference?.why === "protocol") return failed(protocolFacts(subject, interference.what));
   const exit = ending.exit ?? { code: null, signal: null };
-  if (exit.code === 0 && mustDecide) return failed(undecidedFacts(subject), true);
+  if (exit.code === 0 && mustDecide) return failed(undecidedFacts(subject));
   if (exit.code === 0) return { kind: "success", output: undefined, skip: [] };
-  return failed(deathFacts(subject, exit, ending.errorTail), true);
+  return failed(deathFacts(subject, exit, ending.errorTail));
 }
 
 export function callbackError(subject: string, ending: Ending): ErrorFacts | null {
@@ -121,8 +116,8 @@ export function errorFacts(code: string, message: string, stack: string | null =
   return { name: "TaskError", message, stack, code };
 }
 
-function failed(error: ErrorFacts, callbackPending: boolean): AttemptOutcome {
-  return { kind: "failed", error, retry: true, callbackPending };
+function failed(error: ErrorFacts): AttemptOutcome {
+  return { kind: "failed", error, retry: true };
 }
 
 function timeoutFacts(subject: string, limitMs: number, reported: TaskOutcome | null): ErrorFacts {

@@ -20,7 +20,6 @@ test("what a streaming task returns when it is asked to stop is its outcome", as
     output: { streamed: true },
     skip: ["after"],
     signals: [{ namespace: "default", key: "stream.rows", value: expect.any(Number) }],
-    callbackPending: true,
   });
   const lines = await under.log(attempt);
   // As of its beginning, although nothing was written before the stop, which is nothing to be warned of.

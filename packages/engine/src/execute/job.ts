@@ -267,7 +267,7 @@ export class AttemptJob extends BaseJob {
     const outcome = attemptOutcome(this.subject, ending, this.workload.mustDecide);
     const kept = this.#kept;
     if (kept === null || outcome.kind !== "success") return outcome;
-    if ("message" in kept) return { kind: "failed", error: kept, retry: true, callbackPending: true };
+    if ("message" in kept) return { kind: "failed", error: kept, retry: true };
     this.log.engine(
       "info",
       `Its output has ${kept.bytes} bytes and is stored as ${kept.key} in ${kept.store}.`,

@@ -90,7 +90,7 @@ export function withoutInputs({ id }: Job, error: unknown): EndedMessage {
   const code = error instanceof EngineError ? error.code : "OUTPUT_UNREADABLE";
   const outcome = { kind: "failed", error: errorFacts(code, messageOf(error)), retry: true } as const;
   // Its callbacks have not run.
-  return { k: "ended", id, outcome, logged: 0, dropped: 0, aborted: false, crashed: true, unclean: null };
+  return { k: "ended", id, outcome, logged: 0, dropped: 0, aborted: false, unclean: null };
 }
 
 /** What a child sends of one attempt's output before it reports the end. */

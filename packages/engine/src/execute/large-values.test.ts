@@ -100,7 +100,6 @@ describe("an executor with a place for large outputs", () => {
     expect(await under.run("echo", { inputs, large })).toMatchObject({
       kind: "failed",
       retry: true,
-      callbackPending: true,
       error: { code: "OUTPUT_MISSING" },
     });
     expect(await returned(1)).toMatchObject({ kind: "success", output: 1 });

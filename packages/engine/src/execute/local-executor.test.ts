@@ -16,7 +16,7 @@ describe("endings", () => {
     expect(await under.run("noop")).toEqual({ kind: "success", skip: [] });
     expect(await under.run("skip")).toEqual({ kind: "skipped", reason: "nothing to do" });
     const failed = await under.run("fail");
-    expect(failed).toMatchObject({ kind: "failed", retry: false, callbackPending: false });
+    expect(failed).toMatchObject({ kind: "failed", retry: false });
     expect(failed).toMatchObject({ error: { message: "it went wrong", code: null } });
   });
 
@@ -37,7 +37,7 @@ describe("endings", () => {
       skip: [],
     });
     const died = await under.run("exit", { conf: { code: 3 } });
-    expect(died).toMatchObject({ kind: "failed", retry: true, callbackPending: true });
+    expect(died).toMatchObject({ kind: "failed", retry: true });
     expect(died).toMatchObject({ error: { code: "TASK_PROCESS_DIED" } });
     expect(JSON.stringify(died)).toContain("exit code 3");
     expect(JSON.stringify(died)).toContain("last words");
@@ -62,7 +62,6 @@ describe("endings", () => {
     expect(await under.ended(first.attempt)).toMatchObject({
       kind: "failed",
       retry: true,
-      callbackPending: true,
       error: { message },
     });
     const { pid } = await under.output<{ pid: number }>("pid");
@@ -117,13 +116,12 @@ describe("endings", () => {
 });
 
 describe("limits", () => {
-  test("timeout: a task that listens ends itself; its callback is still to be run", async () => {
+  test("timeout: a task that listens ends itself, and has failed", async () => {
     await using under = await ExecutorUnderTest.start({ graceMs: 20_000 });
     const { attempt } = under.submit("polite", { timeoutMs: 50 });
     expect(await under.ended(attempt)).toMatchObject({
       kind: "failed",
       retry: true,
-      callbackPending: true,
       error: { code: "TASK_TIMEOUT" },
     });
     expect(JSON.stringify(await under.log(attempt))).toContain("asked to stop: TimeoutError");
@@ -136,7 +134,6 @@ describe("limits", () => {
     expect(outcome).toMatchObject({
       kind: "failed",
       retry: true,
-      callbackPending: true,
       error: { code: "TASK_TIMEOUT" },
     });
     const log = JSON.stringify(await under.log(attempt));
@@ -155,7 +152,6 @@ describe("limits", () => {
     expect(outcome).toMatchObject({
       kind: "failed",
       retry: true,
-      callbackPending: true,
       error: { code: "TASK_OUT_OF_MEMORY" },
     });
   });

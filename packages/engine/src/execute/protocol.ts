@@ -123,8 +123,6 @@ export interface EndedMessage {
   readonly dropped: number;
   /** The abort had reached user code before it ended. */
   readonly aborted: boolean;
-  /** The program did not end by itself (uncaught error, never settled): its callbacks have not run. */
-  readonly crashed: boolean;
   /** Why this process must not run another task; null when it may. */
   readonly unclean: string | null;
   /** The output of the success is what came in pieces. */

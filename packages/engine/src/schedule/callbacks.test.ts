@@ -2,8 +2,10 @@ import { readFile, rename, writeFile } from "node:fs/promises";
 import { Writable } from "node:stream";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
+import { TryLogReader } from "../api/log-files.ts";
 import { createLogger } from "../service/logger.ts";
 import { adhoc } from "../store/database.ts";
+import type { TaskInstanceRow } from "../store/list/task-instances.ts";
 import { LEASE } from "./dag-run-job-options.ts";
 
 describe("a callback whose owner lives", () => {
@@ -112,5 +114,46 @@ describe("a run that takes too long", () => {
       "the end of all callbacks",
     );
     expect(await lines()).toEqual(["failure flaky", "failure run", "failure slow"]);
+  });
+});
+
+describe("what a callback does", () => {
+  it("changes nothing of the outcome that it tells of, and what it says is in the log of the try", async () => {
+    const rig = await SchedulerRig.open();
+    const ledger = `${rig.root}/ledger`;
+    await writeFile(ledger, "");
+    await rig.publish({
+      "after.ts": `
+        import { dag } from "tradewind";
+        import { appendFileSync } from "node:fs";
+        import { setTimeout as sleep } from "node:timers/promises";
+        const tell = (line) => appendFileSync(${JSON.stringify(ledger)}, line + "\\n");
+        export default dag("after", (d) => {
+          const onFailure = (ctx) => tell("failed " + ctx.taskId);
+          const late = { timeout: "1s", onFailure, onSuccess: async (ctx) => { ctx.log.info("slowly told"); await sleep(2_500); tell("late told"); } };
+          const slow = d.task("slow", late, () => 1);
+          d.task("exits", { onFailure, onSuccess: () => { tell("exits"); process.exit(1); } }, () => 2);
+          d.task("floats", { onFailure, onSuccess: async () => { Promise.reject(new Error("floating")); await sleep(50); } }, () => 3);
+          d.task("fails", { retries: 1, retryDelay: 0, onRetry: (ctx) => tell("retry " + ctx.tryNumber), onFailure: () => { tell("fails"); process.exit(0); } }, () => { throw new Error("the cause"); });
+          d.task("next", { after: slow }, () => tell("next"));
+        });
+      `,
+    });
+    await rig.scheduler();
+    const id = await rig.trigger("after");
+    expect(await rig.ended(id)).toBe("failed");
+    expect(await rig.states(id)).toEqual({
+      ...{ slow: "success", exits: "success", floats: "success", next: "success", fails: "failed" },
+    });
+    expect((await rig.tasks(id)).fails).toMatchObject({ reason: "Error: the cause", try_number: 2 });
+    const left = adhoc("SELECT 1 FROM callback");
+    await rig.until(async () => (await rig.db.rows(left)).length === 0, "the end of all callbacks");
+    const lines = (await readFile(ledger, "utf8")).split("\n").filter(Boolean);
+    expect(lines.toSorted()).toEqual(["exits", "fails", "late told", "next", "retry 1"]);
+    // Nobody waits for it.
+    expect(lines.indexOf("next")).toBeLessThan(lines.indexOf("late told"));
+    const row = { dag_id: "after", dag_run_id: id, task_id: "slow", map_index: -1 } as TaskInstanceRow;
+    const log = await new TryLogReader(`${rig.root}/home/logs`, row, 1).read(0, 100_000);
+    expect(log.lines.map(({ message }) => message)).toContain("slowly told");
   });
 });

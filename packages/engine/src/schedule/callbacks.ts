@@ -1,6 +1,6 @@
 /**
- * Callbacks that the task's own process could not run (it was killed), and those of runs. Each is a row, written in
- * the transaction of its event: a job that dies before the callback ran leaves it to the next one.
+ * Callbacks of tasks, groups and runs. Each is a row, written in the transaction of its event: a job that dies before the
+ * callback ran leaves it to the next one, and what it does comes after what it tells of.
  *
  * A row of this job is in hand from the moment it is submitted until it is deleted. What is not in hand (its submission
  * failed, the executor stopped over it, its batch was stored though nobody knew) is found by `adopt` at a heartbeat and
@@ -127,12 +127,11 @@ function deadlineCall(row: StoredCallback): DeadlineCall | null {
   return { ordinal, action, dueAt: dueAt.toISOString() };
 }
 
+/** Of a task: with the logs of its try. */
 function logPath(logsDir: string, row: StoredCallback): string {
-  return join(
-    logsDir,
-    row.dag_id,
-    String(row.dag_run_id),
-    "callbacks",
-    `${row.task_id ?? row.group_id ?? "run"}-${row.id}.log`,
-  );
+  const { dag_id: dagId, dag_run_id: runId, group_id: group, id, map_index: mapIndex, task_id: task } = row;
+  const folder = join(logsDir, dagId, String(runId));
+  if (task !== null && mapIndex !== null && row.event !== "deadline")
+    return join(folder, task, String(mapIndex), `${row.try_number}-${id}.log`);
+  return join(folder, "callbacks", `${task ?? group ?? "run"}-${id}.log`);
 }

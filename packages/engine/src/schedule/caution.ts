@@ -63,5 +63,5 @@ export class Caution {
 function unstorable(why: string): Extract<Report, { type: "ended" }>["outcome"] {
   const message = `The database does not take what this task ended with (${why}). Look at its output, its error, and the times it names.`;
   const error = { name: "UnstorableError", message, stack: null, code: "TASK_OUTCOME_UNSTORABLE" };
-  return { kind: "failed", error, retry: false, callbackPending: true };
+  return { kind: "failed", error, retry: false };
 }

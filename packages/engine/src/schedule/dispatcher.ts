@@ -314,5 +314,5 @@ function push<K, V>(map: Map<K, V[]>, key: K, value: V): void {
 
 export function undispatchable(reason: string): AttemptOutcome {
   const error = { name: "DispatchError", message: reason, stack: null, code: "TASK_NOT_DISPATCHED" };
-  return { kind: "failed", error, retry: true, callbackPending: true };
+  return { kind: "failed", error, retry: true };
 }

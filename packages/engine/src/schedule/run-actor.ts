@@ -283,13 +283,12 @@ export class RunActor {
         return;
       case "success":
         this.#succeeded(instance, { output: sequel.output, skip: [] }, now);
-        this.#callback("success", instance, now.traces, null);
         return;
       case "skipped":
         this.model.apply({ type: "skipped", ...key, at: now.at, reason: sequel.reason }, now.at);
         return;
       case "failed":
-        this.#failed(instance, { ...sequel, callbackPending: true }, now);
+        this.#failed(instance, sequel, now);
     }
   }
 
@@ -304,13 +303,13 @@ export class RunActor {
     if (output !== undefined) traces.outputs.push(this.#output(key, "return_value", output));
     if (outcome.skip.length > 0) traces.outputs.push(this.#output(key, "tradewind.skip", outcome.skip));
     traces.signals.push(...successDrafts(this.facts, instance, outcome.signals));
-    if (outcome.callbackPending) this.#callback("success", instance, traces, null);
+    this.#callback("success", instance, traces, null);
     return true;
   }
 
   #failed(
     instance: Instance,
-    outcome: { readonly error: ErrorFacts; readonly retry: boolean; readonly callbackPending: boolean },
+    outcome: { readonly error: ErrorFacts; readonly retry: boolean },
     { at, traces }: Circumstances,
   ): boolean {
     const { error, retry } = outcome;
@@ -321,7 +320,7 @@ export class RunActor {
     if (!this.model.apply({ type: "failed", ...key, at, retry, retryAt, reason }, at)) return false;
     const retried = instance.state === "up_for_retry" || instance.state === "scheduled";
     if (retried) traces.attempts.push({ ...before, state: "failed", reason: tidy(reason) });
-    if (outcome.callbackPending) this.#callback(retried ? "retry" : "failure", instance, traces, error);
+    this.#callback(retried ? "retry" : "failure", instance, traces, error);
     return true;
   }
 
@@ -345,7 +344,7 @@ export class RunActor {
     return instance.place;
   }
 
-  /** A callback that the attempt's own process could not run. */
+  /** Stored with what it is about, and run afterwards by whatever process is free: nothing that it does can undo that. */
   #callback(
     event: "success" | "failure" | "retry",
     instance: Instance,

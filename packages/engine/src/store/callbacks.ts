@@ -8,6 +8,7 @@ export interface StoredCallback extends RunRow {
   readonly id: string;
   readonly dag_run_id: number;
   readonly task_id: string | null;
+  readonly map_index: number | null;
   readonly group_id: string | null;
   readonly event: "success" | "failure" | "retry" | "deadline";
   /** With the event "deadline": which one, which of its actions, and when it was due. */
@@ -19,7 +20,7 @@ export interface StoredCallback extends RunRow {
   readonly bundle_hash: string;
 }
 
-const COLUMNS = `c.id, c.dag_run_id, c.task_id, c.group_id, c.event, c.try_number, c.error, ${RUN_COLUMNS}, v.bundle_hash,
+const COLUMNS = `c.id, c.dag_run_id, c.task_id, c.map_index, c.group_id, c.event, c.try_number, c.error, ${RUN_COLUMNS}, v.bundle_hash,
   d.ordinal AS deadline_ordinal, y.place AS deadline_place, y.due_at AS deadline_due_at`;
 
 const LOAD = statement(

@@ -133,7 +133,6 @@ function finish(
     logged: output.written,
     dropped: output.dropped,
     aborted: host.aborted,
-    crashed,
     unclean: why,
     ...(large && { large }),
   });

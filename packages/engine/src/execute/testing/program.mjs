@@ -205,7 +205,6 @@ const tasks = {
       logged: 0,
       dropped: 0,
       aborted: false,
-      crashed: false,
       unclean: null,
     };
     writeSync(3, `${JSON.stringify(message)}\n`);
