@@ -75,3 +75,30 @@ test("what failed runs again, what comes after it, and the setups it needs; of a
   expect(names("failure")).toEqual(["gathers -1", "handled 1", "setup 1", "teardown 1", "work 1"]);
   expect(names("start")).toHaveLength(11);
 });
+
+test("of a group with retries all tasks run again, and what comes after them; of any other group only what failed", () => {
+  const retry = { retries: 1, delayMs: 0 };
+  const groups = [
+    { groupId: "unit", parent: null, docs: null, retry },
+    { groupId: "unit.inner", parent: "unit", docs: null, retry },
+    { groupId: "box", parent: null, docs: null },
+  ];
+  const tasks = [
+    taskManifest("before"),
+    taskManifest("open", { upstream: ["before"], group: "unit" }),
+    taskManifest("send", { upstream: ["open"], group: "unit.inner" }),
+    taskManifest("other", { upstream: ["open"], group: "unit" }),
+    taskManifest("first", { upstream: ["before"], group: "box" }),
+    taskManifest("second", { upstream: ["first"], group: "box" }),
+    taskManifest("after", { upstream: ["other"], rule: "allDone" }),
+  ];
+  const states: Record<string, TaskState> = { send: "failed", second: "failed" };
+  const rows = tasks.map(({ taskId }) => row(taskId, states[taskId] ?? "success"));
+  const stored = ["unit", "unit.inner"].map((groupId) => {
+    return { groupId, state: "failed", tryNumber: 2, maxTries: 1, retryAt: null } as const;
+  });
+  const model = RunModel.load(compileGraph(dagManifest(tasks, { groups })), rows, { groups: stored });
+  model.start(1);
+  const again = model.retried("failure").map(({ node }) => node.id);
+  expect(again.sort()).toEqual(["after", "open", "other", "second", "send"]);
+});

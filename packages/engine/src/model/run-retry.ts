@@ -25,7 +25,8 @@ export function runRetryAt(
 
 /**
  * The instances that have failed, and all that come after them: of a map, those of the same items. With them the setups in
- * whose scope they are, and the teardowns of those: what they had made has been cleared away.
+ * whose scope they are, and the teardowns of those: what they had made has been cleared away. A group with retries is one unit
+ * of work: with one of its tasks all of them run again.
  */
 export function failedAndAfter(table: InstanceTable, graph: Graph): Instance[] {
   const again = new Set<Instance>();
@@ -33,7 +34,7 @@ export function failedAndAfter(table: InstanceTable, graph: Graph): Instance[] {
   for (let next = open.pop(); next; next = open.pop()) {
     if (again.has(next)) continue;
     again.add(next);
-    open.push(...after(table, next));
+    open.push(...after(table, next), ...together(table, next));
   }
   const order = graph.nodes.map(({ manifest }) => manifest);
   const downstream = graph.nodes.map((node) => node.downstream);
@@ -52,6 +53,14 @@ export function failedAndAfter(table: InstanceTable, graph: Graph): Instance[] {
 function* after(table: InstanceTable, instance: Instance): Iterable<Instance> {
   const { downstream } = instance.node;
   for (const index of downstream) yield* beside(table, instance, table.slots[index]!.node);
+}
+
+/** All that is in a group with retries around it. No such group is in a map. */
+function* together(table: InstanceTable, { node }: Instance): Iterable<Instance> {
+  for (let group = node.group; group !== null; group = group.parent) {
+    if (group.retries === 0) continue;
+    for (const index of group.members) yield* table.slots[index]!.instances;
+  }
 }
 
 /** The instances of another task in the items that both are in. */

@@ -58,6 +58,15 @@ describe("a failed run that is tried again", () => {
             if (item === 1 && ctx.tryNumber === 1) throw new Error("bad");
           });
         });
+        export const units = dag("units", { runRetries: 1, runRetryDelay: 0 }, (d) => {
+          d.group("unit", { retries: 1, retryDelay: 0 }, (g) => {
+            const session = g.task("open", (_, ctx) => ctx.tryNumber);
+            g.task("send", { inputs: { session } }, ({ session }) => {
+              tell("session", session);
+              if (session < 3) throw new Error("refused");
+            });
+          });
+        });
       `,
     });
     scheduler = await rig.scheduler();
@@ -121,6 +130,11 @@ describe("a failed run that is tried again", () => {
   it("of a map only the items run again that failed", async () => {
     expect(await rig.ended(await rig.trigger("items"))).toBe("success");
     expect((await lines("item")).sort()).toEqual(["item 0", "item 1", "item 1", "item 2"]);
+  });
+
+  it("of a group with retries all tasks run again", async () => {
+    expect(await rig.ended(await rig.trigger("units"))).toBe("success");
+    expect(await lines("session")).toEqual(["session 1", "session 2", "session 3"]);
   });
 
   it("a run that was closed is open again, and its streaming tasks run again", async () => {
