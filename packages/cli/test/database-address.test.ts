@@ -1,4 +1,5 @@
 /** A DATABASE_URL that leads nowhere: every command that needs it says so in the same words, and changes nothing. */
+import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -31,6 +32,17 @@ it.each([
   expect(stderr).toContain("[DATABASE_UNREACHABLE]\n");
   expect(stderr).not.toContain("s3cret");
 });
+
+it.each([["db status"], ["db clean --older-than 1d"]])(
+  "%s makes no database where there is none",
+  async (words) => {
+    const env: NodeJS.ProcessEnv = { ...(await environment()), DATABASE_URL: undefined };
+    const { code, stderr } = await runCaptured(words.split(" "), { env });
+    expect(code).toBe(3);
+    expect(stderr).toMatch(/there is no database in .*home\. \[TW_CLI_NO_DATABASE\]\n.*--home/);
+    expect(existsSync(env.TRADEWIND_HOME ?? "")).toBe(false);
+  },
+);
 
 it("says it to programs, too", async () => {
   const { code, stderr } = await runCaptured(["db", "status", "--json"], { env: await environment() });

@@ -342,7 +342,7 @@ test("outputs, variables and connections come from the host; a missing one is an
     "TW_FOREIGN_HANDLE",
   ]);
   expect((seen[5] as Error).message).toBe(
-    'variable "no" is not set; set it with `tradewind variables set no <value>`, or give ctx.variable a default',
+    'variable "no" is not set; set it with `tradewind variables set no <value>`, or give ctx.variable a default; for dags test, with --variable',
   );
 });
 

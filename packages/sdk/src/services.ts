@@ -26,7 +26,7 @@ export function services(host: ServiceHost): Services {
       if (value !== undefined) return value;
       throw new TaskError(
         "TW_VARIABLE_MISSING",
-        `variable "${key}" is not set; set it with \`tradewind variables set ${key} <value>\`, or give ctx.variable a default`,
+        `variable "${key}" is not set; set it with \`tradewind variables set ${key} <value>\`, or give ctx.variable a default; for dags test, with --variable`,
       );
     },
     async connection(id) {
@@ -34,7 +34,7 @@ export function services(host: ServiceHost): Services {
       if (connection !== undefined) return connection;
       throw new TaskError(
         "TW_CONNECTION_MISSING",
-        `connection "${id}" is not stored; add it with \`tradewind connections set ${id} ...\``,
+        `connection "${id}" is not stored; add it with \`tradewind connections set ${id} ...\`; for dags test, with --connection`,
       );
     },
   };

@@ -41,7 +41,9 @@ export function command(session: Session) {
       await session.printList(
         listed,
         columns(session),
-        "There are no DAGs yet: put a file that exports one into the DAG folder.",
+        tag || paused
+          ? "There is no such DAG."
+          : "There are no DAGs yet: put a file that exports one into the DAG folder.",
       );
       await noteImportErrors(session);
     });
@@ -136,7 +138,10 @@ export function command(session: Session) {
     .action(async (dagId) => {
       await session.confirm(`Delete the DAG ${dagId} and all its runs?`);
       await session.client.delete(path`/dags/${dagId}`, { what: `cannot delete the DAG ${dagId}` });
-      await session.printDone({ dag_id: dagId, deleted: true }, `DAG ${dagId} deleted.`);
+      await session.printDone(
+        { dag_id: dagId, deleted: true },
+        `DAG ${dagId} deleted. While a file still exports it, it comes back.`,
+      );
     });
 
   dags

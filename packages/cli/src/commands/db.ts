@@ -1,5 +1,7 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { Command } from "@commander-js/extra-typings";
-import { usageError } from "../errors.ts";
+import { CliError, usageError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { parseDuration, wholeNumber } from "../input/values.ts";
 import type { Column } from "../output/table.ts";
@@ -29,6 +31,7 @@ export function command(session: Session) {
   db.command("status")
     .description("say which migrations were applied and which are missing; exit 1 when some are")
     .action(async () => {
+      requireDatabase(session);
       await withDatabase(session, async ({ engine, database }) => {
         const { applied, pending } = await engine.migrationStatus(database);
         const items: Row[] = [
@@ -56,6 +59,7 @@ export function command(session: Session) {
     .option("--batch <rows>", "how many rows a transaction deletes at most", wholeNumber(1), 1_000)
     .option("--dry-run", "only count")
     .action(async ({ olderThan, dryRun, only, staleListeners, batch }) => {
+      requireDatabase(session);
       await withDatabase(session, async ({ engine, config, database }) => {
         const tellStale = ({ name, seenAt }: { name: string; seenAt: Date }) =>
           session.note(
@@ -73,7 +77,7 @@ export function command(session: Session) {
           { ...options, dryRun: true, onStaleListener: tellStale },
         );
         if (dryRun || Object.values(found).every((count) => count === 0)) {
-          return session.printDone(found, `Would delete: ${summary(found)}.`);
+          return session.printDone(found, `${dryRun ? "Would delete" : "Deleted"}: ${summary(found)}.`);
         }
         await session.confirm(`Delete ${summary(found)}?`);
         await session.interruptible(async (signal) => {
@@ -125,6 +129,15 @@ function parseKinds(
   if (unknown !== undefined)
     throw usageError(`there is nothing called ${unknown} to clean.`, `one of ${known.join(", ")}`);
   return given && known.filter((each) => given.includes(each));
+}
+
+/** Whoever only looks, or cleans, makes no database: the home may be mistyped. */
+function requireDatabase(session: Session): void {
+  if (session.host.env.DATABASE_URL || existsSync(join(session.home, "postgres"))) return;
+  throw new CliError("TW_CLI_NO_DATABASE", `there is no database in ${session.home}.`, {
+    exit: EXIT.notFound,
+    remedy: "name the home with --home, or set DATABASE_URL; tradewind db migrate makes a database",
+  });
 }
 
 async function withDatabase(

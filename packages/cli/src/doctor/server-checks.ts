@@ -99,7 +99,7 @@ async function* checkImports(client: Client): AsyncGenerator<Check> {
       name: "DAG files",
       result: "warn",
       says: `${filename} cannot be loaded: ${stack_trace.trim().split("\n", 1)[0]}`,
-      remedy: "correct the file; its last good version stays in use",
+      remedy: "correct the file; a version of it that has loaded before stays in use",
     };
   }
   const more = total - items.length;

@@ -132,17 +132,21 @@ describe("a broken file", () => {
       "moment.js": program(
         `{ dagId: "m", tasks: [], schedule: { kind: "trigger", trigger: { kind: "x", args: {}, source: "builtin", queue: "q", replicas: 1, wake: { at: "+012345-01-01T00:00:00Z" }, timed: { payload: null } } } }`,
       ),
+      "needs.js": program(
+        `{ dagId: "n", tasks: [], schedule: { kind: "once" }, paramsSchema: { type: "object", required: ["region"] } }`,
+      ),
       "twice.ts": `${dagText("t")}export const again = dag("t", {}, (d) => { d.task("x", {}, () => 1); });`,
       "future.js": `import "tradewind"; export default { [Symbol.for("tradewind.program")]: { protocol: 2 } };`,
       "none.ts": `import { dag } from "tradewind"; export const helper = () => dag;`,
     });
-    expect(await processorOn(test.db, folder).runOnce()).toMatchObject({ failed: 7, unchanged: 1 });
+    expect(await processorOn(test.db, folder).runOnce()).toMatchObject({ failed: 8, unchanged: 1 });
     const errors = await importErrors(test.db);
     expect(errors["cycle.js"]).toContain("cycle among its tasks (a, b)");
     expect(errors["unknown.js"]).toContain('comes after "z"');
     expect(errors["date.js"]).toContain("start is an instance of Date");
     expect(errors["start.js"]).toContain("begins with a wait that cannot be stored");
     expect(errors["moment.js"]).toContain("is a trigger that cannot be stored");
+    expect(errors["needs.js"]).toContain('its params need "region", which scheduled runs are not given');
     expect(errors["twice.ts"]).toContain('"t" is exported twice');
     expect(errors["future.js"]).toContain("protocol 2");
   });

@@ -44,6 +44,8 @@ export class Moves {
   run(instance: Instance, at: number): true {
     instance.startedAt ??= at;
     instance.attemptStartedAt = at;
+    // Why an attempt before it was lost is in that one.
+    instance.reason = null;
     this.#table.move(instance, "running");
     return true;
   }

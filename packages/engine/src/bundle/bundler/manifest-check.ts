@@ -18,7 +18,19 @@ export function manifestProblem(manifest: DagManifest): string | null {
   if (schedule?.kind === "trigger" && !isTriggerCall(schedule.trigger)) {
     return `The schedule of DAG "${name}" is a trigger that cannot be stored: build the file with this engine's SDK.`;
   }
-  return taskProblem(name, manifest.tasks) ?? ruleProblem(name, manifest);
+  return confProblem(name, manifest) ?? taskProblem(name, manifest.tasks) ?? ruleProblem(name, manifest);
+}
+
+/** Schedules whose runs have what triggered them as their conf. */
+const WITH_CONF: ReadonlySet<string> = new Set(["none", "trigger", "signal"]);
+
+/** Nobody gives a conf to a run whose time has come: each would fail. */
+function confProblem(name: string, { paramsSchema, schedule }: DagManifest): string | null {
+  if (WITH_CONF.has(schedule?.kind)) return null;
+  const { required } = (paramsSchema ?? {}) as { readonly required?: unknown };
+  if (!Array.isArray(required) || required.length === 0) return null;
+  const needed = required.map((each) => `"${each}"`).join(", ");
+  return `DAG "${name}" has a schedule, and its params need ${needed}, which scheduled runs are not given: give each a default, or leave out the schedule.`;
 }
 
 /** What the scheduler will do with it is done once here: there it would hold up every other DAG. */
