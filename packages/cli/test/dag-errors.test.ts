@@ -29,7 +29,8 @@ it("says where the rest are, how many they are, and shows all with their message
   expect((await tw("dags", "list")).stderr).toMatch(
     /14 files cannot be loaded:\n(?: {2}f\d\d\.ts: Odd: no \d+\n){3} {2}… and 11 more: `tradewind dags errors` shows all of them\.\n$/,
   );
-  const { stdout } = await tw("dags", "errors");
+  const { code, stdout } = await tw("dags", "errors");
+  expect(code).toBe(1);
   expect(stdout.match(/^f\d\d\.ts {2}.*\n {2}Odd: no \d+\n {6}1 \| frame$/gm)).toHaveLength(14);
   expect(JSON.parse((await tw("dags", "errors", "--json")).stdout)).toHaveLength(14);
 

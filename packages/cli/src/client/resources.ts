@@ -36,6 +36,7 @@ interface Retries {
 
 /** What only `/dags/{id}/details` tells. */
 export interface DagDetails extends Dag {
+  readonly timezone: string | null;
   readonly latest_dag_version: { readonly version_number: number; readonly created_at: string } | null;
   readonly params_schema: unknown;
   /** ISO 8601: PT30S. */

@@ -2,6 +2,7 @@
 import type { Command } from "@commander-js/extra-typings";
 import type { Listed } from "../client/client.ts";
 import type { ImportProblem } from "../client/resources.ts";
+import { EXIT } from "../exit-code.ts";
 import { relativeTime } from "../output/when.ts";
 import type { Session } from "../session.ts";
 import { plainLine, plainText } from "../terminal.ts";
@@ -14,9 +15,10 @@ export function addErrorsCommand(dags: Command, session: Session): void {
 
   dags
     .command("errors")
-    .description("show all files that cannot be loaded, and why")
+    .description("show all files that cannot be loaded, and why; exit 1 when there are any")
     .action(async () => {
       const { items } = await listErrors(session, 0);
+      if (items.length > 0) session.exitCode = EXIT.failed;
       if (session.format !== "table") return session.printObject(items, []);
       if (items.length === 0) return session.note("All files load.");
       for (const [index, { filename, stack_trace, timestamp }] of items.entries()) {

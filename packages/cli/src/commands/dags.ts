@@ -214,6 +214,11 @@ function status(dag: Dag): string {
   return dag.schedule_error ? "schedule error" : "active";
 }
 
+function scheduleOf({ timetable_summary: summary, timezone }: DagDetails): string {
+  if (!summary) return "none";
+  return timezone && timezone !== "UTC" ? `${summary} (${timezone})` : summary;
+}
+
 function dagFields(dag: DagDetails) {
   const version = dag.latest_dag_version;
   return [
@@ -222,7 +227,7 @@ function dagFields(dag: DagDetails) {
     ["description", dag.description],
     ["status", dag.has_import_errors ? `${status(dag)}, and the newest file cannot be loaded` : status(dag)],
     ["paused because", dag.pause_reason],
-    ["schedule", dag.timetable_summary ?? "none"],
+    ["schedule", scheduleOf(dag)],
     ["jitter", dag.jitter && `up to ${dag.jitter.slice(2).toLowerCase()}`],
     ["schedule error", scheduleProblem(dag)],
     [

@@ -57,6 +57,10 @@ export async function showFirstMinute(
   }
   await hint;
   await watching?.close();
+  if (!signal.aborted)
+    session.note(
+      "  (No more news here: `tradewind runs list` and `tradewind dags errors` show what happens.)",
+    );
 }
 
 /** What has happened since it was last looked at. */

@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { fork, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
 import { adhoc } from "../store/database.ts";
+import type { BundlerReply, BundlerRequest } from "./bundler/protocol.ts";
 import { dagText, FolderFixture, importErrors, processorOn, versions } from "./dag-folder-fixture.ts";
 
 let test: TestDatabase;
@@ -250,4 +251,30 @@ it("gives DAG files neither credentials nor the channel, and restores what they 
   expect(docs[0]?.docs).not.toContain("secret");
   expect(docs[0]?.docs).toContain('"undefined"');
   expect(docs[1]?.docs).toBe(JSON.stringify([null, folder.path]));
+});
+
+it("the result of a file is out before the next one is imported, though nobody reads it yet", async () => {
+  const folder = new FolderFixture();
+  const large = `export const text = "${"x".repeat(4_000_000)}";`;
+  await folder.write({
+    "large.ts": `${dagText("large")}\n${large}\nawait new Promise((go) => setTimeout(go, 1_000));\n`,
+    "loop.ts": `${dagText("loop")}\nfor (;;) {}\n`,
+  });
+  const main = fileURLToPath(new URL("./bundler/main.ts", import.meta.url));
+  const child = fork(main, { execArgv: ["--conditions=source", "--no-warnings"], cwd: folder.path });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const ask = (file: string) =>
+    child.send({ type: "bundle", pass: 1, file, path: join(folder.path, file) } satisfies BundlerRequest);
+  const said: string[] = [];
+  child.on("message", (message: BundlerReply) => {
+    said.push("file" in message ? `${message.type} ${message.file}` : message.type);
+    if (said.at(-1) !== "importing large.ts") return;
+    ask("loop.ts");
+    // Deaf while the large one is done, and the other one has its turn.
+    setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_500));
+  });
+  child.send({ type: "setup", folder: folder.path, outFolder: folder.path } satisfies BundlerRequest);
+  ask("large.ts");
+  await vi.waitFor(() => expect(said.at(-1)).toBe("importing loop.ts"), { timeout: 20_000 });
+  expect(said.slice(1)).toEqual(["importing large.ts", "done large.ts", "importing loop.ts"]);
 });

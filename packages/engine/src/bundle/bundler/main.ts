@@ -28,18 +28,20 @@ const channel = process.send?.bind(process);
 if (!channel) throw new Error("The bundler is started by the DAG processor, not by hand.");
 // Authors' code shares this process; it has no business on the channel.
 process.send = undefined;
-const reply = (message: BundlerReply): void => void channel(message);
+/** Resolves when it has left this process. */
+const reply = (message: BundlerReply) =>
+  new Promise<void>((resolve) => channel(message, undefined, undefined, () => resolve()));
 
 let setup: BundlerSetup = { type: "setup", folder: process.cwd(), outFolder: process.cwd() };
 let importing: Promise<unknown> = Promise.resolve();
-const guard = guardProcess((message) => reply({ type: "stray", message }));
+const guard = guardProcess((message) => void reply({ type: "stray", message }));
 
 dieWithParent();
 process.on("disconnect", () => guard.exit(0));
 process.on("message", (request: BundlerRequest) => {
   if (request.type === "setup") {
     setup = request;
-    reply({ type: "ready" });
+    void reply({ type: "ready" });
     return;
   }
   const { file, path, pass } = request;
@@ -74,7 +76,8 @@ async function bundle(dagFile: DagFile, pass: number): Promise<BundleResult> {
 /** What the file gives, or why it gives nothing. */
 async function importArtefact(dagFile: DagFile, artefact: Artefact, inputs: readonly InputStamp[]) {
   const { url, preludes, discard } = await rehearse(setup.outFolder, artefact);
-  reply({ type: "importing", file: dagFile.file, inputs });
+  // An endless loop would keep back what waits to be sent: this, and the results of files before it.
+  await reply({ type: "importing", file: dagFile.file, inputs });
   const imported = { folder: setup.folder, url, map: artefact.map };
   const attempt = guard.begin(url);
   takeMadeDags();
