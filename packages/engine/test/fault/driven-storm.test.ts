@@ -55,6 +55,7 @@ test("every signal has its effect once, whoever dies meanwhile", {
   const late = sleep(4_000).then(() => installation.trigger("counting", "count_late"));
   await load.send("first", 1, ["go", "tick"]);
   await deck.deal(0.3 * SCALE);
+  await deck.ensureTakeovers(2);
   await late;
   await load.stop();
 

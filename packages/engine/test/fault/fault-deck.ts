@@ -70,9 +70,22 @@ export class FaultDeck {
     ]);
   }
 
-  async #kill(): Promise<void> {
+  /** Owners of runs are killed until so many runs have changed hands: all the others may have owned none. */
+  async ensureTakeovers(atLeast: number): Promise<void> {
+    const { installation, takeovers } = this.#parts;
+    while (takeovers.taken.length < atLeast) {
+      const [owner] = await installation.sql<{ pid: number }>(
+        "SELECT j.pid FROM dag_run r JOIN job j ON j.id = r.owner_job WHERE r.state = 'running' ORDER BY r.id LIMIT 1",
+      );
+      const at = this.#up.findIndex(({ pid }) => pid === owner?.pid);
+      if (at < 0) await sleep(200);
+      else await this.#kill(at);
+    }
+  }
+
+  async #kill(victim?: number): Promise<void> {
     const { takeovers } = this.#parts;
-    const at = await this.#victim();
+    const at = victim ?? (await this.#victim());
     await this.#scheduler(at).kill();
     this.counts.killed++;
     await takeovers.ownerFell(this.#scheduler(at), "kill -9");
