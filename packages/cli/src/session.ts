@@ -1,4 +1,6 @@
 /** What every command has at hand: the global options, the server, the terminal, and how results are printed. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { createInterface } from "node:readline/promises";
 import type { Readable } from "node:stream";
 import { Client, type Listed } from "./client/client.ts";
@@ -55,6 +57,11 @@ export class Session {
 
   get home(): string {
     return homeFolder(this.options, this.host.env);
+  }
+
+  /** One is named, or the home has its own. Whoever only looks makes none: the home may be mistyped. */
+  get hasDatabase(): boolean {
+    return Boolean(this.host.env.DATABASE_URL) || existsSync(join(this.home, "postgres"));
   }
 
   get format(): OutputFormat {

@@ -1,5 +1,3 @@
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { Command } from "@commander-js/extra-typings";
 import { CliError, usageError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
@@ -131,9 +129,8 @@ function parseKinds(
   return given && known.filter((each) => given.includes(each));
 }
 
-/** Whoever only looks, or cleans, makes no database: the home may be mistyped. */
 function requireDatabase(session: Session): void {
-  if (session.host.env.DATABASE_URL || existsSync(join(session.home, "postgres"))) return;
+  if (session.hasDatabase) return;
   throw new CliError("TW_CLI_NO_DATABASE", `there is no database in ${session.home}.`, {
     exit: EXIT.notFound,
     remedy: "name the home with --home, or set DATABASE_URL; tradewind db migrate makes a database",

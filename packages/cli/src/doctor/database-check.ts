@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "@tradewind/engine";
 import { withCode } from "../output/error.ts";
@@ -9,7 +8,7 @@ import { checkSecrets } from "./secrets-check.ts";
 /** Reachable, recent enough, and migrated. An embedded database that was never made is not made by asking for it. */
 export async function* checkDatabase(session: Session, config: Config): AsyncGenerator<Check> {
   const name = "database";
-  if (!session.host.env.DATABASE_URL && !existsSync(join(session.home, "postgres"))) {
+  if (!session.hasDatabase) {
     yield {
       name,
       result: "warn",
