@@ -6,10 +6,12 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { artefactHash } from "../packages/engine/src/bundle/bundler/artefact-hash.ts";
 import { DagProcessor } from "../packages/engine/src/bundle/dag-processor.ts";
 import { BundleCache } from "../packages/engine/src/execute/bundle-cache.ts";
 import type { Executor } from "../packages/engine/src/execute/contract.ts";
 import { createBackfillHost } from "../packages/engine/src/processes/backfill.ts";
+import { fetchBundle } from "../packages/engine/src/processes/fetch-bundle.ts";
 import { openDatabase } from "../packages/engine/src/processes/open-database.ts";
 import { createScheduler } from "../packages/engine/src/processes/scheduler.ts";
 import { planNext } from "../packages/engine/src/schedule/planner.ts";
@@ -19,6 +21,7 @@ import { openHome } from "../packages/engine/src/service/home.ts";
 import { createLogger } from "../packages/engine/src/service/logger.ts";
 import { SecretBox } from "../packages/engine/src/service/secret-box.ts";
 import { WakeUps } from "../packages/engine/src/signal/wake-up.ts";
+import type { NamedBundle } from "../packages/engine/src/store/bundles.ts";
 import { adhoc, type Database } from "../packages/engine/src/store/database.ts";
 import { migrate } from "../packages/engine/src/store/migrate.ts";
 import { runEdits } from "../packages/engine/src/store/run-edit.ts";
@@ -117,7 +120,7 @@ export async function openRig(options: { parallelism?: number } = {}): Promise<R
     async stop() {
       await scheduler.stop(0);
       await processor.stop();
-      wakeUps.close();
+      await wakeUps.close();
       await stop();
       await rm(root, { recursive: true, force: true });
     },
@@ -131,6 +134,11 @@ export interface BareScheduler {
   stop(): Promise<void>;
 }
 
+/** Code that nothing runs, as a bundle of its own. */
+export function bundleOf(code: string): NamedBundle {
+  return { hash: artefactHash(code), head: "", prelude: null, code, sourceMap: null };
+}
+
 /** A scheduler with another executor, and nothing else. */
 export async function openBareScheduler(executor: Executor): Promise<BareScheduler> {
   const root = await mkdtemp(join(tmpdir(), "tradewind-bench-"));
@@ -139,7 +147,7 @@ export async function openBareScheduler(executor: Executor): Promise<BareSchedul
   const { database, stop } = await openDatabase(config, { applicationName: "tradewind bench" });
   await migrate(database);
   const wakeUps = new WakeUps(database);
-  const bundles = new BundleCache(home.bundles, async () => ({ code: "export {};", prelude: null }));
+  const bundles = new BundleCache(home.bundles, (hash) => fetchBundle(database, hash));
   const logger = createLogger({ level: "warn", format: "pretty" });
   const rest = { bundles, logsDir: home.logs, logger, wakeUps, version: "bench" };
   const scheduler = new SchedulerJob({ database, executors: [executor], ...rest });
@@ -153,7 +161,7 @@ export async function openBareScheduler(executor: Executor): Promise<BareSchedul
     wake: (topic) => wakeUps.send(topic),
     async stop() {
       await scheduler.stop(0);
-      wakeUps.close();
+      await wakeUps.close();
       await stop();
       await rm(root, { recursive: true, force: true });
     },
@@ -164,7 +172,7 @@ const ERRORS = adhoc("SELECT file, message FROM import_error");
 const OPEN = adhoc("SELECT count(*) AS n FROM dag_run WHERE id = ANY($1) AND state IN ('queued', 'running')");
 const STATES = adhoc("SELECT state, count(*) AS n FROM dag_run WHERE id = ANY($1) GROUP BY state");
 
-async function createRuns(database: Database, dagIds: readonly string[]): Promise<number[]> {
+export async function createRuns(database: Database, dagIds: readonly string[]): Promise<number[]> {
   return database.transaction(async (tx) => {
     const ids: number[] = [];
     for (const dagId of dagIds) {

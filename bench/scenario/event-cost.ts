@@ -11,7 +11,7 @@ import type { Executor, ExecutorEvent, Workload } from "../../packages/engine/sr
 import { planNext } from "../../packages/engine/src/schedule/planner.ts";
 import { publishFiles } from "../../packages/engine/src/store/dag-publish.ts";
 import type { Figure } from "../result.ts";
-import { openBareScheduler } from "../rig.ts";
+import { bundleOf, openBareScheduler } from "../rig.ts";
 import { digits, median } from "../statistics.ts";
 
 const SIZES = [10, 1_000, 100_000];
@@ -41,7 +41,7 @@ async function costOf(size: number): Promise<{ cpuUs: number; wallUs: number }> 
   const executor = new InstantExecutor();
   const bench = await openBareScheduler(executor);
   try {
-    const bundle = { hash: `bench-${size}`, head: "", prelude: null, code: "export {};", sourceMap: null };
+    const bundle = bundleOf(`export const size = ${size};`);
     const publication = { file: "bench.ts", bundle, source: "", manifests: [chains(size)] };
     await publishFiles(bench.database, [publication], { isPausedAtCreation: false, plan: planNext });
     await bench.createRuns(Array.from({ length: Math.max(1, TASKS / size) }, () => "bench"));
@@ -103,6 +103,10 @@ class InstantExecutor implements Executor {
 
   freeSlots(): number {
     return this.#held.length === 0 ? 1 : 0;
+  }
+
+  slots() {
+    return { slots: null, free: 1_000 };
   }
 
   async adopt(): Promise<ReadonlySet<string>> {

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:scheduling`: maps, DAGs that are due at once, backfills, pools. Prints a table and writes
+ * `npm run bench:scheduling`: maps, DAGs that are due at once, backfills, pools, several schedulers. Prints a table and writes
  * bench/results/scheduling-<time>.json. As with `npm run bench`, a missed bar is reported and is no error.
  */
 import { load, machineFacts } from "../machine.ts";
@@ -10,6 +10,7 @@ import { backfill } from "./scenario/backfill.ts";
 import { dueAtOnce, runsOfManyDags } from "./scenario/due.ts";
 import { maps } from "./scenario/maps.ts";
 import { pool } from "./scenario/pool.ts";
+import { sharing } from "./scenario/sharing.ts";
 
 async function measure(options: SuiteOptions, say: (text: string) => void): Promise<Measured> {
   const figures: Figure[] = [];
@@ -36,7 +37,8 @@ async function measure(options: SuiteOptions, say: (text: string) => void): Prom
       await narrow.stop();
     }
   });
+  await scenario("e", () => sharing(options));
   return { machine, figures };
 }
 
-await runSuite("scheduling", ["a", "b", "c", "d"], measure);
+await runSuite("scheduling", ["a", "b", "c", "d", "e"], measure);

@@ -28,5 +28,9 @@ export class PromptExecutor implements Executor {
     return 1_000;
   }
 
+  slots() {
+    return { slots: null, free: 1_000 };
+  }
+
   async stop(): Promise<void> {}
 }

@@ -5,6 +5,7 @@
 import { load, machineFacts } from "../machine.ts";
 import type { Figure } from "../result.ts";
 import { type Measured, runSuite, type SuiteOptions } from "../suite.ts";
+import { burstOfStarts } from "./scenario/burst.ts";
 import {
   besideTasks,
   betweenProcesses,
@@ -51,7 +52,8 @@ async function measure(options: SuiteOptions, say: (text: string) => void): Prom
   await scenario("c", () => besideTasks(options));
   await scenario("e", () => stepsBetweenProcesses(options));
   await scenario("f", () => startedByRules(options));
+  await scenario("g", () => burstOfStarts(options));
   return { machine, figures };
 }
 
-await runSuite("signals", ["a", "b", "c", "d", "e", "f"], measure);
+await runSuite("signals", ["a", "b", "c", "d", "e", "f", "g"], measure);

@@ -17,7 +17,7 @@ export async function openService(way: Way): Promise<{ service: SignalService; c
       service,
       close: async () => {
         await service.close();
-        wakeUps.close();
+        await wakeUps.close();
         await database.close();
       },
     };

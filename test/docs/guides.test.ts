@@ -14,7 +14,7 @@ const modules = pages()
   .flatMap(blocksOf)
   .filter(({ language }) => language === "ts")
   .map((block) => ({ ...block, title: block.title || "dags/hello.ts" }));
-const dags = modules.filter(({ title }) => !title.endsWith(".test.ts"));
+const dags = modules.filter(({ title }) => /^dags\/(?!.*\.test\.ts$)/.test(title));
 const tests = modules.filter(({ title }) => title.endsWith(".test.ts"));
 
 /** Inside the repository, where the packages are found. */

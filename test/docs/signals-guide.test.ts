@@ -53,6 +53,7 @@ it("trains once for each hour, and knows which", async () => {
 
 it("closes without a false watermark, and with what comes after the stream", async () => {
   const run = await runDag(online, {
+    now: "2027-01-04T08:00:00Z",
     signals: [
       { key: "site.mode", value: "maintenance", after: "1h" },
       { key: "site.closed", after: "3h" },

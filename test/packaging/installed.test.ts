@@ -152,6 +152,19 @@ describe("an installed tradewind", () => {
     expect(wrong.stdout).toMatch(/dags\/wrong\.ts.*'toFixed' does not exist on type 'string'/);
   });
 
+  it("has an entry for drivers, with its types", async () => {
+    const driver = `import { DagRunJob, type RunProgress } from "tradewind/engine";
+      export const progress: RunProgress = (await DagRunJob.open({ maxActive: 8 })).progress();\n`;
+    writeFileSync(join(app, "dags/driver.ts"), driver);
+    expect((await run("tsc", ["-p", app], { env })).stdout).toBe("");
+    rmSync(join(app, "dags/driver.ts"));
+    writeFileSync(join(app, "driver.mjs"), 'await (await import("tradewind/engine")).DagRunJob.open();');
+    const { stderr } = await run(process.execPath, ["driver.mjs"], { cwd: app, env }).catch(
+      (error: { stderr: string }) => error,
+    );
+    expect(stderr).toContain("DAG_RUN_JOB_NO_DATABASE");
+  });
+
   it("runs standalone, with a database, a scheduler and task processes of its own", async () => {
     const bin = join(app, "node_modules/tradewind/bin/tradewind.mjs");
     const child = spawn(process.execPath, [bin, "standalone", "--port", "0", "--parallelism", "2"], {

@@ -9,7 +9,7 @@ import { planNext } from "../../../packages/engine/src/schedule/planner.ts";
 import { publishFiles } from "../../../packages/engine/src/store/dag-publish.ts";
 import { adhoc } from "../../../packages/engine/src/store/database.ts";
 import type { Figure } from "../../result.ts";
-import { openBareScheduler, type Rig } from "../../rig.ts";
+import { bundleOf, openBareScheduler, type Rig } from "../../rig.ts";
 import { digits } from "../../statistics.ts";
 import type { SuiteOptions as Options } from "../../suite.ts";
 import { PromptExecutor } from "../prompt-executor.ts";
@@ -26,13 +26,7 @@ export async function dueAtOnce(options: Options): Promise<Figure[]> {
   try {
     for (let first = 0; first < all; first += 500) {
       const manifests = Array.from({ length: 500 }, (_, n) => hourly(`due_${first + n}`));
-      const bundle = {
-        hash: `${first}`.padStart(64, "0"),
-        head: "",
-        prelude: null,
-        code: "export {};",
-        sourceMap: null,
-      };
+      const bundle = bundleOf(`export const first = ${first};`);
       const publication = { file: `due_${first}.ts`, bundle, source: "", manifests };
       await publishFiles(bench.database, [publication], { isPausedAtCreation: false, plan: planNext });
     }

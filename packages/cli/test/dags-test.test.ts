@@ -71,12 +71,25 @@ describe("dags test", () => {
     expect((await test(`${DAGS}/typed.ts`, "--conf", '{"limit":1}')).code).toBe(0);
   });
 
-  it("a task that ends the process is among those that are named", async () => {
-    const { code, stderr } = await test(TROUBLE, "--dag", "exits");
-    expect(code).toBe(1);
-    expect(stderr).toMatch(
-      /ended with exit code 0 before the run did, while running (?:works, )?leaves\. \[TW_CLI_TEST\]\n.*only that of the task that ended it would have ended/,
-    );
+  it("a task that would end or crash its process fails, and no other does", async () => {
+    const { code, stderr, stdout } = await test(TROUBLE, "--dag", "crashes", "--json");
+    expect(code, stderr).toBe(1);
+    const { tasks } = JSON.parse(stdout) as { tasks: { task_id: string; error?: object; state: string }[] };
+    const ends = Object.fromEntries(tasks.map(({ task_id, error, state }) => [task_id, { state, error }]));
+    expect(ends).toMatchObject({
+      first: { state: "success" },
+      works: { state: "success" },
+      leaves: { state: "failed", error: { code: "TASK_PROCESS_DIED" } },
+      rejects: { state: "failed", error: { message: "nobody waits" } },
+      throws: { state: "failed", error: { message: "from a timer" } },
+      forgets: {
+        error: {
+          code: "TW_WORK_LEFT_OPEN",
+          message: expect.stringMatching(/trouble\.ts:\d+:\d+; is an await/),
+        },
+      },
+      hangs: { state: "failed", error: { code: "TASK_NEVER_SETTLED" } },
+    });
   });
 
   it("gives tasks the variables and connections of the command line, and no key of the engine", async () => {

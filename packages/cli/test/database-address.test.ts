@@ -15,23 +15,25 @@ async function environment(): Promise<NodeJS.ProcessEnv> {
   return { DATABASE_URL, TRADEWIND_HOME: join(folder, "home"), TRADEWIND_DAGS: folder, TRADEWIND_PORT: "0" };
 }
 
-it.each([
-  "db status",
-  "db migrate",
-  "standalone",
-  "scheduler",
-  "triggerer",
-  "api",
-  "dag-processor",
-  "backfill run",
-  "signals serve",
-])("%s: exit code 6, with the place and without the password", async (words) => {
-  const { code, stderr } = await runCaptured(words.split(" "), { env: await environment() });
-  expect(code).toBe(6);
-  expect(stderr).toContain('error: The database "shop" at 127.0.0.1:1 (user "ann", from DATABASE_URL)');
-  expect(stderr).toContain("[DATABASE_UNREACHABLE]\n");
-  expect(stderr).not.toContain("s3cret");
-});
+it.each(["standalone", "scheduler", "triggerer", "api", "dag-processor", "backfill run", "signals serve"])(
+  "%s waits for the database, and a signal ends the wait",
+  async (words) => {
+    const env = { ...(await environment()), TRADEWIND_LOG_LEVEL: "error" };
+    const { code, stderr } = await runCaptured(words.split(" "), { env, signal: "SIGTERM" });
+    expect([code, stderr]).toEqual([0, expect.stringMatching(/Stopped\.\n$/)]);
+  },
+);
+
+it.each(["db status", "db migrate"])(
+  "%s: exit code 6, with the place and without the password",
+  async (words) => {
+    const { code, stderr } = await runCaptured(words.split(" "), { env: await environment() });
+    expect(code).toBe(6);
+    expect(stderr).toContain('error: The database "shop" at 127.0.0.1:1 (user "ann", from DATABASE_URL)');
+    expect(stderr).toContain("[DATABASE_UNREACHABLE]\n");
+    expect(stderr).not.toContain("s3cret");
+  },
+);
 
 it.each([["db status"], ["db clean --older-than 1d"]])(
   "%s makes no database where there is none",

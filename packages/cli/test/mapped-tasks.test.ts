@@ -27,8 +27,12 @@ beforeAll(async () => {
     { taskId: "each.work", map: "each.work" },
     { taskId: "odd", map: "odd" },
     { taskId: "end", upstream: ["each.work"] },
+    { taskId: "list" },
+    { taskId: "late.a", map: "late", upstream: ["list"] },
+    { taskId: "late.b", map: "late", upstream: ["late.a"] },
   ];
-  const maps = [map("load", null), map("each", null), map("each.work", "each"), map("odd", null)];
+  const late = { ...map("late", null), over: { kind: "output", taskId: "list" } as const };
+  const maps = [map("load", null), map("each", null), map("each.work", "each"), map("odd", null), late];
   await server.addDag(manifestOf("maps", tasks, { maps }));
   await server.addJob("scheduler");
   run = await server.addRun("maps", { runId: "r1" });
@@ -69,10 +73,10 @@ it("shows labels and paths, and takes them for the index", async () => {
 it("explains what an empty list in a list does, and takes what stands for its instances", async () => {
   const empty = "each.work[1/*] is skipped\n";
   expect((await tw("tasks", "why", "maps", "r1", "end")).stdout).toBe(
-    `end is skipped\n  because ${empty}    because mapped over nothing\n`,
+    `end is skipped\n  because ${empty}    because its map runs over an empty list [MAP_EMPTY]\n`,
   );
   expect((await tw("tasks", "why", "maps", "r1", "each.work", "--map-index", "1/*")).stdout).toBe(
-    `${empty}  because mapped over nothing\n`,
+    `${empty}  because its map runs over an empty list [MAP_EMPTY]\n`,
   );
   const marked = await tw(
     "tasks",
@@ -109,5 +113,35 @@ it("says what is wrong with the list of a map that could not begin", async () =>
   const { stdout } = await tw("tasks", "why", "maps", "r1", "odd");
   expect(stdout).toMatch(
     /^odd is upstream_failed\n +because MAP_UNUSABLE: the output of "list" is an object/,
+  );
+});
+
+it("names what failed before a map that could not begin, and of an instance what failed in its own item", async () => {
+  const ended = await server.addRun("maps", { runId: "ended" });
+  await server.addInstance(ended, "list", { state: "failed", tryNumber: 1 });
+  for (const task of ["late.a", "late.b"])
+    await server.addInstance(ended, task, { state: "upstream_failed" });
+  const sql =
+    "UPDATE task_instance SET reason = 'what it is mapped over: upstream_failed' WHERE task_id LIKE 'late%'";
+  await server.sql(sql);
+  expect((await tw("tasks", "why", "maps", "ended", "late.b")).stdout).toBe(
+    "late.b is upstream_failed\n" +
+      "  because its map has no list to run over: list is failed [MAP_SOURCE]\n" +
+      "    because list is failed\n      because try 1 failed\n",
+  );
+  const items = await server.addRun("maps", { runId: "items" });
+  await server.addInstance(items, "list", { state: "success" });
+  for (const mapIndex of [0, 1]) {
+    await server.addInstance(items, "late.a", { mapIndex, state: "failed", tryNumber: 1 });
+    await server.addInstance(items, "late.b", { mapIndex, state: "upstream_failed" });
+  }
+  const expanded =
+    "INSERT INTO map_expansion (dag_run_id, map_id, parent, base, length) VALUES ($1, 'late', -1, 0, 2)";
+  await server.sql(expanded, [items]);
+  expect((await tw("tasks", "why", "maps", "items", "late.b", "--map-index", "1")).stdout).toBe(
+    "late.b[1] is upstream_failed\n  because late.a[1] is failed\n    because try 1 failed\n",
+  );
+  expect((await tw("tasks", "why", "maps", "items", "late.b")).stdout).toContain(
+    "2 are upstream_failed, such as [0]: Its rule allSuccess says upstream_failed: late.a is failed. [UPSTREAM_DECIDED]",
   );
 });

@@ -6,8 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SignalClient } from "@tradewind/engine/signals";
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { Installation } from "../../engine/test/api/installation.ts";
+import { pgProxy } from "../../engine/test/support/pg-proxy.ts";
 import { testDatabase } from "../../engine/test/support/test-database.ts";
 import { runCaptured } from "./support/captured-host.ts";
 
@@ -128,17 +129,21 @@ describe("signals", () => {
   });
 });
 
-it("signals serve answers over gRPC with the token of its home, and stops in good order", async () => {
-  const test = await testDatabase();
+/** `signals serve` as a process, and a client of it. */
+async function serveSignals(databaseUrl: string, env: NodeJS.ProcessEnv = {}) {
   const home = await mkdtemp(join(tmpdir(), "tw-signals-"));
   const child = spawn(
     process.execPath,
     ["--conditions=source", MAIN, "signals", "serve", "--port", "0", "--home", home],
     {
-      env: { PATH: process.env.PATH, DATABASE_URL: test.url },
+      env: { PATH: process.env.PATH, DATABASE_URL: databaseUrl, ...env },
       stdio: ["ignore", "ignore", "pipe"],
     },
   );
+  onTestFinished(async () => {
+    child.kill("SIGKILL");
+    await rm(home, { recursive: true, force: true });
+  });
   let said = "";
   const address = await new Promise<string>((resolve, reject) => {
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
@@ -148,15 +153,32 @@ it("signals serve answers over gRPC with the token of its home, and stops in goo
     });
     child.once("exit", () => reject(new Error(said)));
   });
-  const client = SignalClient.connect(address, {
-    token: (await readFile(join(home, "token"), "utf8")).trim(),
-  });
+  const token = (await readFile(join(home, "token"), "utf8")).trim();
+  return { child, client: SignalClient.connect(address, { token }) };
+}
+
+it("signals serve answers over gRPC with the token of its home, and stops in good order", async () => {
+  const { child, client } = await serveSignals((await testDatabase()).url);
   await client.send([{ key: "k", value: [1] }]);
   expect((await client.list({})).signals).toMatchObject([{ key: "k", value: [1], sender: "admin" }]);
   await client.close();
   const ended = once(child, "exit");
   child.kill("SIGTERM");
   expect(await ended).toEqual([0, null]);
-  await rm(home, { recursive: true, force: true });
-  await test.close();
+});
+
+it("signals serve ends soon after SIGTERM although its connections to the database are half-open", async () => {
+  const proxy = await pgProxy((await testDatabase()).url);
+  onTestFinished(() => proxy.close());
+  const { child, client } = await serveSignals(proxy.url, { TRADEWIND_STOP_GRACE_MS: "1000" });
+  await client.listen(null, {}, { process: () => {} });
+  proxy.set({ kind: "half-open" });
+  const call = client.list({}).catch(() => {});
+  await vi.waitFor(() => expect(proxy.withheld).toBeGreaterThan(0), { timeout: 10_000, interval: 5 });
+  const began = performance.now();
+  const ended = once(child, "exit");
+  child.kill("SIGTERM");
+  expect(await ended).toEqual([0, null]);
+  expect(performance.now() - began).toBeLessThan(8_000);
+  await Promise.all([call, client.close()]);
 });

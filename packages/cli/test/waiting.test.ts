@@ -1,4 +1,13 @@
 /** Commands about what waits, against a real server with rows as a scheduler and triggerers leave them. */
+import {
+  all,
+  any,
+  FileTrigger,
+  HttpTrigger,
+  serialise,
+  TimeDeltaTrigger,
+  type Waitable,
+} from "@tradewind/sdk";
 import { beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { Installation, manifestOf } from "../../engine/test/api/installation.ts";
@@ -47,7 +56,7 @@ describe("triggers", () => {
     expect(stdout).toMatch(/^ *ID +KIND +STATE +WAITING +TRIGGERER +POLLED +QUEUE +ARGUMENTS$/m);
     expect(stdout).toMatch(
       new RegExp(
-        `^ *${shared} +file +hot +120 +${triggerer} on alpha +\\d+ s ago +default +path=/in/orders.csv password=\\*\\*\\*$`,
+        `^ *${shared} +file +hot +120 +${triggerer} on alpha +\\d+ s ago +default +path=/in/orders.csv, password=\\*\\*\\*$`,
         "m",
       ),
     );
@@ -68,7 +77,7 @@ describe("triggers", () => {
   it("shows one with the first of those that wait", async () => {
     const { code, stderr, stdout } = await tw("triggers", "show", String(shared));
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^arguments +\{"path":"\/in\/orders.csv","password":"\*\*\*"\}$/m);
+    expect(stdout).toMatch(/^arguments +path=\/in\/orders\.csv, password=\*\*\*$/m);
     expect(stdout).toMatch(new RegExp(`^triggerer +${triggerer} on alpha$`, "m"));
     expect(stdout).toMatch(/^waiting +120 tasks$/m);
     expect(stdout.match(/^wait\[\d+\] +etl +r1 +1 h ago +in 2 h$/gm)).toHaveLength(100);
@@ -119,10 +128,78 @@ describe("waiting", () => {
 
   it("is what `tasks why` says of one of them", async () => {
     const { stdout } = await tw("tasks", "why", "etl", "r1", "wait", "--map-index", "3");
-    expect(stdout).toContain('because it waits on file (path: "/in/orders.csv", password: "***") since');
+    expect(stdout).toContain("because it waits on file(path=/in/orders.csv, password=***) since");
     expect(stdout).toContain(`on triggerer ${triggerer} (alpha), last polled at`);
   });
 });
+
+describe("joint waits", () => {
+  const s = new TimeDeltaTrigger({ delta: "10m" });
+  const ten = "tradewind.datetime(moment=…, delta=10 m)";
+  const http = new HttpTrigger({ url: "http://in/x?sig=hunter2", headers: { authorization: "hunter2" } });
+  const sig = new FileTrigger({ path: "/in/x.csv", interval: "5s" });
+  const file = "tradewind.file(path=/in/x.csv, interval=5 s)";
+
+  const withoutMoments = (text: string) => text.replaceAll(/moment=[^,]+/g, "moment=…");
+
+  it.each([
+    ["all", all({ sig, s }), `all of sig: ${file}, s: ${ten}`],
+    ["any by name", any({ sig, token: s }), `first of sig: ${file}, token: ${ten}`],
+    ["any by position", any(sig, s), `first of ${file}, ${ten}`],
+    [
+      "all inside any",
+      any({ both: all({ sig, s }), sig }),
+      `first of both: (all of sig: ${file}, s: ${ten}), sig: ${file}`,
+    ],
+  ])("names the members and their arguments: %s", async (title, trigger, text) => {
+    const { id, runId, kind } = await addJointWait(title, trigger);
+    for (const argv of [
+      ["waiting", "--run", runId],
+      ["triggers", "list", "--kind", kind],
+      ["triggers", "show", id],
+    ])
+      expect(withoutMoments((await tw(...argv)).stdout)).toContain(`  ${text}\n`);
+    const why = await tw("tasks", "why", "etl", runId, "sleep");
+    expect(withoutMoments(why.stdout)).toContain(`because it waits on ${text} since`);
+  });
+
+  it("mask the secrets in the arguments of their members, not members with such a name", async () => {
+    const { id, runId } = await addJointWait("secrets", all({ token: any({ password: http }), sig }));
+    const shown = await tw("triggers", "show", id, "--json");
+    expect(JSON.parse(shown.stdout).args.members).toMatchObject({
+      sig: { kind: "tradewind.file", args: { path: "/in/x.csv" } },
+      token: {
+        kind: "tradewind.any",
+        args: {
+          members: {
+            password: { args: { url: "http://in/x?sig=***", headers: { authorization: "***" } } },
+          },
+        },
+      },
+    });
+    const task = await server.call("GET", `/dags/etl/dagRuns/${runId}/taskInstances/sleep`);
+    expect(JSON.parse(task.json().trigger.kwargs).members.sig).toMatchObject({ kind: "tradewind.file" });
+    const outputs = [
+      shown,
+      await tw("triggers", "show", id),
+      await tw("waiting", "--run", runId),
+      await tw("tasks", "why", "etl", runId, "sleep"),
+    ].map(({ stdout }) => stdout);
+    for (const output of [...outputs, task.body]) {
+      expect(output).toContain("http://in/x?sig=***");
+      expect(output).not.toContain("hunter2");
+    }
+  });
+});
+
+async function addJointWait(title: string, trigger: Waitable<unknown>) {
+  const runId = `joint ${title}`;
+  const { args, kind } = serialise(trigger);
+  const id = await addTrigger(server, { kind, args });
+  const dagRunId = await server.addRun("etl", { runId });
+  await addWait(server, { dagRunId, taskId: "sleep", triggerId: id, kind });
+  return { id: String(id), runId, kind };
+}
 
 describe("webhooks", () => {
   it("prints a URL that works without a token", async () => {

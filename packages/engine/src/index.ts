@@ -8,6 +8,13 @@ export { startApi } from "./processes/api.ts";
 export { startBackfillRunner } from "./processes/backfill.ts";
 export { CLEANABLE, clean } from "./processes/clean.ts";
 export { startDagProcessor } from "./processes/dag-processor.ts";
+export {
+  DagRunJob,
+  type DagRunJobOptions,
+  type EndedRun,
+  type RunProgress,
+  type RunRequest,
+} from "./processes/dag-run-job.ts";
 export { probeOutputStore } from "./processes/large-outputs.ts";
 export { type OpenedDatabase, openDatabase } from "./processes/open-database.ts";
 export { startScheduler } from "./processes/scheduler.ts";
@@ -19,4 +26,5 @@ export { type Config, resolveConfig } from "./service/config.ts";
 export { EngineError } from "./service/errors.ts";
 export { migrate, migrationStatus } from "./store/migrate.ts";
 export { serverVersion } from "./store/server-version.ts";
+export { blockerRemedy, describeBlocker, signalBlockers } from "./store/signals-blockers.ts";
 export { VERSION } from "./version.ts";

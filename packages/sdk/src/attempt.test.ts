@@ -176,7 +176,7 @@ test("an error is flattened, keeps its code and its causes, and shows no frame o
   expect(outcome).toMatchObject({
     kind: "failed",
     retry: true,
-    error: { name: "TypeError", message: "broken", code: "E_BROKEN" },
+    error: { name: "TypeError", message: "broken (cause: root)", code: "E_BROKEN" },
   });
   const stack = outcome.kind === "failed" ? outcome.error.stack! : "";
   expect(stack).toMatch(/^TypeError: broken\n\s+at authorsFunction .*attempt\.test\.ts/);
@@ -225,6 +225,41 @@ test.each<[thrown: unknown, error: object]>([
     "t",
   );
   expect(outcome).toMatchObject({ kind: "failed", retry: true, error });
+});
+
+test.each(["variable", "connection"] as const)("a %s that is missing fails without a retry", async (kind) => {
+  const defined = dag("d", (d) => void d.task("t", async (_, ctx) => void (await ctx[kind]("no"))));
+  const outcome = await attempt(defined, "t", { host: new RecordingHost() });
+  expect(outcome).toMatchObject({ kind: "failed", retry: false });
+});
+
+test("an AggregateError keeps the messages and stacks of its errors", async () => {
+  const loads = async (name: string) => {
+    throw new Error(`cannot load ${name}`, { cause: new Error("disk full") });
+  };
+  const outcome = await attempt(
+    one(() => Promise.any([loads("a"), loads("b"), Promise.reject("text")])),
+    "t",
+  );
+  expect(outcome).toMatchObject({
+    kind: "failed",
+    error: {
+      name: "AggregateError",
+      message:
+        "All promises were rejected: cannot load a (cause: disk full); cannot load b (cause: disk full); text",
+      stack: expect.stringMatching(
+        /Error 1 of 3: Error: cannot load a\n +at loads [^\n]*attempt\.test\.ts.*Caused by: Error: disk full.*Error 2 of 3: Error: cannot load b.*Error 3 of 3: text$/s,
+      ),
+    },
+  });
+  const circular = new AggregateError([]);
+  circular.errors.push(circular, ...Array.from({ length: 12 }, (_, n) => new Error(`${n}`)));
+  expect(
+    await attempt(
+      one(() => Promise.reject(circular)),
+      "t",
+    ),
+  ).toMatchObject({ error: { message: expect.stringMatching(/; 8; and 3 more$/) } });
 });
 
 test("an output that is not JSON or too large fails without a retry", async () => {

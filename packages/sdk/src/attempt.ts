@@ -4,18 +4,21 @@
  * the process from outside. Callbacks come later: when the outcome is stored, nothing they do can touch it.
  */
 import { taskContext } from "./call-context.ts";
+import { cancellable } from "./cancel.ts";
 import { branchOutcome, shortCircuitOutcome } from "./choice.ts";
 import type { TaskContext } from "./context.ts";
 import { controlOf, type Rescheduled, type TaskSkipped } from "./control.ts";
 import { deferralOf, methodOf } from "./deferral.ts";
 import { errorFacts } from "./error-facts.ts";
 import { show, TaskError, type TaskErrorCode, type TriggerErrorCode } from "./errors.ts";
+import { inputValues } from "./inputs.ts";
+import { openWorkError } from "./open-work.ts";
 import { isOperator, type Operator } from "./operator.ts";
 import { checkOutput } from "./output-check.ts";
 import { validateParams } from "./params.ts";
 import { type DagPlan, ITEM, RESOURCE, type TaskPlan } from "./plan.ts";
 import { Production } from "./producing.ts";
-import type { Deferral, SettledInput, SignalToSend, TaskCall, TaskOutcome } from "./program.ts";
+import type { Deferral, SignalToSend, TaskCall, TaskOutcome } from "./program.ts";
 import { Outbox } from "./sending.ts";
 import { startingSignals } from "./started-by.ts";
 import { Steps } from "./steps.ts";
@@ -25,7 +28,7 @@ import { tradewindCallsUserCode } from "./user-code.ts";
 export async function runAttempt(plan: DagPlan, call: TaskCall): Promise<TaskOutcome> {
   try {
     const task = plannedTask(plan, call);
-    const inputs = inputValues(task, call);
+    const inputs = inputValues(task, call.inputs);
     const steps = new Steps(call);
     const outbox = new Outbox(call);
     const production = new Production(call, task.settings.produces);
@@ -40,17 +43,26 @@ export async function runAttempt(plan: DagPlan, call: TaskCall): Promise<TaskOut
       ...production.context(),
       startedBy,
     });
-    const end = await ended(enter(task, call, { ctx, inputs }), steps);
+    const given: Given = { ctx, inputs, made: null };
+    const end = await ended(enter(task, call, given), steps);
     steps.close();
     const signals = [...(await outbox.close()), ...(await production.close())];
     if (steps.refusal !== undefined) throw steps.refusal;
     // Its function runs again from the top, and sends again what belongs to its success.
-    if (end.kind === "deferred") return { kind: "deferred", ...end.deferral };
+    const defer = (deferral: Deferral) =>
+      ({ kind: "deferred", ...cancellable(deferral, { task, call, made: given.made }) }) as const;
+    if (end.kind === "deferred") return defer(end.deferral);
     const control = controlled(task, end.value);
-    if (control !== null) return withoutLoss(task, control, signals);
+    if (control !== null) {
+      const isRepeated = control.kind === "failed" || control.kind === "rescheduled";
+      const open = isRepeated ? null : await leftOpen(task, call);
+      if (open !== null) return open;
+      return control.kind === "deferred" ? defer(withoutLoss(task, control, signals)) : control;
+    }
     if (end.kind === "returned") {
       const outcome = finished(plan, task, end.value, call);
-      return signals.length > 0 && outcome.kind === "success" ? { ...outcome, signals } : outcome;
+      const done = signals.length > 0 && outcome.kind === "success" ? { ...outcome, signals } : outcome;
+      return (await leftOpen(task, call)) ?? done;
     }
     const error = errorFacts(end.value);
     return { kind: "failed", error, retry: error.code === null || !HOPELESS.has(error.code) };
@@ -75,18 +87,23 @@ const HOPELESS: ReadonlySet<string> = new Set<TaskErrorCode | TriggerErrorCode>(
   "TW_BAD_SIGNAL",
   "TW_BAD_TRIGGER",
   "TW_CONF_MISSING",
+  "TW_CONNECTION_MISSING",
   "TW_SENSOR_TIMEOUT",
   "TW_STEP_NOT_JSON",
   "TW_STEP_TOO_LARGE",
   "TW_TRIGGER_ARGS",
+  "TW_VARIABLE_MISSING",
 ]);
 
+interface Given {
+  readonly ctx: TaskContext;
+  readonly inputs: Readonly<Record<string, unknown>>;
+  /** The operator of an item, once it is made. */
+  made: Operator<unknown, unknown> | null;
+}
+
 /** Calls the author's code: at its beginning, or at the method that a deferral named. */
-function enter(
-  task: TaskPlan,
-  call: TaskCall,
-  given: { readonly ctx: TaskContext; readonly inputs: Readonly<Record<string, unknown>> },
-): Promise<unknown> {
+function enter(task: TaskPlan, call: TaskCall, given: Given): Promise<unknown> {
   const { taskId, body } = task;
   const { ctx, inputs } = given;
   const { step } = call;
@@ -124,11 +141,8 @@ function enterOperator(
 }
 
 /** The operator of an item is made anew in each attempt: what it knows comes from the item. */
-async function enterMade(
-  task: TaskPlan,
-  call: TaskCall,
-  { ctx, inputs }: { readonly ctx: TaskContext; readonly inputs: Readonly<Record<string, unknown>> },
-): Promise<unknown> {
+async function enterMade(task: TaskPlan, call: TaskCall, given: Given): Promise<unknown> {
+  const { ctx, inputs } = given;
   const { [ITEM]: item, ...others } = inputs;
   const { make } = task.body as Extract<TaskPlan["body"], { kind: "mapOperator" }>;
   const operator = await tradewindCallsUserCode(make, item, others, ctx);
@@ -138,6 +152,7 @@ async function enterMade(
       `the function of d.mapAdd("${task.taskId}") must return an operator, got ${show(operator)}`,
     );
   }
+  given.made = operator;
   return enterOperator(task.taskId, operator, call, { ctx, inputs: others });
 }
 
@@ -150,7 +165,10 @@ type End =
  * has begun, so that an `until` that was not awaited is not lost.
  */
 async function ended(work: Promise<unknown>, steps: Steps): Promise<End> {
-  const deferral = steps.deferral.then((deferral) => ({ kind: "deferred" as const, deferral }));
+  const deferral = steps.deferral.then(
+    (deferral) => ({ kind: "deferred" as const, deferral }),
+    (value: unknown) => ({ kind: "threw" as const, value }),
+  );
   const end = await Promise.race([
     work.then(
       (value) => ({ kind: "returned" as const, value }),
@@ -159,6 +177,14 @@ async function ended(work: Promise<unknown>, steps: Steps): Promise<End> {
     deferral,
   ]);
   return end.kind === "returned" && steps.refusal === undefined && (await steps.isWaiting()) ? deferral : end;
+}
+
+/** Its failure if it leaves work open: what follows would count on work that may never be done. */
+async function leftOpen({ settings, taskId }: TaskPlan, call: TaskCall): Promise<TaskOutcome | null> {
+  if (settings.openWork === "allow") return null;
+  const remedy = 'set openWork: "allow" if the work may be cut off';
+  const error = await openWorkError(call.host, `task "${taskId}"`, remedy);
+  return error && { kind: "failed", error: errorFacts(error), retry: true };
 }
 
 function plannedTask(plan: DagPlan, call: TaskCall): TaskPlan {
@@ -171,40 +197,6 @@ function noSuchMethod(taskId: string, method: string): TaskError {
   return new TaskError(
     "TW_STEP_UNKNOWN",
     `the operator of task "${taskId}" has no method "${method}" to go on with`,
-  );
-}
-
-function inputValues(task: TaskPlan, call: TaskCall): Record<string, unknown> {
-  const values: Record<string, unknown> = {};
-  for (const [name, source] of Object.entries(task.inputs)) {
-    const given = call.inputs[name] ?? { state: "none", value: undefined };
-    const { each, state, value } = given;
-    if ("item" in source) {
-      if (value === undefined) throw itemGone(task.taskId);
-      // Whatever the rule: without its item it would not run.
-      values[name] = name === ITEM || task.settings.rule === "allSuccess" ? value : { state, value };
-    } else if (task.settings.rule !== "allSuccess" && !(task.role === "teardown" && name === RESOURCE)) {
-      values[name] = each ? each.map(settled) : settled(given);
-    } else if (state === "success") {
-      values[name] = value;
-    } else {
-      throw new TaskError(
-        "TW_INPUT_MISSING",
-        `input "${name}" needs task "${source.taskId}" to have succeeded, but its state is ${state}; clear that task, or use another rule`,
-      );
-    }
-  }
-  return values;
-}
-
-function settled({ state, value }: SettledInput): { state: string; value?: unknown } {
-  return state === "success" ? { state, value } : { state };
-}
-
-function itemGone(taskId: string): TaskError {
-  return new TaskError(
-    "TW_INPUT_MISSING",
-    `the list that task "${taskId}" is mapped over has no item for this index any more; clear the task that gave the list, with all downstream`,
   );
 }
 
@@ -233,12 +225,12 @@ function controlled({ taskId, body }: TaskPlan, value: unknown): TaskOutcome | n
 }
 
 /** An operator that defers goes on in another method: the attempt that succeeds would know nothing of these signals. */
-function withoutLoss(
+function withoutLoss<D extends Deferral>(
   { taskId }: TaskPlan,
-  control: TaskOutcome,
+  control: D,
   signals: readonly SignalToSend[],
-): TaskOutcome {
-  if (control.kind !== "deferred" || signals.length === 0) return control;
+): D {
+  if (signals.length === 0) return control;
   throw new TaskError(
     "TW_SIGNAL_LOST",
     `task "${taskId}" defers after ctx.send or ctx.produce of "${signals[0]!.key}", which belongs to its success and would be lost; do it in the method that ends the task`,

@@ -72,8 +72,7 @@ export interface TeardownOptions<T> {
   readonly failsRun?: boolean;
 }
 
-export interface MapGroupOptions<O, Params = AnyParams>
-  extends Omit<GroupOptions<Params>, "retries" | "retryDelay" | "onRetry"> {
+export interface MapGroupOptions<O, Params = AnyParams> extends GroupOptions<Params> {
   /** The output of a task that is a list, a list, {@link zip} or {@link cross}: the whole group once per item. */
   readonly over: O;
   /** How many items may be under way at once: the next one begins when all tasks of another are through. */

@@ -24,6 +24,7 @@ export interface BuiltinTriggers {
   "tradewind.redisstream": { readonly args: RedisStreamArgs; readonly event: RedisStreamEvent };
   "tradewind.signal": { readonly args: SignalArgs; readonly event: SignalEvent };
   "tradewind.all": { readonly args: AllArgs; readonly event: AllEvent };
+  "tradewind.any": { readonly args: AnyArgs; readonly event: AnyEvent };
 }
 
 /** The id of a built-in trigger. */
@@ -32,6 +33,8 @@ export type BuiltinKind = keyof BuiltinTriggers;
 /** Timed: its call has `wake: { at: moment }` and `timed: { payload: moment }`. */
 export interface DateTimeArgs {
   readonly moment: string;
+  /** In a joint wait: it was a length of time. Tests count it from the beginning of the wait on their own clock. */
+  readonly deltaMs?: number;
 }
 
 /** Timed: its call has `wake: { afterMs: deltaMs }` and `timed: { payload: null }`, which stands for the moment it fires. */
@@ -258,3 +261,13 @@ export interface AllArgs {
 }
 
 export type AllEvent = Readonly<Record<string, Json>>;
+
+/** Fires when the first member does, with its event; ends or fails with the first that ends or fails. Otherwise as {@link AllArgs}. */
+export interface AnyArgs extends AllArgs {
+  /** The members are a list: their names are "0", "1" …, and the event has an `index`. */
+  readonly list: boolean;
+}
+
+export type AnyEvent =
+  | { readonly name: string; readonly event: Json }
+  | { readonly index: number; readonly event: Json };

@@ -3,10 +3,12 @@
  * hangs is given up, for it has a process to itself.
  */
 import { baseContext } from "./call-context.ts";
+import { runCancelHooks } from "./cancel.ts";
 import type { CallbackContext, GroupCallbackContext } from "./context.ts";
 import type { DeadlineContext } from "./deadline.ts";
 import { errorFacts } from "./error-facts.ts";
 import type { Json } from "./manifest.ts";
+import { openWorkError } from "./open-work.ts";
 import { validateParams } from "./params.ts";
 import type { DagPlan } from "./plan.ts";
 import type { CallbackCall, CallbackOutcome } from "./program.ts";
@@ -17,9 +19,8 @@ const CALLBACK_LIMIT_MS = 60_000;
 
 /** Runs the callback if there is one. Never rejects. */
 export async function runCallback(plan: DagPlan, call: CallbackCall): Promise<CallbackOutcome> {
-  const callback = callbackOf(plan, call);
-  if (callback === undefined) return { ok: true };
-  const ctx = Object.freeze(await contextOf(plan, call));
+  const work = await workOf(plan, call);
+  if (work === undefined) return { ok: true };
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<never>((_, reject) => {
     timer = setTimeout(
@@ -28,8 +29,10 @@ export async function runCallback(plan: DagPlan, call: CallbackCall): Promise<Ca
     );
   });
   try {
-    await Promise.race([tradewindCallsUserCode(callback, ctx as never), limit]);
-    return { ok: true };
+    await Promise.race([work(), limit]);
+    clearTimeout(timer);
+    const open = await openWorkError(call.host, `the callback for ${call.event}`);
+    return open ? { ok: false, error: errorFacts(open) } : { ok: true };
   } catch (thrown) {
     return { ok: false, error: errorFacts(thrown) };
   } finally {
@@ -37,14 +40,28 @@ export async function runCallback(plan: DagPlan, call: CallbackCall): Promise<Ca
   }
 }
 
+async function workOf(plan: DagPlan, call: CallbackCall): Promise<(() => Promise<unknown>) | undefined> {
+  const { event } = call;
+  if (event === "cancel") {
+    const params = await paramsOrNull(plan, call.conf);
+    return () => runCancelHooks(plan, call, { ...baseContext(plan, call), params });
+  }
+  const callback = callbackOf(plan, { ...call, event });
+  if (callback === undefined) return undefined;
+  const ctx = Object.freeze(await contextOf(plan, { ...call, event }));
+  return () => tradewindCallsUserCode(callback, ctx as never);
+}
+
+type OtherCall = CallbackCall & { readonly event: Exclude<CallbackCall["event"], "cancel"> };
+
 async function contextOf(
   plan: DagPlan,
-  call: CallbackCall,
+  call: OtherCall,
 ): Promise<CallbackContext | DeadlineContext | GroupCallbackContext> {
-  const { deadline, error, event, groupId, taskId } = call;
+  const { deadline, error, event, groupId, mapIndex = -1, taskId } = call;
   const base = { ...baseContext(plan, call), params: await paramsOrNull(plan, call.conf) };
   if (groupId && event !== "deadline")
-    return { ...base, event, groupId, state: event === "success" ? "success" : "failed" };
+    return { ...base, event, groupId, mapIndex, state: event === "success" ? "success" : "failed" };
   const shared = { ...base, taskId };
   if (event !== "deadline") return { ...shared, event, error };
   return {
@@ -54,7 +71,7 @@ async function contextOf(
   };
 }
 
-function callbackOf(plan: DagPlan, { taskId, event, deadline, groupId }: CallbackCall) {
+function callbackOf(plan: DagPlan, { taskId, event, deadline, groupId }: OtherCall) {
   if (event === "deadline") {
     const { deadlines } = (taskId === null ? plan : plan.tasks.get(taskId))?.callbacks ?? {};
     return deadlines?.[deadline?.ordinal ?? -1]?.functions[deadline?.action ?? -1] ?? undefined;

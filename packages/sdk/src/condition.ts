@@ -4,9 +4,19 @@
  */
 import { DagDefinitionError, show } from "./errors.ts";
 import type { AnyOutput, Output } from "./handle.ts";
-import { AllTrigger, type EventsAreJson, type EventsOf, type Members } from "./joint-trigger.ts";
+import {
+  AllTrigger,
+  AnyTrigger,
+  type EventsAreJson,
+  type EventsOf,
+  type FirstByIndex,
+  type FirstByName,
+  type Members,
+  type ReceivedOf,
+} from "./joint-trigger.ts";
 import type { ScheduleManifest, SignalCondition } from "./manifest.ts";
 import type { StandardSchemaV1 } from "./standard-schema.ts";
+import { isWaitable, type Waitable } from "./waitable.ts";
 
 /** Where a condition keeps what it is made of; registered, so that two copies of the SDK agree on it. */
 export const CONDITION: unique symbol = Symbol.for("tradewind.condition") as never;
@@ -59,19 +69,43 @@ export function all(...given: unknown[]): Condition | AllTrigger<unknown> {
   return isRecord ? new AllTrigger(given[0] as Members) : joined("all", given);
 }
 
+/** A list of signals is both: a condition, and something to wait for. Other conditions are no triggers. */
+type AnyOf<P extends readonly unknown[]> = Condition<ValueOf<P[number]>> &
+  (P extends readonly Waitable<unknown>[] ? AnyTriggerOf<P> : unknown);
+
+type AnyTriggerOf<W extends readonly unknown[]> = AnyTrigger<
+  FirstByIndex<EventsOf<W>>,
+  FirstByIndex<ReceivedOf<W>>
+>;
+
 /**
- * True when one of its parts is.
+ * True when one of its parts is. Given triggers, a trigger that fires with the first of them: its event tells which one
+ * fired, by `name` for an object of triggers and by `index` for a list.
  *
  * @example
  * ```ts
  * const [failed, drifted] = [signal("serving.failed"), signal("model.drift", z.number())];
  * d.task("serve", { lifetime: "streaming", on: [restart(any(failed, drifted.equals(1)))] }, () => publish());
+ *
+ * const file = new FileTrigger({ path: "/data/a.csv" });
+ * const first = await ctx.until("first", any({ file, failed }));
+ * if (first.name === "file") ctx.log.info(first.event.path);
  * ```
  */
-export function any<const P extends readonly [ConditionPart, ...ConditionPart[]]>(
-  ...parts: P
-): Condition<ValueOf<P[number]>> {
-  return joined("any", parts);
+export function any<const M extends Members>(
+  members: M & EventsAreJson<M>,
+): AnyTrigger<FirstByName<EventsOf<M>>, FirstByName<ReceivedOf<M>>>;
+export function any<const W extends readonly [Waitable<unknown>, ...Waitable<unknown>[]]>(
+  ...triggers: W & EventsAreJson<W>
+): W extends readonly ConditionPart[] ? AnyOf<W> : AnyTriggerOf<W>;
+export function any<const P extends readonly [ConditionPart, ...ConditionPart[]]>(...parts: P): AnyOf<P>;
+export function any(...given: unknown[]): unknown {
+  const [only] = given;
+  const isRecord = given.length === 1 && typeof only === "object" && !isPart(only) && !isWaitable(only);
+  if (isRecord) return new AnyTrigger(only as Members);
+  if (given.some((each) => isWaitable(each) && !isPart(each))) return new AnyTrigger(given as never);
+  const condition = joined("any", given);
+  return given.every(isWaitable) ? Object.freeze(Object.assign(new AnyTrigger(given), condition)) : condition;
 }
 
 export function isCondition(value: unknown): value is Condition {

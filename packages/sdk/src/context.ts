@@ -2,7 +2,7 @@ import type { Asset, AssetAlias, AssetEvent } from "./asset.ts";
 import type { SignalEvent } from "./builtin-triggers.ts";
 import type { Duration } from "./duration.ts";
 import type { AnyOutput, Output } from "./handle.ts";
-import type { EventsAreJson, Members, ReceivedOf } from "./joint-trigger.ts";
+import type { AnyTrigger, EventsAreJson, Members, ReceivedOf } from "./joint-trigger.ts";
 import type { Produced, ReturnsJson } from "./json.ts";
 import type { Json } from "./manifest.ts";
 import type { ConnectionFacts, ErrorFacts } from "./program.ts";
@@ -109,6 +109,7 @@ export interface StepContext {
    * ctx.log.info(csv.path);
    * ```
    */
+  until<First>(name: string, trigger: AnyTrigger<unknown, First>, options?: UntilOptions): Promise<First>;
   until<const M extends Members>(
     name: string,
     triggers: M & EventsAreJson<M>,
@@ -256,6 +257,41 @@ export interface CallbackContext<Params = AnyParams> extends BaseContext {
 export type Callback<Params = AnyParams> = (ctx: CallbackContext<Params>) => unknown;
 
 /**
+ * What `onCancel` of a task, an operator or a trigger receives: the wait that ended without its event, as it was begun.
+ *
+ * @example
+ * ```ts
+ * const onCancel = async (ctx: CancelContext) => {
+ *   const { job } = ctx.trigger.args as { job: string };
+ *   await cancelJob(job);
+ * };
+ * d.task("train", { onCancel }, async (_, ctx) => {
+ *   const job = await ctx.once("submit", () => submit("train"));
+ *   return (await ctx.until("done", new JobDone({ job }))).rows;
+ * });
+ * ```
+ */
+export interface CancelContext<Kwargs = Json, Params = AnyParams> extends BaseContext {
+  readonly event: "cancel";
+  /** null when the run's conf does not satisfy `params`. */
+  readonly params: Params | null;
+  readonly taskId: string;
+  /** -1 when the task is not mapped. */
+  readonly mapIndex: number;
+  /** "timeout": the wait or its try was out of time; "cancelled": any other end. */
+  readonly cause: "timeout" | "cancelled";
+  /** The name given to `ctx.until`; null in an operator. */
+  readonly wait: string | null;
+  /** Of the deferral; `{}` in a function task. */
+  readonly kwargs: Kwargs;
+  /** What was waited for. */
+  readonly trigger: { readonly kind: string; readonly args: Json };
+}
+
+/** Runs after a wait has ended without its event. What it throws is logged, and it is not called again. */
+export type CancelCallback<Params = AnyParams> = (ctx: CancelContext<Json, Params>) => unknown;
+
+/**
  * What callbacks of groups receive. Its `tryNumber` is that of the group.
  *
  * @example
@@ -269,6 +305,8 @@ export interface GroupCallbackContext<Params = AnyParams> extends BaseContext {
   readonly event: "success" | "failure" | "retry";
   readonly params: Params | null;
   readonly groupId: string;
+  /** The map index of the item, of a mapped group with retries; -1: of the group, for all its items if it is mapped. */
+  readonly mapIndex: number;
   /** How the group, or this try of it, has ended. */
   readonly state: "success" | "failed";
 }

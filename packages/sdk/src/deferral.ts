@@ -91,7 +91,14 @@ export function methodOf(operator: object, name: string): UserMethod | null {
   return typeof method === "function" && !OURS.has(name) ? (method.bind(operator) as UserMethod) : null;
 }
 
-const OURS: ReadonlySet<string> = new Set(["constructor", "defer", "onSignal", "setSignal", "startFrom"]);
+const OURS: ReadonlySet<string> = new Set([
+  "constructor",
+  "defer",
+  "onCancel",
+  "onSignal",
+  "setSignal",
+  "startFrom",
+]);
 
 type UserMethod = (ctx: TaskContext, event: Json, kwargs: Json, inputs: unknown) => unknown;
 

@@ -1,4 +1,5 @@
 /** The manifest of a DAG: all that the engine sees of it. */
+import { hasCancelHook } from "./cancel.ts";
 import { methodOf, startTrigger } from "./deferral.ts";
 import { DagDefinitionError, naming, show } from "./errors.ts";
 import type { DagManifest, StartTrigger, TaskManifest } from "./manifest.ts";
@@ -52,7 +53,12 @@ function operatorName({ body }: TaskPlan): string {
   return body.kind === "trigger" ? body.call.kind : body.kind;
 }
 
-function startOf({ taskId, body }: TaskPlan, dagId: string): StartTrigger | null {
+function startOf(task: TaskPlan, dagId: string): StartTrigger | null {
+  const start = waitOf(task, dagId);
+  return start && { ...start, ...(hasCancelHook(task, start.trigger) && { onCancel: true as const }) };
+}
+
+function waitOf({ taskId, body }: TaskPlan, dagId: string): StartTrigger | null {
   if (body.kind === "trigger") {
     return { trigger: body.call, method: null, kwargs: {}, timeoutMs: null, onTimeout: "fail" };
   }

@@ -1,9 +1,14 @@
 /** Flattens whatever user code threw into facts for the log and the API. Never throws, whatever it is given. */
 import type { ErrorFacts } from "./program.ts";
 import { authorsPart, withoutOurs } from "./user-code.ts";
+import { CAUSE_MARK } from "./wording.ts";
 
 const MAX_CAUSES = 5;
+/** Of the errors within one. */
+const MAX_INNER = 10;
 const MAX_TEXT = 32_768;
+/** Characters of a cause within a message. The stack has the whole text. */
+const MAX_CAUSE_TEXT = 500;
 
 export function errorFacts(thrown: unknown): ErrorFacts {
   try {
@@ -11,7 +16,7 @@ export function errorFacts(thrown: unknown): ErrorFacts {
       const code = (thrown as { code?: unknown }).code;
       return {
         name: String(thrown.name || "Error"),
-        message: clip(String(thrown.message)),
+        message: clip(messageOf(thrown, 0)),
         stack: clip(stackOf(thrown, 0)) || null,
         code: typeof code === "string" ? code : null,
       };
@@ -30,13 +35,42 @@ export function withoutFrames<E>(error: E): E {
   return error;
 }
 
-/** The stack from the author's code upwards, followed by those of its causes. */
+/**
+ * With the messages of its cause and, for an AggregateError, of its errors: the message alone often gives no reason
+ * ("fetch failed"), or is empty.
+ */
+function messageOf(error: Error, depth: number): string {
+  const own = String(error.message);
+  if (depth >= MAX_CAUSES) return own;
+  const textOf = (each: unknown) => (isErrorLike(each) ? messageOf(each, depth + 1) : display(each));
+  const inner = innerOf(error);
+  const more = inner.length > MAX_INNER ? [`and ${inner.length - MAX_INNER} more`] : [];
+  const texts = [...inner.slice(0, MAX_INNER).map(textOf), ...more].join("; ");
+  const message = inner.length === 0 ? own : `${own || String(error.name)}: ${texts}`;
+  if (error.cause === undefined || error.cause === null) return message;
+  const cause = clipWords(textOf(error.cause), MAX_CAUSE_TEXT);
+  // Some errors repeat the message of their cause.
+  return message.includes(cause) ? message : `${message || String(error.name)}${CAUSE_MARK}${cause})`;
+}
+
+/** The stack from the author's code upwards, followed by those of its causes and of the errors within it. */
 function stackOf(error: Error, depth: number): string {
   const own =
     typeof error.stack === "string" ? framesOf(error, error.stack) : `${error.name}: ${error.message}`;
-  if (error.cause === undefined || depth >= MAX_CAUSES) return own;
-  const cause = isErrorLike(error.cause) ? stackOf(error.cause, depth + 1) : display(error.cause);
-  return `${own}\nCaused by: ${cause}`;
+  if (depth >= MAX_CAUSES) return own;
+  const stackOfAny = (value: unknown) => (isErrorLike(value) ? stackOf(value, depth + 1) : display(value));
+  const cause = error.cause === undefined ? [] : [`Caused by: ${stackOfAny(error.cause)}`];
+  const inner = innerOf(error);
+  const stacks = inner
+    .slice(0, MAX_INNER)
+    .map((each, at) => `Error ${at + 1} of ${inner.length}: ${stackOfAny(each)}`);
+  return [own, ...cause, ...stacks].join("\n");
+}
+
+/** The errors of an AggregateError. */
+function innerOf(error: Error): readonly unknown[] {
+  const { errors } = error as { readonly errors?: unknown };
+  return error.name === "AggregateError" && Array.isArray(errors) ? errors : [];
 }
 
 function framesOf(error: Error, stack: string): string {
@@ -59,7 +93,14 @@ function display(value: unknown): string {
 }
 
 function clip(text: string): string {
-  return text.length > MAX_TEXT
-    ? `${text.slice(0, MAX_TEXT)} ... (${text.length - MAX_TEXT} more characters)`
-    : text;
+  return text.length > MAX_TEXT ? cut(text, MAX_TEXT) : text;
+}
+
+/** Before the word at the limit: a part of a secret would not be masked. */
+function clipWords(text: string, max: number): string {
+  return text.length > max ? cut(text, text.slice(0, max).search(/\S*$/)) : text;
+}
+
+function cut(text: string, at: number): string {
+  return `${text.slice(0, at).trimEnd()} ... (${text.length - at} more characters)`;
 }

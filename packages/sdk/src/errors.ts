@@ -41,15 +41,18 @@ export type TaskErrorCode =
   | "TW_SIGNAL_ACTION"
   | "TW_SIGNAL_INVALID"
   | "TW_SIGNAL_LOST"
+  | "TW_STEP_CONCURRENT"
   | "TW_STEP_KIND"
   | "TW_STEP_NAME"
   | "TW_STEP_NESTED"
   | "TW_STEP_NOT_JSON"
   | "TW_STEP_TOO_LARGE"
   | "TW_STEP_UNKNOWN"
+  | "TW_STEP_UNSTABLE"
   | "TW_TASK_UNKNOWN"
   | "TW_TIMETABLE_ANSWER"
-  | "TW_VARIABLE_MISSING";
+  | "TW_VARIABLE_MISSING"
+  | "TW_WORK_LEFT_OPEN";
 
 /**
  * A mistake in a DAG's definition; the message names the DAG, the task and the remedy.

@@ -18,11 +18,14 @@ export interface GroupOptions<Params = AnyParams> {
   readonly after?: Upstream | readonly Upstream[];
   /** Options for all tasks of the group that do not say otherwise. */
   readonly defaults?: TaskDefaults<Params>;
-  /** How many times the whole group runs again when it has failed (0). Its tasks have retries of their own besides. */
+  /**
+   * How many times the whole group runs again when it has failed (0). Of a group that runs once per item, each item has
+   * that many. Its tasks have retries of their own besides.
+   */
   readonly retries?: number;
   /** The wait before it does ("5m"). */
   readonly retryDelay?: Duration;
-  /** Called when the group has succeeded, once for all its items if it is mapped. */
+  /** Called when the group has succeeded: once for all its items if it is mapped, or for each if it also has retries. */
   readonly onSuccess?: GroupCallback<Params>;
   /** Called when the group has failed and is not tried again. */
   readonly onFailure?: GroupCallback<Params>;
@@ -60,11 +63,7 @@ export function groupPlan(
     onFailure: callback("onFailure"),
     onRetry: callback("onRetry"),
   };
-  const retry = retryOf(o, where);
-  if (retry && map !== null)
-    throw bad(
-      `${where}: a group that runs once per item has no retries as a whole; give its tasks retries, or put a group with retries around the map`,
-    );
+  const retry = retryOf(o, map, where);
   const { onFailure: failure, onRetry: again, onSuccess: success } = callbacks;
   const wanted = { success: Boolean(success), failure: Boolean(failure), retry: Boolean(again) };
   const manifest: GroupManifest = {
@@ -77,14 +76,14 @@ export function groupPlan(
   return { manifest, callbacks };
 }
 
-function retryOf(o: RawOptions, where: string): GroupManifest["retry"] {
+function retryOf(o: RawOptions, map: string | null, where: string): GroupManifest["retry"] {
   const retries = atLeast(o, "retries", { min: 0, fallback: 0 }, where);
   const delayMs = durationMs(o["retryDelay"] ?? "5m", `${where}: retryDelay`);
   if (retries === 0 && o["retryDelay"] !== undefined)
     throw bad(
       `${where}: retryDelay needs retries: how many times the group runs again (those of its tasks go into defaults)`,
     );
-  return retries > 0 ? { retries, delayMs } : undefined;
+  return retries > 0 ? { retries, delayMs, ...(map !== null && { map }) } : undefined;
 }
 
 /** When the DAG is complete. */

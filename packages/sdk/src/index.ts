@@ -69,6 +69,8 @@ export type {
   BaseContext,
   Callback,
   CallbackContext,
+  CancelCallback,
+  CancelContext,
   Connection,
   GroupCallback,
   GroupCallbackContext,
@@ -126,7 +128,16 @@ export type {
   Upstream,
 } from "./handle.ts";
 export type { Moment } from "./instant.ts";
-export type { AllTrigger, EventsAreJson, EventsOf, Members, ReceivedOf } from "./joint-trigger.ts";
+export type {
+  AllTrigger,
+  AnyTrigger,
+  EventsAreJson,
+  EventsOf,
+  FirstByIndex,
+  FirstByName,
+  Members,
+  ReceivedOf,
+} from "./joint-trigger.ts";
 export type { EventIsJson, IsJson, NotJson, Produced, ReturnsJson } from "./json.ts";
 export type { Json, MomentSchedule, TriggerCall, TriggerRule, WeightRule } from "./manifest.ts";
 export type { LabelField, LabelItem } from "./map-label.ts";
@@ -139,7 +150,7 @@ export {
 } from "./moment-triggers.ts";
 export { type AnyInputs, Operator } from "./operator.ts";
 export { type Polled, PollTrigger } from "./poll-trigger.ts";
-export type { ErrorFacts, LogLevel } from "./program.ts";
+export type { ErrorFacts, LogLevel, TriggerAbortKind } from "./program.ts";
 export { type HeardSignal, SignalAction, type SignalContext } from "./reaction.ts";
 export { type Rule, type RuleOptions, restart, start, stop } from "./rule.ts";
 export {

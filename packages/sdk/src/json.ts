@@ -2,7 +2,8 @@
  * Is a task's output JSON? Asked of the compiler, beside inference and never inside it: an output keeps its natural
  * type (`Output<number>`, not `Output<42>`), and what is refused says where and why, e.g.
  * `NotJson<"output.rows[].at is a Date; return date.toISOString() instead">`.
- * `unknown` and `any` pass here; the same check at run time (output.ts) has the last word.
+ * A promise of `unknown` is refused, as the answer of `response.json()`. `any` passes, and so does `unknown` that is no
+ * promise: while the compiler infers R it is `unknown`, too. The check at run time (output-check.ts) has the last word.
  */
 import type { Control } from "./control.ts";
 import type { Json } from "./manifest.ts";
@@ -20,9 +21,13 @@ export type Produced<R> = Exclude<Awaited<R>, Control>;
 /** `unknown` when the result of a handler is JSON, otherwise a {@link NotJson} that no function satisfies. */
 export type ReturnsJson<R> = unknown extends R
   ? unknown
-  : [Produced<R>] extends [JsonOf<Produced<R>>]
-    ? unknown
-    : NotJson<Problem<Produced<R>, "output">>;
+  : [unknown, IsAny<Awaited<R>>] extends [Awaited<R>, false]
+    ? NotJson<"output is unknown; give it a type that is JSON, e.g. by a schema that checks it">
+    : [Produced<R>] extends [JsonOf<Produced<R>>]
+      ? unknown
+      : NotJson<Problem<Produced<R>, "output">>;
+
+type IsAny<T> = 0 extends 1 & T ? true : false;
 
 /** As {@link ReturnsJson}, for what a trigger fires with. */
 export type EventIsJson<Event> = IsJson<Event, "event">;

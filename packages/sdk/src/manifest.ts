@@ -127,6 +127,8 @@ export interface TriggerCall {
   readonly wake: { readonly at: string } | { readonly afterMs: number } | null;
   /** Set: it fires at `wake` by itself, with this payload (null: that moment), and never has to be run. */
   readonly timed: { readonly payload: Json } | null;
+  /** Its class has an `onCancel`. Left out otherwise. */
+  readonly onCancel?: true;
 }
 
 /** A task that begins by waiting: no worker is needed before the trigger has fired. */
@@ -137,6 +139,8 @@ export interface StartTrigger {
   readonly kwargs: Json;
   readonly timeoutMs: number | null;
   readonly onTimeout: "fail" | "fatal" | "skip";
+  /** There is an `onCancel` to run if the wait ends without its event. Left out otherwise. */
+  readonly onCancel?: true;
 }
 
 /** One DAG of a bundle. */
@@ -223,6 +227,8 @@ export interface GroupManifest {
 export interface GroupRetryManifest {
   readonly retries: number;
   readonly delayMs: number;
+  /** The innermost map that the group is, or is in: each of its items is tried again by itself. Left out without one. */
+  readonly map?: string;
 }
 
 /** Tasks that run once per item of a list: one mapped task, or all tasks of a mapped group. */
@@ -278,6 +284,8 @@ export interface TaskManifest {
   readonly queue: string;
   readonly executor: string | null;
   readonly isolation: "warm" | "fresh";
+  /** It may return while work that it started is still open. Left out: it may not. */
+  readonly openWork?: "allow";
   readonly dependsOnPast: boolean;
   readonly waitForDownstream: boolean;
   /** Running instances of this task across all runs of the DAG, and within one run. */
@@ -312,6 +320,8 @@ export interface TaskManifest {
   readonly every?: Extract<ScheduleManifest, { kind: "cron" | "interval" }>;
   /** What its `onSignal` wants to be asked about. */
   readonly reacts?: readonly { readonly namespace: string; readonly key: string }[];
+  /** How long its `onSignal` may take: 30 s when left out. */
+  readonly onSignalTimeoutMs?: number;
   /** What its success changes. */
   readonly produces?: readonly AssetManifest[];
   /** What it reads: for people to see, nothing waits for it. */

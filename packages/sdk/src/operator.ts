@@ -1,4 +1,4 @@
-import type { TaskContext } from "./context.ts";
+import type { CancelContext, TaskContext } from "./context.ts";
 import type { Control } from "./control.ts";
 import { type DeferOptions, type Deferred, deferred, type StartFrom } from "./deferral.ts";
 import { DagDefinitionError, show } from "./errors.ts";
@@ -75,6 +75,29 @@ export abstract class Operator<Args = void, Result = void, Inputs = AnyInputs> {
    * ```
    */
   onSignal?(heard: HeardSignal, ctx: SignalContext): SignalAction | Promise<SignalAction>;
+
+  /**
+   * Runs, on a worker, when a wait of the operator ends without its event: the task was cancelled, cleared, marked or
+   * restarted, its run ended, or it was out of time. Knows the arguments of the operator, and `kwargs` and trigger of the
+   * deferral. An attempt that runs is told by `ctx.abort` instead.
+   *
+   * @example
+   * ```ts
+   * class Export extends Operator<{ table: string }, number> {
+   *   async execute() {
+   *     const job = await submit(this.args.table);
+   *     return this.defer({ trigger: new JobDone({ job }), method: "collect", kwargs: { job } });
+   *   }
+   *   async collect(_ctx: TaskContext, event: { rows: number }) {
+   *     return event.rows;
+   *   }
+   *   override async onCancel(ctx: CancelContext<{ job: string }>) {
+   *     await cancelJob(ctx.kwargs.job);
+   *   }
+   * }
+   * ```
+   */
+  onCancel?(ctx: CancelContext): unknown;
 
   /** Does the work of one attempt and returns the output, {@link skip}, {@link fail}, or a deferral. */
   abstract execute(

@@ -45,7 +45,7 @@ export type TaskBody =
   | { readonly kind: "trigger"; readonly call: TriggerCall };
 
 /** The part of a task's manifest that says what signals and time do to it. */
-export type TaskDrive = Pick<TaskManifest, "rules" | "lifetime" | "graceMs" | "every">;
+export type TaskDrive = Pick<TaskManifest, "rules" | "lifetime" | "graceMs" | "every" | "onSignalTimeoutMs">;
 
 export interface TaskPlan {
   readonly taskId: string;

@@ -110,6 +110,19 @@ export interface TaskHost {
   startedBy?(): Promise<readonly ReceivedSignal[]>;
   /** Sends a signal, in the name of this task; durable when this resolves. */
   send(signal: SignalToSend): Promise<{ readonly version: number }>;
+  /**
+   * What the code of this call started and has not finished, after a moment in which it could have. Called when the
+   * code has ended. Left out by engines that do not track it.
+   */
+  openWork?(): Promise<readonly OpenWork[]>;
+}
+
+/** Something that user code started and that has not ended. */
+export interface OpenWork {
+  /** "timer", "connection to 10.0.0.7:5432 that waits for an answer". */
+  readonly what: string;
+  /** Where it was started. */
+  readonly stack: string | null;
 }
 
 /** A signal that a task sends; its value is checked. */
@@ -209,6 +222,10 @@ export interface Deferral {
   readonly onTimeout: "fail" | "fatal" | "skip" | "resume";
   /** What a trigger that fails means: as above. */
   readonly onFailure: "fail" | "resume";
+  /** There is an `onCancel` to run if the wait ends without its event. Left out otherwise. */
+  readonly onCancel?: true;
+  /** What the operator of an item is made of, where it has an `onCancel`. Left out otherwise. */
+  readonly cancelInputs?: Readonly<Record<string, SettledInput>>;
 }
 
 /** An error, flattened for the log and the API. */
@@ -225,14 +242,31 @@ export interface CallbackCall {
   readonly taskId: string | null;
   /** Of a callback of a group. */
   readonly groupId?: string | null;
-  readonly event: "success" | "failure" | "retry" | "deadline";
+  /** Of a callback of one item of a mapped group. */
+  readonly mapIndex?: number;
+  readonly event: "success" | "failure" | "retry" | "deadline" | "cancel";
   /** With the event "deadline". */
   readonly deadline?: DeadlineCall | null;
+  /** With the event "cancel". */
+  readonly wait?: CancelledWait | null;
+  /** With the event "cancel": the kinds of triggers that the DAG's bundle defines. */
+  readonly trigger?: (kind: string) => TriggerProgram | undefined;
   readonly run: RunFacts;
   readonly tryNumber: number;
   readonly error: ErrorFacts | null;
   readonly conf: Json;
   readonly host: TaskHost;
+}
+
+/** A wait that ended without its event, as it was begun. */
+export interface CancelledWait {
+  /** "timeout": it was out of time; "cancelled": the task was cancelled, cleared, marked or restarted, or its run ended. */
+  readonly cause: "timeout" | "cancelled";
+  readonly mapIndex: number;
+  readonly name: string | null;
+  readonly kwargs: Json;
+  readonly trigger: TriggerCall;
+  readonly inputs?: Readonly<Record<string, SettledInput>> | null;
 }
 
 /** A missed deadline of the run or the task: which one, which of its actions, and when it was due (ISO). */
@@ -295,7 +329,15 @@ export interface TriggerProgram {
   readonly id: string;
   /** Rejects when the arguments do not satisfy the trigger's schema. */
   start(args: Json, host: TriggerHost): Promise<RunningTrigger>;
+  /** Runs its `onCancel` for one wait, with a context of the SDK. Left out by SDKs that know none. */
+  cancel?(args: Json, ctx: unknown): Promise<void>;
 }
+
+/**
+ * Why a trigger is aborted. "cancelled": no task waits for it any more; "fired": its event is stored; "moved": another
+ * triggerer runs it; "stopped": its process ends or its schedule is paused, and it is started again elsewhere or later.
+ */
+export type TriggerAbortKind = "cancelled" | "fired" | "moved" | "stopped";
 
 /** One trigger under way. */
 export interface RunningTrigger {

@@ -17,6 +17,7 @@ import { checkedPath, hasReference } from "./conf-reference.ts";
 import { type Duration, durationMs } from "./duration.ts";
 import { DagDefinitionError, show, TriggerError } from "./errors.ts";
 import { isoInstant, MOMENT_FORMS, type Moment } from "./instant.ts";
+import { observedKinds } from "./joint-trigger.ts";
 import type { MomentSchedule, ScheduleManifest, SignalCondition } from "./manifest.ts";
 import { knownOptions } from "./option-check.ts";
 import { signalParams } from "./signal-params.ts";
@@ -215,7 +216,15 @@ export function on(given: unknown, options?: RouteOptions & AssetScheduleOptions
       `on() takes a signal, a condition of signals or assets, or a trigger, got ${show(given)}${remedy}`,
     );
   }
-  return checked({ kind: "trigger", trigger: callAtDefinition(given) }, "on()");
+  const trigger = callAtDefinition(given);
+  const observed = trigger.kind === "tradewind.any" ? observedKinds(trigger) : [];
+  if (observed.length > 0) {
+    throw new TriggerError(
+      "TW_BAD_TRIGGER",
+      `on(any()): "${observed[0]}" cannot be one of several triggers of a schedule; use signals alone, or a DAG for each`,
+    );
+  }
+  return checked({ kind: "trigger", trigger }, "on()");
 }
 
 /** How a schedule on signals checks what they bring; kept beside it, for a manifest is nothing but JSON. */

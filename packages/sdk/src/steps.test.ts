@@ -179,15 +179,86 @@ test("a joint wait is one wait, with the events by name", async () => {
   expect(await attempt(defined, "t", { host })).toMatchObject({ output: [5, "2027-01-01T00:00:00.000Z"] });
 });
 
-test("of two waits at once the first counts, then the second", async () => {
+const hour = () => new TimeDeltaTrigger({ delta: "1h" });
+
+const together: Record<string, (ctx: TaskContext) => unknown> = {
+  "Promise.all": (ctx) => Promise.all([ctx.until("a", hour()), ctx.until("b", hour())]),
+  "Promise.race": (ctx) => Promise.race([ctx.until("a", hour()), ctx.until("b", hour())]),
+  "Promise.allSettled": (ctx) => Promise.allSettled([ctx.until("a", hour()), ctx.until("b", hour())]),
+  "a wait that is not awaited": (ctx) => {
+    void ctx.until("a", hour());
+    return ctx.until("b", hour()).catch(() => {});
+  },
+};
+
+test.each(Object.keys(together))("refuses two pending waits without a retry: %s", async (name) => {
+  expect(await attempt(one(together[name]!), "t")).toMatchObject({
+    kind: "failed",
+    retry: false,
+    error: {
+      code: "TW_STEP_CONCURRENT",
+      message: expect.stringMatching(/ctx\.until\("b"\).*ctx\.until\("a"\).*\{ a, b \}.*any\(a, b\)/),
+    },
+  });
+});
+
+test.each(["Promise.all", "Promise.race", "Promise.allSettled"])(
+  "accepts concurrent waits of which at most one is not in the journal: %s",
+  async (name) => {
+    const host = new RecordingHost();
+    host.journal["a"] = { kind: "event", value: "then" };
+    const first = await attempt(one(together[name]!), "t", { host });
+    // A race is decided by the event that is there, but the wait beside it has begun.
+    expect(first).toMatchObject({ kind: "deferred", name: "b" });
+    host.journal["b"] = { kind: "event", value: "later" };
+    expect(await attempt(one(together[name]!), "t", { host })).toMatchObject({ kind: "success" });
+  },
+);
+
+test("refuses wait names that change on every resume, after three of them", async () => {
   const host = new RecordingHost();
-  const wait = (name: string) => (ctx: TaskContext) => ctx.until(name, new TimeDeltaTrigger({ delta: "1h" }));
-  const defined = one(async (ctx) => Promise.all([wait("a")(ctx), wait("b")(ctx)]));
-  expect(await attempt(defined, "t", { host })).toMatchObject({ name: "a" });
-  host.journal["a"] = { kind: "event", value: "then" };
-  expect(await attempt(defined, "t", { host })).toMatchObject({ name: "b" });
-  host.journal["b"] = { kind: "event", value: "later" };
-  expect(await attempt(defined, "t", { host })).toMatchObject({ kind: "success", output: ["then", "later"] });
+  let resumes = 0;
+  const defined = one((ctx) => ctx.until(`wait-${resumes}`, hour()));
+  for (; resumes < 3; resumes++) {
+    expect(await attempt(defined, "t", { host })).toMatchObject({
+      kind: "deferred",
+      name: `wait-${resumes}`,
+    });
+    host.journal[`wait-${resumes}`] = { kind: "event", value: "then" };
+  }
+  expect(await attempt(defined, "t", { host })).toMatchObject({
+    kind: "failed",
+    retry: false,
+    error: {
+      code: "TW_STEP_UNSTABLE",
+      message: expect.stringMatching(/"wait-3".*"wait-0", "wait-1", "wait-2"\. A wait needs the same name/),
+    },
+  });
+});
+
+test("a loop of waits with an index in the name goes on indefinitely", async () => {
+  const host = new RecordingHost();
+  const defined = one(async (ctx) => {
+    for (let i = 0; ; i++) await ctx.until(`tick-${i}`, hour(), { timeout: "2h" }).catch(() => {});
+  });
+  for (let i = 0; i < 20; i++) {
+    expect(await attempt(defined, "t", { host })).toMatchObject({ kind: "deferred", name: `tick-${i}` });
+    host.journal[`tick-${i}`] =
+      i % 2 === 0 ? { kind: "event", value: "then" } : { kind: "timeout", afterMs: 7_200_000 };
+  }
+});
+
+test("waits of a branch that is slower than a new wait count as used", async () => {
+  const host = new RecordingHost();
+  for (const name of ["a", "b", "c"]) host.journal[name] = { kind: "event", value: "then" };
+  const defined = one(async (ctx) => {
+    const slow = async () => {
+      await ctx.once("slow", () => new Promise<void>((resolve) => setImmediate(resolve)));
+      for (const name of ["a", "b", "c"]) await ctx.until(name, hour());
+    };
+    await Promise.all([ctx.until("new", hour()), slow()]);
+  });
+  expect(await attempt(defined, "t", { host })).toMatchObject({ kind: "deferred", name: "new" });
 });
 
 test("a wait that took too long, or whose trigger failed, rejects; uncaught it fails the try, which may be retried", async () => {

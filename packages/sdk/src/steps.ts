@@ -28,7 +28,8 @@ export class Steps {
   readonly #undecided = new Set<Promise<unknown>>();
   readonly #deferral = Promise.withResolvers<Deferral>();
   #journal: Promise<Readonly<Record<string, JournalEntry>>> | undefined;
-  #isWaiting = false;
+  /** The wait that the attempt ends with. */
+  #pending: string | null = null;
   #isClosed = false;
   /** Steps written wrongly: another try cannot help, and no `catch` of the author's can make it undone. */
   refusal: TaskError | undefined;
@@ -47,7 +48,7 @@ export class Steps {
     };
   }
 
-  /** Resolves when the attempt has to end with a wait; never, when it has none. */
+  /** Resolves when the attempt has to end with a wait; never, when it has none. Rejects when the waits are refused. */
   get deferral(): Promise<Deferral> {
     return this.#deferral.promise;
   }
@@ -55,7 +56,7 @@ export class Steps {
   /** Whether the attempt ends with a wait, asked when its function has returned: maybe without awaiting its `until`. */
   async isWaiting(): Promise<boolean> {
     await Promise.allSettled(this.#undecided);
-    return this.#isWaiting;
+    return this.#pending !== null;
   }
 
   /** The attempt is over: code that goes on all the same gets no further. */
@@ -138,6 +139,11 @@ export class Steps {
     }
     if (entry?.kind === "failed") throw new TriggerFailedError(name, entry.error);
     if (entry !== undefined) throw this.#refuse("TW_STEP_KIND", mismatch(name, "ctx.once", "ctx.until"));
+    if (this.#pending !== null) {
+      // Not thrown: the promise may not be awaited, and no `catch` takes part in a wait.
+      this.#deferral.reject(this.#refuse("TW_STEP_CONCURRENT", concurrent(this.#pending, name)));
+      return WAITING;
+    }
     const deferral: Deferral = {
       trigger: callFor(this.#listener, trigger),
       method: null,
@@ -147,12 +153,23 @@ export class Steps {
       onTimeout: "resume",
       onFailure: "resume",
     };
-    // Of several waits begun at once the first counts; the others come up again when it is over.
-    if (!this.#isWaiting) {
-      this.#isWaiting = true;
-      this.#whenIdle().then(() => this.#deferral.resolve(deferral));
-    }
+    this.#pending = name;
+    this.#whenIdle()
+      .then(() => this.#checkReplay(name))
+      .then(() => this.#deferral.resolve(deferral), this.#deferral.reject);
     return WAITING;
+  }
+
+  /**
+   * A replay that follows the same path finds every wait of the journal by its name before it begins another. Called
+   * when nothing runs beside the wait any more: until then another branch may still come to its steps.
+   *
+   * @throws TaskError when names change from resume to resume: such a task would wait forever.
+   */
+  async #checkReplay(begun: string): Promise<void> {
+    const waits = Object.entries((await this.#journal) ?? {}).filter(([, { kind }]) => kind !== "once");
+    const unused = waits.flatMap(([name]) => (this.#names.has(name) ? [] : [name]));
+    if (unused.length >= MAX_UNUSED) throw this.#refuse("TW_STEP_UNSTABLE", unstable(unused, begun));
   }
 
   /** No `once` is under way, and none is about to begin. */
@@ -217,9 +234,27 @@ function isInvalidSignal(error: unknown): error is TaskError {
   return error instanceof TaskError && error.code === ("TW_SIGNAL_INVALID" satisfies TaskErrorCode);
 }
 
+/** Waits that a replay may leave unused: code that branches on the outside may do so now and then. */
+const MAX_UNUSED = 3;
+const MAX_SHOWN = 5;
 const WAITING: unique symbol = Symbol("waiting");
 const NEVER = new Promise<never>(() => {});
 
 function mismatch(name: string, then: string, now: string): string {
   return `step ${show(name)} was ${then} when this try did it, and is ${now} now; use a new name, or clear the task`;
+}
+
+function concurrent(first: string, second: string): string {
+  return (
+    `ctx.until(${show(second)}) began while ctx.until(${show(first)}) was pending; a function has one wait at a time. ` +
+    `Wait for all: ctx.until("all", { a, b }). Wait for the first: ctx.until("first", any(a, b))`
+  );
+}
+
+function unstable(unused: readonly string[], begun: string): string {
+  const names = unused.slice(-MAX_SHOWN).map((name) => show(name));
+  return (
+    `ctx.until(${show(begun)}) began, but the events of ${unused.length} earlier waits were not used: ${names.join(", ")}. ` +
+    `A wait needs the same name on every resume. Build names from constants, loop indexes, inputs or results of ctx.once, not from the time or a random value`
+  );
 }

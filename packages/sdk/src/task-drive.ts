@@ -36,6 +36,9 @@ export function taskDrive(
     ...(rules && { rules }),
     ...(lifetime === "streaming" && { lifetime }),
     ...(o["grace"] !== undefined && { graceMs: durationMs(o["grace"], `${where}: grace`) }),
+    ...(o["onSignalTimeout"] !== undefined && {
+      onSignalTimeoutMs: durationMs(o["onSignalTimeout"], `${where}: onSignalTimeout`),
+    }),
     ...(o["every"] !== undefined && { every: times(o["every"], `${where}: every`) }),
   };
 }

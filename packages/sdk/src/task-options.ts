@@ -1,6 +1,6 @@
 /** The options of a task: their types, their defaults and the checks that make a bad one fail at definition. */
 import { type AnyAsset, assetManifests, type Producible } from "./asset.ts";
-import type { AnyParams, Callback } from "./context.ts";
+import type { AnyParams, Callback, CancelCallback } from "./context.ts";
 import { type Deadline, deadlinesOf } from "./deadline.ts";
 import { type Duration, durationMs } from "./duration.ts";
 import { DagDefinitionError, show } from "./errors.ts";
@@ -56,6 +56,11 @@ export interface TaskDefaults<Params = AnyParams> {
   readonly isolation?: "warm" | "fresh";
   /** The memory limit of an attempt: MB, or "512mb", "2gb". */
   readonly memory?: MemorySize;
+  /**
+   * "allow": it may return while work that it started is still open; the work is cut off. By default that fails the
+   * try ("fail").
+   */
+  readonly openWork?: "fail" | "allow";
   /** Runs only if it succeeded or was skipped in the previous run. */
   readonly dependsOnPast?: boolean;
   /** As `dependsOnPast`, and its direct downstream tasks too. */
@@ -66,10 +71,14 @@ export interface TaskDefaults<Params = AnyParams> {
   readonly maxActivePerRun?: number;
   /** How long it may take to end when it is stopped, before its process is killed ("10s"). */
   readonly grace?: Duration;
+  /** How long the `onSignal` of its operator may take to answer; then it has failed on the signal ("30s"). */
+  readonly onSignalTimeout?: Duration;
   readonly onSuccess?: Callback<Params>;
   /** Called when no retry is left. */
   readonly onFailure?: Callback<Params>;
   readonly onRetry?: Callback<Params>;
+  /** Called when a wait of the task ends without its event: cancelled, cleared, marked, out of time. */
+  readonly onCancel?: CancelCallback<Params>;
 }
 
 /** Options of a task, besides `inputs` and `rule`, whose types are inferred. */
@@ -115,6 +124,7 @@ export interface TaskCallbacks {
   readonly onSuccess?: Callback<never>;
   readonly onFailure?: Callback<never>;
   readonly onRetry?: Callback<never>;
+  readonly onCancel?: CancelCallback<never>;
   readonly deadlines?: readonly Deadline[];
   readonly weigh?: WeightFunction;
 }
@@ -140,14 +150,17 @@ export const TASK_DEFAULT_NAMES = [
   "executor",
   "isolation",
   "memory",
+  "openWork",
   "dependsOnPast",
   "waitForDownstream",
   "maxActivePerDag",
   "maxActivePerRun",
   "grace",
+  "onSignalTimeout",
   "onSuccess",
   "onFailure",
   "onRetry",
+  "onCancel",
 ] as const satisfies readonly (keyof TaskDefaults)[];
 
 /** All that a task of any kind takes. docs/guides/options.md has a row for each. */
@@ -214,6 +227,8 @@ export function taskSettings(layers: readonly RawOptions[], where: string): Task
   }
   const waitForDownstream = flag(o, "waitForDownstream", where);
   const deadlines = deadlinesOf(o["deadline"], where);
+  // Not part of the manifest: each wait says whether there is one.
+  func(o, "onCancel", where);
   return {
     rule: choice(o, "rule", RULES, where),
     retries: atLeast(o, "retries", { min: 0, fallback: 0 }, where),
@@ -239,6 +254,7 @@ export function taskSettings(layers: readonly RawOptions[], where: string): Task
       retry: func(o, "onRetry", where) !== undefined,
     },
     docs: text(o, "docs", where),
+    ...(choice(o, "openWork", ["fail", "allow"], where) === "allow" && { openWork: "allow" }),
     ...(deadlines && { deadlines: deadlines.map(({ manifest }) => manifest) }),
     ...lineage(o, where),
   };
@@ -261,10 +277,17 @@ function weightRule(o: RawOptions, where: string): WeightRule {
 /** The callbacks that are in force for a task. */
 export function taskCallbacks(layers: readonly RawOptions[]): TaskCallbacks {
   const given = Object.assign({}, ...layers.map(definedOnly));
-  const { onSuccess, onFailure, onRetry }: TaskCallbacks = given;
+  const { onCancel, onSuccess, onFailure, onRetry }: TaskCallbacks = given;
   const deadlines = deadlinesOf(given.deadline, "deadline");
   const weigh = typeof given.weightRule === "function" ? { weigh: given.weightRule as WeightFunction } : {};
-  return { onSuccess, onFailure, onRetry, ...(deadlines && { deadlines }), ...weigh };
+  return {
+    onSuccess,
+    onFailure,
+    onRetry,
+    ...(onCancel && { onCancel }),
+    ...(deadlines && { deadlines }),
+    ...weigh,
+  };
 }
 
 function backoff(value: unknown, where: string): number {

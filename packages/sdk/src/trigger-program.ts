@@ -2,6 +2,7 @@
  * What a triggerer's child does with a kind of trigger: makes one from stored arguments and asks it for its events,
  * one by one. User code runs here and nowhere else in this SDK's triggers.
  */
+import type { CancelContext } from "./context.ts";
 import { endingOf } from "./ending.ts";
 import { errorFacts } from "./error-facts.ts";
 import { show, TriggerError } from "./errors.ts";
@@ -24,6 +25,11 @@ export function programOf(id: string, checkedKind: () => TriggerKind): TriggerPr
     async start(args: Json, host: TriggerHost) {
       const kind = checkedKind();
       return running(id, kind.make(await validated(kind, args)), host);
+    },
+    async cancel(args: Json, ctx: unknown) {
+      const kind = checkedKind();
+      const trigger = kind.make(await validated(kind, args));
+      await tradewindCallsUserCode(() => trigger.onCancel?.(ctx as CancelContext));
     },
   });
 }

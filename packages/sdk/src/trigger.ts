@@ -2,6 +2,7 @@
  * Triggers of the author's own: what a task can wait for without a process of its own. A trigger runs in a child of a
  * triggerer, beside thousands of others, and may be started again elsewhere at any time: all it knows is its arguments.
  */
+import type { CancelContext } from "./context.ts";
 import type { Ending } from "./ending.ts";
 import { show, TriggerError } from "./errors.ts";
 import { isoInstant } from "./instant.ts";
@@ -16,7 +17,10 @@ import { CALL, type EVENT, type Waitable } from "./waitable.ts";
 
 /** What `run`, `poll` and `cleanup` receive: log, variables, connections, and the signal to end. */
 export interface TriggerContext extends Services {
-  /** Aborted when nobody waits any more or the triggerer stops: pass it on to `fetch` and the like. */
+  /**
+   * Aborted when this process runs the trigger no longer: pass it on to `fetch` and the like. Its `reason.kind` tells
+   * why ({@link TriggerAbortKind}); unless that is "cancelled" or "fired", tasks still wait for it.
+   */
   readonly abort: AbortSignal;
   /** It has looked at the outside world just now: shown to whoever asks when it last did. */
   polled(): void;
@@ -58,8 +62,33 @@ export abstract class Trigger<Args = void, Event = void> implements Waitable<Eve
   /** The earliest moment it can fire: until shortly before, it is not even started. */
   wakeAt?(): Date | null;
 
-  /** Runs after its last event, or when it was aborted. What it throws is logged. */
+  /**
+   * Runs in each process that stops running the trigger: after its last event, when no task waits any more, and when it
+   * moves to another triggerer. Releases what this process holds, and nothing that the wait is about: see `onCancel`.
+   * What it throws is logged.
+   */
   cleanup?(ctx: TriggerContext): unknown;
+
+  /**
+   * Runs, on a worker, when a wait for this trigger ends without its event: the task that waits was cancelled, cleared,
+   * marked or restarted, its run ended, or it was out of time. Once per wait, also when other tasks go on waiting for the
+   * same; after a crash possibly twice. It may cancel what is waited for.
+   *
+   * @example
+   * ```ts
+   * class JobDone extends PollTrigger<{ job: string }, { rows: number }> {
+   *   static id = "acme.job_done";
+   *   async poll() {
+   *     return (await findJob(this.args.job)).result;
+   *   }
+   *   override async onCancel(ctx: CancelContext) {
+   *     ctx.log.info("cancelling", { job: this.args.job, cause: ctx.cause });
+   *     await cancelJob(this.args.job);
+   *   }
+   * }
+   * ```
+   */
+  onCancel?(ctx: CancelContext): unknown;
 
   /** Tells two events apart when two triggerers run the same trigger; by their contents when left out. */
   key?(event: Event): string;
@@ -97,6 +126,7 @@ export abstract class Trigger<Args = void, Event = void> implements Waitable<Eve
       replicas: kind.replicas,
       wake: at === null ? null : { at },
       timed: null,
+      ...(typeof this.onCancel === "function" && { onCancel: true as const }),
     };
   }
 }

@@ -272,13 +272,36 @@ test("a signal is typed for who sends it, who waits for it and who runs on it", 
           readonly load: SignalEvent<{ percent: number }>;
           readonly file: FileEvent;
         }>();
+        const file = new FileTrigger({ path: "/a" });
+        const byName = await ctx.until("d", any({ sold, file }));
+        expectTypeOf(byName).toEqualTypeOf<
+          | { readonly name: "sold"; readonly event: SignalEvent<Sold> }
+          | { readonly name: "file"; readonly event: FileEvent }
+        >();
+        if (byName.name === "file") expectTypeOf(byName.event).toEqualTypeOf<FileEvent>();
+        const { index, event } = await ctx.until("e", any(file, sold));
+        if (index === 0) expectTypeOf(event).toEqualTypeOf<FileEvent>();
+        else expectTypeOf(event).toEqualTypeOf<SignalEvent<Sold>>();
+        const signals = await ctx.until("f", any(load, sold));
+        expectTypeOf(signals.index).toEqualTypeOf<0 | 1>();
+        if (signals.index === 1) expectTypeOf(signals.event).toEqualTypeOf<SignalEvent<Sold>>();
+        const nested = await ctx.until("g", { first: any({ sold, file }), load });
+        expectTypeOf(nested.first).toEqualTypeOf(byName);
       },
     );
+    const node = d.trigger("first", any({ load, file: new FileTrigger({ path: "/a" }) }));
+    expectTypeOf(node).toEqualTypeOf<
+      Output<
+        | { readonly name: "load"; readonly event: SignalEvent<{ percent: number }> }
+        | { readonly name: "file"; readonly event: FileEvent }
+      >
+    >();
     expectTypeOf(d.trigger("node", load)).toEqualTypeOf<Output<SignalEvent<{ percent: number }>>>();
   });
-  expectTypeOf(any(load, tick, sold.equals({ id: "", day: 1 }))).toEqualTypeOf<
+  expectTypeOf(any(load, tick, sold.equals({ id: "", day: 1 }))).toExtend<
     Condition<{ percent: number } | Json | Sold>
   >();
+  expectTypeOf(any(load, all(tick, sold))).toEqualTypeOf<Condition<{ percent: number } | Json | Sold>>();
   const plain = dag("on_signal", { schedule: on(sold.where({ id: "x" })), maxActiveRuns: 1 }, (d) => {
     d.task("t", (_, ctx) => expectTypeOf(ctx.params).toEqualTypeOf<SignalParams<Sold>>() && 1);
   });

@@ -44,9 +44,14 @@ function editDistance(a: string, b: string): number {
   return row[b.length]!;
 }
 
+/** Between a message and its cause: "fetch failed (cause: connect ECONNREFUSED 127.0.0.1:1999)". */
+export const CAUSE_MARK = " (cause: ";
+
 /** An error as a log shows it. Its code, by which docs/errors.md explains it, ends the line that says what is wrong. */
 export function errorText({ name, message, stack, code }: ErrorFacts): string {
-  const told = stack?.includes(message) ? stack : `${name}: ${message}${stack === null ? "" : `\n${stack}`}`;
+  // The stack lists the causes itself.
+  const [own = ""] = message.split(CAUSE_MARK, 1);
+  const told = stack?.includes(own) ? stack : `${name}: ${message}${stack === null ? "" : `\n${stack}`}`;
   const [first = ""] = told.split("\n", 1);
   // Some say it themselves: "ENOENT: no such file".
   if (code === null || !/^\w+$/.test(code) || first.includes(code)) return told;

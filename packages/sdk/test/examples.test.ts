@@ -14,7 +14,7 @@ import {
   S3KeySensor, S3PrefixSensor, ProcessSensor, WebhookSensor, RedisKeySensor, RedisStreamSensor,
   DagDefinitionError, TaskError, TriggerError, DeferralTimeoutError, TriggerFailedError,
 } from "tradewind";
-import type { DagBuilder, Duration, HeardSignal, Output, TaskContext, TriggerContext } from "tradewind";
+import type { CancelContext, DagBuilder, Duration, HeardSignal, Output, TaskContext, TriggerContext } from "tradewind";
 import { dates, Timetable, type TimetableQuestion } from "tradewind";
 import { asset, assetAlias, averageOf, cross, deadline, email, sendSignal, webhook, zip } from "tradewind";
 import { z } from "zod";
@@ -49,6 +49,7 @@ declare function checkRanges(): void;
 declare function loadInParts(): void;
 declare function loadAtOnce(): void;
 declare function submit(table: string): Promise<string>;
+declare function cancelJob(job: string): Promise<void>;
 declare function findJob(id: string): Promise<{ cancelled: boolean; error?: string; result?: { rows: number } }>;
 declare function readMails(box: string, abort: AbortSignal): AsyncIterable<{ subject: string; acknowledge(): Promise<void> }>;
 void [tw, cron, dag, every, once, continuous, skip, fail, isDag, Operator, DagDefinitionError, TaskError, build, d, ctx];

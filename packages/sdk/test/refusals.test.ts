@@ -7,6 +7,10 @@ const refusals: Record<string, { code: string; says: RegExp }> = {
     code: 'd.task("x", () => new Date());',
     says: /NotJson<"output is a Date; return date\.toISOString\(\) instead">/,
   },
+  unknownOutput: {
+    code: 'd.task("x", async () => (await fetch("http://x")).json() as Promise<unknown>);',
+    says: /NotJson<"output is unknown; give it a type that is JSON/,
+  },
   deepDateOutput: {
     code: 'd.task("x", { retries: 1 }, async () => ({ rows: [{ id: 1, at: new Date() }] }));',
     says: /NotJson<"output\.rows\[\]\.at is a Date; return date\.toISOString\(\) instead">/,

@@ -53,7 +53,10 @@ export class RealClock implements Clock {
   }
 
   async pass(nextMoment: () => number, news: News): Promise<void> {
-    const leftMs = Math.min(Math.max(0, nextMoment() - this.now()), LONGEST_TIMER_MS);
+    const moment = nextMoment();
+    // Without a timer: a task that waits for nothing must not be kept alive by it.
+    if (moment === Number.POSITIVE_INFINITY) return await news.arrival();
+    const leftMs = Math.min(Math.max(0, moment - this.now()), LONGEST_TIMER_MS);
     let timer: NodeJS.Timeout | undefined;
     const due = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, leftMs);

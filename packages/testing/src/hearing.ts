@@ -1,18 +1,26 @@
 /**
  * How the run hears its signals: one by one, in the order of the log, as the scheduler does (schedule/run-ears.ts of
- * the engine). A task with an `onSignal` is asked first what a signal means to it; until it has answered, what follows
- * waits. One that keeps failing is asked five times, and then the signal is a dead letter.
+ * the engine). A task with an `onSignal` is asked what a signal means to it; until it has answered, its later signals
+ * wait, and nothing else does. One that keeps failing is asked five times, and then the signal is a dead letter.
  */
 import { namesMatch, type RunModel, type SignalFacts } from "@tradewind/engine/model";
-import type { DagManifest } from "@tradewind/sdk/manifest";
+import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import type { ReactOutcome, RunFacts } from "@tradewind/sdk/program";
 import type { Clock } from "./clock.ts";
 import type { Journal } from "./journal.ts";
 import { ACTION_NAMESPACE } from "./outside.ts";
 import type { Action } from "./result.ts";
 
-interface Asked {
+/** The signals of one `onSignal`. */
+interface Queue {
   readonly taskId: string;
+  readonly names: NonNullable<TaskManifest["reacts"]>;
+  readonly signals: SignalFacts[];
+  /** About the first of them. */
+  asked: Asked | null;
+}
+
+interface Asked {
   attempts: number;
   isOpen: boolean;
   /** Set: it failed, and is asked again then. */
@@ -39,68 +47,75 @@ const ORDERS = { START: "start", RESTART: "restart", STOP: "stop" } as const;
 export class Hearing {
   readonly #parts: HearingParts;
   readonly #inbox: SignalFacts[] = [];
-  /** About the first of the inbox. */
-  #asked: Asked[] = [];
+  readonly #queues: readonly Queue[];
 
   constructor(parts: HearingParts) {
     this.#parts = parts;
+    this.#queues = parts.manifest.tasks.flatMap(({ reacts: names, taskId }) =>
+      names ? [{ taskId, names, signals: [], asked: null }] : [],
+    );
   }
 
   /** It is not known yet what some `onSignal` answers. */
   get isAsking(): boolean {
-    return this.#asked.some(({ isOpen }) => isOpen);
+    return this.#queues.some(({ asked }) => asked?.isOpen);
   }
 
   /** When an `onSignal` that failed is asked again; Infinity: none has. */
   nextAt(): number {
-    return Math.min(...this.#asked.map(({ againAt }) => againAt ?? Number.POSITIVE_INFINITY));
+    return Math.min(...this.#queues.map(({ asked }) => asked?.againAt ?? Number.POSITIVE_INFINITY));
   }
 
   take(signal: SignalFacts): void {
     this.#inbox.push(signal);
   }
 
-  /** Puts what has arrived to the run, as far as nobody has to be asked first. */
+  /** Puts what has arrived to the rules, and what was answered into effect; asks what is to be asked. */
   hear(): void {
-    for (let signal = this.#inbox[0]; signal; signal = this.#inbox[0]) {
-      this.#ask(signal);
-      if (this.#asked.some(({ answer }) => answer === null)) return;
-      this.#inbox.shift();
+    for (const signal of this.#inbox.splice(0)) {
+      for (const { names, signals } of this.#queues)
+        if (names.some((name) => namesMatch(name, signal))) signals.push(signal);
       this.#put(signal);
-      this.#asked = [];
+    }
+    for (const queue of this.#queues) this.#advance(queue);
+  }
+
+  #advance(queue: Queue): void {
+    const { clock, model } = this.#parts;
+    if (model.drive === null || model.drive.closed !== null) {
+      queue.signals.length = 0;
+      queue.asked = null;
+    }
+    for (let signal = queue.signals[0]; signal; signal = queue.signals[0]) {
+      const asked = queue.asked ?? { attempts: 0, isOpen: false, againAt: clock.now(), answer: null };
+      queue.asked = asked;
+      if (asked.answer === null) {
+        if (asked.againAt !== null && asked.againAt <= clock.now()) this.#question(queue, asked, signal);
+        return;
+      }
+      this.#carryOut(queue.taskId, asked.answer, signal);
+      queue.signals.shift();
+      queue.asked = null;
     }
   }
 
-  #ask(signal: SignalFacts): void {
-    const { clock, manifest, model } = this.#parts;
-    if (model.drive === null || model.drive.closed !== null) return;
-    for (const { reacts, taskId } of manifest.tasks) {
-      if (!reacts?.some((name) => namesMatch(name, signal))) continue;
-      const before = this.#asked.find((each) => each.taskId === taskId);
-      if (before && (before.againAt === null || before.againAt > clock.now())) continue;
-      const asked = before ?? { taskId, attempts: 0, isOpen: false, againAt: null, answer: null };
-      if (!before) this.#asked.push(asked);
-      this.#question(asked, signal);
-    }
-  }
-
-  #question(asked: Asked, signal: SignalFacts): void {
+  #question({ taskId }: Queue, asked: Asked, signal: SignalFacts): void {
     const { ask, post } = this.#parts;
     asked.isOpen = true;
     asked.againAt = null;
     asked.attempts++;
-    void ask(asked.taskId, signal).then((outcome) =>
+    void ask(taskId, signal).then((outcome) =>
       post(() => {
         asked.isOpen = false;
         if (outcome.ok) asked.answer = outcome.action;
-        else this.#failed(asked, signal, outcome.error.message);
+        else this.#failed(taskId, asked, signal, outcome.error.message);
       }),
     );
   }
 
-  #failed(asked: Asked, { key, version }: SignalFacts, error: string): void {
+  #failed(taskId: string, asked: Asked, { key, version }: SignalFacts, error: string): void {
     const { clock, journal } = this.#parts;
-    const { attempts, taskId } = asked;
+    const { attempts } = asked;
     journal.host(taskId, -1).log("error", `onSignal failed on "${key}": ${error}`, { attempts });
     if (attempts < MAX_ATTEMPTS) {
       asked.againAt = clock.now() + FIRST_DELAY_MS * 2 ** (attempts - 1);
@@ -111,16 +126,17 @@ export class Hearing {
   }
 
   #put(signal: SignalFacts): void {
-    const { clock, journal, model } = this.#parts;
+    const { clock, model } = this.#parts;
     if (signal.namespace === ACTION_NAMESPACE) this.#obey(signal);
     model.apply({ type: "heard", heard: { kind: "signal", ...signal } }, clock.now());
-    for (const { answer, taskId } of this.#asked) {
-      if (answer === null || answer === "NONE" || model.drive?.closed !== null) continue;
-      const order = { taskId, action: ORDERS[answer] };
-      journal.act({ ...order, by: signal.key });
-      const by = [signal.version];
-      model.apply({ type: "ordered", ...order, reason: signal.key, by }, clock.now());
-    }
+  }
+
+  #carryOut(taskId: string, answer: NonNullable<Asked["answer"]>, { key, version }: SignalFacts): void {
+    const { clock, journal, model } = this.#parts;
+    if (answer === "NONE") return;
+    const order = { taskId, action: ORDERS[answer] };
+    journal.act({ ...order, by: key });
+    model.apply({ type: "ordered", ...order, reason: key, by: [version] }, clock.now());
   }
 
   /** An order by hand. */

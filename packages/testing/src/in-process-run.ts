@@ -96,7 +96,7 @@ export class InProcessRun {
     this.#inner = inner;
     const journal = new Journal(options, { run, inner, elapsed: () => clock.now() - this.#startedAt });
     this.#journal = journal;
-    this.#conf = confOf(options);
+    this.#conf = confOf(options, this.#manifest);
     const taskIds = new Set(this.#manifest.tasks.map(({ taskId }) => taskId));
     checkKeys(options.triggers ?? {}, taskIds);
     this.#outside = new Outside(options, { run, startedAt: this.#startedAt, taskIds });
@@ -106,7 +106,7 @@ export class InProcessRun {
         : this.#startedAt + durationOption("until", options.until);
     const model = RunModel.load(compileGraph(this.#manifest), [], { drive: this.#driveFor(options) });
     this.#model = model;
-    this.#callbacks = new Callbacks(program, journal, { run, conf: this.#conf });
+    this.#callbacks = new Callbacks(program, journal, { run, conf: this.#conf }, options.triggers);
     const manifest = this.#manifest;
     this.#retries = new Retries({ callbacks: this.#callbacks, clock, journal, manifest, model });
     const post = (news: () => void | Promise<void>) => this.#post(news);
@@ -193,6 +193,7 @@ export class InProcessRun {
     while (this.#mailbox.length > 0) await this.#mailbox.shift()!();
     for (;;) {
       this.#settle();
+      for (const wait of this.#waits.takeCancelled()) await this.#callbacks.cancelled(wait, "cancelled");
       await this.#retries.tell();
       if (this.#refusal !== null) throw this.#refusal;
       const verdict = this.#model.verdict();
@@ -207,7 +208,6 @@ export class InProcessRun {
 
   /** All that follows from what has happened, until nothing follows any more. */
   #settle(): void {
-    const { drive } = this.#model;
     do {
       this.#expandMaps();
       this.#openGates();
@@ -215,7 +215,7 @@ export class InProcessRun {
       this.#admit();
       this.#reports.note();
       for (const cancel of this.#model.takeCancels()) this.#attempts.stop(cancel);
-      if (drive) this.#waits.dropAbandoned();
+      if (this.#model.drive || this.#isTimedOut) this.#waits.dropAbandoned();
     } while (this.#model.beginAgain(this.#clock.now(), (instance) => this.#journal.forget(instance)));
   }
 
@@ -388,6 +388,7 @@ export class InProcessRun {
       const isTryOver = timeoutMs !== null && (instance.startedAt ?? now) + timeoutMs <= now;
       const sequel = isTryOver ? sequelOfTaskTimeout(timeoutMs) : sequelOfTimeout(instance);
       await this.#reports.follow(wait, sequel);
+      if (sequel.kind !== "resume") await this.#callbacks.cancelled(wait, "timeout");
     }
     this.#retries.begin(now);
     this.#model.fireRetries(now);

@@ -1,11 +1,16 @@
 /** Triggers of the author's own that are really run, in this process. */
 import type { TriggerCall } from "@tradewind/sdk/manifest";
-import type { RunningTrigger, TriggerHost, TriggerProgram } from "@tradewind/sdk/program";
+import type { RunningTrigger, TriggerAbortKind, TriggerHost, TriggerProgram } from "@tradewind/sdk/program";
 import type { TriggerOutcome } from "./sequel.ts";
 import { failedWith } from "./trigger-script.ts";
 
 /** How long a trigger may take after its event, e.g. to acknowledge it, before it is told that it is over. */
 const FAREWELL_MS = 100;
+
+/** `abort.reason` of a trigger, with the `kind` that a triggerer gives it. */
+export function abortReason(kind: TriggerAbortKind, message: string, name = "AbortError"): DOMException {
+  return Object.assign(new DOMException(message, name), { kind });
+}
 
 export class LiveTriggers {
   readonly #farewells = new Set<Promise<void>>();
@@ -38,7 +43,7 @@ export class LiveTriggers {
   #dismiss(running: RunningTrigger, over: AbortController, outcome: TriggerOutcome | null): void {
     const farewell = (async () => {
       if (outcome?.kind === "event") await acknowledge(running);
-      over.abort(new DOMException("the trigger is over", "AbortError"));
+      over.abort(abortReason("fired", "the trigger has fired"));
       await running.cleanup();
     })();
     this.#farewells.add(farewell);

@@ -23,6 +23,27 @@ test("a failed group runs again as a whole, and is told of", async () => {
   expect(calls).toEqual(["g retry 1", "g retry 2", "g success 3"]);
 });
 
+test("an item of a mapped group runs again by itself, and its callbacks are given its map index", async () => {
+  const calls: string[] = [];
+  const tell = (ctx: { event: string; mapIndex: number; tryNumber: number }) =>
+    void calls.push(`${ctx.mapIndex} ${ctx.event} ${ctx.tryNumber}`);
+  const on = { onRetry: tell, onSuccess: tell, onFailure: tell };
+  const mapped = dag("mapped", {}, (d) => {
+    const m = d.mapGroup("m", { over: [1, 2, 3], retries: 1, retryDelay: "1h", ...on }, (g, item) => {
+      const a = g.task("a", { inputs: { item } }, ({ item }, ctx) => item * 10 + ctx.tryNumber);
+      g.task("b", { inputs: { a } }, ({ a }) => {
+        if (a === 21) throw new Error("not yet");
+      });
+      return a;
+    });
+    d.task("after", { inputs: { all: m.result } }, ({ all }) => all);
+  });
+  const run = await runDag(mapped);
+  expect(run.state).toBe("success");
+  expect(run.task("after")).toMatchObject({ output: [11, 22, 31], tries: 1 });
+  expect(calls.sort()).toEqual(["0 success 1", "1 retry 1", "1 success 2", "2 success 1"]);
+});
+
 test("a failed run is tried again as often as it says, and fails only then", async () => {
   const calls: string[] = [];
   const retried = dag(

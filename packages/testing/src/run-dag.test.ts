@@ -183,6 +183,14 @@ test("a conf that the params refuse fails the run", async () => {
   expect(run.task("t")).toMatchObject({ state: "failed", tries: 1, error: { code: "TW_PARAMS_INVALID" } });
 });
 
+test("a key of the conf that the params do not know is refused", async () => {
+  const params = z.object({ region: z.string().optional() });
+  const typed = dag("typed", { params }, (d) => void d.task("t", () => 1));
+  await expect(runDag(typed, { conf: { regoin: "eu" } as never })).rejects.toThrow(
+    'conf.regoin of dag "typed" is unknown; did you mean "region"?',
+  );
+});
+
 test("the stack of what the engine refuses leads through the author's code alone", async () => {
   const asked = dag("asked", (d) => {
     d.task("through", async (_, ctx) => await ctx.variable("nope"));

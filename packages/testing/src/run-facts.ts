@@ -1,5 +1,7 @@
 /** The facts of a test run, from its options. */
 import type { Json } from "@tradewind/sdk";
+import { unknownConfKeys } from "@tradewind/sdk/conf-keys";
+import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { ConnectionFacts, RunFacts } from "@tradewind/sdk/program";
 import { DagTestError } from "./errors.ts";
 import { isoOption } from "./moment.ts";
@@ -32,11 +34,17 @@ export function startOf(options: RunOptions): number {
   return options.now === undefined ? Date.now() : Date.parse(isoOption("now", options.now));
 }
 
-/** As it would arrive over the API: a copy, and only JSON. */
-export function confOf(options: RunOptions): Json {
-  if (options.conf === undefined) return {};
+/** As it would arrive over the API: a copy, only JSON, and no member that the DAG's params do not know. */
+export function confOf(options: RunOptions, { dagId, paramsSchema }: DagManifest): Json {
+  const conf = jsonOf(options.conf ?? {});
+  const [unknown] = unknownConfKeys(paramsSchema, conf);
+  if (unknown === undefined) return conf;
+  throw new DagTestError("TW_TEST_BAD_OPTION", `conf.${unknown.key} of dag "${dagId}" ${unknown.problem}`);
+}
+
+function jsonOf(conf: unknown): Json {
   try {
-    return JSON.parse(JSON.stringify(options.conf)) as Json;
+    return JSON.parse(JSON.stringify(conf)) as Json;
   } catch (cause) {
     throw new DagTestError("TW_TEST_BAD_OPTION", `conf must be JSON: ${String(cause)}`);
   }

@@ -2,6 +2,7 @@
 import type { Instance, Wait } from "@tradewind/engine/model";
 import type { Json, StartTrigger } from "@tradewind/sdk/manifest";
 import type { Deferral, ErrorFacts, TaskOutcome, TriggerEnding } from "@tradewind/sdk/program";
+import { durationText } from "@tradewind/sdk/wording";
 
 /** How a trigger came to fire. */
 export type TriggerOutcome =
@@ -21,7 +22,13 @@ export function deferralOf(start: StartTrigger): Deferral {
 }
 
 export function waitOf({ method, onTimeout, timeoutMs }: Deferral, at: number): Wait {
-  return { timeoutAt: timeoutMs === null ? null : at + timeoutMs, onTimeout, keepsSlot: false, method };
+  return {
+    timeoutAt: timeoutMs === null ? null : at + timeoutMs,
+    timeoutMs,
+    onTimeout,
+    keepsSlot: false,
+    method,
+  };
 }
 
 export function sequelOf({ method, name, onFailure }: Deferral, outcome: TriggerOutcome): Sequel {
@@ -47,11 +54,12 @@ export function sequelOf({ method, name, onFailure }: Deferral, outcome: Trigger
 
 /** The wait's own time is over. */
 export function sequelOfTimeout({ node, wait }: Instance): Sequel {
-  const { method, onTimeout, timeoutAt } = wait as Wait;
+  const { method, onTimeout, timeoutAt, timeoutMs } = wait as Wait;
   if (onTimeout === "resume") return { kind: "resume" };
-  if (onTimeout === "skip") return { kind: "skipped", reason: "the wait timed out" };
+  const limit = timeoutMs == null ? "" : ` after its timeout of ${durationText(timeoutMs)}`;
+  if (onTimeout === "skip") return { kind: "skipped", reason: `the wait timed out${limit}` };
   const until = timeoutAt === null ? "" : ` at ${new Date(timeoutAt).toISOString()}`;
-  const message = `the trigger had not fired when the wait timed out${until}`;
+  const message = `the trigger had not fired when the wait timed out${limit}${until}`;
   const isSensors = method === "fired" || (method === null && node.manifest.operator.endsWith("Sensor"));
   const code = isSensors && onTimeout === "fatal" ? "TW_SENSOR_TIMEOUT" : "TASK_WAIT_TIMEOUT";
   const error = failure("TimeoutError", code, message);

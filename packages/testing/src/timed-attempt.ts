@@ -4,6 +4,7 @@
  */
 import type { ErrorFacts, Program, TaskCall, TaskHost, TaskOutcome } from "@tradewind/sdk/program";
 import { durationText } from "@tradewind/sdk/wording";
+import { guarded } from "./guarded-call.ts";
 
 export type AttemptCall = Omit<TaskCall, "host"> & { readonly host: Omit<TaskHost, "abort"> };
 
@@ -21,7 +22,9 @@ export async function timedAttempt(
 ): Promise<TaskOutcome> {
   const controller = new AbortController();
   const host: TaskHost = { ...call.host, abort: AbortSignal.any([controller.signal, stop]) };
-  const attempt = program.run({ ...call, host });
+  const subject = `task "${call.taskId}"`;
+  const failed = (error: ErrorFacts) => ({ kind: "failed" as const, error, retry: true });
+  const attempt = guarded({ host, subject, failed }, (host) => program.run({ ...call, host }));
   if (timeoutMs === null) return attempt;
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<null>((resolve) => {

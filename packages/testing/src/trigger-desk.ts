@@ -2,13 +2,15 @@
  * Where a run asks what becomes of a trigger. The test's own words come first; time passes by the run's clock; nothing
  * else looks at the outside world, except a class of the author's own that the test asked to be run.
  */
-import type { Instance } from "@tradewind/engine/model";
+import { ALL_KIND, ANY_KIND, type Instance } from "@tradewind/engine/model";
 import type { Json } from "@tradewind/sdk";
+import type { DateTimeArgs } from "@tradewind/sdk/builtin-triggers";
 import type { TriggerCall } from "@tradewind/sdk/manifest";
 import type { TriggerHost, TriggerProgram } from "@tradewind/sdk/program";
 import type { Clock } from "./clock.ts";
 import { DagTestError } from "./errors.ts";
 import { type InnerRuns, RUN_KIND } from "./inner-runs.ts";
+import { type Answer, AnyAnswers, answerOfAll } from "./joint-answer.ts";
 import { LiveTriggers } from "./live-trigger.ts";
 import type { TriggerOutcome } from "./sequel.ts";
 import type { SignalLog } from "./signal-log.ts";
@@ -24,6 +26,8 @@ export interface Asker {
   readonly since: number;
   /** For a trigger that is run; its abort is the end of the wait. */
   readonly host: TriggerHost;
+  /** Called when the answer may have changed, also before it is given. */
+  readonly changed: () => void;
 }
 
 /** What a trigger does, and when. */
@@ -46,6 +50,7 @@ export class TriggerDesk {
   readonly #signals: SignalLog;
   readonly #inner: InnerRuns;
   readonly #live = new LiveTriggers();
+  readonly #anyAnswers: AnyAnswers;
 
   constructor(
     triggers: Triggers,
@@ -56,18 +61,29 @@ export class TriggerDesk {
     this.#clock = clock;
     this.#signals = world.signals;
     this.#inner = world.inner;
+    this.#anyAnswers = new AnyAnswers(clock);
   }
 
-  /** What a wait for a signal is over with, unless the test has its own words for it; null: nothing yet. */
-  heard(call: TriggerCall, asker: Pick<Asker, "instance" | "step">): Firing | null {
-    if (call.kind !== SIGNAL_KIND || this.#find(call, asker) !== null) return null;
-    const event = this.#signals.first(call.args);
-    if (event === null) return null;
-    return { at: this.#clock.now(), outcome: { kind: "event", payload: event as unknown as Json } };
+  /** A signal was sent: answers that were given may be others now. */
+  signalled(): void {
+    this.#anyAnswers.signalled();
   }
 
-  /** null: it does not fire. Rejects when the test does not say. */
-  async ask(call: TriggerCall, asker: Asker): Promise<Firing | null> {
+  /** When it fires. Rejects when the test does not say. */
+  async ask(call: TriggerCall, asker: Asker): Promise<Answer> {
+    const ask = (member: TriggerCall, as: Asker) => this.ask(member, as);
+    const isScripted = this.#find(call, asker) !== null;
+    if (!isScripted && call.timed === null) {
+      if (call.kind === SIGNAL_KIND) return this.#heard(call);
+      if (call.kind === ALL_KIND) return await answerOfAll(call, asker, ask);
+      if (call.kind === ANY_KIND) return await this.#anyAnswers.answer(call, asker, ask);
+    }
+    const firing = await this.#firing(call, asker);
+    return () => firing;
+  }
+
+  /** null: it does not fire. */
+  async #firing(call: TriggerCall, asker: Asker): Promise<Firing | null> {
     const entry = this.#find(call, asker);
     if (entry !== null) {
       const program = programIn(entry.script);
@@ -81,15 +97,24 @@ export class TriggerDesk {
     }
     if (call.timed !== null) {
       const at = earliest(call, asker);
-      // Nothing given: the moment itself is the event.
-      const payload = call.timed.payload ?? new Date(at).toISOString();
+      // Nothing given, or a length of time on this clock: the moment itself is the event.
+      const payload = (lengthOf(call) === null && call.timed.payload) || new Date(at).toISOString();
       return { at, outcome: { kind: "event", payload } };
     }
-    if (call.kind === SIGNAL_KIND) return this.heard(call, asker);
-    if (call.kind === "tradewind.all") return this.#askAll(call, asker);
     const firing = call.kind === RUN_KIND ? await this.#inner.firing(call.args, asker.since) : null;
     if (firing !== null) return firing;
     throw noEvent(call, asker, this.#triggers);
+  }
+
+  /** Fires with the first signal that fits, when it was sent. */
+  #heard(call: TriggerCall): Answer {
+    let heard: Firing | null = null;
+    return () => {
+      const event = heard === null ? this.#signals.first(call.args) : null;
+      if (event !== null)
+        heard = { at: this.#clock.now(), outcome: { kind: "event", payload: event as unknown as Json } };
+      return heard;
+    };
   }
 
   /** One look of a sensor, here and now: the event, or undefined for "not yet". */
@@ -148,31 +173,6 @@ export class TriggerDesk {
     return outcome && { at: Math.max(at, this.#clock.now()), outcome };
   }
 
-  /** Fires when the last member does; what ends or fails one of them ends the whole. */
-  async #askAll(call: TriggerCall, asker: Asker): Promise<Firing | null> {
-    const { members } = call.args as unknown as { readonly members: Readonly<Record<string, TriggerCall>> };
-    const over = new AbortController();
-    const host = { ...asker.host, abort: AbortSignal.any([asker.host.abort, over.signal]) };
-    const ended = Promise.withResolvers<Firing>();
-    const all = Object.entries(members).map(async ([name, member]) => {
-      const step = asker.step === null ? name : `${asker.step}/${name}`;
-      const firing = await this.ask(member, { ...asker, step, host });
-      if (firing !== null && firing.outcome.kind !== "event") ended.resolve(inMember(name, firing));
-      return [name, firing] as const;
-    });
-    const events = Promise.all(all).then((fired) => {
-      if (fired.some(([, firing]) => firing === null)) return null;
-      const payload = Object.fromEntries(fired.map(([name, firing]) => [name, payloadOf(firing!)]));
-      const at = Math.max(...fired.map(([, firing]) => firing!.at));
-      return { at, outcome: { kind: "event", payload } } satisfies Firing;
-    });
-    try {
-      return await Promise.race([ended.promise, events]);
-    } finally {
-      over.abort(new DOMException("the joint wait is over", "AbortError"));
-    }
-  }
-
   #checkMoment(call: TriggerCall, now: number): Json | undefined {
     // A single look does not know when a length of time began: see the trigger's own check in the engine.
     const at = earliest(call, { since: now });
@@ -181,19 +181,17 @@ export class TriggerDesk {
 }
 
 /** No trigger fires before its `wake`. */
-function earliest({ wake }: TriggerCall, { since }: Pick<Asker, "since">): number {
+function earliest(call: TriggerCall, { since }: Pick<Asker, "since">): number {
+  const { wake } = call;
   if (wake === null) return since;
+  const length = lengthOf(call);
+  if (length !== null) return since + length;
   return "at" in wake ? Math.max(since, Date.parse(wake.at)) : since + wake.afterMs;
 }
 
-function payloadOf({ outcome }: Firing): Json {
-  return outcome.kind === "event" ? outcome.payload : null;
-}
-
-function inMember(name: string, { at, outcome }: Firing): Firing {
-  if (outcome.kind !== "failed") return { at, outcome };
-  const error = { ...outcome.error, message: `"${name}": ${outcome.error.message}` };
-  return { at, outcome: { kind: "failed", error } };
+/** Of a member of a joint wait that is a length of time; its moment goes by the world's clock. */
+function lengthOf({ args, kind }: TriggerCall): number | null {
+  return kind === "tradewind.datetime" ? ((args as unknown as DateTimeArgs).deltaMs ?? null) : null;
 }
 
 function noEvent({ kind, source }: TriggerCall, { instance, step }: Asker, given: Triggers): DagTestError {

@@ -11,6 +11,7 @@ import { programIn, type Triggers } from "./trigger-script.ts";
 
 const BUILTIN: Readonly<Record<keyof BuiltinTriggers, true>> = {
   "tradewind.all": true,
+  "tradewind.any": true,
   "tradewind.dagrun": true,
   "tradewind.datetime": true,
   "tradewind.externaltask": true,

@@ -1,8 +1,9 @@
 /** What a test says about the triggers of its DAG: what each fires with, fails with, or that it is run for real. */
+
 import type { Duration, Ending, Json } from "@tradewind/sdk";
 import type { BuiltinTriggers } from "@tradewind/sdk/builtin-triggers";
+import { errorFacts } from "@tradewind/sdk/error-facts";
 import { TRIGGER, type TriggerEnding, type TriggerProgram } from "@tradewind/sdk/program";
-import { errorFacts } from "./error-facts.ts";
 import { DagTestError } from "./errors.ts";
 import { delayMs } from "./moment.ts";
 import type { TriggerOutcome } from "./sequel.ts";

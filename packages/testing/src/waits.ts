@@ -8,7 +8,9 @@ import type { TriggerCall } from "@tradewind/sdk/manifest";
 import type { Deferral, JournalEntry, TaskCall, TriggerHost } from "@tradewind/sdk/program";
 import type { Clock } from "./clock.ts";
 import type { DagTestError } from "./errors.ts";
+import type { Answer } from "./joint-answer.ts";
 import type { Journal } from "./journal.ts";
+import { abortReason } from "./live-trigger.ts";
 import type { TriggerOutcome } from "./sequel.ts";
 import type { StepMemory } from "./step-memory.ts";
 import type { Firing, TriggerDesk } from "./trigger-desk.ts";
@@ -25,6 +27,8 @@ export interface KeptWait {
   readonly over: AbortController;
   /** Set when its trigger has fired. */
   outcome: TriggerOutcome | null;
+  /** When its trigger fires; null: it is not known yet. */
+  answer: Answer | null;
   /** It is known when its trigger fires. */
   isDue: boolean;
   isOver: boolean;
@@ -47,6 +51,7 @@ export class Waits {
   readonly #parts: WaitsParts;
   readonly #byAttempt = new Map<string, KeptWait>();
   #due: (Firing & { readonly wait: KeptWait })[] = [];
+  readonly #cancelled: KeptWait[] = [];
   #asking = 0;
 
   constructor(parts: WaitsParts) {
@@ -69,6 +74,7 @@ export class Waits {
       since,
       over,
       outcome: null,
+      answer: null,
       isDue: false,
       isOver: false,
     };
@@ -76,35 +82,36 @@ export class Waits {
     this.#asking++;
     const late = this.#limit(wait);
     const step = deferral.name ?? deferral.method;
-    const asker = { instance, step, since, host: this.#host(instance, over.signal) };
+    const changed = () => post(() => this.#noteDue(wait));
+    const asker = { instance, step, since, host: this.#host(instance, over.signal), changed };
     void desk
       .ask(deferral.trigger, asker)
       .finally(() => clearTimeout(late))
       .then(
-        (firing) =>
+        (answer) =>
           post(() => {
             this.#asking--;
-            this.#noteDue(wait, firing);
+            wait.answer = answer;
+            this.#noteDue(wait);
           }),
         (error: DagTestError) => post(() => refuse(error)),
       );
     journal.waits(instance, deferral, since);
   }
 
-  /** A signal was sent: whoever waits for one asks again. */
+  /** A signal was sent. */
   hear(): void {
-    const { clock, desk } = this.#parts;
-    for (const wait of this.#byAttempt.values()) {
-      const { deferral, instance, since, isDue, isOver } = wait;
-      if (isDue || isOver) continue;
-      const asked = { instance, step: deferral.name ?? deferral.method };
-      const firing = desk.heard(deferral.trigger, asked);
-      this.#noteDue(wait, firing && { ...firing, at: Math.max(since, clock.now()) });
-    }
+    this.#parts.desk.signalled();
+    for (const wait of this.#byAttempt.values()) this.#noteDue(wait);
   }
 
-  #noteDue(wait: KeptWait, firing: Firing | null): void {
-    if (firing === null || wait.isDue || wait.isOver) return;
+  /** Its trigger fires when the answer says so now, or when it said so before if that is earlier. */
+  #noteDue(wait: KeptWait): void {
+    const firing = wait.isOver ? null : (wait.answer?.() ?? null);
+    if (firing === null) return;
+    const known = this.#due.find((due) => due.wait === wait);
+    if (wait.isDue && (known === undefined || known.at <= firing.at)) return;
+    if (known !== undefined) this.#due = this.#due.filter((due) => due !== known);
     wait.isDue = true;
     this.#due.push({ ...firing, wait });
   }
@@ -113,7 +120,8 @@ export class Waits {
   check(instance: Instance, trigger: TriggerCall, abort: AbortSignal): Promise<Json | undefined> {
     const { clock, desk } = this.#parts;
     const since = instance.startedAt ?? clock.now();
-    return desk.check(trigger, { instance, step: null, since, host: this.#host(instance, abort) });
+    const host = this.#host(instance, abort);
+    return desk.check(trigger, { instance, step: null, since, host, changed: () => {} });
   }
 
   of(attempt: string | null): KeptWait | undefined {
@@ -136,21 +144,27 @@ export class Waits {
     });
   }
 
-  /** Waits of tasks that were stopped or begin anew: nobody is told how they end. */
+  /** Ends the waits of tasks that were stopped, begin again or were ended with their run. */
   dropAbandoned(): void {
     for (const wait of this.#byAttempt.values()) {
       const { attempt, instance, isOver } = wait;
-      if (!isOver && (instance.state !== "deferred" || instance.attempt !== attempt))
-        this.end(wait, "finished");
+      if (isOver || (instance.state === "deferred" && instance.attempt === attempt)) continue;
+      this.end(wait, "finished");
+      this.#cancelled.push(wait);
     }
     this.#due = this.#due.filter(({ wait }) => !wait.isOver);
+  }
+
+  /** Those that have been dropped since the last call. */
+  takeCancelled(): KeptWait[] {
+    return this.#cancelled.splice(0);
   }
 
   /** What a function task will find when it asks again is remembered here. */
   end(wait: KeptWait, how: "resumed" | "finished" | "timeout"): void {
     const { instance, deferral, outcome } = wait;
     wait.isOver = true;
-    wait.over.abort(new DOMException("the wait is over", "AbortError"));
+    wait.over.abort(abortReason("cancelled", "no task waits for the trigger any more"));
     const entry: JournalEntry | null =
       how === "timeout" ? { kind: "timeout", afterMs: deferral.timeoutMs ?? 0 } : entryOf(outcome);
     if (deferral.name !== null && how !== "finished" && entry !== null)
@@ -168,8 +182,7 @@ export class Waits {
 
   /** Nobody waits any more; resolves when the triggers that were run have cleaned up. */
   async close(): Promise<void> {
-    for (const { over } of this.#byAttempt.values())
-      over.abort(new DOMException("the run is over", "AbortError"));
+    for (const { over } of this.#byAttempt.values()) over.abort(abortReason("cancelled", "the run is over"));
     await this.#parts.desk.close();
   }
 
@@ -180,7 +193,10 @@ export class Waits {
     const tryEnds = (startedAt ?? since) + (node.manifest.timeoutMs ?? NEVER);
     const leftMs = Math.min(wait?.timeoutAt ?? NEVER, tryEnds, deadline) - since;
     if (!clock.isVirtual || leftMs >= 2 ** 31) return undefined;
-    return setTimeout(() => over.abort(new DOMException("the wait timed out", "TimeoutError")), leftMs);
+    return setTimeout(
+      () => over.abort(abortReason("cancelled", "the wait timed out", "TimeoutError")),
+      leftMs,
+    );
   }
 
   #host({ node, mapIndex }: Instance, abort: AbortSignal): TriggerHost {

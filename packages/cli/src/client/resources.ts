@@ -61,7 +61,7 @@ export interface Task {
 export interface DagRun {
   readonly dag_run_id: string;
   readonly dag_id: string;
-  readonly run_type: string;
+  readonly run_kind: string;
   readonly state: string;
   readonly logical_date: string | null;
   readonly data_interval_start: string | null;
@@ -80,6 +80,23 @@ export interface DagRun {
   readonly retry_at: string | null;
   /** Of one run: its groups with retries of which something is to be told. */
   readonly groups?: readonly RunGroup[];
+  /** Of one run: the process that drives it; null: none does. */
+  readonly lock?: {
+    readonly job_id: number;
+    readonly kind: string;
+    readonly hostname: string;
+    readonly pid: number;
+    readonly generation: number;
+    readonly since: string | null;
+  } | null;
+  /** Of one run: its task instances. */
+  readonly progress?: {
+    readonly total: number;
+    readonly finished: number;
+    readonly percent: number | null;
+    readonly by_state: Readonly<Record<string, number>>;
+  };
+  readonly slot_seconds?: { readonly running: number; readonly occupied: number; readonly deferred: number };
   readonly triggering_user_name: string | null;
   /** The task that asked for it. */
   readonly parent: {
@@ -94,6 +111,8 @@ export interface DagRun {
 
 export interface RunGroup {
   readonly group_id: string;
+  /** Of an item of a mapped group; -1 otherwise. */
+  readonly map_index: number;
   readonly state: string;
   readonly try_number: number;
   readonly max_tries: number;
@@ -172,6 +191,7 @@ export interface Trigger {
   readonly id: number;
   readonly kind: string;
   readonly args: unknown;
+  readonly args_text: string;
   readonly bundle_hash: string | null;
   readonly queue: string;
   readonly replicas: number;
@@ -195,6 +215,7 @@ export interface Wait {
   readonly rendered_map_index: string | null;
   readonly kind: string;
   readonly args: unknown;
+  readonly args_text: string;
   readonly trigger_state: string;
   readonly since: string;
   readonly until: string | null;
@@ -224,6 +245,8 @@ export interface RunConditions {
       readonly again_at: string | null;
     } | null;
   }[];
+  /** Open transactions that hold its signals back. */
+  readonly held_by: readonly { readonly message: string }[];
 }
 
 export interface SignalRule {
@@ -256,10 +279,20 @@ export interface Token {
 
 export interface Health {
   readonly metadatabase: { readonly status: string | null };
-  readonly scheduler: { readonly status: string | null; readonly latest_scheduler_heartbeat?: string | null };
+  readonly scheduler: {
+    readonly status: string | null;
+    readonly latest_scheduler_heartbeat?: string | null;
+    readonly unserved_dags?: readonly string[] | null;
+  };
   readonly triggerer?: {
     readonly status: string | null;
     readonly latest_triggerer_heartbeat?: string | null;
+    readonly triggers?: number | null;
+    readonly capacity?: number | null;
+    readonly full_triggerers?: number | null;
+    readonly unclaimed_triggers?: readonly { readonly queue: string; readonly triggers: number }[] | null;
+    readonly process_crashes?: number | null;
+    readonly suspected_triggers?: number | null;
   } | null;
   readonly dag_processor?: {
     readonly status: string | null;

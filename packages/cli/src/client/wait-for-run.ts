@@ -1,5 +1,5 @@
 /**
- * Waiting for the end of a run. The server tells at once when the run has ended; how far its tasks are is asked for
+ * Waiting for the end of a run. The server tells at once when the run has ended; how far its tasks are is read
  * again and again, a little slower the longer it lasts. A server that is away for a while (a restart) is waited for.
  * Leaving the wait never touches the run.
  */
@@ -7,17 +7,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { type Client, path } from "./client.ts";
-import { type DagRun, isRunEnded, type TaskInstance } from "./resources.ts";
-
-/** How many of the run's task instances are in which state. */
-export type StateCounts = ReadonlyMap<string, number>;
+import { type DagRun, isRunEnded } from "./resources.ts";
 
 export interface Wait {
   readonly dagId: string;
   readonly runId: string;
   readonly timeoutMs: number | undefined;
   readonly signal: AbortSignal;
-  readonly onProgress: (run: DagRun, counts: StateCounts) => void;
+  readonly onProgress: (run: DagRun) => void;
 }
 
 export type WaitResult =
@@ -39,7 +36,7 @@ export async function waitForRun(client: Client, wait: Wait): Promise<WaitResult
   while (!wait.signal.aborted) {
     try {
       const run = await client.get<DagRun>(runPath, { what, signal: wait.signal });
-      wait.onProgress(run, await countStates(client, runPath, wait.signal));
+      wait.onProgress(run);
       if (isRunEnded(run)) return { kind: "ended", run };
       answeredAt = Date.now();
     } catch (error) {
@@ -68,45 +65,4 @@ async function waitForChange(
     // Aborted, or the server is away: the next look at the run tells which.
     await sleep(ms, undefined, { signal }).catch(() => {});
   }
-}
-
-const STATES = [
-  "success",
-  "failed",
-  "upstream_failed",
-  "skipped",
-  "running",
-  "queued",
-  "scheduled",
-  "up_for_retry",
-  "deferred",
-] as const;
-
-/** One page tells all about a small run; of a big one only the totals are asked for, never its tasks. */
-export async function countStates(
-  client: Client,
-  runPath: string,
-  signal?: AbortSignal,
-): Promise<StateCounts> {
-  const call = {
-    path: `${runPath}/taskInstances`,
-    key: "task_instances",
-    what: "cannot count the tasks",
-    signal,
-  };
-  const first = await client.list<TaskInstance>({ ...call, limit: 100 });
-  const counts = new Map<string, number>();
-  if (first.items.length >= first.total) {
-    for (const { state } of first.items) counts.set(state ?? "none", (counts.get(state ?? "none") ?? 0) + 1);
-    return counts;
-  }
-  const totals = await Promise.all(
-    STATES.map(
-      async (state) => [state, (await client.list({ ...call, query: { state }, limit: 1 })).total] as const,
-    ),
-  );
-  for (const [state, total] of totals) if (total > 0) counts.set(state, total);
-  const others = first.total - totals.reduce((sum, [, total]) => sum + total, 0);
-  if (others > 0) counts.set("none", others);
-  return counts;
 }

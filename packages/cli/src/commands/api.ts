@@ -8,12 +8,13 @@ export function command(session: Session) {
     .description("run the API server")
     .option("--port <port>", "where it listens (TRADEWIND_PORT, else 8080)", wholeNumber(0, 65535))
     .option("--host <address>", "where it listens (TRADEWIND_HOST, else 127.0.0.1)")
+    .option("--public-url <url>", "how others reach the API, for webhook URLs (TRADEWIND_PUBLIC_URL)")
     .action(async (options) => {
       const { resolveConfig, startApi } = await import("@tradewind/engine");
       const config = resolveConfig({ ...options, home: session.options.home }, session.host.env);
       await serve(
         session,
-        () => startApi(config),
+        (signal) => startApi(config, signal),
         ({ url }) => session.note(`The API listens on ${url}; its token is in ${config.home}/token.`),
       );
     });

@@ -192,12 +192,19 @@ export function command(session: Session) {
       "how many tasks at once; 0 = a fresh process per task, no limit",
       wholeNumber(0),
     )
+    .option(
+      "--drain <duration>",
+      "how long running tasks may go on after SIGTERM (TRADEWIND_DRAIN, else 20s)",
+    )
     .action(async (options) => {
       const { resolveConfig, startBackfillRunner } = await import("@tradewind/engine");
-      const config = resolveConfig({ ...options, home: session.options.home }, session.host.env);
+      const config = resolveConfig(
+        { ...options, drainMs: options.drain, home: session.options.home },
+        session.host.env,
+      );
       await serve(
         session,
-        () => startBackfillRunner(config),
+        (signal) => startBackfillRunner(config, signal),
         () => session.note("Waiting for backfills."),
       );
     });

@@ -2,6 +2,7 @@ import { Command } from "@commander-js/extra-typings";
 import { changeOrCreate } from "../client/change-or-create.ts";
 import { path } from "../client/client.ts";
 import type { Connection } from "../client/resources.ts";
+import { usageError } from "../errors.ts";
 import { checkHost, parseConnectionUri } from "../input/connection-uri.ts";
 import { parseJson, readSource, wholeNumber } from "../input/values.ts";
 import type { Column } from "../output/table.ts";
@@ -97,10 +98,21 @@ export function command(session: Session) {
           });
           return { connection, made: "changed" };
         },
-        async () => ({
-          connection: await session.client.post<Connection>("/connections", { what, body, idempotent: true }),
-          made: "created",
-        }),
+        async () => {
+          if (parts.conn_type === undefined)
+            throw usageError(
+              `the connection ${id} does not exist yet, and a new one needs a type.`,
+              "add --type, e.g. --type postgres, or give everything with --uri",
+            );
+          return {
+            connection: await session.client.post<Connection>("/connections", {
+              what,
+              body,
+              idempotent: true,
+            }),
+            made: "created",
+          };
+        },
       );
       await session.printDone(connection, `Connection ${id} ${made}.`);
     });

@@ -12,7 +12,7 @@ export function command(session: Session) {
       const config = resolveConfig({ ...options, home: session.options.home }, session.host.env);
       await serve(
         session,
-        () => startDagProcessor(config),
+        (signal) => startDagProcessor(config, signal),
         () => session.note("The DAG processor is running."),
       );
     });

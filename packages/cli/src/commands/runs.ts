@@ -5,7 +5,6 @@ import { firstFailure } from "../client/first-failure.ts";
 import type { DagRun, TaskInstance } from "../client/resources.ts";
 import { readRunLog } from "../client/task-log.ts";
 import { findMove, tellMove } from "../client/version-move.ts";
-import { countStates } from "../client/wait-for-run.ts";
 import { usageError } from "../errors.ts";
 import { parseDuration, wholeNumber } from "../input/values.ts";
 import { printEntries } from "../output/log-line.ts";
@@ -23,6 +22,17 @@ export function command(session: Session) {
     parent_dag_run_id: await findRunId(session.client, dag, run),
   });
   const runPath = (dagId: string, runId: string) => path`/dags/${dagId}/dagRuns/${runId}`;
+  const hasEndedUnbegun = async (dagId: string, runId: string, onlyFailed: boolean) => {
+    const what = `cannot read the run ${runId} of ${dagId}`;
+    const { state } = await session.client.get<DagRun>(runPath(dagId, runId), { what });
+    if (state !== "failed" && (onlyFailed || state !== "success")) return false;
+    const tasks = `${runPath(dagId, runId)}/taskInstances`;
+    const { total_entries } = await session.client.get<{ total_entries: number }>(tasks, {
+      what,
+      query: { limit: 1 },
+    });
+    return total_entries === 0;
+  };
 
   runs
     .command("list")
@@ -67,12 +77,11 @@ export function command(session: Session) {
         what: `cannot show the run ${runId} of ${dag}`,
       });
       if (session.format !== "table") return session.printObject(run, []);
-      const counts = await countStates(session.client, runPath(dag, runId));
       const failure =
         run.state === "failed" || run.retry_at
           ? await firstFailure(session.client, runPath(dag, runId))
           : undefined;
-      await session.printObject(run, runFields(run, { counts, failure }));
+      await session.printObject(run, runFields(run, failure));
     });
 
   runs
@@ -132,7 +141,7 @@ export function command(session: Session) {
     .description("run the tasks of a run again")
     .argument("<dag>")
     .argument("<run>", RUN_ARGUMENT)
-    .option("--only-failed", "only the failed tasks and what waited for them")
+    .option("--only-failed", "only what failed, was cancelled, or was kept from running by that")
     .option("--latest-version", "with the DAG's current version; the run's own when not given")
     .option("--dry-run", "only say which tasks")
     .option("--wait", "watch the run until it has ended")
@@ -149,10 +158,13 @@ export function command(session: Session) {
           },
         });
       const affected = (await clear(true)).task_instances ?? [];
-      if (affected.length === 0) return session.printDone(affected, "There is nothing to clear.");
+      // A run that was cancelled before it began has no task to name.
+      const isWhole =
+        affected.length === 0 && (await hasEndedUnbegun(dag, runId, options.onlyFailed === true));
+      if (affected.length === 0 && !isWhole) return session.printDone(affected, "There is nothing to clear.");
       const move = options.latestVersion ? await findMove(session.client, dag, runId) : null;
       const { again, others, where } = tellMove(affected, move);
-      const tasks = `${again.length} task${again.length === 1 ? "" : "s"}`;
+      const tasks = isWhole ? "all tasks" : `${again.length} task${again.length === 1 ? "" : "s"}`;
       if (options.dryRun) {
         const list = again.length === 0 ? "" : `: ${names(again)}`;
         return session.printDone(affected, `${tasks} would run again${where}${list}${others}.`);

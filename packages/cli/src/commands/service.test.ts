@@ -12,10 +12,12 @@ function stage() {
   const exits: number[] = [];
   let listener: (signal: NodeJS.Signals) => void = () => {};
   const note = (text: string) => said.push(text);
+  const env: NodeJS.ProcessEnv = { PATH: "/bin", DATABASE_URL: "secret", TRADEWIND_SECRET_KEY: "secret" };
   const session = {
     note,
     terminal: { note },
     host: {
+      env,
       onSignal: (_: unknown, heard: typeof listener) => {
         listener = heard;
         return () => {};
@@ -23,7 +25,7 @@ function stage() {
       exit: (code: number) => exits.push(code),
     },
   } as unknown as Session;
-  return { session, said, exits, send: (signal: NodeJS.Signals) => listener(signal) };
+  return { session, said, exits, env, send: (signal: NodeJS.Signals) => listener(signal) };
 }
 
 it("gives up a start that heeds the signal, without an error", async () => {
@@ -37,6 +39,18 @@ it("gives up a start that heeds the signal, without an error", async () => {
   send("SIGINT");
   await served;
   expect({ said, exits }).toEqual({ said: [expect.stringContaining("SIGINT"), "Stopped."], exits: [] });
+});
+
+it("removes secrets from the environment once it has started", async () => {
+  const { session, env, send } = stage();
+  let before: NodeJS.ProcessEnv = {};
+  const start = async () => {
+    before = { ...env };
+    return { stop: async () => {} };
+  };
+  await serve(session, start, () => send("SIGTERM"));
+  expect(before).toHaveProperty("DATABASE_URL");
+  expect(env).toEqual({ PATH: "/bin" });
 });
 
 it("stops what a start that did not heed it has started", async () => {
@@ -85,6 +99,27 @@ it("takes what comes at the same moment for one signal, and what comes later for
   vi.advanceTimersByTime(1_000);
   send("SIGINT");
   expect(exits).toEqual([130]);
+});
+
+it("ends the drain at the second signal, and the process at the third", async () => {
+  vi.useFakeTimers();
+  const { session, said, exits, send } = stage();
+  let drains = 1;
+  const running = { stop: () => new Promise<void>(() => {}), endDrain: () => drains-- > 0 };
+  void serve(
+    session,
+    async () => running,
+    () => send("SIGTERM"),
+  );
+  await vi.advanceTimersByTimeAsync(1_000);
+  send("SIGTERM");
+  expect({ said: said.at(-1), exits }).toEqual({
+    said: expect.stringContaining("Asking running tasks to stop"),
+    exits: [],
+  });
+  vi.advanceTimersByTime(1_000);
+  send("SIGTERM");
+  expect(exits).toEqual([143]);
 });
 
 it("lets an error of the start through", async () => {

@@ -42,6 +42,9 @@ export function addConditions(signals: Command, session: Session): void {
       await session.printList({ items: lines, total: lines.length }, columns(session), empty);
       if (listed.items.length < listed.total)
         session.note(`${listed.items.length} of ${listed.total} runs shown; --limit 0 shows all.`);
+      // The same transactions hold the signals of every run back.
+      const held = new Set(listed.items.flatMap(({ held_by }) => held_by.map(({ message }) => message)));
+      for (const message of held) session.note(message);
     });
 }
 

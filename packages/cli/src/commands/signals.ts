@@ -184,7 +184,7 @@ function addServe(signals: Command, session: Session): void {
       const config = resolveConfig(flags, session.host.env);
       await serve(
         session,
-        () => startSignalServer(config),
+        (signal) => startSignalServer(config, signal),
         ({ url }) => session.note(`Signals are served on ${url}; the token is in ${config.home}/token.`),
       );
     });

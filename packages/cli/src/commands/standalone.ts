@@ -17,11 +17,18 @@ export function command(session: Session) {
       wholeNumber(0, 65535),
     )
     .option("--host <address>", "where the API listens (TRADEWIND_HOST, else 127.0.0.1)")
+    .option("--public-url <url>", "how others reach the API, for webhook URLs (TRADEWIND_PUBLIC_URL)")
     .option(
       "--parallelism <n>",
       "how many tasks at once; 0 = a fresh process per task, no limit",
       wholeNumber(0),
     )
+    .option(
+      "--streaming-slots <n>",
+      "slots for streaming tasks alone, in addition (TRADEWIND_STREAMING_SLOTS, else 0)",
+      wholeNumber(0),
+    )
+    .option("--drain <duration>", "how long running tasks may go on after SIGTERM (TRADEWIND_DRAIN, else 5s)")
     .option(
       "--signals-port <port>",
       "serve signals over gRPC there, too (TRADEWIND_SIGNALS_PORT, else not)",
@@ -35,7 +42,10 @@ export function command(session: Session) {
     )
     .action(async (options) => {
       const { resolveConfig, startStandalone } = await import("@tradewind/engine");
-      const config = resolveConfig({ ...options, home: session.options.home }, session.host.env);
+      const config = resolveConfig(
+        { ...options, drainMs: options.drain, home: session.options.home },
+        session.host.env,
+      );
       const startedAt = new Date();
       session.terminal.status("Starting the database…");
       await serve(

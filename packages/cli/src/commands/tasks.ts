@@ -141,7 +141,7 @@ export function command(session: Session) {
     .argument("<task...>")
     .option("--downstream", "and everything after them")
     .option("--upstream", "and everything before them")
-    .option("--only-failed", "only those that failed")
+    .option("--only-failed", "only those that failed or were cancelled")
     .option("--map-index <which>", `only this instance of a mapped task: ${MAP_INDEX_FORMS}`)
     .option("--latest-version", "with the DAG's current version; the run's own when not given")
     .option("--dry-run", "only say which tasks")

@@ -11,14 +11,22 @@ export function command(session: Session) {
       "how many triggers at once (TRADEWIND_TRIGGERER_CAPACITY, else 10000)",
       wholeNumber(1, 1_000_000),
     )
+    .option(
+      "--memory-mb <n>",
+      "memory of a process of triggers (TRADEWIND_TRIGGERER_MEMORY_MB, else 2048)",
+      wholeNumber(128, 1_000_000),
+    )
     .option("--queues <names>", "whose triggers, with commas (TRADEWIND_TRIGGERER_QUEUES, else default)")
-    .action(async ({ capacity, queues }) => {
+    .action(async ({ capacity, memoryMb, queues }) => {
       const { resolveConfig, startTriggerer } = await import("@tradewind/engine");
-      const flags = { triggererCapacity: capacity, triggererQueues: queues, home: session.options.home };
+      const flags = {
+        ...{ triggererCapacity: capacity, triggererMemoryMb: memoryMb, triggererQueues: queues },
+        home: session.options.home,
+      };
       const config = resolveConfig(flags, session.host.env);
       await serve(
         session,
-        () => startTriggerer(config),
+        (signal) => startTriggerer(config, signal),
         () => session.note("The triggerer is running."),
       );
     });

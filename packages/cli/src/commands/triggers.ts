@@ -2,7 +2,6 @@ import { Command, Option } from "@commander-js/extra-typings";
 import { path } from "../client/client.ts";
 import type { Trigger } from "../client/resources.ts";
 import { wholeNumber } from "../input/values.ts";
-import { argsText } from "../output/args.ts";
 import type { Column } from "../output/table.ts";
 import { renderTable } from "../output/table.ts";
 import { moment, relativeTime } from "../output/when.ts";
@@ -49,7 +48,7 @@ export function command(session: Session) {
       await session.printObject(trigger, [
         ["trigger", String(trigger.id)],
         ["kind", trigger.kind],
-        ["arguments", JSON.stringify(trigger.args)],
+        ["arguments", trigger.args_text],
         ["state", trigger.state],
         ["queue", trigger.queue],
         ["bundle", trigger.bundle_hash ?? "built in"],
@@ -94,6 +93,6 @@ function columns({ terminal }: Session): readonly Column<Trigger>[] {
     { title: "TRIGGERER", value: ({ triggerer }) => (triggerer ? runnerName(triggerer) : "-") },
     { title: "POLLED", value: ({ last_polled_at }) => relativeTime(last_polled_at) },
     { title: "QUEUE", value: ({ queue }) => queue, optional: true },
-    { title: "ARGUMENTS", value: ({ args }) => argsText(args), flexible: true, optional: true },
+    { title: "ARGUMENTS", value: ({ args_text }) => args_text, flexible: true, optional: true },
   ];
 }

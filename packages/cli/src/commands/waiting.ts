@@ -2,7 +2,6 @@ import { Command } from "@commander-js/extra-typings";
 import type { Listed } from "../client/client.ts";
 import type { TriggerRunner, Wait } from "../client/resources.ts";
 import { wholeNumber } from "../input/values.ts";
-import { argsText } from "../output/args.ts";
 import { instanceColumns } from "../output/instance-name.ts";
 import type { Column } from "../output/table.ts";
 import { relativeTime } from "../output/when.ts";
@@ -80,6 +79,6 @@ export function waitColumns(
       value: ({ trigger_state, triggerer }) => (triggerer ? runnerName(triggerer) : trigger_state),
     },
     { title: "POLLED", value: ({ last_polled_at }) => relativeTime(last_polled_at), optional: true },
-    { title: "ARGUMENTS", value: ({ args }) => argsText(args), flexible: true, optional: true },
+    { title: "ARGUMENTS", value: ({ args_text }) => args_text, flexible: true, optional: true },
   ];
 }

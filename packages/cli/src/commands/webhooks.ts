@@ -6,7 +6,7 @@ import type { Session } from "../session.ts";
 interface WebhookUrl {
   readonly name: string;
   readonly path: string;
-  readonly url: string;
+  readonly url: string | null;
 }
 
 interface WebhookReceipt {
@@ -26,8 +26,8 @@ export function command(session: Session) {
       const found = await session.client.get<WebhookUrl>(path`/webhooks/${name}`, {
         what: `cannot get the URL of the webhook ${name}`,
       });
-      // By the address this command reached it: behind a proxy the server does not know its own.
-      const url = `${session.client.target.url}${found.path}`;
+      // Without a public URL, the address that this command reached: the server does not know how others reach it.
+      const url = found.url ?? `${session.client.target.url}${found.path}`;
       if (session.format !== "table") return session.printObject({ ...found, url }, []);
       session.terminal.data(url);
       session.note("Whoever has it can send this webhook, without a token. Send it with POST.");

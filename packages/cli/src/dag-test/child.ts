@@ -14,6 +14,8 @@ const send = (report: TestReport, sent: () => void = () => {}): void => {
 process.on("disconnect", () => process.exit(1));
 
 process.once("message", (request: TestRequest) => {
+  // The channel does not keep a task alive that waits for nothing else.
+  process.channel?.unref();
   void test(request).then((last) => send(last, () => process.exit(0)));
 });
 

@@ -4,6 +4,7 @@ import { withCode } from "../output/error.ts";
 import type { Session } from "../session.ts";
 import type { Check } from "./checks.ts";
 import { checkSecrets } from "./secrets-check.ts";
+import { checkSignals } from "./signals-check.ts";
 
 /** Reachable, recent enough, and migrated. An embedded database that was never made is not made by asking for it. */
 export async function* checkDatabase(session: Session, config: Config): AsyncGenerator<Check> {
@@ -28,6 +29,7 @@ export async function* checkDatabase(session: Session, config: Config): AsyncGen
       if (pending.length === 0) {
         yield { name: "migrations", result: "ok", says: `${applied.length} applied` };
         yield* checkSecrets(session, config, database);
+        yield* checkSignals(database);
       } else
         yield {
           name: "migrations",

@@ -9,6 +9,8 @@ import { relativeTime } from "../output/when.ts";
 import type { Session } from "../session.ts";
 import type { Check } from "./checks.ts";
 import { checkPort } from "./port-check.ts";
+import { checkSchedulers, checkServed } from "./scheduler-checks.ts";
+import { checkTriggers } from "./triggerer-checks.ts";
 
 /**
  * The API and what it knows of the others: scheduler, DAG processor, broken files, pools.
@@ -44,7 +46,16 @@ export async function* checkServer(session: Session, config: Config | null): Asy
       timeoutMs: 5_000,
     });
     yield { name: "server", result: "ok", says: `${target.url} answers` };
+    if (health.metadatabase.status === "degraded")
+      yield {
+        name: "disk space",
+        result: "fail",
+        says: "the database refused to store something within the last minute: its disk is full",
+        remedy: "free space on the database server",
+      };
     yield component("scheduler", health.scheduler.status, health.scheduler.latest_scheduler_heartbeat);
+    yield* checkServed(health.scheduler);
+    if (health.scheduler.status === "healthy") yield* checkSchedulers(client);
     if (health.dag_processor)
       yield component(
         "dag processor",
@@ -54,6 +65,7 @@ export async function* checkServer(session: Session, config: Config | null): Asy
     // Only where there ever was one: without tasks that wait nobody needs it.
     if (health.triggerer?.status)
       yield component("triggerer", health.triggerer.status, health.triggerer.latest_triggerer_heartbeat);
+    if (health.triggerer) yield* checkTriggers(health.triggerer);
     yield* checkImports(client);
     yield* checkPools(client);
   } catch (error) {

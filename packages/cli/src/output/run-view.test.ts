@@ -6,7 +6,14 @@ import { runColumns, runFields } from "./run-view.ts";
 const run = (facts: Partial<DagRun>) =>
   ({ state: "running", max_tries: null, dag_versions: [], parent: null, ...facts }) as unknown as DagRun;
 const group = (facts: Partial<RunGroup>): RunGroup => ({
-  ...{ group_id: "g", state: "waiting", try_number: 1, max_tries: 4, retry_at: "2027-01-04T00:05:00Z" },
+  ...{
+    group_id: "g",
+    map_index: -1,
+    state: "waiting",
+    try_number: 1,
+    max_tries: 4,
+    retry_at: "2027-01-04T00:05:00Z",
+  },
   ...facts,
 });
 
@@ -18,7 +25,17 @@ test("a run names each group that has failed a try, and when the next one begins
   expect(text(group({}), "failed")).toBe("try 1 of 4 failed");
   expect(text(group({ state: "open", try_number: 2, retry_at: null }))).toBe("try 2 of 4");
   expect(text(group({ state: "failed", try_number: 4, retry_at: null }))).toBe("try 4 of 4: failed");
-  expect(text(group({ state: "success", retry_at: null }))).toBeNull();
+  expect(text(group({ state: "success", retry_at: null }))).toBeUndefined();
+});
+
+test("a run names the items of a mapped group that have failed a try, and of many the first ten", () => {
+  const groups = Array.from({ length: 12 }, (_, index) =>
+    group({ map_index: index, state: "failed", try_number: 4, retry_at: null }),
+  );
+  const shown = runFields(run({ groups })).filter(([name]) => name.startsWith("group"));
+  expect(shown).toHaveLength(11);
+  expect(shown[1]).toEqual(["group g[1]", "try 4 of 4: failed"]);
+  expect(shown[10]).toEqual(["groups", "and 2 more"]);
 });
 
 test("the list of runs tells the children of one map apart", () => {

@@ -1,6 +1,6 @@
 /** How runs, and the waiting for them, look. */
 import type { DagRun, RunGroup, TaskInstance } from "../client/resources.ts";
-import { type StateCounts, type Wait, type WaitResult, waitForRun } from "../client/wait-for-run.ts";
+import { type Wait, type WaitResult, waitForRun } from "../client/wait-for-run.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import type { Fields, Session } from "../session.ts";
 import { plainLine, type Terminal } from "../terminal.ts";
@@ -18,7 +18,7 @@ export function runColumns(terminal: Terminal, runs: readonly DagRun[]): readonl
       value: (run) => run.state,
       paint: (run, cell) => paintState(terminal, run.state, cell),
     },
-    { title: "TYPE", value: (run) => run.run_type, optional: true },
+    { title: "TYPE", value: (run) => run.run_kind, optional: true },
     { title: "LOGICAL DATE", value: (run) => moment(run.logical_date), optional: true },
     { title: "STARTED", value: (run) => relativeTime(run.start_date) },
     { title: "TOOK", value: (run) => span(run.duration), align: "right" },
@@ -35,23 +35,17 @@ function parentTask({ map_index, task_id }: NonNullable<DagRun["parent"]>): stri
   return map_index < 0 ? task_id : `${task_id}[${map_index}]`;
 }
 
-/** What is told of a run beside its own row, where somebody has asked for it. */
-interface RunTasks {
-  readonly counts?: StateCounts;
-  /** The task that failed first. */
-  readonly failure?: TaskInstance | undefined;
-}
-
-export function runFields(run: DagRun, { counts, failure }: RunTasks = {}): Fields {
+/** @param failure The task that failed first. */
+export function runFields(run: DagRun, failure?: TaskInstance): Fields {
   return [
     ["dag", run.dag_id],
     ["run", run.dag_run_id],
     ["state", run.state],
     ["run try", run.max_tries === null ? null : `${run.try_number} of ${run.max_tries}`],
     ["next try", run.retry_at && `${moment(run.retry_at)} (${relativeTime(run.retry_at)})`],
-    ...(run.groups ?? []).map((group) => [`group ${group.group_id}`, groupText(run, group)] as const),
-    ["tasks", counts && [...counts].map(([state, count]) => `${count} ${state}`).join(", ")],
-    ["type", run.run_type],
+    ...groupFields(run),
+    ["tasks", progressText(run)],
+    ["type", run.run_kind],
     ["version", run.dag_versions.map(({ version_number }) => version_number).join(", ")],
     ["logical date", moment(run.logical_date)],
     [
@@ -64,6 +58,8 @@ export function runFields(run: DagRun, { counts, failure }: RunTasks = {}): Fiel
     ["started", moment(run.start_date)],
     ["ended", moment(run.end_date)],
     ["took", span(run.duration)],
+    ["slot time", slotText(run)],
+    ["driven by", lockText(run)],
     ["conf", isEmpty(run.conf) ? null : JSON.stringify(run.conf)],
     ["by", run.triggering_user_name],
     [run.parent?.is_sub_dag ? "part of" : "asked for by", parentText(run)],
@@ -71,6 +67,40 @@ export function runFields(run: DagRun, { counts, failure }: RunTasks = {}): Fiel
     ["failed first", failure && failureText(failure)],
     ["note", run.note],
   ];
+}
+
+function progressText({ progress }: DagRun): string | null {
+  if (!progress || progress.total === 0) return null;
+  const { by_state, finished, percent, total } = progress;
+  const states = Object.entries(by_state).map(([state, count]) => `${count} ${stateName(state)}`);
+  return `${finished} of ${total} ended (${percent} %): ${states.join(", ")}`;
+}
+
+/** How long processes ran, slots of pools were held, and tasks were deferred, all tasks added up. */
+function slotText({ slot_seconds: slots }: DagRun): string | null {
+  if (!slots || slots.occupied + slots.running + slots.deferred === 0) return null;
+  const deferred = slots.deferred > 0 ? `, deferred ${span(slots.deferred)}` : "";
+  return `running ${span(slots.running)}, slots held ${span(slots.occupied)}${deferred}`;
+}
+
+function lockText({ lock }: DagRun): string | null {
+  if (!lock) return null;
+  const since = lock.since === null ? "" : `, since ${moment(lock.since)}`;
+  return `${lock.kind} ${lock.job_id} (process ${lock.pid} on ${lock.hostname})${since}, generation ${lock.generation}`;
+}
+
+/** So many groups, or items of mapped groups, are shown. */
+const GROUPS_SHOWN = 10;
+
+function groupFields(run: DagRun): Fields {
+  const fields = (run.groups ?? []).flatMap((group) => {
+    const { group_id, map_index } = group;
+    const text = groupText(run, group);
+    const name = `group ${group_id}${map_index < 0 ? "" : `[${map_index}]`}`;
+    return text === null ? [] : [[name, text] as const];
+  });
+  const more = fields.length - GROUPS_SHOWN;
+  return more <= 0 ? fields : [...fields.slice(0, GROUPS_SHOWN), ["groups", `and ${more} more`]];
 }
 
 /** Only of one that has failed a try: there is nothing to tell of the others. */
@@ -104,8 +134,8 @@ export async function watchRun(
   const { terminal } = session;
   let last = "";
   let lastShown = 0;
-  const onProgress: Wait["onProgress"] = (current, counts) => {
-    const line = progressLine(terminal, current, counts);
+  const onProgress: Wait["onProgress"] = (current) => {
+    const line = progressLine(terminal, current);
     if (line === last) return;
     // Lines that stay: not more than one a second, or a log file drowns in them. What is held back comes with the next look.
     if (!terminal.liveStatus && Date.now() - lastShown < 1_000) return;
@@ -144,8 +174,8 @@ export function finishedLine(terminal: Terminal, run: DagRun): string {
   return `${mark} ${run.dag_id}  ${run.dag_run_id}  ${paintStateNote(terminal, run.state)} in ${span(run.duration)}`;
 }
 
-function progressLine(terminal: Terminal, run: DagRun, counts: StateCounts): string {
-  const parts = [...counts].map(([state, count]) =>
+function progressLine(terminal: Terminal, run: DagRun): string {
+  const parts = Object.entries(run.progress?.by_state ?? {}).map(([state, count]) =>
     paintStateNote(terminal, state, `${count} ${stateName(state)}`),
   );
   return `${run.dag_id} ${run.dag_run_id}: ${run.state}${parts.length > 0 ? ` · ${parts.join(" · ")}` : ""}`;

@@ -6,7 +6,7 @@
 import { ENDED_TASK_STATES, type TaskInstance } from "../client/resources.ts";
 import { instanceName } from "../output/instance-name.ts";
 import { span } from "../output/when.ts";
-import type { RunFacts } from "./run-facts.ts";
+import type { NamedTask, RunFacts, Verdict } from "./run-facts.ts";
 
 export interface Cause {
   /** The server's, of what holds a task back; null: that another task is in some state, and why. */
@@ -21,9 +21,19 @@ const DEEPEST = 20;
 const WIDEST = 5;
 
 /** Reasons that come from signals: also a task that runs or has ended has them. */
-const DRIVEN = new Set(["ON_SIGNAL_FAILING", "RUN_CLOSED", "SIGNAL", "START_PENDING", "STOPPING", "TICK"]);
+const DRIVEN = new Set([
+  "ON_SIGNAL_FAILING",
+  "RUN_CLOSED",
+  "SIGNAL",
+  "SIGNALS_HELD",
+  "START_PENDING",
+  "STOPPING",
+  "TICK",
+]);
 /** Reasons why what has ended begins again. */
 const AGAIN = new Set(["GROUP_RETRY", "RUN_RETRY"]);
+/** Reasons why a task ended without having run. */
+const DECIDED = new Set(["MAP_EMPTY", "MAP_SOURCE", "UPSTREAM_DECIDED"]);
 
 interface Place {
   readonly taskId: string;
@@ -63,52 +73,38 @@ class Explanation {
         return [];
       case "failed":
         return [cause(await this.#failure(place))];
-      case "upstream_failed": {
-        const own = await this.#ownReason(place);
-        const before = await this.#upstream(
-          place,
-          depth,
-          (each) => each === "failed" || each === "upstream_failed",
-        );
-        // That its rule says so is said by what is before it; of a map, its list may be what is wrong.
-        return own && (before.length === 0 || !own.startsWith("trigger rule"))
-          ? [cause(own), ...before]
-          : before;
-      }
+      case "upstream_failed":
       case "skipped": {
-        const own = await this.#ownReason(place);
-        const before = await this.#upstream(place, depth, (each) => each === "skipped");
-        if (own || before.length > 0) return [...(own ? [cause(own)] : []), ...before];
-        return [cause("a branch or a short circuit before it took another way")];
+        const decided = reasons.filter(({ code }) => DECIDED.has(code));
+        if (decided.length > 0) return await this.#named(decided, depth);
+        const own = (await this.#instance(place))?.reason;
+        if (!own && state === "upstream_failed") return [];
+        return [cause(own ?? "a branch or a short circuit before it took another way")];
       }
       default:
-        return Promise.all(
-          reasons.map(async ({ code, message }) => {
-            const waitsForTasks = code === "UPSTREAM";
-            const open = (each: string) => !ENDED_TASK_STATES.has(each);
-            const because = waitsForTasks ? await this.#upstream(place, depth, open) : [];
-            return { code, says: clause(message), because };
-          }),
-        );
+        return await this.#named(reasons, depth);
     }
   }
 
-  /** The direct upstream tasks in states that matter, each with its own causes. */
-  async #upstream(place: Place, depth: number, matters: (state: string) => boolean): Promise<Cause[]> {
-    const causes: Cause[] = [];
-    let more = 0;
-    for (const taskId of (await this.#facts.task(place.taskId)).upstream_task_ids) {
-      const found = (await this.#facts.instances(taskId)).find(({ state }) => matters(state ?? "none"));
-      if (!found) continue;
-      if (causes.length === WIDEST) more++;
-      else causes.push(await this.#tellOnce(found, depth + 1));
+  /** Each reason, with the causes of the tasks that it names. That a rule decided is said by those tasks. */
+  async #named(reasons: Verdict["reasons"], depth: number): Promise<Cause[]> {
+    const all: Cause[] = [];
+    for (const { code, message, tasks = [] } of reasons) {
+      const because: Cause[] = [];
+      for (const task of tasks.slice(0, WIDEST)) because.push(await this.#tellOnce(task, depth + 1));
+      if (tasks.length > WIDEST) because.push(cause(`and ${tasks.length - WIDEST} more before it`));
+      if (code === "UPSTREAM_DECIDED" && because.length > 0) all.push(...because);
+      else all.push({ code, says: clause(message), because });
     }
-    return more === 0 ? causes : [...causes, cause(`and ${more} more before it`)];
+    return all;
   }
 
-  async #tellOnce(instance: TaskInstance, depth: number): Promise<Cause> {
-    const place = { taskId: instance.task_id, mapIndex: instance.map_index };
-    const says = `${instanceName(instance)} ${stateSentence(instance)}`;
+  async #tellOnce(named: NamedTask, depth: number): Promise<Cause> {
+    const place = { taskId: named.task_id, mapIndex: named.map_index };
+    const instance = await this.#instance(place);
+    const says = instance
+      ? `${instanceName(instance)} ${stateSentence(instance)}`
+      : `${placeName(place)} ${named.state === null ? "has not started" : `is ${named.state}`}`;
     if (this.#told.has(placeName(place)) || depth >= DEEPEST) return cause(says);
     this.#told.add(placeName(place));
     return cause(says, await this.causes(place, depth));
@@ -118,10 +114,6 @@ class Explanation {
     const instance = await this.#instance(place);
     const reason = instance?.reason ? `: ${instance.reason}` : "";
     return `try ${instance?.try_number ?? 1} failed${reason}`;
-  }
-
-  async #ownReason(place: Place): Promise<string | null | undefined> {
-    return (await this.#instance(place))?.reason;
   }
 
   async #instance({ taskId, mapIndex }: Place): Promise<TaskInstance | undefined> {

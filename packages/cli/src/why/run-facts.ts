@@ -1,6 +1,6 @@
 /** What the server knows about the tasks of one run, each asked for once. */
 import { type Client, path } from "../client/client.ts";
-import type { Task, TaskInstance } from "../client/resources.ts";
+import type { TaskInstance } from "../client/resources.ts";
 
 /** Of a mapped task, so many instances are looked at; the answer says what holds one of them back. */
 const INSTANCES_SEEN = 100;
@@ -16,7 +16,15 @@ export interface Verdict {
     readonly code: string;
     readonly message: string;
     readonly until: string | null;
+    /** Other instances that it speaks of. */
+    readonly tasks?: readonly NamedTask[];
   }[];
+}
+
+export interface NamedTask {
+  readonly task_id: string;
+  readonly map_index: number;
+  readonly state: string | null;
 }
 
 export class RunFacts {
@@ -38,13 +46,6 @@ export class RunFacts {
         what: `cannot explain the task ${taskId}`,
         query: { map_index: mapIndex },
       }),
-    );
-  }
-
-  task(taskId: string): Promise<Task> {
-    const where = path`/dags/${this.#dagId}/tasks/${taskId}`;
-    return this.#once(where, () =>
-      this.#client.get<Task>(where, { what: `cannot explain the task ${taskId}` }),
     );
   }
 

@@ -11,7 +11,12 @@ export interface Captured {
 /** Runs a command line in this process, with nothing of this machine's environment. */
 export async function runCaptured(
   argv: readonly string[],
-  options: { env?: NodeJS.ProcessEnv; columns?: number } = {},
+  options: {
+    env?: NodeJS.ProcessEnv;
+    columns?: number;
+    /** Sends this signal as soon as the command listens for it. */
+    signal?: "SIGTERM";
+  } = {},
 ): Promise<Captured> {
   const written = { stdout: "", stderr: "" };
   const sink = (name: "stdout" | "stderr") => ({
@@ -25,7 +30,11 @@ export async function runCaptured(
     stderr: sink("stderr"),
     stdin: Readable.from([]),
     env: { TRADEWIND_HOME: "/nonexistent/tradewind-home", ...options.env },
-    onSignal: () => () => {},
+    onSignal: (_, listener) => {
+      const { signal } = options;
+      if (signal !== undefined) setImmediate(() => listener(signal));
+      return () => {};
+    },
     exit: (code) => {
       throw new Error(`exit ${code}`);
     },

@@ -109,7 +109,7 @@ export class StandaloneProcess {
 }
 
 /** A command of its own process; its environment has nothing of a server but what is given. */
-function spawnCli(args: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
+export function spawnCli(args: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
   const { PATH, HOME, TMPDIR, NODE_COMPILE_CACHE } = process.env;
   return spawn(process.execPath, ["--conditions=source", MAIN, ...args], {
     env: { PATH, HOME, TMPDIR, NODE_COMPILE_CACHE, ...env },

@@ -10,9 +10,23 @@ export const refused = dag("refused", {}, (d) => {
   d.task("returns", () => ({ at: 1n }) as unknown as string);
 });
 
-/** A task that ends its process while another one works. */
-export const exits = dag("exits", {}, (d) => {
+/** What would end or crash the process of a task, beside tasks that do nothing wrong. */
+export const crashes = dag("crashes", {}, (d) => {
   const first = d.task("first", () => 1);
-  d.task("works", { after: first }, () => new Promise<void>((resolve) => setTimeout(resolve, 60_000)));
+  d.task("works", { after: first }, () => new Promise<void>((resolve) => setTimeout(resolve, 300)));
   d.task("leaves", { after: first }, () => process.exit(0));
+  d.task("rejects", { after: first }, async () => {
+    Promise.reject(new Error("nobody waits"));
+    await new Promise<void>((resolve) => setTimeout(resolve, 100));
+  });
+  d.task("throws", { after: first }, async () => {
+    setTimeout(() => {
+      throw new Error("from a timer");
+    }, 10);
+    await new Promise<void>((resolve) => setTimeout(resolve, 100));
+  });
+  d.task("forgets", { after: first }, () => {
+    setTimeout(() => {}, 1_000);
+  });
+  d.task("hangs", { after: first }, () => new Promise<void>(() => {}));
 });

@@ -112,7 +112,7 @@ test("the address itself says what is there and how to call it, as text or as JS
 });
 
 describe("bodies", () => {
-  const post = (payload: string, type = "application/json") =>
+  const post = (payload: string | Buffer, type = "application/json") =>
     tw.app.inject({
       method: "POST",
       url: "/api/v2/pools",
@@ -123,6 +123,7 @@ describe("bodies", () => {
   test.each([
     ["malformed JSON", "{", "json_invalid"],
     ["a bare word", "nope", "json_invalid"],
+    ["bytes that are not UTF-8", Buffer.from('{"name":"p\xff","slots":1}', "latin1"), "utf8_invalid"],
     ["__proto__", '{"name":"p","slots":1,"__proto__":{"x":1}}', "key_forbidden"],
     ["constructor", '{"name":"p","slots":1,"constructor":{"prototype":{"x":1}}}', "key_forbidden"],
     ["deep nesting", `{"name":${"[".repeat(5000)}${"]".repeat(5000)}}`, "json_too_deep"],
@@ -158,10 +159,19 @@ describe("bodies", () => {
     expect([emoji.statusCode, emoji.json().description]).toEqual([201, "\u{1f600}"]);
   });
 
+  test("a URL that cannot be decoded is a 400", async () => {
+    expect((await tw.call("GET", "/dags/%E0%A4")).json()).toMatchObject({ status: 400, code: "BAD_REQUEST" });
+  });
+
   test("more than 1 MB is a 413, another content type a 415", async () => {
-    expect((await post(`{"name":"${"x".repeat(1_100_000)}"}`)).statusCode).toBe(413);
-    expect((await post("name=p", "application/x-www-form-urlencoded")).statusCode).toBe(415);
-    expect((await post("<p/>", "text/xml")).statusCode).toBe(415);
+    const answer = async (...given: Parameters<typeof post>) => {
+      const response = await post(...given);
+      return [response.statusCode, response.json().code];
+    };
+    expect(await answer(`{"name":"${"x".repeat(1_100_000)}"}`)).toEqual([413, "BODY_TOO_LARGE"]);
+    const unsupported = [415, "CONTENT_TYPE_UNSUPPORTED"];
+    expect(await answer("name=p", "application/x-www-form-urlencoded")).toEqual(unsupported);
+    expect(await answer("<p/>", "text/xml")).toEqual(unsupported);
   });
 });
 
@@ -174,7 +184,6 @@ describe("queries and paths", () => {
     "/dags?order_by=password",
     "/dags?order_by=dag_id;drop table dag",
     "/dags?paused=perhaps",
-    "/dags?colour=red",
     "/dags?dag_id_pattern=%00",
     "/dags/a%00b",
     `/dags/${"x".repeat(300)}`,
@@ -202,6 +211,9 @@ describe("queries and paths", () => {
     ["/dags/~/dagRuns?state=failed&state=lost", ["query", "state", 1], "Must be one of: queued, running"],
     ["/dags?tags_match_mode=some", ["query", "tags_match_mode"], "Must be one of: any, all"],
     ["/dags?paused=perhaps", ["query", "paused"], "Must be one of: true, 1, yes"],
+    ["/dags?limit=abc", ["query", "limit"], "Must be a whole number"],
+    ["/dags?limit=1.5", ["query", "limit"], "Must be a whole number"],
+    ["/dags/~/dagRuns?duration_gte=long", ["query", "duration_gte"], "Must be a number"],
     ["/dags?order_by=password", ["query", "order_by"], "Can order by: dag_id"],
   ])("%s tells what is allowed", async (path, loc, msg) => {
     const { detail } = (await tw.call("GET", path)).json();
@@ -357,6 +369,27 @@ test("without a database: health says so, everything else is a 503 that may be t
     await app.close();
     await database.close();
   }
+});
+
+test("a database without disk space: a 503 with its code, and the health check says so", async () => {
+  const metadatabase = async () => (await tw.app.inject("/api/v2/monitor/health")).json().metadatabase.status;
+  await tw.sql(`CREATE FUNCTION no_space() RETURNS trigger LANGUAGE plpgsql AS
+    $$BEGIN RAISE EXCEPTION 'could not extend file "base/1/2": No space left on device' USING ERRCODE = '53100'; END$$`);
+  await tw.sql("CREATE TRIGGER no_space BEFORE INSERT ON pool EXECUTE FUNCTION no_space()");
+  try {
+    expect(await metadatabase()).toBe("healthy");
+    const refused = await tw.call("POST", "/pools", { name: "full", slots: 1 });
+    expect([refused.statusCode, refused.json().code, refused.headers["retry-after"]]).toEqual([
+      503,
+      "DATABASE_FULL",
+      "30",
+    ]);
+    expect(refused.body).not.toContain("base/1/2");
+    expect(await metadatabase()).toBe("degraded");
+  } finally {
+    await tw.sql("DROP FUNCTION no_space CASCADE");
+  }
+  expect((await tw.call("POST", "/pools", { name: "full", slots: 1 })).statusCode).toBe(201);
 });
 
 test("stopping waits for no connection that asks for nothing, nor for a request that does not come to its end", async () => {

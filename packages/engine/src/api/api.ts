@@ -12,6 +12,7 @@ import {
   serializerCompiler,
   type ZodTypeProvider,
 } from "fastify-type-provider-zod";
+import { findToken } from "../store/tokens.ts";
 import { assets } from "./assets.ts";
 import { requireToken } from "./auth.ts";
 import { backfills } from "./backfills.ts";
@@ -25,12 +26,14 @@ import { dagVersions } from "./dag-versions.ts";
 import { dags } from "./dags.ts";
 import { deadlines } from "./deadlines.ts";
 import { deferrals } from "./deferrals.ts";
+import { DiskSpace } from "./disk-space.ts";
 import { eventLogs } from "./event-logs.ts";
 import { health } from "./health.ts";
+import { ignoreUnknownParameters } from "./ignored-parameters.ts";
 import { importErrors } from "./import-errors.ts";
 import { InFlight } from "./in-flight.ts";
 import { jobs } from "./jobs.ts";
-import { parseJsonBody } from "./json-body.ts";
+import { parseJsonBody, textOfBody } from "./json-body.ts";
 import { mapIndex } from "./map-index.ts";
 import { openApi } from "./open-api.ts";
 import { pools } from "./pools.ts";
@@ -46,7 +49,7 @@ import { runLogs } from "./run-logs.ts";
 import { runWait } from "./run-wait.ts";
 import { signals } from "./signals.ts";
 import { signalListeners } from "./signals-listeners.ts";
-import { announceClosing } from "./streaming.ts";
+import { prepareStreams } from "./streaming.ts";
 import { taskInstanceEdits } from "./task-instance-edits.ts";
 import { taskInstances } from "./task-instances.ts";
 import { taskLogs } from "./task-logs.ts";
@@ -109,10 +112,10 @@ export async function createApi(options: ApiOptions): Promise<FastifyInstance> {
     // As its GET, without the body; streams know of it and do not begin.
     exposeHeadRoutes: true,
     forceCloseConnections: "idle",
-    frameworkErrors: (error, _request, reply) => {
+    frameworkErrors: (_error, _request, reply) => {
       sendProblem(
         reply as never,
-        new Problem(400, error.code, "The URL is not valid: check its percent-encoding and length"),
+        new Problem(400, "BAD_REQUEST", "The URL is not valid: check its percent-encoding and length"),
       );
     },
     genReqId: () => randomUUID(),
@@ -125,12 +128,13 @@ export async function createApi(options: ApiOptions): Promise<FastifyInstance> {
 
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(serializerCompiler);
-  app.setErrorHandler(errorHandler(options.logger));
+  app.setErrorHandler(errorHandler(options.logger, DiskSpace.observe(app as never).onProblem));
   app.decorateRequest("principal", null);
   acceptJsonOnly(app);
-  announceClosing(app);
+  prepareStreams(app, async (token) => (await findToken(options.database, token)) !== undefined);
   InFlight.observe(app);
   app.addHook("onRequest", requireToken(options.database));
+  ignoreUnknownParameters(app);
   app.addHook("onSend", async (_request, reply) => {
     reply.header("x-content-type-options", "nosniff");
     reply.header("cache-control", "no-store");
@@ -180,10 +184,10 @@ function acceptJsonOnly(app: ApiApp): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(
     ["application/json", "application/merge-patch+json"],
-    { parseAs: "string" },
+    { parseAs: "buffer" },
     (_request, body, done) => {
       try {
-        done(null, parseJsonBody(body as string));
+        done(null, parseJsonBody(textOfBody(body as Buffer)));
       } catch (error) {
         done(error as Error, undefined);
       }

@@ -23,6 +23,7 @@ import {
   assetDocument,
   eventDocument,
   eventList,
+  queuedDocument,
   queuedList,
   showAlias,
   showAsset,
@@ -274,11 +275,21 @@ function queue(app: Parameters<Resource>[0], options: ApiOptions): void {
 
   app.get(
     "/api/v2/dags/:dag_id/assets/:asset_id/queuedEvents",
-    { schema: { params: z.object({ ...dagParams.shape, ...params.shape }), ...answer } },
+    {
+      schema: {
+        params: z.object({ ...dagParams.shape, ...params.shape }),
+        querystring: queuedQuery,
+        response: { 200: queuedDocument },
+        tags,
+      },
+    },
     async (request) => {
       const { asset_id: assetId, dag_id: dagId } = request.params;
       await requireDagExists(database, dagId);
-      return shown(await listQueued(database, { dagId, assetId, before: request.query.before }));
+      const { uri } = await requireAsset(database, assetId);
+      const [queued] = await listQueued(database, { dagId, assetId, before: request.query.before });
+      if (queued === undefined) throw notFound(`No event of asset "${uri}" is queued for DAG "${dagId}"`);
+      return showQueued(queued);
     },
   );
 

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Installation, manifestOf } from "../../test/api/installation.ts";
+import { artefactHash } from "../bundle/bundler/artefact-hash.ts";
 import { BundleCache } from "../execute/bundle-cache.ts";
 import { TimetableDates } from "../execute/timetable-dates.ts";
 import { readLatestFacts } from "../store/latest-run.ts";
@@ -202,7 +203,7 @@ describe("of a timetable of the author's own", () => {
     });
     app = await createApi({ ...tw.options, timetables });
     const schedule = { kind: "timetable", name: "Own", args: null } as const;
-    await tw.addDag(manifestOf("own", [{ taskId: "a" }], { schedule }));
+    await tw.addDag(manifestOf("own", [{ taskId: "a" }], { schedule }), "", artefactHash(program));
     await tw.addRun("own", {
       runId: "last",
       state: "success",

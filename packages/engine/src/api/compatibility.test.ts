@@ -108,6 +108,51 @@ test.each([
   expect((await tw.call("GET", path)).statusCode).toBe(200);
 });
 
+test("a run is found by the dates it is shown with", async () => {
+  const id = await tw.addRun("manual", { runId: "precise" });
+  await tw.sql(
+    `UPDATE dag_run SET started_at = '2026-02-03T04:05:06.789123Z', ended_at = '2026-02-03T04:05:07.000999Z' WHERE id = $1`,
+    [id],
+  );
+  const run = (await tw.call("GET", "/dags/manual/dagRuns/precise")).json();
+  for (const name of ["start_date", "end_date"]) {
+    const at = (bound: string) => found(`/dags/manual/dagRuns?${name}_${bound}=${run[name]}`);
+    expect([await at("gte"), await at("lte")], name).toEqual([["precise"], ["precise"]]);
+    expect([await at("gt"), await at("lt")], name).toEqual([[], []]);
+  }
+  await tw.sql("DELETE FROM dag_run WHERE id = $1", [id]);
+});
+
+test("runs that signals start have Airflow's nearest values, and ours beside them", async () => {
+  for (const by of ["signal", "trigger"]) {
+    const id = await tw.addRun("manual", { runId: by });
+    await tw.sql("UPDATE dag_run SET run_type = 'signal_triggered', triggered_by = $2 WHERE id = $1", [
+      id,
+      by,
+    ]);
+    expect((await tw.call("GET", `/dags/manual/dagRuns/${by}`)).json()).toMatchObject({
+      run_type: "asset_triggered",
+      triggered_by: "asset",
+      run_kind: "signal_triggered",
+    });
+  }
+  expect(await found("/dags/~/dagRuns?run_type=asset_triggered")).toEqual(["signal", "trigger"]);
+  expect(await found("/dags/~/dagRuns?run_kind=signal_triggered")).toEqual(["signal", "trigger"]);
+  expect(await found("/dags/~/dagRuns?run_type=asset_materialization")).toEqual([]);
+  expect(await found("/dags/~/dagRuns?run_kind=asset_triggered")).toEqual([]);
+  await tw.sql("DELETE FROM dag_run WHERE run_type = 'signal_triggered'");
+});
+
+test("a read ignores unknown query parameters and names them; a change refuses them", async () => {
+  const read = await tw.call("GET", "/dags?brand_new=1&limit=1&s%C3%BC%C3%9F=2");
+  expect(read.statusCode).toBe(200);
+  expect(read.json().dags).toHaveLength(1);
+  expect(read.headers["tradewind-ignored-parameters"]).toBe("brand_new, s%C3%BC%C3%9F");
+  expect((await tw.call("GET", "/dags?limit=1")).headers).not.toHaveProperty("tradewind-ignored-parameters");
+  const changed = await tw.call("PATCH", "/dags/daily?update_mack=is_paused", { is_paused: false });
+  expect(changed.json()).toMatchObject({ status: 422, detail: [{ loc: ["query", "update_mack"] }] });
+});
+
 test("names of variables and pools may have slashes, encoded or not", async () => {
   for (const path of ["/variables/team/url", "/variables/team%2Furl"]) {
     expect((await tw.call("GET", path)).json()).toMatchObject({ key: "team/url" });

@@ -21,6 +21,12 @@ import {
   findDrivenRun,
   listDrivenRuns,
 } from "../store/list/run-drives.ts";
+import {
+  blockerRemedy,
+  describeBlocker,
+  type SignalBlocker,
+  signalBlockers,
+} from "../store/signals-blockers.ts";
 import type { Resource } from "./context.ts";
 import { runParams } from "./dag-runs.ts";
 import { cursorPageOf, cursorQuery, id, iso, nullableDate, orderBy } from "./fields.ts";
@@ -67,7 +73,7 @@ const taskDocument = z.object({
   next_tick: nullableDate,
   /** What its `onSignal` is asked about: keys, before them the namespace if it is not the default one. */
   reacts_to: z.array(z.string()),
-  /** Its `onSignal` has failed on this one and is asked again; what was sent later waits. */
+  /** Its `onSignal` has failed on this one and is asked again; its later signals wait. */
   asking: z
     .object({
       key: z.string(),
@@ -78,6 +84,23 @@ const taskDocument = z.object({
     })
     .nullable(),
 });
+
+const blockerDocument = z
+  .object({
+    /** null: a prepared transaction, which has a gid. */
+    pid: z.number().nullable(),
+    gid: z.string().nullable(),
+    database: z.string(),
+    user: z.string(),
+    application: z.string().nullable(),
+    /** null, as age_seconds and query: the server's role is not allowed to read it. */
+    state: z.string().nullable(),
+    age_seconds: z.number().nullable(),
+    query: z.string().nullable(),
+    /** All of this in a sentence, with the remedy. */
+    message: z.string(),
+  })
+  .meta({ id: "SignalBlocker" });
 
 const conditionsDocument = z
   .object({
@@ -92,6 +115,8 @@ const conditionsDocument = z
     rules: z.array(ruleDocument),
     /** Those that signals, ticks or orders have to do with. */
     tasks: z.array(taskDocument),
+    /** Open transactions because of which the run does not receive signals that were sent; the oldest first. */
+    held_by: z.array(blockerDocument),
   })
   .meta({ id: "RunConditions" });
 
@@ -108,7 +133,7 @@ export const conditions: Resource = (app, { database }) => {
     async ({ params }) => {
       const driven = await readDrivenRun(database, params.dag_id, params.dag_run_id);
       if (driven === null) throw notFound(`DAG "${params.dag_id}" has no run "${params.dag_run_id}"`);
-      return show(driven);
+      return show(driven, await signalBlockers(database));
     },
   );
 
@@ -130,8 +155,9 @@ export const conditions: Resource = (app, { database }) => {
     },
     async ({ query }) => {
       const found = await listDrivenRuns(database, { dagId: query.dag_id }, cursorPageOf(query));
+      const blockers = await signalBlockers(database);
       return {
-        runs: (await withDrives(database, found.rows)).map(show),
+        runs: (await withDrives(database, found.rows)).map((each) => show(each, blockers)),
         total_entries: found.total,
         next_cursor: found.next,
         previous_cursor: found.previous,
@@ -174,6 +200,9 @@ async function withDrives(connection: Connection, rows: readonly DrivenRunRow[])
       run: { dagId, runId, conf },
       startedAt: run.started_at?.getTime() ?? 0,
       stored: storedDrive(run.drive),
+      starts: Object.entries(run.starts ?? {}).flatMap(([taskId, count]) =>
+        Array.from({ length: count }, (_, ordinal) => ({ taskId, ordinal, cause: null })),
+      ),
     });
     // What drove it was forgotten with its end: it hears nothing.
     if (isOver(run)) drive.close(run.closed_by ?? "its end");
@@ -181,7 +210,8 @@ async function withDrives(connection: Connection, rows: readonly DrivenRunRow[])
   });
 }
 
-function show({ drive, isDriven, manifest, run }: DrivenRun): z.output<typeof conditionsDocument> {
+function show(driven: DrivenRun, blockers: readonly SignalBlocker[]): z.output<typeof conditionsDocument> {
+  const { drive, isDriven, manifest, run } = driven;
   // Until it starts nobody knows from when on its intervals count.
   const tick = (at: number | null) => (at === null || run.state !== "running" ? null : iso(new Date(at)));
   const tasks = manifest.tasks.map((task) => ({
@@ -213,7 +243,21 @@ function show({ drive, isDriven, manifest, run }: DrivenRun): z.output<typeof co
           each.stopping !== null,
       )
       .map(({ has_rules: _, ...shown }) => shown),
+    held_by: receivesSignals(driven) ? blockers.map(showBlocker) : [],
   };
+}
+
+export function receivesSignals({ drive, isDriven, run }: DrivenRun): boolean {
+  return isDriven && run.state === "running" && drive.closed === null;
+}
+
+function showBlocker(blocker: SignalBlocker): z.output<typeof blockerDocument> {
+  const { isolation: _, ...facts } = blocker;
+  return { ...facts, message: blockerMessage(blocker) };
+}
+
+export function blockerMessage(blocker: SignalBlocker): string {
+  return `Signals are held back: ${describeBlocker(blocker)}. To go on, ${blockerRemedy(blocker)}`;
 }
 
 /** What the `onSignal` of a task is asked about. */

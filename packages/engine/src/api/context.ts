@@ -15,6 +15,8 @@ import type { OutputReader } from "./shown-output.ts";
 interface ApiConfig {
   readonly host: string;
   readonly port: number;
+  /** How others reach this API, without a slash at the end. */
+  readonly publicUrl?: string | undefined;
   /** Of Tradewind, as `GET /version` tells it. */
   readonly version: string;
 }

@@ -160,6 +160,7 @@ describe("creating runs", () => {
     [{ logical_date: "soon" }, ["body", "logical_date"]],
     [{ logical_date: 5 }, ["body", "logical_date"]],
     [{ dag_run_id: "a/b" }, ["body", "dag_run_id"]],
+    [{ dag_run_id: "~" }, ["body", "dag_run_id"]],
     [{ dag_run_id: "" }, ["body", "dag_run_id"]],
     [{ dag_run_id: "x".repeat(251) }, ["body", "dag_run_id"]],
     [{ data_interval_start: "2026-01-01T00:00:00Z" }, ["body", "data_interval_end"]],
@@ -188,6 +189,7 @@ describe("creating runs", () => {
     [{ region: "mars" }, ["body", "conf", "region"]],
     [{ region: "eu", days: [1, "two"] }, ["body", "conf", "days", "1"]],
     [{ region: "eu", colour: "red" }, ["body", "conf", "colour"]],
+    [{ region: "eu", dais: [1] }, ["body", "conf", "dais"]],
   ])("conf %j breaks the DAG's schema at %j", async (conf, loc) => {
     const response = await tw.call("POST", "/dags/typed/dagRuns", { conf });
     expect(response.statusCode).toBe(422);
@@ -197,6 +199,19 @@ describe("creating runs", () => {
     expect(
       (await tw.call("POST", "/dags/typed/dagRuns", { conf: { region: "eu", days: [1] } })).statusCode,
     ).toBe(200);
+  });
+  test.each<[string, object, number]>([
+    ["that says nothing of other keys", {}, 422],
+    ["that is closed and composed", { additionalProperties: false, allOf: [{ type: "object" }] }, 422],
+    ["that allows other keys", { additionalProperties: true }, 200],
+  ])("a conf with a misspelled key and a schema %s", async (_, more, status) => {
+    const paramsSchema = { type: "object", properties: { region: { type: "string" } }, ...more };
+    await tw.addDag(manifestOf("strict", [{ taskId: "a" }], { paramsSchema }));
+    const response = await tw.call("POST", "/dags/strict/dagRuns", { conf: { regoin: "eu" } });
+    expect(response.statusCode).toBe(status);
+    if (status === 422) expect(response.json().detail[0].loc).toEqual(["body", "conf", "regoin"]);
+    if (Object.keys(more).length === 0)
+      expect(response.json().detail[0].msg).toBe('conf.regoin: is unknown; did you mean "region"?');
   });
 });
 

@@ -11,8 +11,9 @@ import {
   findDagRunById,
   listDagRuns,
 } from "../store/list/dag-runs.ts";
+import { readRunProgress } from "../store/list/run-progress.ts";
 import type { CreateRunInput, RunEdits } from "../store/run-edits.ts";
-import { loadGroups } from "../store/run-groups.ts";
+import { showGroups } from "../store/run-groups.ts";
 import { principalOf } from "./auth.ts";
 import type { ApiOptions, Resource } from "./context.ts";
 import { noDag, requireDag, requireDagExists } from "./dags.ts";
@@ -33,7 +34,6 @@ import {
   numberRange,
   orderBy,
   RUN_STATES,
-  RUN_TYPES,
   rangesOf,
   text,
   unused,
@@ -41,6 +41,7 @@ import {
 import { create } from "./idempotent.ts";
 import { ParamsCheck } from "./params-check.ts";
 import { conflict, invalid, notFound } from "./problem.ts";
+import { kindsOf, RUN_KINDS, RUN_TYPES } from "./run-types.ts";
 
 const ranges = {
   ...instantRange("run_after"),
@@ -56,6 +57,7 @@ const listQuery = z.strictObject({
   ...instantRange("updated_at"),
   state: many(z.enum(RUN_STATES)).optional(),
   run_type: many(z.enum(RUN_TYPES)).optional(),
+  run_kind: many(z.enum(RUN_KINDS)).optional(),
   dag_version: many(int(0)).optional(),
   bundle_version: text.optional(),
   conf_contains: text.optional(),
@@ -148,7 +150,8 @@ export const dagRuns: Resource = (app, options) => {
     { schema: { params: runParams, response: { 200: dagRunDocument }, tags: ["DagRun"] } },
     async ({ params }) => {
       const run = await requireRun(database, params);
-      return showDagRun(run, await loadGroups(database, [run.id]));
+      const groups = await showGroups(database, run.id);
+      return showDagRun(run, { groups, progress: await readRunProgress(database, run.id) });
     },
   );
 
@@ -269,7 +272,8 @@ function filterOf(dagId: string, query: z.output<typeof listQuery>): DagRunFilte
     partitionPrefix: query.partition_key_prefix_pattern,
     runIdPattern: query.run_id_pattern,
     runIdPrefix: query.run_id_prefix_pattern,
-    runTypes: query.run_type,
+    runKinds: query.run_kind,
+    runTypes: kindsOf(query.run_type),
     states: query.state,
     updatedAt: instantsOf(query, "updated_at"),
     userPattern: query.triggering_user_name_pattern,

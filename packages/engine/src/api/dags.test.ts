@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { Installation, manifestOf } from "../../test/api/installation.ts";
+import { seedTrigger } from "../../test/support/trigger-seed.ts";
 
 let tw: Installation;
 
@@ -265,8 +266,17 @@ describe("monitor", () => {
     const read = async () => (await tw.app.inject("/api/v2/monitor/health")).json();
     expect(await read()).toEqual({
       metadatabase: { status: "healthy" },
-      scheduler: { status: "unhealthy", latest_scheduler_heartbeat: null },
-      triggerer: { status: null, latest_triggerer_heartbeat: null },
+      scheduler: { status: "unhealthy", latest_scheduler_heartbeat: null, unserved_dags: [] },
+      triggerer: {
+        status: null,
+        latest_triggerer_heartbeat: null,
+        triggers: 0,
+        capacity: 0,
+        full_triggerers: 0,
+        unclaimed_triggers: [],
+        process_crashes: 0,
+        suspected_triggers: 0,
+      },
       dag_processor: { status: null, latest_dag_processor_heartbeat: null },
     });
     await tw.addJob("scheduler");
@@ -275,6 +285,48 @@ describe("monitor", () => {
       scheduler: { status: "healthy", latest_scheduler_heartbeat: expect.any(String) },
       dag_processor: { status: "unhealthy" },
     });
+  });
+
+  test("health names DAGs that no live scheduler serves, and a job tells which DAGs it serves", async () => {
+    const unserved = async () =>
+      (await tw.app.inject("/api/v2/monitor/health")).json().scheduler.unserved_dags as string[];
+    const served = "UPDATE job SET dags = $1 WHERE kind = 'scheduler'";
+    const open = await tw.sql<{ dag_id: string }>(
+      "SELECT dag_id FROM dag WHERE NOT is_paused AND NOT is_stale ORDER BY dag_id",
+    );
+    const dags = open.map(({ dag_id }) => dag_id);
+    expect(await unserved()).toEqual([]);
+    await tw.sql(served, [["another"]]);
+    expect(await unserved()).toEqual(dags);
+    expect(dags).not.toEqual([]);
+    expect((await tw.call("GET", "/jobs?job_type=SchedulerJob")).json().jobs).toMatchObject([
+      { facts: { dags: ["another"] } },
+    ]);
+    await tw.sql(served, [dags]);
+    expect(await unserved()).toEqual([]);
+    await tw.sql(served, [null]);
+  });
+
+  test("health shows crashes, full triggerers and unclaimed triggers", async () => {
+    const facts = { triggers: 5, capacity: 5, queues: ["default"], crashes: 3, suspects: 2 };
+    await tw.addJob("triggerer");
+    await tw.sql("UPDATE job SET facts = $1 WHERE kind = 'triggerer'", [JSON.stringify(facts)]);
+    await seedTrigger(tw.database, { queue: "gpu", wakeMs: -60_000 });
+    await seedTrigger(tw.database, { queue: "gpu", wakeMs: -60_000 });
+    // New, or not due yet.
+    await seedTrigger(tw.database, { queue: "slow" });
+    await seedTrigger(tw.database, { queue: "slow", wakeMs: 60_000 });
+    expect((await tw.app.inject("/api/v2/monitor/health")).json().triggerer).toMatchObject({
+      status: "healthy",
+      triggers: 5,
+      capacity: 5,
+      full_triggerers: 1,
+      unclaimed_triggers: [{ queue: "gpu", triggers: 2 }],
+      process_crashes: 3,
+      suspected_triggers: 2,
+    });
+    await tw.sql("DELETE FROM trigger");
+    await tw.sql("DELETE FROM job WHERE kind = 'triggerer'");
   });
 
   test("jobs", async () => {

@@ -6,20 +6,13 @@ import type { DagRunRow } from "../store/list/dag-runs.ts";
 import type { DagVersionRow } from "../store/list/dag-versions.ts";
 import type { WaitedTrigger } from "../store/list/deferrals.ts";
 import type { ListedPage } from "../store/list/query.ts";
+import { finishedOf, type RunProgress } from "../store/list/run-progress.ts";
 import type { TaskInstanceRow, TryRow } from "../store/list/task-instances.ts";
 import type { StoredGroup } from "../store/run-groups.ts";
-import {
-  BUNDLE_NAME,
-  date,
-  iso,
-  nullableDate,
-  RUN_STATES,
-  RUN_TYPES,
-  seconds,
-  TASK_STATES,
-} from "./fields.ts";
+import { BUNDLE_NAME, date, iso, nullableDate, RUN_STATES, seconds, TASK_STATES } from "./fields.ts";
 import { jobDocument, showJob } from "./job-document.ts";
-import { maskSecrets } from "./secret-names.ts";
+import { RUN_KINDS, RUN_TYPES, runTypes, TRIGGERED_BY } from "./run-types.ts";
+import { maskedArgs } from "./trigger-args.ts";
 
 export const versionDocument = z
   .object({
@@ -61,8 +54,11 @@ export const dagRunDocument = z
     run_after: date,
     last_scheduling_decision: nullableDate,
     run_type: z.enum(RUN_TYPES),
+    run_kind: z
+      .enum(RUN_KINDS)
+      .describe("What started the run. `run_type` has Airflow's nearest value: it knows no signals."),
     state: z.enum(RUN_STATES),
-    triggered_by: z.string().nullable(),
+    triggered_by: z.enum(TRIGGERED_BY).nullable(),
     triggering_user_name: z.string().nullable(),
     conf: z.record(z.string(), z.any()).nullable(),
     note: z.string().nullable(),
@@ -70,11 +66,16 @@ export const dagRunDocument = z
     try_number: z.number(),
     max_tries: z.number().nullable(),
     retry_at: nullableDate,
-    /** Only of one run, and only when there are any: the groups with retries or callbacks that have ended, or are at another try. */
+    /**
+     * Only of one run, and only when there are any: the groups with retries or callbacks that have ended, or are at another
+     * try. Of a mapped group with retries, the items that have failed a try; about the first 200 of them.
+     */
     groups: z
       .array(
         z.object({
           group_id: z.string(),
+          /** Of an item of a mapped group; -1 otherwise. */
+          map_index: z.number(),
           state: z.string(),
           try_number: z.number(),
           max_tries: z.number(),
@@ -82,6 +83,29 @@ export const dagRunDocument = z
         }),
       )
       .optional(),
+    /** Only of one run: who drives it. null: no scheduler owns it. */
+    lock: z
+      .object({
+        job_id: z.number(),
+        kind: z.string(),
+        hostname: z.string(),
+        pid: z.number(),
+        generation: z.number(),
+        since: nullableDate,
+      })
+      .nullable()
+      .optional(),
+    /** Only of one run: how many of its task instances have ended. */
+    progress: z
+      .object({
+        total: z.number(),
+        finished: z.number(),
+        percent: z.number().nullable(),
+        by_state: z.record(z.string(), z.number()),
+      })
+      .optional(),
+    /** Only of one run: the time its tasks ran, held slots of pools, and were deferred, in seconds. */
+    slot_seconds: z.object({ running: z.number(), occupied: z.number(), deferred: z.number() }).optional(),
     /** The task that asked for it; it is a part of that task when it is a sub-DAG. */
     parent: z
       .object({
@@ -109,8 +133,29 @@ export const dagRunList = z.object({
   previous_cursor: z.string().nullable(),
 });
 
-/** @param groups Of the run; a list of runs goes without. */
-export function showDagRun(row: DagRunRow, groups: readonly StoredGroup[] = []): DagRunDocument {
+function showDetails({ groups, progress }: RunDetails) {
+  const { byState, lock, slotSeconds } = progress;
+  const { finished, total } = finishedOf(byState);
+  return {
+    ...(groups.length > 0 && { groups: groups.map(showGroup).sort(byGroupId) }),
+    lock: lock && { ...lock, since: iso(lock.since) },
+    progress: {
+      total,
+      finished,
+      percent: total === 0 ? null : Math.floor((100 * finished) / total),
+      by_state: { ...byState },
+    },
+    slot_seconds: { ...slotSeconds },
+  };
+}
+
+/** What is shown of one run, and not in a list of runs. */
+interface RunDetails {
+  readonly groups: readonly StoredGroup[];
+  readonly progress: RunProgress;
+}
+
+export function showDagRun(row: DagRunRow, details?: RunDetails): DagRunDocument {
   return {
     dag_run_id: row.run_id,
     dag_id: row.dag_id,
@@ -123,9 +168,8 @@ export function showDagRun(row: DagRunRow, groups: readonly StoredGroup[] = []):
     data_interval_end: iso(row.interval_end),
     run_after: iso(row.run_after),
     last_scheduling_decision: null,
-    run_type: row.run_type as (typeof RUN_TYPES)[number],
+    ...runTypes(row),
     state: row.state,
-    triggered_by: row.triggered_by,
     triggering_user_name: row.triggering_user,
     conf: isObject(row.conf) ? row.conf : null,
     note: row.note,
@@ -133,7 +177,7 @@ export function showDagRun(row: DagRunRow, groups: readonly StoredGroup[] = []):
     try_number: row.try_number,
     max_tries: row.max_tries,
     retry_at: iso(row.retry_at),
-    ...(groups.length > 0 && { groups: groups.map(showGroup).sort(byGroupId) }),
+    ...(details && showDetails(details)),
     parent: row.parent && { ...row.parent },
     dag_versions: [showVersion(versionOf(row))],
     bundle_version: row.bundle_hash,
@@ -143,14 +187,17 @@ export function showDagRun(row: DagRunRow, groups: readonly StoredGroup[] = []):
   };
 }
 
-function showGroup({ group_id, max_tries, retry_at, state, try_number }: StoredGroup) {
+function showGroup({ group_id, map_index, max_tries, retry_at, state, try_number }: StoredGroup) {
   // As of a run: all tries.
-  return { group_id, state, try_number, max_tries: max_tries + 1, retry_at: iso(retry_at) };
+  return { group_id, map_index, state, try_number, max_tries: max_tries + 1, retry_at: iso(retry_at) };
 }
 
-function byGroupId(a: { group_id: string }, b: { group_id: string }): number {
+function byGroupId(a: GroupKey, b: GroupKey): number {
+  if (a.group_id === b.group_id) return a.map_index - b.map_index;
   return a.group_id < b.group_id ? -1 : 1;
 }
+
+type GroupKey = Pick<StoredGroup, "group_id" | "map_index">;
 
 export function showDagRuns({ next, previous, rows, total }: ListedPage<DagRunRow>) {
   return {
@@ -290,7 +337,7 @@ function showWaitedTrigger(kind: string, trigger: WaitedTrigger): z.output<typeo
   return {
     id: trigger.id,
     classpath: kind,
-    kwargs: JSON.stringify(maskSecrets(trigger.args)),
+    kwargs: JSON.stringify(maskedArgs({ kind, args: trigger.args })),
     created_date: iso(trigger.created_at),
     queue: trigger.queue,
     triggerer_id: trigger.triggerer?.id ?? null,

@@ -23,7 +23,8 @@ export const newId = z
   .string()
   .min(1)
   .max(MAX_ID)
-  .regex(/^(?!\.+$)[\w.~:+-]+$/, "May contain letters, digits and _ . ~ : + - only, and not only dots");
+  .regex(/^(?!\.+$)[\w.~:+-]+$/, "May contain letters, digits and _ . ~ : + - only, and not only dots")
+  .refine((value) => value !== "~", "Must not be ~, which stands for any in paths");
 
 export const text = z
   .string()
@@ -75,7 +76,12 @@ function parseInstant(value: string): Date | string {
   return date < FIRST || date > LAST ? OUT_OF_RANGE : date;
 }
 
-export const int = (min: number, max = MAX_INT4) => z.coerce.number().int().min(min).max(max);
+export const int = (min: number, max = MAX_INT4) =>
+  z.coerce
+    .number({ error: ({ input }) => (input === undefined ? undefined : "Must be a whole number") })
+    .int("Must be a whole number")
+    .min(min)
+    .max(max);
 /** Below -1: what stands for the instances to come in an item of a map. */
 export const mapIndex = int(-MAX_INT4 - 1);
 export const flag = z.stringbool();
@@ -160,7 +166,13 @@ export function instantRange<N extends string>(name: N) {
 }
 
 export function numberRange<N extends string>(name: N) {
-  return rangeShape(name, z.coerce.number().finite().optional());
+  return rangeShape(
+    name,
+    z.coerce
+      .number({ error: () => "Must be a number" })
+      .finite()
+      .optional(),
+  );
 }
 
 type Bounds<N extends string, S> = { [K in `${N}_gte` | `${N}_gt` | `${N}_lte` | `${N}_lt`]: S };
@@ -198,14 +210,6 @@ function rangeOf<N extends string, T>(query: Suffixed<N, T>, name: N): Range<T> 
 export const unused = z.null().optional();
 
 export const RUN_STATES = ["queued", "running", "success", "failed"] as const;
-export const RUN_TYPES = [
-  "backfill",
-  "scheduled",
-  "manual",
-  "operator_triggered",
-  "asset_triggered",
-  "signal_triggered",
-] as const;
 export const TASK_STATES = [
   "removed",
   "scheduled",

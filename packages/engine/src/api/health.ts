@@ -1,10 +1,23 @@
 /** Liveness for load balancers and people. A component is healthy while one job of its kind holds its lease. */
 import { z } from "zod";
 import { componentHealth } from "../store/list/jobs.ts";
+import { type TriggererHealth, triggererHealth } from "../store/list/triggerer-health.ts";
+import { unservedDags } from "../store/served-dags.ts";
 import type { Resource } from "./context.ts";
 import { iso } from "./fields.ts";
 
+const MAX_UNSERVED = 10;
 const status = z.string().nullable();
+
+/** What Airflow does not have. Null while the database does not answer. */
+const triggers = {
+  triggers: z.number().nullable(),
+  capacity: z.number().nullable(),
+  full_triggerers: z.number().nullable(),
+  unclaimed_triggers: z.array(z.object({ queue: z.string(), triggers: z.number() })).nullable(),
+  process_crashes: z.number().nullable(),
+  suspected_triggers: z.number().nullable(),
+};
 
 export const health: Resource = (app, { database, logger }) => {
   app.get(
@@ -15,8 +28,13 @@ export const health: Resource = (app, { database, logger }) => {
         response: {
           200: z.object({
             metadatabase: z.object({ status }),
-            scheduler: z.object({ status, latest_scheduler_heartbeat: z.string().nullable() }),
-            triggerer: z.object({ status, latest_triggerer_heartbeat: z.string().nullable() }),
+            scheduler: z.object({
+              status,
+              latest_scheduler_heartbeat: z.string().nullable(),
+              /** What Airflow does not have: the first DAGs that no live scheduler serves. */
+              unserved_dags: z.array(z.string()).nullable(),
+            }),
+            triggerer: z.object({ status, latest_triggerer_heartbeat: z.string().nullable(), ...triggers }),
             dag_processor: z.object({ status, latest_dag_processor_heartbeat: z.string().nullable() }),
           }),
         },
@@ -24,9 +42,14 @@ export const health: Resource = (app, { database, logger }) => {
       },
     },
     async () => {
-      const jobs = await componentHealth(database).catch((error: unknown) => {
+      const read = Promise.all([
+        componentHealth(database),
+        triggererHealth(database),
+        unservedDags(database, MAX_UNSERVED),
+      ]);
+      const [jobs, triggering, unserved] = await read.catch((error: unknown) => {
         logger.warn("The database does not answer the health check", { error: String(error) });
-        return null;
+        return [null, null, null] as const;
       });
       const of = (kind: string) => {
         const job = jobs?.find((each) => each.kind === kind);
@@ -39,11 +62,32 @@ export const health: Resource = (app, { database, logger }) => {
       };
       const [scheduler, triggerer, processor] = [of("scheduler"), of("triggerer"), of("dag_processor")];
       return {
-        metadatabase: { status: jobs === null ? "unhealthy" : "healthy" },
-        scheduler: { status: scheduler.status, latest_scheduler_heartbeat: scheduler.heartbeat },
-        triggerer: { status: triggerer.status, latest_triggerer_heartbeat: triggerer.heartbeat },
+        metadatabase: {
+          status: jobs === null ? "unhealthy" : app.diskSpace.isShort ? "degraded" : "healthy",
+        },
+        scheduler: {
+          status: scheduler.status,
+          latest_scheduler_heartbeat: scheduler.heartbeat,
+          unserved_dags: unserved,
+        },
+        triggerer: {
+          status: triggerer.status,
+          latest_triggerer_heartbeat: triggerer.heartbeat,
+          ...triggersOf(triggering),
+        },
         dag_processor: { status: processor.status, latest_dag_processor_heartbeat: processor.heartbeat },
       };
     },
   );
 };
+
+function triggersOf(health: TriggererHealth | null) {
+  return {
+    triggers: health?.triggers ?? null,
+    capacity: health?.capacity ?? null,
+    full_triggerers: health?.full ?? null,
+    unclaimed_triggers: health === null ? null : [...health.unclaimed],
+    process_crashes: health?.crashes ?? null,
+    suspected_triggers: health?.suspects ?? null,
+  };
+}

@@ -18,7 +18,7 @@ export const jobDocument = z
     pid: z.number(),
     version: z.string(),
     is_alive: z.boolean(),
-    /** What it tells about itself, e.g. the queues and the number of triggers of a triggerer. */
+    /** What it tells about itself, e.g. the queues and the number of triggers of a triggerer, the DAGs of a scheduler that serves only some. */
     facts: z.any(),
   })
   .meta({ id: "JobResponse" });

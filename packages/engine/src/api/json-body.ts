@@ -11,6 +11,17 @@ const MAX_DEPTH = 64;
  * undefined for an empty body: a DELETE with a JSON content type and nothing in it is common. `forbidden`: the keys
  * that are refused, wherever they are.
  */
+const UTF8 = new TextDecoder("utf-8", { fatal: true });
+
+/** @throws Where the bytes are not UTF-8: replacing them would store something that was not sent. */
+export function textOfBody(bytes: Buffer): string {
+  try {
+    return UTF8.decode(bytes);
+  } catch {
+    throw invalid(["body"], "The body is not valid UTF-8", "utf8_invalid");
+  }
+}
+
 export function parseJsonBody(text: string, forbidden: ReadonlySet<string> = FORBIDDEN): unknown {
   if (text.trim() === "") return undefined;
   let value: unknown;

@@ -1,9 +1,12 @@
 /** Wakes the follower of a try's log when a file in its folder was written, or is new. */
-import { type FSWatcher, watch } from "node:fs";
+import { existsSync, type FSWatcher, watch } from "node:fs";
+import { dirname } from "node:path";
 
 export class LogGrowth {
   readonly #folder: string | null;
   #watcher: FSWatcher | null = null;
+  /** The folder, or the nearest one above it while it does not exist. */
+  #watched: string | null = null;
   #count = 0;
   #wake: () => void = () => {};
 
@@ -17,7 +20,7 @@ export class LogGrowth {
     return this.#count;
   }
 
-  /** Waits for growth since the mark. `ms` limits it: folders are not yet there, and some file systems tell nothing. */
+  /** Waits for growth since the mark. `ms` limits it: some file systems tell nothing. */
   async after(mark: number, { ms, stop }: { ms: number; stop: AbortSignal }): Promise<void> {
     if (this.#count !== mark || stop.aborted) return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -34,19 +37,37 @@ export class LogGrowth {
   close(): void {
     this.#watcher?.close();
     this.#watcher = null;
+    this.#watched = null;
   }
 
+  /** Until the folder exists: a folder on the way to it may be created before the one above it is watched. */
   #open(): void {
-    if (this.#watcher !== null || this.#folder === null) return;
+    if (this.#folder === null) return;
+    for (let next = nearest(this.#folder); next !== this.#watched; next = nearest(this.#folder)) {
+      this.close();
+      if (next === null || !this.#watch(next)) return;
+    }
+  }
+
+  #watch(folder: string): boolean {
     try {
-      const watcher = watch(this.#folder, { persistent: false }, () => {
+      const watcher = watch(folder, { persistent: false }, () => {
         this.#count++;
         this.#wake();
       });
       watcher.on("error", () => this.close());
       this.#watcher = watcher;
+      this.#watched = folder;
+      return true;
     } catch {
-      // Not there yet, or no watches left: the timer looks again.
+      // Gone again, or no watches left: the timer looks again.
+      return false;
     }
   }
+}
+
+function nearest(folder: string): string | null {
+  if (existsSync(folder)) return folder;
+  const above = dirname(folder);
+  return above === folder ? null : nearest(above);
 }

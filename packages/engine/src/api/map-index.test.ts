@@ -26,6 +26,20 @@ beforeAll(async () => {
       { maps: [map("load", null), map("region", null), map("region.work", "region")] },
     ),
   );
+  const over = { kind: "output", taskId: "list" } as const;
+  await tw.addDag(
+    manifestOf(
+      "sources",
+      [
+        { taskId: "list" },
+        { taskId: "other" },
+        { taskId: "one", map: "one", upstream: ["list", "other"] },
+        { taskId: "each.a", map: "each", upstream: ["list"] },
+        { taskId: "each.b", map: "each", upstream: ["each.a"] },
+      ],
+      { maps: ["one", "each"].map((mapId) => ({ ...map(mapId, null), over })) },
+    ),
+  );
   await tw.addJob("scheduler");
   await tw.sql("INSERT INTO pool (name, slots, occupied) VALUES ('tiny', 1, 1)");
   id = await tw.addRun("maps", { runId: "one", state: "running" });
@@ -45,6 +59,36 @@ beforeAll(async () => {
     [id],
   );
 });
+
+type Reason = {
+  code: string;
+  message: string;
+  tasks?: { task_id: string; map_index: number; state: string | null }[];
+};
+
+const reasonsOf = async (runId: string, taskId: string) => {
+  const answer = await tw.call("GET", `/dags/sources/dagRuns/${runId}/taskInstances/${taskId}/why`);
+  return (answer.json().reasons as Reason[]).map(({ code, message, tasks = [] }) => [
+    code,
+    message,
+    ...tasks.map(({ map_index, state, task_id }) => `${task_id}[${map_index}] ${state}`),
+  ]);
+};
+
+/** A run whose instances are in these states, the mapped ones not expanded. Answers with their reasons. */
+async function mapEnd(runId: string, states: Record<string, string>, ownReason?: string) {
+  const run = await tw.addRun("sources", { runId, state: "running" });
+  for (const [taskId, state] of Object.entries(states)) {
+    await tw.addInstance(run, taskId, { state });
+    if (!taskId.startsWith("each.")) continue;
+    await tw.sql("UPDATE task_instance SET reason = $3 WHERE dag_run_id = $1 AND task_id = $2", [
+      run,
+      taskId,
+      ownReason ?? `what it is mapped over: ${state}`,
+    ]);
+  }
+  return (taskId: string) => reasonsOf(runId, taskId);
+}
 
 const PATH = "/dags/maps/dagRuns/one/taskInstances";
 const get = async (path: string) => (await tw.call("GET", `${PATH}${path}`)).json();
@@ -161,6 +205,74 @@ describe("why", () => {
         code: "POOL_FULL",
         message: expect.stringMatching(/^2 are scheduled, such as \[south\]: Pool "tiny" is full/),
       },
+    ]);
+  });
+
+  test("of a map that ended before it had instances names what ended it", async () => {
+    const ended = await mapEnd("ended", {
+      list: "failed",
+      "each.a": "upstream_failed",
+      "each.b": "upstream_failed",
+    });
+    expect(await ended("each.b")).toEqual([
+      ["FINISHED", "It has ended: upstream_failed (what it is mapped over: upstream_failed)."],
+      ["MAP_SOURCE", "Its map has no list to run over: list is failed.", "list[-1] failed"],
+    ]);
+    const skipped = await mapEnd("skipped", { list: "skipped", "each.a": "skipped", "each.b": "skipped" });
+    expect((await skipped("each.a"))[1]).toEqual([
+      "MAP_SOURCE",
+      "Its map has no list to run over: list is skipped.",
+      "list[-1] skipped",
+    ]);
+    const rule = await mapEnd("rule", { list: "success", other: "failed", one: "upstream_failed" });
+    expect((await rule("one"))[1]).toEqual([
+      "UPSTREAM_DECIDED",
+      "Its rule allSuccess says upstream_failed: other is failed.",
+      "other[-1] failed",
+    ]);
+    const empty = await mapEnd("empty-list", { list: "success", "each.a": "skipped" }, "mapped over nothing");
+    expect(await empty("each.a")).toEqual([
+      ["FINISHED", "It has ended: skipped (mapped over nothing)."],
+      ["MAP_EMPTY", "Its map runs over an empty list, which list gave."],
+    ]);
+    const bad = 'MAP_UNUSABLE: the output of "list" is an object, and a map runs over a list';
+    const unusable = await mapEnd("unusable", { list: "success", "each.a": "upstream_failed" }, bad);
+    expect(await unusable("each.a")).toEqual([["FINISHED", `It has ended: upstream_failed (${bad}).`]]);
+  });
+
+  test("of an expanded map names the upstream of the first instance of each kind, in its own item", async () => {
+    const run = await tw.addRun("sources", { runId: "items", state: "running" });
+    await tw.addInstance(run, "list", { state: "success" });
+    for (const [mapIndex, state] of ["success", "failed", "skipped", "running"].entries())
+      await tw.addInstance(run, "each.a", { mapIndex, state });
+    for (const [mapIndex, state] of ["success", "upstream_failed", "skipped", "none"].entries())
+      await tw.addInstance(run, "each.b", { mapIndex, state, tryNumber: state === "success" ? 1 : 0 });
+    await tw.sql(
+      "INSERT INTO map_expansion (dag_run_id, map_id, parent, base, length) VALUES ($1, 'each', -1, 0, 4)",
+      [run],
+    );
+    expect(await reasonsOf("items", "each.b")).toEqual([
+      [
+        "MAPPED",
+        "It is mapped, and has 4 instances: 1 not started, 1 skipped, 1 success, 1 upstream_failed.",
+      ],
+      [
+        "UPSTREAM",
+        "1 is not started, namely [3]: Its rule allSuccess waits for upstream tasks: each.a is running.",
+        "each.a[3] running",
+      ],
+      ["FINISHED", "1 is skipped, namely [2]: It has ended: skipped."],
+      [
+        "UPSTREAM_DECIDED",
+        "1 is skipped, namely [2]: Its rule allSuccess says skipped: each.a is skipped.",
+        "each.a[2] skipped",
+      ],
+      ["FINISHED", "1 is upstream_failed, namely [1]: It has ended: upstream_failed."],
+      [
+        "UPSTREAM_DECIDED",
+        "1 is upstream_failed, namely [1]: Its rule allSuccess says upstream_failed: each.a is failed.",
+        "each.a[1] failed",
+      ],
     ]);
   });
 

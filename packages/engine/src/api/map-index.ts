@@ -13,6 +13,7 @@ import type { Resource } from "./context.ts";
 import { requireRun } from "./dag-runs.ts";
 import { conflict, notFound, type Problem } from "./problem.ts";
 import { describe, taskParams } from "./task-instances.ts";
+import { noTask } from "./tasks.ts";
 
 /** What ends the path of one that stands for those to come. */
 const TO_COME = `${PATH_SEPARATOR}*`;
@@ -83,7 +84,7 @@ export async function requireMapIndex(
 function notMapped({ run, taskId }: TaskOfRun, maps: RunMaps): Problem {
   return maps.has(taskId)
     ? notFound(`${nameOf({ run, taskId })} is not mapped: it has no map index`)
-    : notFound(`Run "${run.run_id}" of DAG "${run.dag_id}" has no task "${taskId}"`);
+    : noTask(run, taskId);
 }
 
 interface Missing {

@@ -3,6 +3,7 @@
  * checks it again with the author's own validator; this check is there to tell the caller at once, by field.
  */
 
+import { unknownConfKeys } from "@tradewind/sdk/conf-keys";
 import type { Json } from "@tradewind/sdk/manifest";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import { type FieldError, oneOf, Problem } from "./problem.ts";
@@ -16,9 +17,14 @@ export class ParamsCheck {
   /** Throws the 422 that names the field; does nothing when the version publishes no schema. */
   check(version: { readonly id: number; readonly schema: Json | null }, conf: Json): void {
     if (version.schema === null) return;
+    const unknown = unknownConfKeys(version.schema, conf);
     const validate = this.#validator(version.id, version.schema);
-    if (validate === null || validate(conf)) return;
-    throw new Problem(422, "VALIDATION", (validate.errors ?? []).map(fieldError));
+    const errors = validate === null || validate(conf) ? [] : (validate.errors ?? []);
+    const fields = [
+      ...unknown.map(({ key, problem }) => fieldOf([key], problem, "additionalProperties")),
+      ...errors.filter((error) => unknown.length === 0 || !isAboutKeys(error)).map(fieldError),
+    ];
+    if (fields.length > 0) throw new Problem(422, "VALIDATION", fields);
   }
 
   #validator(id: number, schema: Json): ValidateFunction | null {
@@ -56,12 +62,17 @@ function fieldError(error: {
     .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
   const named =
     error.params.missingProperty ?? error.params.additionalProperty ?? error.params.unevaluatedProperty;
-  const loc = ["body", "conf", ...path, ...(typeof named === "string" ? [named] : [])];
-  return {
-    loc,
-    msg: `${loc.slice(1).join(".")}: ${messageOf(error)}`,
-    type: `params.${error.keyword}`,
-  };
+  return fieldOf([...path, ...(typeof named === "string" ? [named] : [])], messageOf(error), error.keyword);
+}
+
+function fieldOf(path: readonly string[], problem: string, keyword: string): FieldError {
+  const loc = ["body", "conf", ...path];
+  return { loc, msg: `${loc.slice(1).join(".")}: ${problem}`, type: `params.${keyword}` };
+}
+
+/** Told with the nearest name by `unknownConfKeys`. */
+function isAboutKeys({ instancePath, keyword }: { instancePath: string; keyword: string }): boolean {
+  return instancePath === "" && keyword === "additionalProperties";
 }
 
 /** Ajv says that there are allowed values, and keeps them to itself. */

@@ -9,6 +9,7 @@ import { type $ZodIssue, type $ZodType, safeParse } from "zod/v4/core";
 import { EngineError } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import { SECRET_UNREADABLE } from "../service/secret-box.ts";
+import { DISK_FULL } from "../store/connection-error.ts";
 import { CommitUnknownError, isTransient, sqlState } from "../store/database.ts";
 
 export interface FieldError {
@@ -100,9 +101,11 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
     });
 }
 
-export function errorHandler(logger: Logger) {
+/** @param onProblem Hears of each. */
+export function errorHandler(logger: Logger, onProblem: (problem: Problem) => void) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const problem = problemOf(error);
+    onProblem(problem);
     if (problem.statusCode >= 500) {
       logger.error("API request failed", {
         error: error.stack ?? error.message,
@@ -121,6 +124,12 @@ const LOCATIONS: Readonly<Record<string, string>> = {
   headers: "header",
   params: "path",
   querystring: "query",
+};
+
+/** For what the HTTP server itself refuses, by status. */
+const CODES: Readonly<Record<number, string>> = {
+  413: "BODY_TOO_LARGE",
+  415: "CONTENT_TYPE_UNSUPPORTED",
 };
 
 const TITLES: Readonly<Record<number, string>> = {
@@ -192,6 +201,14 @@ function problemOf(error: FastifyError): Problem {
   if (state !== null && CONTENDED.has(state)) {
     return new Problem(503, "BUSY", "Others changed the same rows at this moment. Try again.");
   }
+  if (state === DISK_FULL) {
+    return new Problem(
+      503,
+      DATABASE_FULL,
+      "The database has no disk space left. Nothing was changed. Free space on its server, then try again.",
+      DISK_FULL_RETRY_SECONDS,
+    );
+  }
   if (isTransient(error) || state === "57014") {
     return new Problem(503, "DATABASE_AWAY", "The database does not answer at this moment. Try again.");
   }
@@ -199,7 +216,7 @@ function problemOf(error: FastifyError): Problem {
   if (error instanceof EngineError && error.code === SECRET_UNREADABLE)
     return new Problem(409, error.code, error.message);
   if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500) {
-    return new Problem(error.statusCode, error.code ?? "BAD_REQUEST", error.message);
+    return new Problem(error.statusCode, CODES[error.statusCode] ?? "BAD_REQUEST", error.message);
   }
   return new Problem(
     500,
@@ -207,6 +224,9 @@ function problemOf(error: FastifyError): Problem {
     "Internal error. The server's log has the details under this request_id.",
   );
 }
+
+export const DATABASE_FULL = "DATABASE_FULL";
+const DISK_FULL_RETRY_SECONDS = 30;
 
 /** Values PostgreSQL itself refuses: number out of range, bad text, bad date, bad escape, bad json. */
 const REFUSED = new Set(["22003", "22021", "22007", "22008", "22025", "22P02", "22P05", "54000"]);

@@ -51,6 +51,25 @@ describe("a wait for a run ends", () => {
     await over;
   });
 
+  test("when another process starts it: that is published while it is waited for", async () => {
+    const others = new WakeUps(tw.database, { intervalMs: 0, askMs: 20 });
+    try {
+      await others.listen(() => {});
+      // From here on the watch listens.
+      const first = await waiting();
+      await end();
+      others.send("ended");
+      await first.over;
+      run = { id: await tw.addRun("sales", { state: "queued" }), state: "queued" };
+      const { over } = await waiting();
+      await tw.sql("UPDATE dag_run SET state = 'running' WHERE id = $1", [run.id]);
+      others.send("states");
+      await over;
+    } finally {
+      await others.close();
+    }
+  });
+
   test("when another process says so, or that this run was edited", async () => {
     const others = new WakeUps(tw.database, { intervalMs: 0 });
     try {

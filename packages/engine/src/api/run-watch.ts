@@ -1,16 +1,17 @@
 /**
- * Tells those who wait for a run that its state has changed. A wake-up says only that some run ended; one query for
- * all the runs waited for then tells which, at most one at a time and not more often than `GAP_MS`: a thousand waiting
- * clients cost as much as one. Wake-ups may get lost, so while anybody waits it also looks by itself, now and then.
+ * Tells those who wait for a run that its state has changed. A wake-up says only that some run ended, or, while a queued run
+ * is waited for, that some state changed; one query for all the runs waited for then tells which, at most one at a time
+ * and not more often than `GAP_MS`: a thousand waiting clients cost as much as one. Wake-ups may get lost, so while anybody
+ * waits it also looks by itself, now and then.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Topic, WakeUps } from "../signal/wake-up.ts";
+import { type Topic, tellsOfStates, type WakeUps } from "../signal/wake-up.ts";
 import type { Database } from "../store/database.ts";
 import { readRunStates } from "../store/list/dag-runs.ts";
 
 interface RunWatchOptions {
   readonly database: Database;
-  readonly wakeUps: Pick<WakeUps, "listen" | "onLocal">;
+  readonly wakeUps: Pick<WakeUps, "listen" | "onLocal" | "wantStates">;
   /** How often it looks although nobody called. */
   readonly fallbackMs?: number;
 }
@@ -32,6 +33,8 @@ export class RunWatch {
   #fallback: NodeJS.Timeout | null = null;
   #isLooking = false;
   #isCalled = false;
+  /** Waiters for a run that is queued. */
+  #queued = 0;
 
   constructor(options: RunWatchOptions) {
     this.#options = options;
@@ -50,6 +53,7 @@ export class RunWatch {
     const onStop = () => wake();
     stop.addEventListener("abort", onStop);
     this.#waiters.add(waiter);
+    this.#count(run.state, 1);
     this.#attend();
     // The state may have changed since the caller read it.
     void this.#look();
@@ -57,6 +61,7 @@ export class RunWatch {
     clearTimeout(timer);
     stop.removeEventListener("abort", onStop);
     this.#waiters.delete(waiter);
+    this.#count(run.state, -1);
     if (this.#waiters.size === 0) this.#rest();
   }
 
@@ -83,6 +88,13 @@ export class RunWatch {
     this.#fallback ??= setInterval(() => void this.#look(), this.#options.fallbackMs ?? FALLBACK_MS);
   }
 
+  /** That a run started is published only on request. */
+  #count(state: string, by: 1 | -1): void {
+    if (state !== "queued") return;
+    this.#queued += by;
+    this.#options.wakeUps.wantStates(this, this.#queued > 0);
+  }
+
   #rest(): void {
     if (this.#fallback !== null) clearInterval(this.#fallback);
     this.#fallback = null;
@@ -90,6 +102,7 @@ export class RunWatch {
 
   #hear(topic: Topic | ""): void {
     if (topic === "" || topic === "ended" || topic.startsWith("run:")) void this.#look();
+    else if (this.#queued > 0 && tellsOfStates(topic)) void this.#look();
   }
 
   async #look(): Promise<void> {

@@ -1,11 +1,11 @@
 import { fastify } from "fastify";
 import { expect, onTestFinished, test } from "vitest";
-import { announceClosing, stream } from "./streaming.ts";
+import { prepareStreams, stream } from "./streaming.ts";
 
 test("a stream that is asked for with HEAD does not begin", async () => {
   const app = fastify({ exposeHeadRoutes: true });
   onTestFinished(() => app.close());
-  announceClosing(app);
+  prepareStreams(app, async () => true);
   let begun = 0;
   app.get("/", (_request, reply) =>
     stream(reply, "text/plain", async function* () {

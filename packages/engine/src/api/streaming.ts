@@ -1,18 +1,22 @@
-/** Answers that go on: they end when the work is done, the client leaves, or the server stops. */
+/** Answers that go on: they end when the work is done, the client leaves, its token is revoked, or the server stops. */
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply } from "fastify";
+import { TokenWatch } from "../service/token-watch.ts";
 
 declare module "fastify" {
   interface FastifyInstance {
     /** Aborted when the server begins to close: open streams must not hold it up. */
     closing: AbortSignal;
+    /** Of the tokens of open streams. */
+    tokenWatch: TokenWatch;
   }
 }
 
-export function announceClosing(app: FastifyInstance): void {
+export function prepareStreams(app: FastifyInstance, isValid: (token: string) => Promise<boolean>): void {
   const controller = new AbortController();
   app.decorate("closing", controller.signal);
   app.addHook("preClose", async () => controller.abort());
+  app.decorate("tokenWatch", new TokenWatch(isValid));
 }
 
 /**
@@ -25,8 +29,13 @@ export function stream(
   produce: (stop: AbortSignal) => AsyncGenerator<string, void, undefined>,
 ): FastifyReply {
   const gone = new AbortController();
-  reply.raw.once("close", () => gone.abort());
-  const stop = AbortSignal.any([gone.signal, reply.server.closing]);
+  const { principal, server } = reply.request;
+  const release = principal && server.tokenWatch.watch(principal.token, () => gone.abort());
+  reply.raw.once("close", () => {
+    release?.();
+    gone.abort();
+  });
+  const stop = AbortSignal.any([gone.signal, server.closing]);
   const pieces = reply.request.method === "HEAD" ? [] : produce(stop);
   return (
     reply

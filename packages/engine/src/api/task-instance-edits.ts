@@ -202,7 +202,6 @@ async function clear(
       tasks,
       upstream: body.include_upstream,
       downstream: body.include_downstream,
-      setups: true,
     });
     const result = await options.runEdits.clearTasks(tx, {
       runs: selection,

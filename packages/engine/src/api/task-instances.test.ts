@@ -182,11 +182,15 @@ describe("editing task instances", () => {
     const id = await fresh("mark");
     const path = "/dags/etl/dagRuns/mark/taskInstances/b";
     const dry = (await tw.call("PATCH", `${path}/dry_run`, { new_state: "success" })).json();
-    expect(dry.task_instances.map((each: { task_id: string }) => each.task_id)).toEqual(["b"]);
+    expect(dry.task_instances.map((each: { task_id: string }) => each.task_id)).toEqual(["b", "c"]);
     expect(await state("mark")).toMatchObject({ b: "failed" });
     tw.changes.length = 0;
     const real = (await tw.call("PATCH", path, { new_state: "success", note: "fixed by hand" })).json();
-    expect(real.task_instances).toMatchObject([{ task_id: "b", state: "success", note: "fixed by hand" }]);
+    // What had only followed from its failure is judged again.
+    expect(real.task_instances).toMatchObject([
+      { task_id: "b", state: "success", note: "fixed by hand" },
+      { task_id: "c", state: null, note: null },
+    ]);
     expect(tw.changes).toEqual([{ kind: "run_edited", dagRunIds: [id] }]);
     expect((await tw.call("GET", "/eventLogs?run_id=mark")).json().event_logs).toMatchObject([
       { event: "patch_task_instance", task_id: "b" },
@@ -232,10 +236,11 @@ describe("editing task instances", () => {
         .json()
         .task_instances.map((each: { task_id: string }) => each.task_id);
     expect(await clear({})).toEqual(["b", "c"]);
-    expect(await clear({ task_ids: ["b"] })).toEqual(["b"]);
+    expect(await clear({ task_ids: ["b"] })).toEqual(["b", "c"]);
     expect(await clear({ task_ids: [["b", -1]], include_upstream: true, only_failed: false })).toEqual([
       "a",
       "b",
+      "c",
     ]);
     expect(await clear({ task_ids: ["c"], include_upstream: true, include_downstream: true })).toEqual([
       "b",
@@ -259,9 +264,11 @@ describe("editing task instances", () => {
       (await tw.call("POST", "/dags/etl/clearTaskInstances", { task_ids: ["b"], ...body }))
         .json()
         .task_instances.map((each: { dag_run_id: string }) => each.dag_run_id);
-    expect(await clear({ start_date: "2026-03-12", end_date: "2026-03-13" })).toEqual(["day12", "day13"]);
-    expect(await clear({ dag_run_id: "day12", include_future: true })).toEqual(["day12", "day13"]);
-    expect(await clear({ dag_run_id: "day12", include_past: true, start_date: "2026-03-01" })).toEqual([
+    // With each, the task after it, which could not run.
+    const runs = async (body: object) => [...new Set(await clear(body))];
+    expect(await runs({ start_date: "2026-03-12", end_date: "2026-03-13" })).toEqual(["day12", "day13"]);
+    expect(await runs({ dag_run_id: "day12", include_future: true })).toEqual(["day12", "day13"]);
+    expect(await runs({ dag_run_id: "day12", include_past: true, start_date: "2026-03-01" })).toEqual([
       "day11",
       "day12",
     ]);

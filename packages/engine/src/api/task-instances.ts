@@ -40,6 +40,7 @@ import {
   text,
 } from "./fields.ts";
 import { invalid, notFound } from "./problem.ts";
+import { requireTask } from "./tasks.ts";
 
 /** Airflow writes the state of an instance nothing happened to as null; in a query it is one of these words. */
 const state = z
@@ -171,9 +172,10 @@ export const taskInstances: Resource = (app, { database }) => {
     `${BASE}/:task_id/listMapped`,
     { schema: { params: taskParams, querystring: mappedQuery, response: { 200: instanceList }, tags } },
     async ({ params, query }) => {
-      await requireRun(database, params);
       const filter = { ...filterOf(params, query), taskIds: [params.task_id] };
-      return showInstances(await listTaskInstances(database, filter, cursorPageOf(query)));
+      const listed = await listTaskInstances(database, filter, cursorPageOf(query));
+      if (listed.rows.length === 0) await requireTask(database, params);
+      return showInstances(listed);
     },
   );
 

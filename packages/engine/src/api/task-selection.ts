@@ -1,6 +1,5 @@
 /** Which instances an edit means: names resolved against the version each run is bound to, graph closure applied. */
 import type { DagManifest } from "@tradewind/sdk/manifest";
-import { withSetups } from "../model/index.ts";
 import type { Connection } from "../store/database.ts";
 import { type DagRunRow, type RunReach, reachRuns } from "../store/list/dag-runs.ts";
 import { readManifests } from "../store/list/dag-versions.ts";
@@ -15,8 +14,6 @@ export interface Wish {
   readonly tasks: readonly TaskSelection[] | null;
   readonly upstream: boolean;
   readonly downstream: boolean;
-  /** What is in the scope of a setup takes that with it, and the teardown: it is not run again without. */
-  readonly setups?: boolean;
 }
 
 export async function selectInstances(
@@ -79,8 +76,6 @@ function closure(manifest: DagManifest, tasks: readonly TaskSelection[], wish: W
   const reached = new Set<string>();
   if (wish.upstream) walk(start, upstream, reached);
   if (wish.downstream) walk(start, downstream, reached);
-  if (wish.setups)
-    for (const each of withSetups(manifest, new Set([...start, ...reached]))) reached.add(each);
   for (const taskId of start) reached.delete(taskId);
   const mapOf = new Map(manifest.tasks.map((task) => [task.taskId, task.map]));
   return [...asked, ...[...reached].flatMap((taskId) => within(asked, { taskId, mapOf }))];

@@ -2,11 +2,13 @@
 import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import { z } from "zod";
 import type { Connection } from "../store/database.ts";
+import type { DagRunRow } from "../store/list/dag-runs.ts";
 import { readManifests } from "../store/list/dag-versions.ts";
 import type { Resource } from "./context.ts";
+import { requireRun } from "./dag-runs.ts";
 import { requireDag } from "./dags.ts";
 import { id, nullableDate, orderBy } from "./fields.ts";
-import { notFound } from "./problem.ts";
+import { notFound, type Problem } from "./problem.ts";
 
 const timeDelta = z.object({
   __type: z.literal("TimeDelta"),
@@ -107,6 +109,20 @@ const SORTABLE = [
   "operator_name",
   "is_mapped",
 ] as const;
+/** @throws Where there is no such run, or the run's version of its DAG has no such task. */
+export async function requireTask(
+  connection: Connection,
+  params: { readonly dag_id: string; readonly dag_run_id: string; readonly task_id: string },
+): Promise<void> {
+  const run = await requireRun(connection, params);
+  const manifest = (await readManifests(connection, [run.version_id])).get(run.version_id);
+  if (!manifest?.tasks.some(({ taskId }) => taskId === params.task_id)) throw noTask(run, params.task_id);
+}
+
+export function noTask(run: Pick<DagRunRow, "dag_id" | "run_id">, taskId: string): Problem {
+  return notFound(`Run "${run.run_id}" of DAG "${run.dag_id}" has no task "${taskId}"`);
+}
+
 const ORDER: Readonly<Record<string, string>> = Object.fromEntries(SORTABLE.map((field) => [field, field]));
 
 function comparing(order: readonly string[]) {

@@ -1,5 +1,6 @@
-import { beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { Installation } from "../../test/api/installation.ts";
+import { createApi } from "./api.ts";
 
 let tw: Installation;
 
@@ -37,6 +38,33 @@ test("are made, told once, listed without themselves, and revoked at once", asyn
     "create_token",
   ]);
   expect(JSON.stringify(deeds)).not.toContain(token);
+});
+
+test("end the streams they opened within 5 s of being revoked", async () => {
+  const app = await createApi(tw.options);
+  onTestFinished(() => app.close());
+  const url = await app.listen({ port: 0 });
+  const { id, token } = (await tw.call("POST", "/tokens", { name: "stream" })).json();
+  const open = async (bearer: string) => {
+    const headers = { authorization: `Bearer ${bearer}`, accept: "text/event-stream" };
+    const response = await fetch(`${url}/api/v2/signals/listen?key=x`, { headers });
+    const reader = response.body!.getReader();
+    await reader.read();
+    return reader;
+  };
+  const [revoked, kept] = [await open(token), await open(tw.token)];
+  await tw.call("DELETE", `/tokens/${id}`);
+  const at = performance.now();
+  while (!(await revoked.read()).done);
+  expect(performance.now() - at).toBeLessThan(5_000);
+  let isKeptOver = false;
+  const next = kept.read().then(({ done }) => {
+    isKeptOver = done;
+  });
+  await tw.call("POST", "/signals", { key: "x", value: 1 });
+  await next;
+  expect(isKeptOver).toBe(false);
+  await kept.cancel();
 });
 
 test("cannot revoke themselves: whoever revokes one holds another", async () => {

@@ -11,7 +11,7 @@ import { listWaiting } from "../store/list/waiting.ts";
 import type { Resource } from "./context.ts";
 import { cursorPageOf, cursorQuery, date, id, int, iso, many, nullableDate, orderBy } from "./fields.ts";
 import { notFound } from "./problem.ts";
-import { maskSecrets } from "./secret-names.ts";
+import { argsText, maskedArgs } from "./trigger-args.ts";
 import { showWait, waitDocument } from "./waiting.ts";
 
 const runner = z.object({ id: z.number(), hostname: z.string().nullable(), is_alive: z.boolean() });
@@ -20,6 +20,8 @@ const triggerShape = {
   id: z.number(),
   kind: z.string(),
   args: z.any(),
+  /** The arguments in one line of text. */
+  args_text: z.string(),
   /** null: built in. */
   bundle_hash: z.string().nullable(),
   queue: z.string(),
@@ -114,7 +116,8 @@ function show(row: TriggerRow): z.output<typeof listedTrigger> {
   return {
     id: row.id,
     kind: row.kind,
-    args: maskSecrets(row.args),
+    args: maskedArgs(row),
+    args_text: argsText(row),
     bundle_hash: row.bundle_hash,
     queue: row.queue,
     replicas: row.replicas,

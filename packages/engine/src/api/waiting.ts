@@ -4,7 +4,7 @@ import { listWaiting, WAIT_ORDER, type WaitRow } from "../store/list/waiting.ts"
 import type { Resource } from "./context.ts";
 import { renderedMapIndex } from "./documents.ts";
 import { cursorPageOf, cursorQuery, date, id, int, iso, nullableDate, orderBy } from "./fields.ts";
-import { maskSecrets } from "./secret-names.ts";
+import { argsText, maskedArgs } from "./trigger-args.ts";
 
 export const waitDocument = z
   .object({
@@ -17,6 +17,8 @@ export const waitDocument = z
     trigger_id: z.number(),
     kind: z.string(),
     args: z.any(),
+    /** The arguments in one line of text. */
+    args_text: z.string(),
     queue: z.string(),
     /** hot, cold, timed or unowned, as of a trigger. */
     trigger_state: z.string(),
@@ -94,7 +96,8 @@ export function showWait(row: WaitRow): z.output<typeof waitDocument> {
     try_number: row.try_number,
     trigger_id: row.trigger_id,
     kind: row.kind,
-    args: maskSecrets(row.args),
+    args: maskedArgs(row),
+    args_text: argsText(row),
     queue: row.queue,
     trigger_state: row.trigger_state,
     name: row.name,

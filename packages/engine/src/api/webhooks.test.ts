@@ -1,10 +1,12 @@
 /** Webhooks over a real socket, as third parties call them: who may, what is kept, and who is woken. */
 import { randomBytes } from "node:crypto";
+import type { FastifyInstance } from "fastify";
 import { beforeAll, describe, expect, test } from "vitest";
 import { Installation } from "../../test/api/installation.ts";
 import { passOn } from "../processes/api.ts";
 import { SecretBox } from "../service/secret-box.ts";
 import { WakeUps } from "../signal/wake-up.ts";
+import { createApi } from "./api.ts";
 
 let tw: Installation;
 let base: string;
@@ -37,9 +39,10 @@ describe("who may call", () => {
     const asked = await fetch(`${base}/api/v2/webhooks/orders`, {
       headers: { authorization: `Bearer ${tw.token}` },
     });
-    const { name, path, url } = (await asked.json()) as Record<string, string>;
-    expect({ name, url }).toEqual({ name: "orders", url: `${base}${path}` });
-    const answer = await post(url!, '{"id":1}', JSON_TYPE);
+    const { name, path } = (await asked.json()) as Record<string, string>;
+    const url = `${base}${path}`;
+    expect(name).toBe("orders");
+    const answer = await post(url, '{"id":1}', JSON_TYPE);
     expect(answer.status).toBe(202);
     const [signal] = await signals("orders");
     expect(await answer.json()).toEqual({
@@ -49,7 +52,20 @@ describe("who may call", () => {
     });
     expect(signal).toMatchObject({ value: { body: { id: 1 } }, sender: "webhook" });
     expect((await fetch(`${base}/api/v2/webhooks/orders`)).status).toBe(401);
-    expect((await fetch(url!)).status).toBe(401);
+    expect((await fetch(url)).status).toBe(401);
+  });
+
+  test("the URL begins with the configured public URL, never with the request's Host", async () => {
+    const ask = async (app: FastifyInstance) => {
+      const headers = { authorization: `Bearer ${tw.token}`, host: "evil.example" };
+      return (await app.inject({ url: "/api/v2/webhooks/orders", headers })).json();
+    };
+    const { path, url } = await ask(tw.app);
+    expect(url).toBeNull();
+    const config = { ...tw.options.config, publicUrl: "https://flows.example.com/tw" };
+    const app = await createApi({ ...tw.options, config });
+    expect(await ask(app)).toMatchObject({ path, url: `https://flows.example.com/tw${path}` });
+    await app.close();
   });
 
   test("whoever has a token, without a signature or with any", async () => {

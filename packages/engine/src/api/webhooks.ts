@@ -12,7 +12,7 @@ import { type Principal, principalOf } from "./auth.ts";
 import type { ApiApp, ApiOptions, Resource } from "./context.ts";
 import { date, iso } from "./fields.ts";
 import { create } from "./idempotent.ts";
-import { parseJsonBody } from "./json-body.ts";
+import { parseJsonBody, textOfBody } from "./json-body.ts";
 import { invalid, Problem } from "./problem.ts";
 import { SENSITIVE } from "./secret-names.ts";
 
@@ -31,8 +31,8 @@ const urlDocument = z
     name: z.string(),
     /** With the signature: whoever has it can send this webhook, and nothing else. */
     path: z.string(),
-    /** The same, with the address that this request was made to. */
-    url: z.string(),
+    /** The same below the server's public URL; null: none is configured. Never the request's Host, which anyone can set. */
+    url: z.string().nullable(),
   })
   .meta({ id: "WebhookUrl" });
 
@@ -56,7 +56,8 @@ export const webhooks: Resource = (app, options) => {
     async (request) => {
       const { name } = request.params;
       const path = `/api/v2/webhooks/${name}?signature=${options.secretBox.sign(name, PURPOSE)}`;
-      return { name, path, url: `${request.protocol}://${request.host}${path}` };
+      const { publicUrl } = options.config;
+      return { name, path, url: publicUrl === undefined ? null : `${publicUrl}${path}` };
     },
   );
 
@@ -124,7 +125,7 @@ async function bySignature(
 
 /** JSON where it says so, else the text as it is. */
 function read(request: FastifyRequest, body: Buffer): unknown {
-  const text = decode(body);
+  const text = textOfBody(body);
   const type = request.headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase() ?? "";
   if (/^application\/(?:[\w.-]+\+)?json$/.test(type)) return parseJsonBody(text, FORBIDDEN);
   if (text.includes("\0")) throw invalid(["body"], "Text must not contain NUL characters", "string_nul");
@@ -133,14 +134,6 @@ function read(request: FastifyRequest, body: Buffer): unknown {
 
 /** The sender's names are the sender's business; only this one could ever change what an object is. */
 const FORBIDDEN: ReadonlySet<string> = new Set(["__proto__"]);
-
-function decode(body: Buffer): string {
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(body);
-  } catch {
-    throw invalid(["body"], "Must be JSON or text, in UTF-8", "not_text");
-  }
-}
 
 /** What tells senders' events apart (X-GitHub-Event, ce-type), and nothing that opens a door or names a machine. */
 function safeHeaders(request: FastifyRequest): Record<string, string> {

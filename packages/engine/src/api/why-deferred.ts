@@ -1,16 +1,16 @@
 /** Why a deferred task still waits: on what, since and until when, and whether anybody looks. */
-import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../store/database.ts";
 import type { CurrentWait, WaitedTrigger } from "../store/list/deferrals.ts";
 import { type JobRow, liveTriggerers } from "../store/list/jobs.ts";
 import type { TriggererFacts } from "../store/triggers.ts";
 import { iso } from "./fields.ts";
-import { maskSecrets } from "./secret-names.ts";
+import { triggerText } from "./trigger-args.ts";
 import { earlier } from "./waiting.ts";
 import { awaitedRunReasons, RUN_KIND } from "./why-run.ts";
 
 /** The queue of triggers, and of triggerers, that name none. */
 const DEFAULT_QUEUE = "default";
+/** Characters of each trigger's arguments. */
 const ARGS_SHOWN = 120;
 /** Of others it is not known whether they look again and again, or are told: they are mentioned when they have looked. */
 const POLLED_KINDS: ReadonlySet<string> = new Set(
@@ -21,6 +21,15 @@ export interface Finding {
   readonly code: string;
   readonly message: string;
   readonly until: Date | null;
+  /** Other instances that it speaks of. */
+  readonly tasks?: readonly NamedInstance[];
+}
+
+interface NamedInstance {
+  readonly task_id: string;
+  readonly map_index: number;
+  /** null: not started. */
+  readonly state: string | null;
 }
 
 /** `tryEnds`: when the task's own timeout is over. */
@@ -39,7 +48,7 @@ export async function deferredReasons(
   }
   const until = earlier(wait.timeout_at, tryEnds);
   const facts = [
-    `It waits on ${kind}${shortArgs(trigger.args)} since ${iso(deferred_at)}`,
+    `It waits on ${triggerText({ kind, args: trigger.args }, ARGS_SHOWN)} since ${iso(deferred_at)}`,
     until === null ? ", without a timeout" : `, until ${iso(until)} at the latest`,
     whoLooks(kind, trigger),
   ];
@@ -103,20 +112,6 @@ function factsOf({ facts, id }: JobRow): Told {
     capacity: capacity ?? Number.POSITIVE_INFINITY,
     triggers: triggers ?? 0,
   };
-}
-
-/** The arguments as a person would say them, without what is secret and without their end if they are long. */
-function shortArgs(args: Json): string {
-  const masked = maskSecrets(args);
-  const text =
-    typeof masked === "object" && masked !== null && !Array.isArray(masked)
-      ? Object.entries(masked)
-          .filter(([, value]) => value !== null)
-          .map(([key, value]) => `${key}: ${JSON.stringify(value)}`)
-          .join(", ")
-      : JSON.stringify(masked);
-  if (text === "") return "";
-  return ` (${text.length > ARGS_SHOWN ? `${text.slice(0, ARGS_SHOWN)}…` : text})`;
 }
 
 /** For a shell: names of queues are the author's. */

@@ -47,7 +47,7 @@ describe("a task that has not started", () => {
     expect(await ask("ask", {}, (each) => each.setAsking("ask", asking))).toEqual([
       [
         "ON_SIGNAL_FAILING",
-        `Its onSignal failed on ask.it (version 12), 3 times, and is asked again at ${at}; later signals of the run wait: no idea.`,
+        `Its onSignal failed on ask.it (version 12), 3 times, and is asked again at ${at}; its later signals wait: no idea.`,
         at,
       ],
       ["SIGNAL", "It waits for a signal, if its onSignal says so: ask.*."],

@@ -1,7 +1,11 @@
 /** Why a task of a driven run has not started, or is about to end: what it waits to hear, and what was asked for. */
 import type { TaskManifest } from "@tradewind/sdk/manifest";
 import type { Drive, RuleReport } from "../model/index.ts";
-import { type DrivenRun, signalNames } from "./conditions.ts";
+import type { Database } from "../store/database.ts";
+import type { CurrentWait } from "../store/list/deferrals.ts";
+import { signalBlockers } from "../store/signals-blockers.ts";
+import { SIGNAL_KIND } from "../trigger/engine-kinds.ts";
+import { blockerMessage, type DrivenRun, receivesSignals, signalNames } from "./conditions.ts";
 import { iso } from "./fields.ts";
 import type { Finding } from "./why-deferred.ts";
 
@@ -42,6 +46,24 @@ export function againReasons({ drive }: DrivenRun, task: TaskManifest): Finding[
   return drive.closed !== null ? [] : wakers({ drive, task, verb: "runs again on" });
 }
 
+/** Of a task that signals start, stop or wake: open transactions that hold signals back. */
+export async function heldReasons(facts: {
+  readonly database: Database;
+  readonly driven: DrivenRun | null;
+  readonly instance: { readonly wait: CurrentWait | null } | undefined;
+  readonly task: TaskManifest;
+}): Promise<Finding[]> {
+  const { database, driven, instance, task } = facts;
+  const isDriven =
+    driven !== null && receivesSignals(driven) && (task.rules !== undefined || task.reacts !== undefined);
+  if (!isDriven && !waitsForSignal(instance?.wait ?? null)) return [];
+  return (await signalBlockers(database)).map((each) => reason("SIGNALS_HELD", blockerMessage(each)));
+}
+
+function waitsForSignal(wait: CurrentWait | null): boolean {
+  return wait?.kind === SIGNAL_KIND && wait.trigger !== null;
+}
+
 function wakers({
   drive,
   task,
@@ -65,13 +87,13 @@ function wakers({
   return [...found, reason("TICK", `Its next time is ${iso(at)}.`, at)];
 }
 
-/** Of a task whose `onSignal` fails: nothing that was sent later is heard before it has answered, or was given up. */
+/** Of a task whose `onSignal` fails: its later signals wait until it has answered, or was given up. */
 function askingReasons(drive: Drive, taskId: string): Finding[] {
   const asking = drive.asking(taskId);
   if (asking === null) return [];
   const { attempts, error, key, version } = asking;
   const at = new Date(asking.againAt);
-  const text = `Its onSignal failed on ${key} (version ${version}), ${times(attempts)}, and is asked again at ${iso(at)}; later signals of the run wait: ${error}`;
+  const text = `Its onSignal failed on ${key} (version ${version}), ${times(attempts)}, and is asked again at ${iso(at)}; its later signals wait: ${error}`;
   return [reason("ON_SIGNAL_FAILING", /[.!?…]$/.test(text) ? text : `${text}.`, at)];
 }
 

@@ -4,7 +4,7 @@ import type { Connection } from "../store/database.ts";
 import { firstInStates } from "../store/list/why.ts";
 
 /** States that need no reason: nothing holds these instances back. */
-const SETTLED: ReadonlySet<string> = new Set(["success", "skipped", "running", "restarting", "removed"]);
+const SETTLED: ReadonlySet<string> = new Set(["success", "running", "restarting", "removed"]);
 
 export const stateCounts = z.array(z.object({ state: z.string().nullable(), count: z.number() }));
 export type StateCounts = z.output<typeof stateCounts>;

@@ -12,6 +12,7 @@ import {
 import type { Connection } from "../store/database.ts";
 import type { StateCount } from "../store/list/why.ts";
 import { loadExpansions } from "../store/map-expansions.ts";
+import { groupRow, loadGroups } from "../store/run-groups.ts";
 import { loadInstances } from "../store/run-load.ts";
 
 export interface MappedUpstream {
@@ -27,11 +28,28 @@ export async function mappedUpstream(
   { dagRunId, manifest }: { readonly dagRunId: number; readonly manifest: DagManifest },
   { mapIndex, taskId }: { readonly mapIndex: number; readonly taskId: string },
 ): Promise<MappedUpstream | null> {
-  const [rows, expansions] = await Promise.all([
+  const model = await loadRun(connection, { dagRunId, manifest });
+  const instance = model.get(taskId, mapIndex);
+  if (!instance) return null;
+  const upstream = new Set(instance.node.upstream.map((index) => model.graph.nodes[index]!.id));
+  const map = isUnexpanded(instance) ? instance.node.scope?.chain[instance.level] : undefined;
+  return {
+    counts: counted(model, instance, upstream),
+    sources: map ? counted(model, instance, sourceTasks(map.over)) : null,
+  };
+}
+
+/** The run as its rows have it. */
+export async function loadRun(
+  connection: Connection,
+  { dagRunId, manifest }: { readonly dagRunId: number; readonly manifest: DagManifest },
+): Promise<RunModel> {
+  const [rows, expansions, groups] = await Promise.all([
     loadInstances(connection, [dagRunId]),
     loadExpansions(connection, [dagRunId]),
+    loadGroups(connection, [dagRunId]),
   ]);
-  const model = RunModel.load(
+  return RunModel.load(
     compileGraph(manifest),
     rows.map((row) => ({
       taskId: row.task_id,
@@ -43,16 +61,11 @@ export async function mappedUpstream(
       retryAt: null,
       infraLosses: 0,
     })),
-    { expansions: expansions.map(({ map_id: mapId, ...row }) => ({ mapId, ...row })) },
+    {
+      expansions: expansions.map(({ map_id: mapId, ...row }) => ({ mapId, ...row })),
+      groups: groups.map(groupRow),
+    },
   );
-  const instance = model.get(taskId, mapIndex);
-  if (!instance) return null;
-  const upstream = new Set(instance.node.upstream.map((index) => model.graph.nodes[index]!.id));
-  const map = isUnexpanded(instance) ? instance.node.scope?.chain[instance.level] : undefined;
-  return {
-    counts: counted(model, instance, upstream),
-    sources: map ? counted(model, instance, sourceTasks(map.over)) : null,
-  };
 }
 
 function counted(model: RunModel, instance: Instance, taskIds: ReadonlySet<string>): StateCount[] {
@@ -60,8 +73,10 @@ function counted(model: RunModel, instance: Instance, taskIds: ReadonlySet<strin
   for (const other of model.instances()) {
     if (!taskIds.has(other.node.id) || !isSeen(model, instance, other)) continue;
     const key = `${other.node.id} ${other.state}`;
-    const count = (counts.get(key)?.count ?? 0) + 1;
-    counts.set(key, { task_id: other.node.id, state: other.state, count });
+    const known = counts.get(key);
+    const count = (known?.count ?? 0) + 1;
+    const first = Math.min(known?.first ?? other.mapIndex, other.mapIndex);
+    counts.set(key, { task_id: other.node.id, state: other.state, count, first });
   }
   return [...counts.values()];
 }

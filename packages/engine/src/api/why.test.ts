@@ -41,7 +41,12 @@ async function ask(
 
 test("waits for upstream, by its rule", async () => {
   expect(await ask("b", {}, {}, { a: "running" })).toEqual([
-    { code: "UPSTREAM", message: "Its rule allSuccess waits for upstream tasks: a is running.", until: null },
+    {
+      code: "UPSTREAM",
+      message: "Its rule allSuccess waits for upstream tasks: a is running.",
+      until: null,
+      tasks: [{ task_id: "a", map_index: -1, state: "running" }],
+    },
   ]);
 });
 
@@ -152,7 +157,7 @@ test("waits for a trigger: on what, since and until when, on whom, last polled w
     {
       code: "DEFERRED",
       message:
-        'It waits on file (path: "/in/orders.csv", token: "***") since 2026-01-01T10:00:00.000Z, until 2026-01-01T12:00:00.000Z at the latest; ' +
+        "It waits on file(path=/in/orders.csv, token=***) since 2026-01-01T10:00:00.000Z, until 2026-01-01T12:00:00.000Z at the latest; " +
         `on triggerer ${owner} (alpha), last polled at 2026-01-01T11:00:00.000Z. It holds no worker.`,
       until: "2026-01-01T12:00:00.000Z",
     },
@@ -226,4 +231,24 @@ test("names a paused DAG and a dead scheduler before anything else; Airflow's fo
     reason: expect.stringContaining("tradewind scheduler"),
   });
   expect((await tw.call("GET", "/dags/etl/dagRuns/airflow/taskInstances/zzz/why")).statusCode).toBe(404);
+});
+
+test("says that each live scheduler serves other DAGs, unless a live job owns the run", async () => {
+  await tw.sql("UPDATE dag SET is_paused = false");
+  await tw.sql("UPDATE job SET lease_until = now() + interval '1 hour', dags = '{other}'");
+  const code = async (run: object) => (await ask("a", null, run)).map((reason) => reason.code);
+  expect(await ask("a", null, { state: "queued" })).toEqual([
+    {
+      code: "DAG_UNSERVED",
+      message: expect.stringContaining("tradewind scheduler --dags etl"),
+      until: null,
+    },
+  ]);
+  await tw.sql("UPDATE job SET dags = '{other,etl}'");
+  expect(await code({ state: "queued" })).toEqual(["RUN_QUEUED"]);
+  await tw.sql("UPDATE job SET dags = NULL");
+  expect(await code({ state: "queued" })).toEqual(["RUN_QUEUED"]);
+  await tw.sql(`UPDATE job SET facts = '{"draining":true}'`);
+  expect(await code({ state: "queued" })).toEqual(["DAG_UNSERVED"]);
+  await tw.sql("UPDATE job SET facts = NULL");
 });

@@ -5,26 +5,17 @@
 import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import { z } from "zod";
 import { FINISHED, isTaskState } from "../model/states.ts";
-import { emptyCounters, judge } from "../model/trigger-rules.ts";
 import type { Database } from "../store/database.ts";
 import { limitNames } from "../store/limit-key.ts";
 import type { DagRunRow } from "../store/list/dag-runs.ts";
 import { readManifests } from "../store/list/dag-versions.ts";
 import type { DagRow } from "../store/list/dags.ts";
-import { componentHealth } from "../store/list/jobs.ts";
 import {
   findTaskInstance,
   type InstanceAddress,
   type TaskInstanceRow,
 } from "../store/list/task-instances.ts";
-import {
-  countActivity,
-  countStates,
-  previousRun,
-  readSlots,
-  type StateCount,
-  widerAhead,
-} from "../store/list/why.ts";
+import { countActivity, countStates, previousRun, readSlots, widerAhead } from "../store/list/why.ts";
 import { type DrivenRun, readDrivenRun } from "./conditions.ts";
 import type { Resource } from "./context.ts";
 import { requireRun } from "./dag-runs.ts";
@@ -35,16 +26,22 @@ import { requireMapIndex } from "./map-index.ts";
 import { notFound } from "./problem.ts";
 import { addressOf, describe, mappedParams, mapQuery, taskParams } from "./task-instances.ts";
 import { deferredReasons, type Finding } from "./why-deferred.ts";
-import { againReasons, startReasons, underWayReasons } from "./why-driven.ts";
+import { againReasons, heldReasons, startReasons, underWayReasons } from "./why-driven.ts";
 import { countMapped, sayState, stateCounts, sumUp } from "./why-map.ts";
-import { mappedUpstream } from "./why-mapped.ts";
-import { groupReasons, retryReasons } from "./why-retried.ts";
+import { retryReasons } from "./why-retried.ts";
+import { schedulerReasons } from "./why-scheduler.ts";
+import { slotReasons } from "./why-slots.ts";
+import { endReasons, listStates, upstreamReasons } from "./why-upstream.ts";
 
 const reasonDocument = z.object({
   code: z.string(),
   message: z.string(),
   /** When it ends by itself, if that is known. */
   until: nullableDate,
+  /** Only of reasons that speak of other instances: the first of each task and state. */
+  tasks: z
+    .array(z.object({ task_id: z.string(), map_index: z.number(), state: z.string().nullable() }))
+    .optional(),
 });
 type Reason = z.output<typeof reasonDocument>;
 
@@ -131,7 +128,7 @@ async function explain(database: Database, address: InstanceAddress): Promise<z.
     rendered_map_index: instance === undefined ? null : renderedMapIndex(instance),
     state: instance === undefined || instance.state === "none" ? null : instance.state,
     run_state: run.state,
-    reasons,
+    reasons: [...reasons, ...(await heldReasons(facts)).map(shown)],
     instances: whole?.counts ?? null,
   };
 }
@@ -158,7 +155,8 @@ async function reasonsOf(facts: Case): Promise<Reason[]> {
     const ended = `It has ended: ${state}${instance?.reason ? ` (${instance.reason})` : ""}.`;
     const again = driven ? againReasons(driven, task) : [];
     const retried = await retryReasons(facts.database, facts);
-    return [reason("FINISHED", ended), ...[...retried, ...again].map(shown)];
+    const decided = await endReasons(facts.database, facts);
+    return [reason("FINISHED", ended), ...[...decided, ...retried, ...again].map(shown)];
   }
   const underWay = driven ? underWayReasons(driven, task).map(shown) : [];
   if (state === "running" || state === "restarting")
@@ -166,7 +164,7 @@ async function reasonsOf(facts: Case): Promise<Reason[]> {
   if (run.state === "success" || run.state === "failed") {
     return [reason("RUN_FINISHED", `The run has ended: ${run.state}. Clear the task to run it again.`)];
   }
-  const general = [...(await schedulerReasons(facts)), ...pausedReasons(facts)];
+  const general = [...(await schedulerReasons(facts.database, run)).map(shown), ...pausedReasons(facts)];
   const own =
     run.state === "queued"
       ? await queuedRunReasons(facts)
@@ -194,12 +192,17 @@ async function instanceReasons(facts: Case, state: string): Promise<Reason[]> {
     case "deferred":
       return (await deferredReasons(facts.database, instance?.wait ?? null, tryEnds(facts))).map(shown);
     case "queued":
-      return [reason("EXECUTOR", "It has its pool slots and waits for the executor to start it.")];
+      return [
+        reason("EXECUTOR", "The executor has it, and starts it when a process and its pool slots are free."),
+      ];
     case "scheduled":
       return limitReasons(facts);
     default: {
       const start = driven ? startReasons(driven, task, instance?.try_number ?? 0).map(shown) : [];
-      const waiting = [...(await upstreamReasons(facts)), ...(await pastReasons(facts))];
+      const waiting = [
+        ...(await upstreamReasons(facts.database, facts)).map(shown),
+        ...(await pastReasons(facts)),
+      ];
       const isAsked = start[0]?.code === "START_PENDING";
       return waiting.length > 0 || (start.length > 0 && !isAsked)
         ? [...start, ...waiting]
@@ -214,16 +217,6 @@ function tryEnds({ instance, task }: Case): Date | null {
   return startedAt === null || task.timeoutMs === null
     ? null
     : new Date(startedAt.getTime() + task.timeoutMs);
-}
-
-async function schedulerReasons({ database }: Case): Promise<Reason[]> {
-  const scheduler = (await componentHealth(database)).find((job) => job.kind === "scheduler");
-  if (scheduler?.is_alive === true) return [];
-  const last =
-    scheduler === undefined
-      ? "none was ever started"
-      : `the last heartbeat was at ${iso(scheduler.heartbeat_at)}`;
-  return [reason("NO_SCHEDULER", `No scheduler is alive: ${last}. Start one with: tradewind scheduler`)];
 }
 
 function pausedReasons({ dag, run }: Case): Reason[] {
@@ -258,43 +251,6 @@ async function queuedRunReasons({ database, manifest, run, task }: Case): Promis
   return [reason("RUN_QUEUED", "The run is queued and will be started by the scheduler.")];
 }
 
-async function upstreamReasons(facts: Case): Promise<Reason[]> {
-  const { database, instance, manifest, run, task } = facts;
-  const mapIndex = instance?.map_index ?? -1;
-  const mapped =
-    task.map === undefined
-      ? null
-      : await mappedUpstream(database, { dagRunId: run.id, manifest }, { mapIndex, taskId: task.taskId });
-  if (mapped?.sources?.some(({ state }) => state !== "success"))
-    return [
-      reason("MAP_SOURCE", `It runs once per item of a list that is not there yet: ${list(mapped.sources)}.`),
-    ];
-  if (task.upstream.length === 0) return [];
-  const counts = mapped?.counts ?? (await countStates(database, run.id, task.upstream));
-  const counters = emptyCounters();
-  for (const { count, state } of counts) {
-    counters.total += count;
-    if (state === "success") counters.success += count;
-    else if (state === "skipped") counters.skipped += count;
-    else if (state === "failed") counters.failed += count;
-    else if (state === "upstream_failed") counters.upstreamFailed += count;
-    else if (state === "removed") counters.removed += count;
-  }
-  const verdict = judge(task.rule, counters);
-  const groups = (await groupReasons(database, facts)).map(shown);
-  if (verdict === "run" || (verdict !== "wait" && groups.length > 0)) return groups;
-  if (verdict !== "wait")
-    return [reason("UPSTREAM_DECIDED", `Its rule ${task.rule} says ${verdict}: ${list(counts)}.`)];
-  const open = counts.filter(({ state }) => !(isTaskState(state) && FINISHED.has(state)));
-  return [
-    reason(
-      "UPSTREAM",
-      `Its rule ${task.rule} waits for upstream tasks: ${list(open.length > 0 ? open : counts)}.`,
-    ),
-    ...groups,
-  ];
-}
-
 async function pastReasons({ database, run, task }: Case): Promise<Reason[]> {
   if (!task.dependsOnPast && !task.waitForDownstream) return [];
   const previous = await previousRun(database, run.id);
@@ -303,7 +259,10 @@ async function pastReasons({ database, run, task }: Case): Promise<Reason[]> {
   const open = counts.filter(({ state }) => state !== "success" && state !== "skipped");
   if (open.length === 0) return [];
   return [
-    reason("DEPENDS_ON_PAST", `It depends on its own success in run "${previous.run_id}": ${list(open)}.`),
+    reason(
+      "DEPENDS_ON_PAST",
+      `It depends on its own success in run "${previous.run_id}": ${listStates(open)}.`,
+    ),
   ];
 }
 
@@ -366,23 +325,15 @@ async function limitReasons({ database, instance, manifest, run, task }: Case): 
       ),
     ];
   }
+  const full = await slotReasons(database, run.owner_job, task.lifetime === "streaming");
+  if (full.length > 0) return full.map(shown);
   // Only the scheduler knows which processes are still there.
   const but = task.role === "work" ? "" : " but tasks of its run that are still being stopped, if any";
   return [reason("READY", `Nothing holds it back${but}: the scheduler is about to queue it.`)];
 }
 
-function list(counts: readonly StateCount[]): string {
-  const shown = counts
-    .slice(0, 10)
-    .map(
-      ({ count, state, task_id }) =>
-        `${task_id} is ${state === "none" ? "not started" : state}${count > 1 ? ` (${count} instances)` : ""}`,
-    );
-  return counts.length > 10 ? `${shown.join(", ")} and ${counts.length - 10} more` : shown.join(", ");
-}
-
-function shown({ code, message, until }: Finding): Reason {
-  return reason(code, message, until);
+function shown({ code, message, tasks, until }: Finding): Reason {
+  return { ...reason(code, message, until), ...(tasks && { tasks: [...tasks] }) };
 }
 
 function reason(code: string, message: string, until: Date | null = null): Reason {

@@ -9,7 +9,7 @@ import type { Connection } from "../store/database.ts";
 import { findXCom, listXComs, XCOM_ORDER, type XComRow } from "../store/list/xcoms.ts";
 import type { Resource } from "./context.ts";
 import { requireRun } from "./dag-runs.ts";
-import { pageOf } from "./dags.ts";
+import { pageOf, requireDagExists } from "./dags.ts";
 import {
   date,
   flag,
@@ -28,6 +28,7 @@ import { notFound, type Problem } from "./problem.ts";
 import { outputText, shownOutput } from "./shown-output.ts";
 import { stream } from "./streaming.ts";
 import { addressOf, describe, requireInstance } from "./task-instances.ts";
+import { requireTask } from "./tasks.ts";
 
 const entry = z.object({
   key: z.string(),
@@ -102,6 +103,7 @@ export const xcomEntries: Resource = (app, { database, outputs }) => {
         runAfter: instantsOf(query, "run_after"),
       };
       const { rows, total } = await listXComs(database, filter, pageOf(query));
+      if (total === 0) await requireListed(database, params);
       return { xcom_entries: rows.map(show), total_entries: total };
     },
   );
@@ -143,6 +145,15 @@ export const xcomEntries: Resource = (app, { database, outputs }) => {
     },
   );
 };
+
+/** An empty list of something that does not exist would look like a task without outputs. */
+async function requireListed(connection: Connection, params: z.output<typeof listParams>): Promise<void> {
+  const { dag_id, dag_run_id, task_id } = params;
+  if (dag_id === "~") return;
+  if (dag_run_id === "~") await requireDagExists(connection, dag_id);
+  else if (task_id === "~") await requireRun(connection, params);
+  else await requireTask(connection, params);
+}
 
 /** Why there is no such output. @throws Where there is no such instance. */
 async function absence(

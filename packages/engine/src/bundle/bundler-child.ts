@@ -6,6 +6,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
+import { type ProcessUser, userCodeProcess } from "../service/process-user.ts";
 import type { BundleResult, BundlerReply, BundlerRequest, DagFile, InputStamp } from "./bundler/protocol.ts";
 import { bundlerEnvironment } from "./child-environment.ts";
 
@@ -14,6 +15,7 @@ export interface BundlerChildOptions {
   readonly outFolder: string;
   readonly importTimeoutMs: number;
   readonly memoryMb: number;
+  readonly user: ProcessUser | null;
   /** It was made for one file. */
   readonly isAlone: boolean;
   /** An import takes longer than most; it goes on. */
@@ -73,7 +75,7 @@ export class BundlerChild {
       [...conditions, "--no-warnings", `--max-old-space-size=${options.memoryMb}`, main],
       {
         cwd: options.folder,
-        env: bundlerEnvironment(process.env),
+        ...userCodeProcess(bundlerEnvironment(process.env), options.user),
         // A group of its own: what a file starts while it is imported dies with the child.
         detached: true,
         stdio: ["ignore", "pipe", "pipe", "ipc"],

@@ -11,6 +11,7 @@
  * files: an imported module is never given back.
  */
 import { availableParallelism } from "node:os";
+import type { ProcessUser } from "../service/process-user.ts";
 import type { BundleResult, DagFile, InputStamp } from "./bundler/protocol.ts";
 import { BundlerChild, type Cause, type GoneChild, type ImportUnderWay } from "./bundler-child.ts";
 
@@ -20,6 +21,7 @@ export interface BundlerPoolOptions {
   readonly importTimeoutMs: number;
   readonly memoryMb?: number;
   readonly children?: number;
+  readonly user?: ProcessUser | null | undefined;
   readonly onOutput: (text: string) => void;
   /** There is something for `takeLate`. */
   readonly onLate?: () => void;
@@ -147,6 +149,7 @@ export class BundlerPool {
       outFolder: this.#options.outFolder,
       importTimeoutMs: this.#options.importTimeoutMs,
       memoryMb: this.#options.memoryMb ?? 1_024,
+      user: this.#options.user ?? null,
       isAlone,
       onOutput: this.#options.onOutput,
       onSlow: (from, importing) => this.#hold(from, importing),

@@ -9,6 +9,7 @@ import { realpath, rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
+import type { ProcessUser } from "../service/process-user.ts";
 import type { Service } from "../service/service.ts";
 import type { Database } from "../store/database.ts";
 import type { Planner } from "../store/due-runs.ts";
@@ -26,6 +27,8 @@ export interface DagProcessorOptions {
   /** Plans the next run of a DAG whose schedule is new or changed. */
   readonly plan: Planner;
   readonly isPausedAtCreation: boolean;
+  /** The names of the configured executors: only the local one, unless told. */
+  readonly executors?: readonly string[];
   /** Called after a pass that changed the catalogue. */
   readonly onChange?: () => void;
   /** How often the folder is looked at although nothing was reported. */
@@ -37,6 +40,8 @@ export interface DagProcessorOptions {
   readonly memoryMb?: number;
   /** Bundler children at once; one per core unless told. */
   readonly children?: number;
+  /** The account that DAG files are imported as, which needs root; left out, that of this process. */
+  readonly user?: ProcessUser | null | undefined;
 }
 
 const RESCAN_MS = 60_000;
@@ -169,18 +174,27 @@ export class DagProcessor implements Service {
   }
 
   async #open(): Promise<PassDependencies> {
-    const { database, logger, plan, isPausedAtCreation, ledgerPath, rescanMs = RESCAN_MS } = this.#options;
+    const {
+      database,
+      logger,
+      plan,
+      isPausedAtCreation,
+      ledgerPath,
+      user,
+      rescanMs = RESCAN_MS,
+    } = this.#options;
     const given = resolve(this.#options.folder);
     await new DagFolder(given).scan();
     // esbuild speaks of files by their real paths.
     const path = await realpath(given);
-    this.#outFolder = await makeScratchFolder();
+    this.#outFolder = await makeScratchFolder(user);
     const pool = new BundlerPool({
       folder: path,
       outFolder: this.#outFolder,
       importTimeoutMs: this.#options.importTimeoutMs ?? IMPORT_TIMEOUT_MS,
       memoryMb: this.#options.memoryMb,
       children: this.#options.children,
+      user,
       onOutput: (text) => logger.debug("output of a DAG file", { text }),
       onLate: () => this.#runInBackground(),
     });
@@ -192,6 +206,7 @@ export class DagProcessor implements Service {
       logger,
       plan,
       isPausedAtCreation,
+      executors: this.#options.executors ?? ["local"],
       retryMs: Math.max(rescanMs, MIN_RETRY_MS),
     };
   }

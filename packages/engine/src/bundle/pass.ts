@@ -12,6 +12,7 @@ import type { BundlerPool } from "./bundler-pool.ts";
 import type { DagFolder, FoundFile } from "./dag-files.ts";
 import type { FileLedger, Outcome } from "./file-ledger.ts";
 import { InputView } from "./input-view.ts";
+import { unknownExecutor, unservedQueues } from "./placement.ts";
 import { Publisher } from "./publisher.ts";
 
 export interface PassReport {
@@ -38,6 +39,8 @@ export interface PassDependencies {
   readonly logger: Logger;
   readonly plan: Planner;
   readonly isPausedAtCreation: boolean;
+  /** The names that tasks may give as their executor. */
+  readonly executors: readonly string[];
   /** The shortest time after which a failed file is tried again although nothing changed. */
   readonly retryMs: number;
 }
@@ -146,8 +149,9 @@ export class Pass {
     const errors: Promise<unknown>[] = [];
     const onResult = (file: DagFile, result: BundleResult) => {
       this.#bundled++;
-      if (result.kind === "bundled") publisher.add(file.file, result);
-      else errors.push(this.#record(file.file, result).catch((error: unknown) => error));
+      const failure = result.kind === "bundled" ? this.#misplaced(file.file, result) : result;
+      if (failure !== null) errors.push(this.#record(file.file, failure).catch((error: unknown) => error));
+      else if (result.kind === "bundled") publisher.add(file.file, result);
     };
     for (const { file, result } of late) {
       this.#isLateNoMore(file.file);
@@ -157,6 +161,11 @@ export class Pass {
     await pool.bundle(files, this.#waits ? { onResult } : { onResult, onLate });
     await publisher.drain();
     for (const error of await Promise.all(errors)) if (error !== undefined) throw error;
+  }
+
+  #misplaced(file: string, { inputs, manifests }: Bundled): ImportFailure | null {
+    const message = unknownExecutor(file, manifests, this.#with.executors);
+    return message === null ? null : { kind: "failed", stage: "import", message, inputs };
   }
 
   /** While nothing that it is made from changes, no pass begins it again; who saves it meanwhile does not wait for it. */
@@ -207,6 +216,9 @@ export class Pass {
     });
     this.#loaded.add(file);
     if (changed.length > 0) this.#changed.add(file);
+    const queues = changed.length > 0 ? unservedQueues(bundled.manifests).slice(0, 10) : [];
+    if (queues.length > 0)
+      logger.warn("tasks name queues that no worker serves; they run with the others", { file, queues });
     if (changed.length > 0) logger.debug("DAG file loaded", { file, dags: changed.slice(0, 10) });
   }
 

@@ -15,6 +15,7 @@ import {
   publishFiles,
 } from "../store/dag-publish.ts";
 import { type Database, sqlState } from "../store/database.ts";
+import { artefactHash } from "./bundler/artefact-hash.ts";
 import type { Bundled, PreludeFile } from "./bundler/protocol.ts";
 
 export interface PublisherOptions extends PublishOptions {
@@ -78,6 +79,10 @@ export class Publisher {
     for (const from of batch) {
       const { bundled } = from;
       const publication = await this.#publication(from);
+      if (publication === null) {
+        await this.#refuse(from, "its bundle does not have the hash that its process gave [BUNDLE_CORRUPT]");
+        continue;
+      }
       part.push({ from, publication });
       bytes += bundled.body.length + bundled.map.length;
       if (bytes < MAX_BYTES) continue;
@@ -88,9 +93,14 @@ export class Publisher {
     if (part.length > 0) await this.#storePart(part);
   }
 
-  async #publication({ file, bundled }: Waiting): Promise<FilePublication> {
+  /**
+   * Null: the code does not have the hash that the bundler child gave. The child has run user code, and names the files
+   * of its preludes: without this, it could name a file that only this process can read, and have it stored as code.
+   */
+  async #publication({ file, bundled }: Waiting): Promise<FilePublication | null> {
     const { hash, banner, preludes, body, map, source, manifests } = bundled;
     const prelude = preludes.length === 0 ? null : await this.#prelude(preludes);
+    if (artefactHash(`${banner}${prelude?.code ?? ""}${body}`) !== hash) return null;
     return { file, bundle: { hash, head: banner, prelude, code: body, sourceMap: map }, source, manifests };
   }
 
@@ -102,7 +112,7 @@ export class Publisher {
   }
 
   async #storePart(part: readonly { from: Waiting; publication: FilePublication }[]): Promise<void> {
-    const { database, onStored, onRefused } = this.#options;
+    const { database, onStored } = this.#options;
     try {
       const files = part.map(({ publication }) => publication);
       const outcomes = await publishFiles(database, files, this.#options);
@@ -115,13 +125,16 @@ export class Publisher {
       // One file the database cannot take must not keep back the others.
       if (part.length > 1) for (const one of part) await this.#storePart([one]);
       else {
-        const { file, bundled } = (part[0] as { from: Waiting }).from;
         const code = error instanceof ModelError ? ` [${error.code}]` : "";
-        const message = `${file}: this file's DAGs could not be stored: ${messageOf(error)}${code}`;
-        await recordImportError(database, file, message);
-        onRefused(file, bundled, message);
+        await this.#refuse((part[0] as { from: Waiting }).from, `${messageOf(error)}${code}`);
       }
     }
+  }
+
+  async #refuse({ file, bundled }: Waiting, why: string): Promise<void> {
+    const message = `${file}: this file's DAGs could not be stored: ${why}`;
+    await recordImportError(this.#options.database, file, message);
+    this.#options.onRefused(file, bundled, message);
   }
 }
 

@@ -4,18 +4,21 @@
  * temporary folder that several share, the processes of the others cannot be seen and must not be taken for dead.
  */
 import { createHash } from "node:crypto";
-import { mkdtemp, readdir, realpath, rm } from "node:fs/promises";
+import { chown, mkdtemp, readdir, realpath, rm } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { processName } from "../service/process-identity.ts";
+import type { ProcessUser } from "../service/process-user.ts";
 
 const PREFIX = `tradewind-bundler-${createHash("sha256").update(hostname()).digest("hex").slice(0, 8)}-`;
 
-/** A new one of this process; those that dead processes left are removed. */
-export async function makeScratchFolder(): Promise<string> {
+/** A new one of this process, for children of this account; those that dead processes left are removed. */
+export async function makeScratchFolder(user?: ProcessUser | null): Promise<string> {
   const parent = await realpath(tmpdir());
   await removeOrphans(parent);
-  return mkdtemp(join(parent, `${PREFIX}${processName(process.pid) ?? process.pid}-`));
+  const folder = await mkdtemp(join(parent, `${PREFIX}${processName(process.pid) ?? process.pid}-`));
+  if (user) await chown(folder, user.uid, user.gid);
+  return folder;
 }
 
 async function removeOrphans(parent: string): Promise<void> {

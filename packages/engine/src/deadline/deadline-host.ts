@@ -38,7 +38,11 @@ export interface DeadlineHostOptions {
   readonly connection: FindConnection;
   /** Functions have been handed to whoever runs callbacks. */
   readonly onHanded?: () => void;
-  readonly times?: Pick<DelivererOptions, "attemptMs" | "leaseMs"> & { readonly buryEveryMs?: number };
+  readonly times?: Pick<DelivererOptions, "attemptMs" | "leaseMs"> & {
+    readonly buryEveryMs?: number;
+    /** Between two looks without a reason: the backstop for a lost wake-up. */
+    readonly lookMs?: number;
+  };
 }
 
 export class DeadlineHost implements Service {
@@ -87,7 +91,7 @@ export class DeadlineHost implements Service {
     const rest = (ms: number) => sleep(ms, undefined, { signal }).catch(() => {});
     while (!signal.aborted) {
       this.#bell = Promise.withResolvers();
-      let waitMs = LOOK_MS;
+      let waitMs = this.#lookMs;
       try {
         waitMs = await this.#step();
         outage.passed();
@@ -125,8 +129,14 @@ export class DeadlineHost implements Service {
     // What was done may have made more of it due.
     if (done > 0) return 0;
     // What is due and was not done is in other hands, or waits for a place that will be told of.
-    const next = [look.dueInMs, isDue ? null : look.deliveryInMs].map((ms) => Math.max(ms ?? LOOK_MS, 0));
-    return Math.min(LOOK_MS, ...next.map((ms) => Math.ceil(ms) + 1));
+    const next = [look.dueInMs, isDue ? null : look.deliveryInMs].map((ms) =>
+      Math.max(ms ?? this.#lookMs, 0),
+    );
+    return Math.min(this.#lookMs, ...next.map((ms) => Math.ceil(ms) + 1));
+  }
+
+  get #lookMs(): number {
+    return this.#options.times?.lookMs ?? LOOK_MS;
   }
 
   #tell(missed: number): void {
@@ -146,7 +156,7 @@ export class DeadlineHost implements Service {
   }
 }
 
-/** A run may have come, started, ended or been edited. Starts are not told by themselves: the next look sees them. */
+/** A run may have been created, started, ended or edited. */
 function concerns(topic: Topic): boolean {
-  return topic === "runs" || topic === "ended" || topic.startsWith("run:");
+  return topic === "deadlines" || topic === "runs" || topic === "ended" || topic.startsWith("run:");
 }

@@ -2,10 +2,17 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { artefactHash } from "../bundle/bundler/artefact-hash.ts";
+import type { StoredBundle } from "../store/bundles.ts";
 import { BundleCache } from "./bundle-cache.ts";
 import { type BundleText, bundleText } from "./bundle-text.ts";
 
-const HASH = "0123456789abcdef";
+const CODE = "export const it = 1;\n";
+const HASH = artefactHash(CODE);
+const PRELUDE = { hash: "abc123", names: ["one", "two"], code: "let one = 1;\nlet two = 2;\n" };
+const HEAD = "// head\n";
+const BODIES = ["\nexport const sum = one + two;\n", "\nexport const sum = two + one;\n"] as const;
+const [SUM, OTHER] = BODIES.map((body) => artefactHash(HEAD + PRELUDE.code + body)) as [string, string];
 let dir: string;
 let fetched: string[];
 
@@ -20,7 +27,7 @@ test("fetches once, for many callers at once, and again only when the file is go
   expect(cache.known(HASH)).toBeUndefined();
   const paths = await Promise.all(Array.from({ length: 20 }, () => cache.path(HASH)));
   expect(new Set(paths)).toEqual(new Set([join(dir, `${HASH}.mjs`)]));
-  expect(await readFile(paths[0]!, "utf8")).toBe("code of 0123456789abcdef");
+  expect(await readFile(paths[0]!, "utf8")).toBe(CODE);
   expect(await readdir(dir)).toEqual([`${HASH}.mjs`]);
   expect(fetched).toHaveLength(1);
   expect(cache.known(HASH)).toBe(paths[0]);
@@ -38,33 +45,55 @@ test("two caches on one folder, and a file cut to nothing, end in one whole file
   await Promise.all([new BundleCache(dir, fetch).path(HASH), new BundleCache(dir, fetch).path(HASH)]);
   await writeFile(join(dir, `${HASH}.mjs`), "");
   const path = await new BundleCache(dir, fetch).path(HASH);
-  expect(await readFile(path, "utf8")).toBe("code of 0123456789abcdef");
+  expect(await readFile(path, "utf8")).toBe(CODE);
 });
 
 test("what bundles share is one file beside them, and is there again when it was lost", async () => {
-  const prelude = { hash: "abc123", names: ["one", "two"], code: "let one = 1;\nlet two = 2;\n" };
   const cacheOf = () =>
     new BundleCache(dir, async (hash) => {
       fetched.push(hash);
-      return bundleText({
-        head: "// head\n",
-        prelude,
-        code: `export const sum = one + two;`,
-        sourceMap: null,
-      });
+      return bundleText(stored(hash));
     });
-  const [first, second] = [await cacheOf().path(HASH), await cacheOf().path(`${HASH}2`)];
-  expect(await readdir(dir)).toEqual([`${HASH}.mjs`, `${HASH}2.mjs`, "prelude-abc123.mjs"]);
+  const [first, second] = [await cacheOf().path(SUM), await cacheOf().path(OTHER)];
+  expect(new Set(await readdir(dir))).toEqual(new Set([`${SUM}.mjs`, `${OTHER}.mjs`, "prelude-abc123.mjs"]));
   for (const path of [first, second]) expect(await import(path)).toMatchObject({ sum: 3 });
   // The code begins where it would if the prelude were in its place: that is what the source map counts by.
-  expect((await readFile(first, "utf8")).split("\n").indexOf("export const sum = one + two;")).toBe(3);
+  expect((await readFile(first, "utf8")).split("\n").indexOf("export const sum = one + two;")).toBe(4);
 
   await writeFile(join(dir, "prelude-abc123.mjs"), "");
-  await cacheOf().path(HASH);
-  expect(fetched).toEqual([HASH, `${HASH}2`, HASH]);
+  await cacheOf().path(SUM);
+  expect(fetched).toEqual([SUM, OTHER, SUM]);
   expect(await readFile(join(dir, "prelude-abc123.mjs"), "utf8")).toContain("export { one, two };");
-  await cacheOf().path(`${HASH}2`);
+  await cacheOf().path(OTHER);
   expect(fetched).toHaveLength(3);
+});
+
+test("a file that was changed is replaced before it is loaded, whichever part of it was", async () => {
+  const cacheOf = () => new BundleCache(dir, async (hash) => bundleText(stored(hash)));
+  const path = await cacheOf().path(SUM);
+  const shared = join(dir, "prelude-abc123.mjs");
+  const whole = { [path]: await readFile(path, "utf8"), [shared]: await readFile(shared, "utf8") };
+  for (const [file, text] of Object.entries(whole)) {
+    for (const changed of [
+      `${text}evil();\n`,
+      `evil();\n${text}`,
+      text.replaceAll("one", "two"),
+      text.slice(0, -1),
+    ]) {
+      await writeFile(file, changed);
+      await cacheOf().path(SUM);
+      expect(await readFile(file, "utf8")).toBe(text);
+    }
+  }
+});
+
+test("stored code that does not match its hash is refused", async () => {
+  const changed = new BundleCache(dir, async (hash) =>
+    bundleText({ ...stored(hash), code: "export const sum = 4;\n" }),
+  );
+  await expect(changed.path(SUM)).rejects.toMatchObject({ code: "BUNDLE_CORRUPT" });
+  const empty = new BundleCache(dir, async () => ({ code: "", prelude: null }));
+  await expect(empty.path(HASH)).rejects.toMatchObject({ code: "BUNDLE_CORRUPT" });
 });
 
 test("a failed fetch leaves nothing and is tried again", async () => {
@@ -75,7 +104,7 @@ test("a failed fetch leaves nothing and is tried again", async () => {
   });
   await expect(cache.path(HASH)).rejects.toThrow("no database");
   broken = false;
-  expect(await readFile(await cache.path(HASH), "utf8")).toContain(HASH);
+  expect(await readFile(await cache.path(HASH), "utf8")).toBe(CODE);
 });
 
 test("a hash that could be a path is refused", async () => {
@@ -84,7 +113,12 @@ test("a hash that could be a path is refused", async () => {
   });
 });
 
+function stored(hash: string): StoredBundle {
+  const map = JSON.stringify({ version: 3, sources: ["a.ts"], mappings: "" });
+  return { head: HEAD, prelude: PRELUDE, code: BODIES[hash === SUM ? 0 : 1], sourceMap: map };
+}
+
 async function fetch(hash: string): Promise<BundleText> {
   fetched.push(hash);
-  return { code: `code of ${hash}`, prelude: null };
+  return { code: CODE, prelude: null };
 }

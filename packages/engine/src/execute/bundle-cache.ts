@@ -2,11 +2,17 @@
  * Bundles on this machine's disk, by content hash. A file under its final name is complete: it is written beside and
  * renamed, so that a process dying at any line, or two processes writing the same bundle, never leave half of one. What it
  * imports is there before it.
+ *
+ * A process verifies a bundle against its hash before it hands out the path for the first time: a file that was changed
+ * or cut off is replaced, and stored code that is not what its hash says is refused.
  */
-import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { EngineError } from "../service/errors.ts";
-import { type BundleText, preludeFileOf } from "./bundle-text.ts";
+import { type BundleText, hasHash, preludeFileOf } from "./bundle-text.ts";
+
+/** Each new version of a DAG is a bundle: one that is not known any more is read and verified again. */
+const MOST_KNOWN = 10_000;
 
 export class BundleCache {
   readonly #dir: string;
@@ -47,37 +53,48 @@ export class BundleCache {
 
   async #provide(hash: string): Promise<string> {
     const path = this.#file(hash);
-    if (!(await this.#isWhole(path))) await this.#fill(hash, path);
+    if (!(await this.#isWhole(hash, path))) await this.#fill(hash, path);
     this.#known.add(hash);
+    const [oldest] = this.#known;
+    if (this.#known.size > MOST_KNOWN && oldest !== undefined) this.#known.delete(oldest);
     return path;
   }
 
-  /** An empty file is what a full disk or a power cut leaves of a renamed one. */
-  async #isWhole(path: string): Promise<boolean> {
-    const code = await readFile(path, "utf8").catch(() => "");
-    const prelude = preludeFileOf(code);
-    return code !== "" && (prelude === null || (await this.#has(prelude)));
+  async #isWhole(hash: string, path: string): Promise<boolean> {
+    const code = await this.#read(path);
+    const file = preludeFileOf(code);
+    const prelude = file === null ? null : { file, code: await this.#read(join(this.#dir, file)) };
+    return hasHash({ code, prelude }, hash);
   }
 
-  async #has(file: string): Promise<boolean> {
-    const found = await stat(join(this.#dir, file)).catch(() => null);
-    return found !== null && found.size > 0;
+  #read(path: string): Promise<string> {
+    return readFile(path, "utf8").catch(() => "");
   }
 
   async #fill(hash: string, path: string): Promise<void> {
-    const { code, prelude } = await this.#fetch(hash);
-    if (code === "")
-      throw new EngineError("BUNDLE_EMPTY", `The stored bundle ${hash} is empty; load its DAG file again.`);
+    const text = await this.#fetch(hash);
+    if (!hasHash(text, hash)) {
+      throw new EngineError(
+        "BUNDLE_CORRUPT",
+        `The stored code of bundle ${hash} does not match its hash. Change its DAG file, so that a new version is stored, and clear the tasks that used this one.`,
+      );
+    }
     await mkdir(this.#dir, { recursive: true });
-    if (prelude !== null && !(await this.#has(prelude.file)))
-      await this.#write(join(this.#dir, prelude.file), prelude.code);
+    const { code, prelude } = text;
+    if (prelude !== null) {
+      const place = join(this.#dir, prelude.file);
+      // Others may be importing it right now: it is replaced only when it differs.
+      if ((await this.#read(place)) !== prelude.code) await this.#write(place, prelude.code);
+    }
     await this.#write(path, code);
   }
 
   async #write(path: string, code: string): Promise<void> {
     const draft = `${path}.${process.pid}.${crypto.randomUUID()}.tmp`;
     try {
-      await writeFile(draft, code, { mode: 0o644, flush: true });
+      await writeFile(draft, code, { flush: true });
+      // Readable whatever the umask: it may be another account's process that imports it.
+      await chmod(draft, 0o644);
       await rename(draft, path);
     } catch (error) {
       await rm(draft, { force: true });

@@ -3,6 +3,7 @@
  * process that has imported it for one of them has it for all. Without that, each bundle would cost eight times as much
  * to load, and a megabyte of memory.
  */
+import { artefactHash } from "../bundle/bundler/artefact-hash.ts";
 import type { StoredBundle } from "../store/bundles.ts";
 
 export interface BundleText {
@@ -25,13 +26,27 @@ export function bundleText({ code, head, prelude, sourceMap }: StoredBundle): Bu
   };
 }
 
+/** Is this the code that has this hash, and nothing else but what `bundleText` adds to it? */
+export function hasHash({ code, prelude }: BundleText, hash: string): boolean {
+  const bare = code.replace(MAP_COMMENT, "");
+  if (prelude === null) return artefactHash(bare) === hash;
+  const imported = IMPORTS_PRELUDE.exec(bare);
+  if (imported === null || imported[1] !== prelude.file) return false;
+  const shared = prelude.code.replace(EXPORTS, "");
+  const rest = bare.slice(imported.index + imported[0].length + shared.split("\n").length - 1);
+  return artefactHash(bare.slice(0, imported.index) + shared + rest) === hash;
+}
+
 /** The name of the module that such a text imports. */
 export function preludeFileOf(code: string): string | null {
   return IMPORTS_PRELUDE.exec(code)?.[1] ?? null;
 }
 
 const PRELUDE = "prelude-";
-const IMPORTS_PRELUDE = new RegExp(`^import \\{[^}\\n]*\\} from "\\./(${PRELUDE}[0-9a-f]+\\.mjs)";$`, "m");
+const NAMES = "\\{ [\\w$]+(?:, [\\w$]+)* \\}";
+const IMPORTS_PRELUDE = new RegExp(`^import ${NAMES} from "\\./(${PRELUDE}[0-9a-f]+\\.mjs)";`, "m");
+const EXPORTS = new RegExp(`export ${NAMES};\\n$`);
+const MAP_COMMENT = /\n\/\/# sourceMappingURL=data:application\/json;base64,[\w+/=]*\n$/;
 
 /** Paths relative to the DAG folder, which the machine that runs the bundle need not have. */
 function mapComment(sourceMap: string): string {

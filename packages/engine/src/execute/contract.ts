@@ -6,6 +6,8 @@
 
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
 import type {
+  CallbackCall,
+  CancelledWait,
   ConnectionFacts,
   DeadlineCall,
   Deferral,
@@ -50,8 +52,6 @@ export interface Workload {
   readonly timeoutMs: number | null;
   readonly memoryMb: number | null;
   readonly isolation: "warm" | "fresh";
-  /** A branch or short circuit: without a verdict nobody would know which way to go. */
-  readonly mustDecide?: boolean;
   readonly logPath: string;
   /** Workloads of one lane take the same slots of the same pool and limits. */
   readonly lane?: string;
@@ -66,8 +66,11 @@ export interface CallbackWorkload {
   readonly bundlePath: string;
   readonly taskId: string | null;
   readonly groupId?: string | null;
-  readonly event: "success" | "failure" | "retry" | "deadline";
+  /** Of a callback of one item of a mapped group. */
+  readonly mapIndex?: number;
+  readonly event: CallbackCall["event"];
   readonly deadline?: DeadlineCall | null;
+  readonly wait?: CancelledWait | null;
   readonly tryNumber: number;
   readonly error: ErrorFacts | null;
   readonly run: RunFacts;
@@ -87,6 +90,8 @@ export interface ReactionWorkload {
   readonly dagRunId: number;
   readonly conf: Json;
   readonly signal: ReactCall["signal"];
+  /** When it has not answered by then, it has failed, and its process is ended. */
+  readonly timeoutMs: number;
   readonly logPath: string;
 }
 
@@ -104,6 +109,11 @@ export interface CancelTerms {
   readonly keepsSuccess?: boolean;
   /** Its slots are somebody else's by now: nobody takes them over from it when it ends. */
   readonly hasNoSlots?: boolean;
+  /**
+   * It is to be started again elsewhere: `lost`, unless it had ended before it could notice. An attempt that is being
+   * stopped for another reason keeps the outcome of that reason.
+   */
+  readonly isLost?: boolean;
 }
 
 /** Why an attempt ended, as seen from outside the child. */
@@ -202,6 +212,14 @@ export interface AttemptPlace {
   readonly attempt: string;
 }
 
+/** How long attempts may run without another word of their owner, in moments of `performance.now()`. */
+export interface LeaseTerm {
+  /** Nothing is started from then on. */
+  readonly trustedUntil: number;
+  /** Another owner may start the same attempts from then on. */
+  readonly endsAt: number;
+}
+
 export interface Executor {
   readonly name: string;
   start(report: (event: ExecutorEvent) => void): Promise<void>;
@@ -214,12 +232,26 @@ export interface Executor {
   adopt(attempts: readonly string[]): Promise<ReadonlySet<string>>;
   /** Aborts, then kills after the grace period. Unknown attempts are ignored. */
   cancel(attempt: string, reason: string, how?: CancelTerms): void;
+  /**
+   * The owner's lease was acquired or renewed. When trust ends, what waits is reported as lost at once, and what runs is
+   * stopped so that no process of it is left at `endsAt`. An executor that is never told runs without a lease.
+   */
+  extendLease?(term: LeaseTerm): void;
   /** How many more workloads may be submitted now. */
   freeSlots(): number;
+  /** How many it runs at once (null: no limit), and how many more could start now: not those that would wait for a process. */
+  slots(): { readonly slots: number | null; readonly free: number };
+  /** Slots for streaming tasks only, which take these first; not counted by `freeSlots` and `slots`. Left out: none. */
+  readonly streamingSlots?: number;
   /** How many may stand behind each that has slots: none while tasks are long. Left out: the executor has no such lines. */
   ahead?(): number;
   /** These stood behind others and have slots of their own now; those that have begun meanwhile are ignored. */
   release?(attempts: readonly string[]): void;
-  /** Stops taking work, waits up to `graceMs` for running attempts, then kills; the rest is reported as lost. */
+  /**
+   * Starts no further attempt: those that have not begun, and those that are submitted from now on, are reported as lost.
+   * Running attempts and callbacks go on. Left out: the executor runs on until it is stopped.
+   */
+  drain?(): void;
+  /** Drains, asks running attempts to stop, and kills after `graceMs` what is left; attempts are reported as lost. */
   stop(graceMs: number): Promise<void>;
 }

@@ -25,7 +25,7 @@ const TIMED_OUT = { kind: "failed", retry: true, error: { code: "TASK_TIMEOUT" }
 test.each<[string, Partial<Ending>, object]>([
   ["success", reported(OK), OK],
   ["its own failure", reported(FAILED), FAILED],
-  ["exit 0", exited(0), { kind: "success", output: undefined, skip: [] }],
+  ["exit 0", exited(0), { kind: "failed", retry: true, error: { code: "TASK_PROCESS_DIED" } }],
   ["exit 1", exited(1), { kind: "failed", retry: true, error: { code: "TASK_PROCESS_DIED" } }],
   ["killed by others", exited(null, "SIGKILL"), { kind: "failed", error: { code: "TASK_PROCESS_DIED" } }],
   ["success just before the abort", { ...reported(OK), interference: TIMEOUT }, OK],
@@ -75,8 +75,10 @@ test.each<[string, Interference | null, boolean]>([
   ["after one who does not", CANCEL, false],
   ["after its time was over", TIMEOUT, false],
 ])("whether its success is kept: %s", (_, earlier, kept) => {
-  expect(overruled(earlier, GRACEFUL).keepsSuccess).toBe(kept);
-  expect(overruled(earlier, CANCEL).keepsSuccess).not.toBe(true);
+  expect(overruled(earlier, GRACEFUL)).toMatchObject({ why: "cancel", keepsSuccess: kept });
+  expect(overruled(earlier, CANCEL)).not.toMatchObject({ keepsSuccess: true });
+  // An executor that stops does not change what the attempt was asked before.
+  expect(overruled(earlier, MOVED)).toEqual(earlier ?? MOVED);
 });
 
 test.each<[string, Partial<Ending>, object]>([
@@ -97,15 +99,11 @@ test.each<[string, Partial<Ending>, object]>([
   expect(reactionAnswer("onSignal", whole)).toMatchObject(answer);
 });
 
-test("a branch that ends with exit code 0 has decided nothing: it fails, and does not follow every way", () => {
-  const gone: Ending = { interference: null, report: null, errorTail: [], exit: { code: 0, signal: null } };
-  expect(attemptOutcome('task "size"', gone, true)).toMatchObject({
-    kind: "failed",
-    retry: true,
-    error: { code: "TASK_PROCESS_DIED", message: expect.stringContaining("before the task had decided") },
-  });
-  const decided: Ending = { ...gone, ...reported(OK), exit: null };
-  expect(attemptOutcome('task "size"', decided, true)).toEqual(OK);
+test("a callback that ends its process has failed, whatever the exit code", () => {
+  for (const code of [0, 1]) {
+    const gone: Ending = { interference: null, report: null, errorTail: [], exit: { code, signal: null } };
+    expect(callbackError("onSuccess", gone)).toMatchObject({ code: "TASK_PROCESS_DIED" });
+  }
 });
 
 test("what the engine killed for breaking the protocol is not put down to the system", async () => {

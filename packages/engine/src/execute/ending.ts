@@ -7,8 +7,7 @@ import { durationText } from "@tradewind/sdk/wording";
 import type { AttemptOutcome, CancelTerms, SignalAction } from "./contract.ts";
 import type { JobOutcome } from "./protocol.ts";
 
-/** `isLost`: its executor is stopping, and nobody wants it to be over: it is to be started again elsewhere. */
-type Cancel = { readonly why: "cancel"; readonly reason: string; readonly isLost?: boolean } & CancelTerms;
+type Cancel = { readonly why: "cancel"; readonly reason: string } & CancelTerms;
 
 /** Why the supervisor interfered. */
 export type Interference =
@@ -36,14 +35,16 @@ export interface Ending {
 /**
  * A cancel overrules what was done before: the scheduler does not want the outcome that would have. Only its success
  * may still be wanted, if nobody has done without it: an attempt that was out of time, or cancelled for good, stays so.
+ * An executor that stops (`isLost`) overrules nothing: it only has less time.
  */
-export function overruled(earlier: Interference | null, cancel: Cancel): Cancel {
+export function overruled(earlier: Interference | null, cancel: Cancel): Interference {
+  if (cancel.isLost === true && earlier !== null) return earlier;
   const wasKept = earlier === null || (earlier.why === "cancel" && earlier.keepsSuccess === true);
   return wasKept ? cancel : { ...cancel, keepsSuccess: false };
 }
 
-/** `mustDecide`: it is a branch or a short circuit, whose success without a verdict would follow every way. */
-export function attemptOutcome(subject: string, ending: Ending, mustDecide = false): AttemptOutcome {
+/** A process that is gone without a report has failed, whatever its exit code: only the task says that it is done. */
+export function attemptOutcome(subject: string, ending: Ending): AttemptOutcome {
   const { interference, report } = ending;
   const reported = report === null || "ok" in report.outcome ? null : report.outcome;
   if (interference?.why === "cancel" && interference.isLost !== true) {
@@ -59,10 +60,7 @@ export function attemptOutcome(subject: string, ending: Ending, mustDecide = fal
   if (interference?.why === "timeout") return failed(timeoutFacts(subject, interference.limitMs, reported));
   if (interference?.why === "memory") return failed(memoryFacts(subject, interference));
   if (interference?.why === "protocol") return failed(protocolFacts(subject, interference.what));
-  const exit = ending.exit ?? { code: null, signal: null };
-  if (exit.code === 0 && mustDecide) return failed(undecidedFacts(subject));
-  if (exit.code === 0) return { kind: "success", output: undefined, skip: [] };
-  return failed(deathFacts(subject, exit, ending.errorTail));
+  return failed(deathFacts(subject, ending.exit ?? { code: null, signal: null }, ending.errorTail));
 }
 
 export function callbackError(subject: string, ending: Ending): ErrorFacts | null {
@@ -73,8 +71,7 @@ export function callbackError(subject: string, ending: Ending): ErrorFacts | nul
   if (interference?.why === "timeout") return timeoutFacts(subject, interference.limitMs, null);
   if (interference?.why === "memory") return memoryFacts(subject, interference);
   if (interference?.why === "protocol") return protocolFacts(subject, interference.what);
-  const exit = ending.exit ?? { code: null, signal: null };
-  return exit.code === 0 ? null : deathFacts(subject, exit, ending.errorTail);
+  return deathFacts(subject, ending.exit ?? { code: null, signal: null }, ending.errorTail);
 }
 
 /** What an `onSignal` has answered, or why it has not. */
@@ -139,17 +136,10 @@ function protocolFacts(subject: string, what: string): ErrorFacts {
   );
 }
 
-function undecidedFacts(subject: string): ErrorFacts {
-  return errorFacts(
-    "TASK_PROCESS_DIED",
-    `The process of ${subject} ended with exit code 0 before the task had decided which way to go: return the decision instead of calling process.exit.`,
-  );
-}
-
 function unansweredFacts(subject: string): ErrorFacts {
   return errorFacts(
     "TASK_PROCESS_DIED",
-    `${subject} ended without an answer: return "NONE", "START", "RESTART" or "STOP" instead of calling process.exit.`,
+    `${subject} ended without an answer: return "NONE", "START", "RESTART" or "STOP".`,
   );
 }
 
@@ -163,7 +153,12 @@ function deathFacts(
   if (errorTail.some((line) => line.includes("heap out of memory"))) {
     return errorFacts("TASK_OUT_OF_MEMORY", `${subject} filled its JavaScript heap (${how}).${words}`);
   }
-  const hint = exit.signal === "SIGKILL" ? " Not by the engine: perhaps by the system, out of memory." : "";
+  const hint =
+    exit.signal === "SIGKILL"
+      ? " Not by the engine: perhaps by the system, out of memory."
+      : exit.code === 0
+        ? " Let it return instead of calling process.exit: only then is it known to be done."
+        : "";
   return errorFacts(
     "TASK_PROCESS_DIED",
     `The process of ${subject} ended with ${how} before the task did.${hint}${words}`,

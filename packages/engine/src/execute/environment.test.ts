@@ -1,6 +1,9 @@
-import { expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { taskEnvironment } from "./environment.ts";
 import { ExecutorUnderTest } from "./testing/executor-under-test.ts";
+
+// Other test files share this process.
+afterEach(() => vi.unstubAllEnvs());
 
 const SOURCE = {
   PATH: "/bin",
@@ -34,8 +37,8 @@ test("more on request, but never the engine's own secrets", () => {
 });
 
 test("a task sees that environment and nothing else", async () => {
-  process.env["DATABASE_URL"] ??= "postgres://user:secret@localhost/none";
-  process.env["TRADEWIND_TASK_COLOUR"] = "blue";
+  vi.stubEnv("DATABASE_URL", "postgres://user:secret@localhost/none");
+  vi.stubEnv("TRADEWIND_TASK_COLOUR", "blue");
   await using under = await ExecutorUnderTest.start();
   const seen = await under.output<Record<string, string>>("env");
   const allowed = taskEnvironment(process.env);

@@ -30,6 +30,33 @@ test.each([
   await rm(dir, { recursive: true });
 });
 
+test.runIf(process.platform === "linux")(
+  "a task in a busy loop ends when the engine and its guardian are killed together",
+  async () => {
+    const dir = await mkdtemp(join(tmpdir(), "tradewind-orphans-"));
+    const file = join(dir, "pids");
+    const parent = spawn(process.execPath, ["--conditions=source", PARENT, "loop", file], {
+      stdio: "inherit",
+    });
+    const task = await eventually(async () => Number(await readFile(file, "utf8").catch(() => "")) || null);
+    const children = (await readFile(`/proc/${parent.pid}/task/${parent.pid}/children`, "utf8"))
+      .trim()
+      .split(" ");
+    const commands = await Promise.all(
+      children.map(async (pid) => [Number(pid), await readFile(`/proc/${pid}/cmdline`, "utf8")] as const),
+    );
+    const guardians = commands.filter(([, command]) => command.includes("guardian"));
+    expect(guardians).toHaveLength(1);
+    // The engine first stands still, so that it cannot replace its guardian.
+    parent.kill("SIGSTOP");
+    for (const [pid] of guardians) process.kill(pid, "SIGKILL");
+    parent.kill("SIGKILL");
+    await once(parent, "exit");
+    await eventually(async () => ((await isRunning(task)) ? null : true));
+    await rm(dir, { recursive: true });
+  },
+);
+
 test("a guardian that was killed is replaced, and the new one knows all groups", async () => {
   const { guardian: entry } = await childEntries();
   const replaced = Promise.withResolvers<void>();

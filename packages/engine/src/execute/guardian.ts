@@ -5,11 +5,26 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Logger } from "../service/logger.ts";
 
+/** The guardian's list in a shell: at the end of its input it kills the groups that are left. */
+const BACKSTOP = `trap '' INT TERM HUP
+groups=' '
+while read -r line; do
+  pid=\${line#?}
+  case $line in
+    +*) groups="$groups$pid " ;;
+    -*) case $groups in *" $pid "*) groups="\${groups%% $pid *} \${groups#* $pid }" ;; esac ;;
+  esac
+done
+for pid in $groups; do kill -9 -$pid; done`;
+
 export class Guardian {
   readonly #logger: Logger;
   readonly #restartMs: number;
   readonly #groups = new Set<number>();
+  /** Of the system's monotonic clock, which both processes read; null: without a lease. */
+  #endsAtMs: number | null = null;
   #process: ChildProcess | null = null;
+  #backstop: ChildProcess | null = null;
   #restart: NodeJS.Timeout | null = null;
   #stopped = false;
 
@@ -26,6 +41,7 @@ export class Guardian {
   /** @param entry The guardian's program. */
   start(entry: string): void {
     this.#restart = null;
+    if (this.#backstop === null) this.#startBackstop();
     const child = spawn(process.execPath, ["--max-old-space-size=16", entry], {
       stdio: ["pipe", "ignore", "ignore"],
       env: {},
@@ -38,15 +54,25 @@ export class Guardian {
     child.on("error", (error) => this.#lost(child, entry, error.message));
     child.on("exit", (code, signal) => this.#lost(child, entry, signal ?? `exit code ${code}`));
     for (const pid of this.#groups) this.#tell(`+${pid}\n`);
+    this.#tellLease();
+  }
+
+  /** The groups may live until then, a moment of `performance.now()`, unless it is moved on. */
+  extendLease(endsAt: number): void {
+    this.#endsAtMs = Number(process.hrtime.bigint() / 1_000_000n) + Math.floor(endsAt - performance.now());
+    this.#tellLease();
   }
 
   watch(pid: number): void {
     this.#groups.add(pid);
     this.#tell(`+${pid}\n`);
+    this.#tellBackstop(`+${pid}\n`);
   }
 
   release(pid: number): void {
-    if (this.#groups.delete(pid)) this.#tell(`-${pid}\n`);
+    if (!this.#groups.delete(pid)) return;
+    this.#tell(`-${pid}\n`);
+    this.#tellBackstop(`-${pid}\n`);
   }
 
   /** The guardian ends the groups that are still on its list, then itself. */
@@ -55,10 +81,35 @@ export class Guardian {
     if (this.#restart !== null) clearTimeout(this.#restart);
     this.#process?.stdin?.end();
     this.#process = null;
+    this.#backstop?.stdin?.end();
+    this.#backstop = null;
+  }
+
+  /** For when the engine and the guardian are killed together. It costs a shell, and is not replaced. */
+  #startBackstop(): void {
+    const shell = spawn("/bin/sh", ["-c", BACKSTOP], {
+      stdio: ["pipe", "ignore", "ignore"],
+      env: {},
+      detached: true,
+    });
+    this.#backstop = shell;
+    shell.unref();
+    (shell.stdin as unknown as { unref?: () => void } | null)?.unref?.();
+    shell.stdin?.on("error", () => {});
+    shell.on("error", (error) => this.#logger.warn("no backstop of the guardian", { error: error.message }));
+  }
+
+  #tellLease(): void {
+    if (this.#endsAtMs !== null) this.#tell(`=${this.#endsAtMs}\n`);
   }
 
   #tell(line: string): void {
     const stdin = this.#process?.stdin;
+    if (stdin?.writable === true) stdin.write(line);
+  }
+
+  #tellBackstop(line: string): void {
+    const stdin = this.#backstop?.stdin;
     if (stdin?.writable === true) stdin.write(line);
   }
 

@@ -252,7 +252,7 @@ export class AttemptJob extends BaseJob {
     const { outputs } = this.settings;
     const incoming = this.#incoming;
     if (incoming === null || outputs === null) return;
-    const outcome = attemptOutcome(this.subject, ending, this.workload.mustDecide);
+    const outcome = attemptOutcome(this.subject, ending);
     if (outcome.kind !== "success" || ending.report?.large !== true) return await incoming.discard();
     const { attempt, dagRunId: runId, mapIndex, run, taskId } = this.workload;
     try {
@@ -264,7 +264,7 @@ export class AttemptJob extends BaseJob {
   }
 
   #outcome(ending: Ending): AttemptOutcome {
-    const outcome = attemptOutcome(this.subject, ending, this.workload.mustDecide);
+    const outcome = attemptOutcome(this.subject, ending);
     const kept = this.#kept;
     if (kept === null || outcome.kind !== "success") return outcome;
     if ("message" in kept) return { kind: "failed", error: kept, retry: true };
@@ -310,9 +310,9 @@ export class CallbackJob extends BaseJob {
 
   message(): CallbackMessage {
     const { taskId, event, run, tryNumber, error, conf, callbackId, bundlePath } = this.workload;
-    const { deadline, groupId } = this.workload;
-    const of = { taskId, ...(groupId && { groupId }), ...(deadline && { deadline }) };
-    const call = { ...of, event, run, tryNumber, error, conf };
+    const { deadline, groupId, mapIndex = -1, wait } = this.workload;
+    const of = { taskId, ...(deadline && { deadline }), ...(wait && { wait }) };
+    const call = { ...of, ...(groupId && { groupId, mapIndex }), event, run, tryNumber, error, conf };
     return { k: "callback", id: callbackId, bundle: bundlePath, call, logLimit: this.settings.maxLogBytes };
   }
 
@@ -349,7 +349,7 @@ export class ReactionJob extends BaseJob {
   }
 
   get timeoutMs(): number | null {
-    return this.settings.callbackTimeoutMs;
+    return this.workload.timeoutMs;
   }
 
   message(): ReactMessage {
@@ -389,7 +389,12 @@ function subjectOf(workload: Workload): string {
 }
 
 function callbackSubject(workload: CallbackWorkload): string {
-  const { groupId, run, taskId } = workload;
-  if (groupId) return `group "${groupId}"`;
+  const { groupId, mapIndex, run, taskId } = workload;
+  if (groupId) return `group "${groupId}"${mapIndex === undefined ? "" : `[${mapIndex}]`}`;
   return taskId === null ? `run "${run.runId}"` : `task "${taskId}"`;
+}
+
+/** How long a stream may take to end when it is asked to; null: it is none. */
+export function streamGrace(job: Job): number | null {
+  return job instanceof AttemptJob ? (job.workload.streamGraceMs ?? null) : null;
 }

@@ -29,12 +29,15 @@ describe("endings", () => {
     expect(message).not.toContain("postgres");
   });
 
-  test("exit 0 without a report is success, another code is a failure that can be retried", async () => {
+  test("a task that ends its process has failed, whatever the exit code", async () => {
     await using under = await ExecutorUnderTest.start();
-    expect(await under.run("exit", { conf: { code: 0 } })).toEqual({
-      kind: "success",
-      output: undefined,
-      skip: [],
+    expect(await under.run("exit", { conf: { code: 0 } })).toMatchObject({
+      kind: "failed",
+      retry: true,
+      error: {
+        code: "TASK_PROCESS_DIED",
+        message: expect.stringMatching(/exit code 0 before the task did\. Let it return instead/),
+      },
     });
     const died = await under.run("exit", { conf: { code: 3 } });
     expect(died).toMatchObject({ kind: "failed", retry: true });
@@ -215,20 +218,28 @@ describe("callbacks", () => {
 });
 
 describe("stop", () => {
-  test("waits for what runs, gives back what waits, kills what does not end", async () => {
+  test("drains: what runs may end, what waits is lost; a stop asks the rest to end, then kills it", async () => {
     await using under = await ExecutorUnderTest.start({ parallelism: 2 });
     const gate = join(under.dir, "gate");
     const quick = under.submit("hold", { conf: { gate } });
     const endless = under.submit("deaf");
     const waiting = under.submit("noop");
     await Promise.all([under.started(quick.attempt), under.started(endless.attempt)]);
-    const stopped = under.executor.stop(2_000);
-    expect(under.executor.freeSlots()).toBe(0);
-    await writeFile(gate, "");
-    await stopped;
-    expect(await under.ended(quick.attempt)).toMatchObject({ kind: "success" });
+    under.executor.drain();
     expect(await under.ended(waiting.attempt)).toMatchObject({ kind: "lost" });
+    expect(await under.ended(under.submit("noop").attempt)).toMatchObject({ kind: "lost" });
+    expect(under.executor.freeSlots()).toBe(0);
+    expect(under.executor.slots()).toEqual({ slots: 2, free: 0 });
+    const callback = under.callback({ callbackId: "drained", conf: { file: join(under.dir, "called") } });
+    await writeFile(gate, "");
+    expect(await under.ended(quick.attempt)).toMatchObject({ kind: "success" });
+    under.executor.submitCallback(callback);
+    expect(await under.event((event) => event.type === "callbackEnded")).toMatchObject({ error: null });
+    await under.executor.stop(100);
     expect(await under.ended(endless.attempt)).toMatchObject({ kind: "lost" });
+    const log = JSON.stringify(await under.log(endless.attempt));
+    expect(log).toContain("Asked to stop: the executor is stopping.");
+    expect(log).toContain("did not stop within 100 ms");
     expect(await isAlive(await under.started(endless.attempt))).toBe(false);
     const late = under.submit("noop");
     expect(await under.ended(late.attempt)).toMatchObject({ kind: "lost" });
@@ -247,6 +258,34 @@ describe("stop", () => {
       "Asked to stop: the executor is stopping",
     );
   });
+});
+
+test("streams take slots of their own first, then ordinary ones", async () => {
+  await using under = await ExecutorUnderTest.start({ parallelism: 1, streamingSlots: 1, prefetch: 4 });
+  const stream = () => under.submit("waitForAbort", { streamGraceMs: 60_000 });
+  const first = stream();
+  await under.started(first.attempt);
+  expect(under.executor.slots()).toEqual({ slots: 1, free: 1 });
+  expect(await under.run("noop")).toMatchObject({ kind: "success" });
+  const second = stream();
+  await under.started(second.attempt);
+  expect(under.executor.slots()).toEqual({ slots: 1, free: 0 });
+  // The ordinary slot is taken: what waits for it does not take the process of a stream, nor hold up the next stream.
+  const waiting = under.submit("noop");
+  under.executor.cancel(first.attempt, "enough");
+  await under.ended(first.attempt);
+  expect(await under.ended(waiting.attempt)).toMatchObject({ kind: "success" });
+  const gate = join(under.dir, "gate");
+  const holder = under.submit("hold", { conf: { gate } });
+  await under.started(holder.attempt);
+  const behind = under.submit("noop");
+  under.executor.cancel(second.attempt, "enough");
+  await under.ended(second.attempt);
+  const third = stream();
+  await under.started(third.attempt);
+  expect(under.events.some((event) => "attempt" in event && event.attempt === behind.attempt)).toBe(false);
+  await writeFile(gate, "");
+  expect(await under.ended(behind.attempt)).toMatchObject({ kind: "success" });
 });
 
 test("every workload gets one `started` before its one `ended`", async () => {

@@ -6,7 +6,6 @@
  * `adopt`, whose answer in a new process is "none".
  */
 
-import type { LargeOutputs } from "../output/large-outputs.ts";
 import { EngineError } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import { childEntries } from "./child-entry.ts";
@@ -15,61 +14,33 @@ import type {
   CancelTerms,
   Executor,
   ExecutorEvent,
+  LeaseTerm,
   ReactionWorkload,
-  TaskServices,
   Workload,
 } from "./contract.ts";
 import type { Ending, Interference } from "./ending.ts";
 import { taskEnvironment } from "./environment.ts";
+import { ExecutionLease, LEASE_ENDED } from "./execution-lease.ts";
 import { Guardian } from "./guardian.ts";
 import { Heirs } from "./heirs.ts";
-import { AttemptJob, CallbackJob, type Job, type JobSettings, ReactionJob } from "./job.ts";
+import { AttemptJob, CallbackJob, type Job, type JobSettings, ReactionJob, streamGrace } from "./job.ts";
+import { jobSettings, type LocalExecutorOptions } from "./local-executor-options.ts";
 import { Prefetch } from "./prefetch.ts";
 import { ProcessPool, type ProcessPoolListener } from "./process-pool.ts";
 import { INLINE_ONLY } from "./protocol.ts";
 import { WaitingLine } from "./waiting-line.ts";
-
-export interface LocalExecutorOptions {
-  /** Attempts at a time. 0: no limit, and a fresh process for each. */
-  readonly parallelism: number;
-  readonly services: TaskServices;
-  readonly logger: Logger;
-  /** Names of environment variables that user code gets besides the usual; a trailing `*` matches any ending. */
-  readonly envAllow?: readonly string[];
-  /** From asking a task to stop to killing it, for who names no time himself. */
-  readonly graceMs?: number;
-  /** Tasks per process, at most. */
-  readonly recycleAfter?: number;
-  /** A process is replaced when it holds more than this; looked at after every `weighEvery` tasks. */
-  readonly maxIdleMb?: number;
-  readonly weighEvery?: number;
-  /** Most workloads held beyond `parallelism`; how many it is depends on how short tasks are. */
-  readonly prefetch?: number;
-  /** How many may stand behind each that has slots; unless told, that depends on how short tasks are. */
-  readonly ahead?: number;
-  /** Per attempt. */
-  readonly maxLogBytes?: number;
-  /** For tasks that name no limit themselves; null for none. */
-  readonly memoryMb?: number | null;
-  /** For callbacks and for reactions. */
-  readonly callbackTimeoutMs?: number;
-  /** Where large outputs go, and come from. It is closed with this. Without it outputs are small. */
-  readonly outputs?: LargeOutputs;
-  /** Where user code runs; the current folder unless told. */
-  readonly cwd?: string;
-  /** The user that user code runs as; needs root. */
-  readonly user?: { readonly uid: number; readonly gid: number };
-}
 
 /** What `freeSlots` answers without a limit: more than anyone submits at once. */
 const UNLIMITED = 1_000_000;
 const MOST_HELD = 256;
 /** A log that cannot be written for so long does not hold back the report. */
 const LOG_PATIENCE_MS = 2_000;
+const STOPPING = "the executor is stopping";
 
 export class LocalExecutor implements Executor, ProcessPoolListener {
   readonly name = "local";
   readonly #parallelism: number;
+  readonly streamingSlots: number;
   readonly #settings: JobSettings;
   readonly #logger: Logger;
   readonly #guardian: Guardian;
@@ -81,13 +52,19 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
   /** Callbacks go first: what they announce has already happened. Reactions, too: they say what is to run at all. */
   readonly #first = new WaitingLine<Job>();
   readonly #tasks = new WaitingLine<Job>();
+  /** Streaming tasks, apart: what waits for an ordinary slot does not hold them up. */
+  readonly #streamTasks = new WaitingLine<Job>();
   readonly #heirs = new Heirs();
-  /** Jobs that have a process, or one starting for them. */
+  readonly #lease = new ExecutionLease((graceMs) => this.#onTrustEnded(graceMs));
+  /** Jobs that have a process, or one starting for them; and how many of them are streaming tasks. */
   #placed = 0;
+  #placedStreams = 0;
   /** Jobs in hand that do not end by themselves. */
   #streams = 0;
   #report: (event: ExecutorEvent) => void = () => {};
-  #stopping: string | null = null;
+  /** Attempts that have not begun are not started any more. */
+  #isDraining = false;
+  #stopping: Promise<void> | null = null;
   #onIdle: (() => void) | null = null;
   #open = false;
   #placing = false;
@@ -101,21 +78,15 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
       );
     }
     this.#parallelism = parallelism;
+    this.streamingSlots = parallelism === 0 ? 0 : (options.streamingSlots ?? 0);
     this.#logger = options.logger;
-    this.#settings = {
-      services: options.services,
-      logger: options.logger,
-      maxLogBytes: options.maxLogBytes ?? 50 * 1024 * 1024,
-      memoryMb: options.memoryMb ?? null,
-      callbackTimeoutMs: options.callbackTimeoutMs ?? 60_000,
-      outputs: options.outputs ?? null,
-    };
+    this.#settings = jobSettings(options);
     this.#prefetch = new Prefetch(options.prefetch ?? MOST_HELD);
     this.#ahead = options.ahead;
     this.#guardian = new Guardian(options.logger);
     this.#pool = new ProcessPool(
       {
-        limit: parallelism,
+        limit: parallelism + this.streamingSlots,
         recycleAfter: options.recycleAfter ?? 100_000,
         weighEvery: options.weighEvery ?? 250,
         maxIdleMb: options.maxIdleMb ?? 512,
@@ -144,7 +115,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
   }
 
   submit(workloads: readonly Workload[]): void {
-    for (const workload of workloads) this.#accept(new AttemptJob(workload, this.#settings), this.#tasks);
+    for (const workload of workloads) this.#accept(new AttemptJob(workload, this.#settings));
     this.#placeAll();
   }
 
@@ -161,12 +132,12 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
   }
 
   submitCallback(workload: CallbackWorkload): void {
-    this.#accept(new CallbackJob(workload, this.#settings), this.#first);
+    this.#accept(new CallbackJob(workload, this.#settings));
     this.#placeAll();
   }
 
   submitReaction(workload: ReactionWorkload): void {
-    this.#accept(new ReactionJob(workload, this.#settings), this.#first);
+    this.#accept(new ReactionJob(workload, this.#settings));
     this.#placeAll();
   }
 
@@ -181,34 +152,78 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     this.#interfere(job, { ...how, why: "cancel", reason });
   }
 
+  extendLease(term: LeaseTerm): void {
+    this.#guardian.extendLease(term.endsAt);
+    this.#lease.extend(term);
+    this.#placeAll();
+  }
+
   freeSlots(): number {
-    if (this.#stopping !== null) return 0;
-    const inHand = this.#placed + this.#tasks.length + this.#first.length + this.#heirs.size;
+    if (this.#isDraining) return 0;
+    const inHand = this.#taken + this.#heirs.size;
     if (this.#parallelism === 0) return Math.max(0, UNLIMITED - inHand);
     // What runs a stream will not be free soon.
     const turning = Math.max(0, this.#pool.size - this.#streams);
     return Math.max(0, this.#parallelism + this.#prefetch.depth(turning) - inHand);
   }
 
-  async stop(graceMs: number): Promise<void> {
-    if (this.#stopping !== null) return;
-    this.#stopping = "the executor is stopping";
-    const reason = this.#stopping;
+  slots(): { readonly slots: number | null; readonly free: number } {
+    const free = Math.max(0, (this.#parallelism || UNLIMITED) - this.#taken);
+    return { slots: this.#parallelism || null, free: this.#isDraining ? 0 : free };
+  }
+
+  drain(): void {
+    this.#isDraining = true;
+    const waiting = this.#jobs.values().filter(({ state }) => state === "waiting");
+    for (const job of [...waiting])
+      if (job instanceof AttemptJob) this.#interfere(job, { why: "stop", reason: STOPPING });
+  }
+
+  stop(graceMs: number): Promise<void> {
+    this.#stopping ??= this.#stop(graceMs);
+    return this.#stopping;
+  }
+
+  get #waiting(): number {
+    return this.#first.length + this.#streamTasks.length + this.#tasks.length;
+  }
+
+  /** Ordinary slots that jobs have or wait for. */
+  get #taken(): number {
+    return this.#placed + this.#waiting - Math.min(this.#streams, this.streamingSlots);
+  }
+
+  #lineOf(job: Job): WaitingLine<Job> {
+    if (streamGrace(job) !== null) return this.#streamTasks;
+    return job instanceof AttemptJob ? this.#tasks : this.#first;
+  }
+
+  /** A streaming task takes a slot for streaming tasks first, then an ordinary one; others only ordinary ones. */
+  #hasSlot(job: Job): boolean {
+    if (this.streamingSlots === 0 || !(job instanceof AttemptJob)) return true;
+    if (streamGrace(job) !== null && this.#placedStreams < this.streamingSlots) return true;
+    return this.#placed - Math.min(this.#placedStreams, this.streamingSlots) < this.#parallelism;
+  }
+
+  #count(job: Job, by: 1 | -1): void {
+    this.#placed += by;
+    if (streamGrace(job) !== null) this.#placedStreams += by;
+  }
+
+  async #stop(graceMs: number): Promise<void> {
+    this.drain();
+    const reason = STOPPING;
     for (const job of [...this.#jobs.values()]) {
-      const streamGraceMs = streamGrace(job);
+      const asked = Math.min(streamGrace(job) ?? graceMs, graceMs);
       if (job.state === "waiting") this.#interfere(job, { why: "stop", reason });
-      else if (streamGraceMs !== null)
-        this.#interfere(job, {
-          why: "cancel",
-          reason,
-          isLost: true,
-          graceMs: Math.min(streamGraceMs, graceMs),
-        });
+      else if (job instanceof AttemptJob)
+        this.#interfere(job, { why: "cancel", reason, isLost: true, graceMs: asked });
     }
     await this.#idle(graceMs);
-    for (const job of [...this.#jobs.values()]) this.#interfere(job, { why: "stop", reason: this.#stopping });
+    for (const job of [...this.#jobs.values()]) this.#interfere(job, { why: "stop", reason });
     await this.#pool.close();
     await this.#idle(LOG_PATIENCE_MS);
+    this.#lease.close();
     await this.#settings.outputs?.close();
     this.#guardian.stop();
   }
@@ -219,22 +234,43 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
 
   over(job: Job, ending: Ending): void {
     job.state = "over";
-    this.#placed--;
+    this.#count(job, -1);
     this.#prefetch.observe(performance.now() - job.placedAt);
     // The process is free: give it work first, then tell what happened.
     this.#placeAll();
-    this.#conclude(job, ending);
+    this.#conclude(job, this.#lease.cut(job.placedAt, ending));
   }
 
   room(): void {
     this.#placeAll();
   }
 
+  mayBegin(): boolean {
+    return this.#lease.isTrusted();
+  }
+
+  isCut(startedAt: number): boolean {
+    return this.#lease.isCut(startedAt);
+  }
+
+  /** What waits is dropped before what runs is stopped: the slots of one that ends must not start another. */
+  #onTrustEnded(graceMs: number): void {
+    const reason = LEASE_ENDED;
+    const jobs = [...this.#jobs.values()];
+    this.#logger.warn("lease no longer trusted: stopping attempts", { attempts: jobs.length });
+    for (const job of jobs) if (job.state === "waiting") this.#interfere(job, { why: "stop", reason });
+    for (const job of jobs) {
+      if (job.state === "over") continue;
+      if (job instanceof AttemptJob) this.#interfere(job, { why: "cancel", reason, isLost: true, graceMs });
+      else this.#interfere(job, { why: "stop", reason });
+    }
+  }
+
   bounced(job: Job): void {
     if (job.state !== "placed") return;
     job.state = "waiting";
-    this.#placed--;
-    (job instanceof AttemptJob ? this.#tasks : this.#first).unshift(job);
+    this.#count(job, -1);
+    this.#lineOf(job).unshift(job);
     this.#placeAll();
   }
 
@@ -245,7 +281,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     }
   }
 
-  #accept(job: Job, line: WaitingLine<Job>): void {
+  #accept(job: Job): void {
     if (this.#jobs.has(job.id)) {
       this.#logger.warn("this attempt is in hand already; the second submission is ignored", {
         attempt: job.id,
@@ -255,26 +291,28 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     this.#jobs.set(job.id, job);
     if (streamGrace(job) !== null) this.#streams++;
     if (job instanceof AttemptJob && !job.hasSlots) this.#heirs.add(job);
-    else line.push(job);
-    if (this.#stopping !== null) this.#interfere(job, { why: "stop", reason: this.#stopping });
+    else this.#lineOf(job).push(job);
+    const isLate = this.#stopping !== null || (this.#isDraining && job instanceof AttemptJob);
+    if (isLate || !this.#lease.isTrusted())
+      this.#interfere(job, { why: "stop", reason: isLate ? STOPPING : LEASE_ENDED });
   }
 
   /** In the order of submission; a job that cannot be placed holds up those behind it, as its priority demands. */
   #placeAll(): void {
     // Reporting and placing call each other: the outermost call does it all.
-    if (this.#placing || !this.#open || this.#stopping !== null) return;
+    if (this.#placing || !this.#open || this.#stopping !== null || !this.#lease.isTrusted()) return;
     this.#placing = true;
     try {
-      for (const line of [this.#first, this.#tasks]) {
-        for (let job = line.peek(); job !== undefined; job = line.peek()) {
+      for (const line of [this.#first, this.#streamTasks, this.#tasks]) {
+        for (let job = line.peek(); job !== undefined && this.#hasSlot(job); job = line.peek()) {
           // Before it is placed: placing reports, and whoever hears it may look.
           line.shift();
           job.state = "placed";
           job.placedAt = performance.now();
-          this.#placed++;
+          this.#count(job, 1);
           if (this.#pool.place(job, line === this.#first)) continue;
           job.state = "waiting";
-          this.#placed--;
+          this.#count(job, -1);
           line.unshift(job);
           break;
         }
@@ -282,7 +320,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     } finally {
       this.#placing = false;
     }
-    this.#pool.prepare(this.#parallelism === 0 ? 0 : this.#tasks.length + this.#first.length);
+    this.#pool.prepare(this.#parallelism === 0 ? 0 : this.#waiting);
   }
 
   #interfere(job: Job, interference: Interference): void {
@@ -295,9 +333,8 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     if (job.state === "over") return;
     if (job.state === "placed") {
       this.#pool.withdraw(job);
-      this.#placed--;
-    } else if (!(job instanceof AttemptJob)) this.#first.remove(job);
-    else if (!this.#heirs.remove(job)) this.#tasks.remove(job);
+      this.#count(job, -1);
+    } else if (!(job instanceof AttemptJob) || !this.#heirs.remove(job)) this.#lineOf(job).remove(job);
     this.#conclude(job, { interference, report: null, exit: null, errorTail: [] });
   }
 
@@ -344,7 +381,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
   /** It has slots now. */
   #enter(job: AttemptJob): void {
     job.hasSlots = true;
-    this.#tasks.push(job);
+    this.#lineOf(job).push(job);
   }
 
   #idle(withinMs: number): Promise<void> {
@@ -357,9 +394,4 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
       };
     });
   }
-}
-
-/** How long a stream may take to end when it is asked to; null: it is none. */
-function streamGrace(job: Job): number | null {
-  return job instanceof AttemptJob ? (job.workload.streamGraceMs ?? null) : null;
 }

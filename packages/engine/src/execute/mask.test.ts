@@ -20,7 +20,7 @@ describe("SecretMask", () => {
   test("equals the plain definition, however the text is cut", () => {
     const letters = fc.string({ unit: fc.constantFrom("a", "b", "c", "A"), minLength: 5, maxLength: 9 });
     const secrets = fc.array(letters, { minLength: 1, maxLength: 4 });
-    const text = fc.string({ unit: fc.constantFrom("a", "b", "c", "A", "x", "\n"), maxLength: 80 });
+    const text = fc.string({ unit: fc.constantFrom("a", "b", "c", "A", "x", " "), maxLength: 80 });
     const cuts = fc.array(fc.nat(80), { maxLength: 12 });
     fc.assert(
       fc.property(secrets, text, cuts, (hidden, around, at) => {
@@ -50,6 +50,72 @@ describe("SecretMask", () => {
       }),
       { numRuns: 500 },
     );
+  });
+
+  const TRICKY = `s3cr&t <tag> "q" 'a' \u00fc=%/`;
+  const html = (text: string, quote: string, apostrophe: string) =>
+    text
+      .replaceAll("&", "&amp;")
+      .replaceAll("<", "&lt;")
+      .replaceAll(">", "&gt;")
+      .replaceAll('"', quote)
+      .replaceAll("'", apostrophe);
+  const spelt = (text: string, units: RegExp) =>
+    text.replace(units, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  test.each([
+    ["hex in capitals", Buffer.from(TRICKY).toString("hex").toUpperCase()],
+    ["HTML", html(TRICKY, "&quot;", "&#39;")],
+    ["HTML with other numbers", html(TRICKY, "&quot;", "&#x27;")],
+    ["HTML of XML", html(TRICKY, "&quot;", "&apos;")],
+    ["a URL in a URL", encodeURIComponent(encodeURIComponent(TRICKY))],
+    ["JSON in ASCII", spelt(JSON.stringify(TRICKY).slice(1, -1), /[^ -~]/g)],
+    ["JSON for HTML", spelt(JSON.stringify(TRICKY).slice(1, -1), /[^ -~]|[<>&']/g)],
+    ["nothing but \\uXXXX", spelt(TRICKY, /[\s\S]/g)],
+    ["colours", [...TRICKY].join("\u001b[1;31m")],
+    ["a link of a terminal", TRICKY.replace("t", "\u001b]8;;http://x\u0007t")],
+  ])("hides a secret in %s, however it is cut", (_, text) => {
+    for (let at = 0; at <= text.length; at++) {
+      const stream = new MaskStream(maskOf(TRICKY));
+      const out = stream.push(`<${text.slice(0, at)}`) + stream.push(`${text.slice(at)}>`) + stream.end();
+      expect(out).toBe("<***>");
+    }
+  });
+
+  test("hides wrapped base64 and wrapped hex of a long secret, and gives out the lines around it", () => {
+    const secret = Array.from({ length: 400 }, (_, n) => String.fromCharCode(33 + ((n * 37) % 90))).join("");
+    const mask = maskOf(secret);
+    for (const encoding of ["base64", "hex"] as const) {
+      for (const prefix of ["", "u:", "user:"]) {
+        const encoded = Buffer.from(`${prefix}${secret}`).toString(encoding);
+        for (const width of [60, 64, 76]) {
+          for (const end of ["\n", "\r\n", "\\n", "\n    "]) {
+            const wrapped = encoded.replace(new RegExp(`(.{${width}})`, "g"), `$1${end}`);
+            const out = mask.whole(`before\n${wrapped}\nafter`);
+            expect(out).toMatch(/^before\n/);
+            expect(out).toMatch(/\nafter$/);
+            // Of the prefix, the characters it shares, and a few before the first break.
+            expect(out.length).toBeLessThan(40);
+          }
+        }
+      }
+    }
+  });
+
+  test("hides the encoded forms of a secret of 8,000 characters, and is ready within a second", () => {
+    const secret = Array.from({ length: 8_000 }, (_, n) => String.fromCharCode(33 + ((n * n * 7) % 90))).join(
+      "",
+    );
+    const at = performance.now();
+    const mask = maskOf(secret);
+    for (const encoding of ["base64", "base64url", "hex"] as const)
+      expect(mask.whole(`<${Buffer.from(secret).toString(encoding)}>`)).toBe("<***>");
+    expect(performance.now() - at).toBeLessThan(1_000);
+  });
+
+  test("does not hold back a line that ends with a whole secret, or with the beginning of one", () => {
+    const stream = new MaskStream(maskOf("correct-horse-battery"));
+    expect(stream.push("login correct-horse-battery\n")).toBe("login ***\n");
+    expect(stream.push("abc\n")).toBe("abc\n");
   });
 
   test("base64 of a text that contains the secret shows nothing of it, at any alignment", () => {

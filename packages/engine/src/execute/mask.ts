@@ -3,6 +3,9 @@
  * of any secret is hidden, and each unbroken stretch of hidden characters becomes one `***`; the result does not
  * depend on how the text was cut into chunks. An Aho-Corasick automaton finds all occurrences in one pass; a chunk's
  * tail that could be the beginning of a secret is held back until the next chunk decides.
+ *
+ * Escape sequences of terminals inside an occurrence are ignored, and so are line breaks once a few characters of it have
+ * come: base64 is wrapped. What is ignored within an occurrence is hidden with it.
  */
 import { secretForms } from "./secret-forms.ts";
 
@@ -19,12 +22,53 @@ interface State {
   match: number;
 }
 
+/** Characters that are ignored, in the middle of what may be an occurrence. */
+interface Gap {
+  readonly at: number;
+  readonly length: number;
+}
+
+/** Fewer characters before a line break are no sign of a secret: the line would be held back for nothing. */
+const MIN_BEFORE_BREAK = 4;
+
+const FIRSTS = 256;
+const ESC_CODE = 0x1b;
+const BACKSLASH = 0x5c;
+
+/** A control sequence, e.g. a colour, or a link; or the beginning of one at the end of the text. */
+const [ESC, BEL] = ["\u001b", "\u0007"];
+const ESCAPE = new RegExp(
+  `${ESC}(?:\\[[0-?]*[ -/]*(?:[@-~]|$)|\\][^${BEL}${ESC}]{0,2048}(?:${BEL}|${ESC}\\\\|$)|$)`,
+  "y",
+);
+const LINE_BREAK = /(?:\r|\n|\\r|\\n)+[ \t]*/y;
+
+function ignoredAt(text: string, at: number, state: State): number {
+  const pattern = text.charCodeAt(at) === ESC_CODE ? ESCAPE : LINE_BREAK;
+  // What is complete does not go on in the next line.
+  if (pattern === LINE_BREAK && (state.depth < MIN_BEFORE_BREAK || state.next.size === 0)) return 0;
+  pattern.lastIndex = at;
+  return pattern.exec(text)?.[0].length ?? 0;
+}
+
+/** Where a stretch begins that ends at `end` and has so many characters besides those in gaps. */
+function startOf(end: number, length: number, gaps: readonly Gap[]): number {
+  let start = end - length;
+  for (let index = gaps.length - 1; index >= 0; index--) {
+    const gap = gaps[index] as Gap;
+    if (gap.at + gap.length <= start) break;
+    start -= gap.length;
+  }
+  return start;
+}
+
 /** The secrets of one attempt. Grows while the attempt asks for connections and variables. */
 export class SecretMask {
   readonly #forms = new Set<string>();
   #inherited: ReadonlySet<string> | null = null;
   #root: State | null = null;
-  #firsts: Set<number> = new Set();
+  /** By character code: may a form begin with it? Of those beyond the table, all may. */
+  #firsts = new Uint8Array(FIRSTS);
 
   get empty(): boolean {
     if (this.#inherited !== null) {
@@ -63,20 +107,32 @@ export class SecretMask {
     const root = this.#automaton();
     const covered: [number, number][] = coveredBefore > 0 ? [[0, coveredBefore]] : [];
     let state = root;
+    let gaps: Gap[] = [];
     for (let at = 0; at < text.length; at++) {
       const code = text.charCodeAt(at);
-      // Nearly every character of an ordinary log is decided here.
-      if (state === root && !this.#firsts.has(code)) continue;
+      if (state === root) {
+        // Nearly every character of an ordinary log is decided here.
+        if (this.#firsts[code] === 0) continue;
+        if (gaps.length > 0) gaps = [];
+      } else if ((code <= ESC_CODE || code === BACKSLASH) && !state.next.has(code)) {
+        const length = ignoredAt(text, at, state);
+        if (length > 0) {
+          gaps.push({ at, length });
+          at += length - 1;
+          continue;
+        }
+      }
       state = step(state, code, root);
-      if (state.match > 0) cover(covered, at + 1 - state.match, at + 1);
+      if (state.match > 0) cover(covered, startOf(at + 1, state.match, gaps), at + 1);
     }
-    return { covered, undecided: state.depth };
+    return { covered, undecided: text.length - startOf(text.length, state.depth, gaps) };
   }
 
   #automaton(): State {
     if (this.#root === null) {
       this.#root = build(this.#forms);
-      this.#firsts = new Set(this.#root.next.keys());
+      this.#firsts.fill(0);
+      for (const code of this.#root.next.keys()) this.#firsts[code] = 1;
     }
     return this.#root;
   }

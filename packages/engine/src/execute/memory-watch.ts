@@ -1,4 +1,4 @@
-/** Looks at a process's memory while a job with a limit runs in it. */
+/** Checks the resident memory of a process and its descendants against a limit: Buffers and native memory count, too. */
 import { residentBytes } from "./resident-memory.ts";
 
 const EVERY_MS = 500;

@@ -5,12 +5,17 @@
  * will get through in about the time of two batches of a scheduler that is busy, for some take longer than others.
  */
 const AHEAD_MS = 40;
+/**
+ * What a task is thought to take while none has ended: long enough that none is held. A run with an attempt that is held
+ * here cannot be handed to a scheduler with free slots. Twenty short tasks are enough to know better.
+ */
+const UNKNOWN_MS = 400;
 /** Weight of the newest duration in the running mean. */
 const WEIGHT = 0.1;
 
 export class Prefetch {
   readonly #max: number;
-  #meanMs = AHEAD_MS;
+  #meanMs = UNKNOWN_MS;
 
   constructor(max: number) {
     this.#max = max;

@@ -30,6 +30,10 @@ export interface ProcessPoolOptions {
 export interface ProcessPoolListener {
   started(job: Job, pid: number): void;
   over(job: Job, ending: Ending): void;
+  /** Whether a job that a process was started for may still begin. */
+  mayBegin(): boolean;
+  /** Whether a process that was started then was ended by us, for want of a lease. */
+  isCut(startedAt: number): boolean;
   /** Something changed that may let a waiting job be placed. */
   room(): void;
   /** The process meant for the job did not start: it waits again. */
@@ -126,10 +130,11 @@ export class ProcessPool implements TaskProcessListener {
     this.#starting.delete(process);
     if (!this.#live.has(process)) return;
     this.#failures = 0;
-    if (reserved !== null) this.#run(process, reserved);
+    if (reserved !== null && this.#listener.mayBegin()) this.#run(process, reserved);
     else if (process.heapMb !== null) this.#retire(process);
     else this.#rest(process);
-    this.#listener.room();
+    if (reserved !== null && !this.#running.has(reserved)) this.#listener.bounced(reserved);
+    else this.#listener.room();
   }
 
   over(process: TaskProcess, job: Job, ending: Ending): void {
@@ -152,7 +157,7 @@ export class ProcessPool implements TaskProcessListener {
       if (this.#leaving.size === 0 && this.#live.size === 0) this.#closing();
       return;
     }
-    if (failedToStart) this.#startFailed(reason);
+    if (failedToStart && !this.#listener.isCut(process.startedAt)) this.#startFailed(reason);
     if (reserved) this.#listener.bounced(reserved);
     else this.#listener.room();
   }

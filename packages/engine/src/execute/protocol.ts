@@ -55,7 +55,7 @@ interface Assignment<K extends string, C> {
 }
 
 export type RunMessage = Assignment<"run", TaskCall>;
-export type CallbackMessage = Assignment<"callback", CallbackCall>;
+export type CallbackMessage = Assignment<"callback", Omit<CallbackCall, "trigger">>;
 export type ReactMessage = Assignment<"react", ReactCall>;
 
 export type JobMessage = RunMessage | CallbackMessage | ReactMessage;
@@ -215,6 +215,8 @@ function isOutcome(raw: unknown): boolean {
 function isDeferral(raw: Record<string, unknown>): boolean {
   if (!isTriggerCall(raw.trigger) || raw.kwargs === undefined) return false;
   if (raw.timeoutMs !== null && !isDelay(raw.timeoutMs)) return false;
+  if (raw.onCancel !== undefined && raw.onCancel !== true) return false;
+  if (raw.cancelInputs !== undefined && !isRecord(raw.cancelInputs)) return false;
   const isKnown = ON_TIMEOUT.has(raw.onTimeout) && (raw.onFailure === "fail" || raw.onFailure === "resume");
   return isKnown && (raw.method === null || isKey(raw.method)) && (raw.name === null || isKey(raw.name));
 }

@@ -54,7 +54,7 @@ test.each([
   ["vague", null, { code: "TASK_PROCESS_DIED" }],
   ["silent", "PERHAPS", { code: "TASK_PROCESS_DIED" }],
   ["neverSettles", null, { code: "TASK_NEVER_SETTLED" }],
-  ["exit", 0, { code: "TASK_PROCESS_DIED", message: expect.stringContaining("without an answer") }],
+  ["exit", 0, { code: "TASK_PROCESS_DIED", message: expect.stringContaining("exit code 0") }],
   ["exit", 3, { code: "TASK_PROCESS_DIED", message: expect.stringContaining("exit code 3") }],
   ["kill", null, { code: "TASK_PROCESS_DIED", message: expect.stringContaining("SIGKILL") }],
   ["leak", null, { message: "not ***" }],
@@ -72,15 +72,15 @@ test.each([
 });
 
 test("one that hangs is asked to stop, then killed", async () => {
-  await using under = await ExecutorUnderTest.start({ callbackTimeoutMs: 100, graceMs: 50 });
-  const { reactionId } = under.submitReaction("hang");
+  await using under = await ExecutorUnderTest.start({ graceMs: 50 });
+  const { reactionId } = under.submitReaction("hang", { timeoutMs: 100 });
   expect(await under.answered(reactionId)).toMatchObject({ action: null, error: { code: "TASK_TIMEOUT" } });
   expect(JSON.stringify(await under.log(reactionId))).toContain("did not stop within 50 ms");
 });
 
 test("what one answers when it is asked to stop counts", async () => {
-  await using under = await ExecutorUnderTest.start({ callbackTimeoutMs: 100, graceMs: LONG_MS });
-  const { reactionId } = under.submitReaction("late");
+  await using under = await ExecutorUnderTest.start({ graceMs: LONG_MS });
+  const { reactionId } = under.submitReaction("late", { timeoutMs: 100 });
   expect(await under.answered(reactionId)).toMatchObject({ action: "STOP", error: null });
 });
 
@@ -117,7 +117,7 @@ test("one is neither an attempt nor a callback of the same name", async () => {
 });
 
 test("when the executor stops, what runs, what waits and what comes too late are answered, each once", async () => {
-  await using under = await ExecutorUnderTest.start({ parallelism: 1, callbackTimeoutMs: LONG_MS });
+  await using under = await ExecutorUnderTest.start({ parallelism: 1 });
   const file = join(under.dir, "pid");
   const running = under.submitReaction("hang", { conf: { file } });
   while ((await readFile(file, "utf8").catch(() => "")) === "") await sleep(5);

@@ -1,6 +1,7 @@
 /**
- * The ways in which a secret commonly shows up in a log without being printed as such: inside JSON, in a URL, in
- * base64 (at any of the three alignments, e.g. the password in an `Authorization: Basic` header) and in hex.
+ * The ways in which a secret commonly shows up in a log without being printed as such: inside JSON, with or without
+ * \uXXXX, in a URL or in one within another, in HTML, in base64 (at any of the three alignments, e.g. the password in an
+ * `Authorization: Basic` header) and in hex.
  */
 
 import { inspect } from "node:util";
@@ -8,7 +9,11 @@ import type { Json } from "@tradewind/sdk/manifest";
 import type { ConnectionFacts } from "@tradewind/sdk/program";
 
 /** Beyond this the encoded forms are left to the line-wise ones: an automaton per attempt must stay small. */
-const MAX_ENCODED_LENGTH = 512;
+const MAX_ENCODED_LENGTH = 8_192;
+/** The same for a form with six characters for each of the secret's. */
+const MAX_SPELT_LENGTH = 512;
+/** So many characters of base64 may stand alone before a line break; the rest is hidden without them. */
+const CUT_OFF = 3;
 
 const SECRET_KEY = /pass(word|wd|phrase)|secret|token|key|credential/i;
 
@@ -54,13 +59,56 @@ function addForms(forms: Set<string>, text: string): void {
   forms.add(inUrl.replaceAll("%20", "+"));
   forms.add(inUrl.replace(/%[0-9A-F]{2}/g, (hex) => hex.toLowerCase()));
   forms.add(new URLSearchParams([["", wellFormed]]).toString().slice(1));
+  forms.add(encodeURIComponent(inUrl));
+  addEscaped(forms, text, inJson);
   if (text.length > MAX_ENCODED_LENGTH) return;
   const bytes = Buffer.from(text, "utf8");
-  forms.add(bytes.toString("hex"));
+  const hex = bytes.toString("hex");
+  forms.add(hex);
+  forms.add(hex.toUpperCase());
   for (const encoding of ["base64", "base64url"] as const) {
     forms.add(bytes.toString(encoding));
-    for (const offset of [0, 1, 2]) forms.add(alignedCore(bytes, offset, encoding));
+    for (const offset of [0, 1, 2]) {
+      const core = alignedCore(bytes, offset, encoding);
+      forms.add(core);
+      if (core.length > MIN_WRAPPED) forms.add(core.slice(CUT_OFF));
+    }
   }
+}
+
+/** A line of base64 that is wrapped has at least so many characters. */
+const MIN_WRAPPED = 16;
+
+function addEscaped(forms: Set<string>, text: string, inJson: string): void {
+  for (const [quote, apostrophe] of HTML_QUOTES) {
+    const escapes: Record<string, string> = {
+      '"': quote,
+      "'": apostrophe,
+      "&": "&amp;",
+      "<": "&lt;",
+      ">": "&gt;",
+    };
+    forms.add(text.replace(/["'&<>]/g, (character) => escapes[character] as string));
+  }
+  // As serialisers write what is not ASCII, and those that write for HTML.
+  for (const pattern of [/[^ -~]/g, /[^ -%(-;=?-~]/g]) addSpelt(forms, inJson, pattern);
+  if (text.length <= MAX_SPELT_LENGTH) addSpelt(forms, text, /[\s\S]/g);
+}
+
+const HTML_QUOTES = [
+  ["&quot;", "&#39;"],
+  ["&quot;", "&#x27;"],
+  ["&quot;", "&apos;"],
+  ["&#34;", "&#39;"],
+  ['"', "'"],
+] as const;
+
+/** With \uXXXX in the place of characters, in both cases. */
+function addSpelt(forms: Set<string>, text: string, pattern: RegExp): void {
+  const spell = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  const spelt = text.replace(pattern, spell);
+  forms.add(spelt);
+  forms.add(text.replace(pattern, (unit) => `\\u${spell(unit).slice(2).toUpperCase()}`));
 }
 
 /** The characters of a base64 text that depend on the secret alone when `offset` foreign bytes precede it. */

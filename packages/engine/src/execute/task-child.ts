@@ -1,5 +1,6 @@
 /** How the process of a task-runner is started: what it is given, and whose it is. */
 import { type ChildProcess, spawn } from "node:child_process";
+import { type ProcessUser, userCodeProcess } from "../service/process-user.ts";
 import type { OutputLimits } from "./protocol.ts";
 
 export interface ChildOptions {
@@ -7,7 +8,7 @@ export interface ChildOptions {
   readonly entry: string;
   readonly environment: Readonly<Record<string, string>>;
   readonly cwd: string;
-  readonly user: { readonly uid: number; readonly gid: number } | null;
+  readonly user: ProcessUser | null;
   /** V8's heap limit; null leaves the default. */
   readonly heapMb: number | null;
   /** Told once, not with each task. */
@@ -19,10 +20,9 @@ export function startChild(options: ChildOptions): ChildProcess {
   const heap = options.heapMb === null ? [] : [`--max-old-space-size=${options.heapMb}`];
   const { inline, most } = options.limits;
   return spawn(process.execPath, [...heap, options.entry, `${inline}`, `${most}`], {
-    env: options.environment,
+    ...userCodeProcess(options.environment, options.user),
     cwd: options.cwd,
     stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],
     detached: true,
-    ...(options.user ?? {}),
   });
 }

@@ -53,6 +53,8 @@ const STRAY_LENGTH = 2_000;
 
 export class TaskProcess {
   readonly heapMb: number | null;
+  /** By performance.now(). */
+  readonly startedAt = performance.now();
   /** Jobs given to it so far; 0 is a process no user code has run in. */
   jobs = 0;
   /** Bundles it has imported. */

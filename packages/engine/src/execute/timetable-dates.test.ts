@@ -1,10 +1,11 @@
 /** The dates of timetables, asked piece by piece in real child processes, of classes that behave and classes that do not. */
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DueCall, DueFacts } from "@tradewind/sdk/program";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { artefactHash } from "../bundle/bundler/artefact-hash.ts";
 import { BundleCache } from "./bundle-cache.ts";
 import { pieceOf } from "./task-runner/timetable/piece.ts";
 import { MAX_LISTED_DATES, TimetableDates } from "./timetable-dates.ts";
@@ -72,10 +73,10 @@ describe("in a child process", () => {
 
   /** The dates of a DAG "x" whose program answers with this code. */
   async function listed(code: string, wish: Partial<Parameters<TimetableDates["list"]>[0]> = {}) {
-    const hash = `bundle_${bundles.size}`.padEnd(12, "_");
     const program = `{ protocol: 1, describe: () => ({ dagId: "x" }), async due(call) { ${AT} ${code} } }`;
-    bundles.set(hash, `export default { [Symbol.for("tradewind.program")]: ${program} };\n`);
-    await writeFile(join(folder, `${hash}.mjs`), bundles.get(hash) as string);
+    const text = `export default { [Symbol.for("tradewind.program")]: ${program} };\n`;
+    const hash = artefactHash(text);
+    bundles.set(hash, text);
     const range = { from: FROM, to: FROM + 3 * DAY, until: FROM + 9 * DAY, start: null, last: null };
     return dates.list({ dagId: "x", bundleHash: hash, ...range, ...wish });
   }

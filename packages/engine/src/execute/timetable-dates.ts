@@ -7,6 +7,7 @@
  */
 import type { DueFacts } from "@tradewind/sdk/program";
 import { EngineError } from "../service/errors.ts";
+import type { ProcessUser } from "../service/process-user.ts";
 import type { BundleCache } from "./bundle-cache.ts";
 import { TimetableProcess } from "./timetable-process.ts";
 import type { DuePiece } from "./timetable-protocol.ts";
@@ -42,6 +43,7 @@ export interface TimetableDatesOptions {
   /** How long one answer may take, and all of them together. */
   readonly answerMs?: number;
   readonly listMs?: number;
+  readonly user?: ProcessUser | null | undefined;
 }
 
 export class TimetableDates {
@@ -50,8 +52,8 @@ export class TimetableDates {
 
   constructor(options: TimetableDatesOptions) {
     this.#options = options;
-    const { answerMs } = options;
-    this.#process = new TimetableProcess(answerMs === undefined ? {} : { answerMs });
+    const { answerMs, user } = options;
+    this.#process = new TimetableProcess({ user, ...(answerMs !== undefined && { answerMs }) });
   }
 
   /**

@@ -10,6 +10,7 @@ import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import type { DueFacts, ErrorFacts } from "@tradewind/sdk/program";
 import { EngineError } from "../service/errors.ts";
+import { type ProcessUser, userCodeProcess } from "../service/process-user.ts";
 import { childEntries } from "./child-entry.ts";
 import { taskEnvironment } from "./environment.ts";
 import { JsonLines } from "./json-lines.ts";
@@ -27,6 +28,8 @@ export interface TimetableProcessOptions {
   readonly answerMs?: number;
   readonly idleMs?: number;
   readonly heapMb?: number;
+  /** The account it runs as; left out, that of this process. */
+  readonly user?: ProcessUser | null | undefined;
 }
 
 const ANSWER_MS = 10_000;
@@ -101,7 +104,7 @@ export class TimetableProcess {
     const { timetableRunner } = await childEntries();
     if (this.#stopped) throw new EngineError("TIMETABLE_CRASHED", "The scheduler stops.");
     if (this.#child === null || this.#child.isGone) {
-      this.#child = new TimetableChild(timetableRunner, this.#options.heapMb ?? HEAP_MB);
+      this.#child = new TimetableChild(timetableRunner, this.#options);
       this.#asked = 0;
     }
     return this.#child;
@@ -121,9 +124,9 @@ class TimetableChild {
   #waiting: Waiting | null = null;
   #lastWords = "";
 
-  constructor(entry: string, heapMb: number) {
+  constructor(entry: string, { heapMb = HEAP_MB, user }: TimetableProcessOptions) {
     this.#process = spawn(process.execPath, [`--max-old-space-size=${heapMb}`, entry], {
-      env: taskEnvironment(process.env),
+      ...userCodeProcess(taskEnvironment(process.env), user),
       stdio: ["ignore", "pipe", "pipe", "pipe"],
       detached: true,
     });

@@ -1,6 +1,7 @@
 /**
  * The life of a job: it holds a lease, turns its loop whenever there is something to do, and renews the lease from
- * within the loop, so that the heartbeat proves progress and not just a live process.
+ * within the loop, so that the heartbeat proves progress and not just a live process. While a turn is under way a timer
+ * renews it, for a bounded time.
  *
  * A turn that throws is logged and repeated: the state it worked on is in the database. A database that is away is
  * waited for.
@@ -20,14 +21,21 @@ interface Bell {
   readonly size: number;
 }
 
+/** A turn that takes longer than so many leases hangs: its lease is left to expire. */
+const TURN_LEASES = 5;
+
 export abstract class JobLoop implements Service {
   readonly name: string;
   protected readonly lease: Lease;
   protected readonly logger: Logger;
-  protected state: "new" | "running" | "stopping" | "stopped" = "new";
+  /** "draining": a stop is to follow; what is under way may end, and nothing else is begun. */
+  protected state: "new" | "running" | "draining" | "stopping" | "stopped" = "new";
   readonly #bell: Bell;
   readonly #renewMs: number;
+  readonly #turnLimitMs: number;
   #renewTimer: NodeJS.Timeout | null = null;
+  /** When the turn under way began; null between turns. */
+  #turnBegan: number | null = null;
   #loop: Promise<void> = Promise.resolve();
 
   constructor(
@@ -40,6 +48,7 @@ export abstract class JobLoop implements Service {
     this.lease = new Lease(database, who, options.times);
     this.#bell = options.bell;
     this.#renewMs = options.times.renewMs;
+    this.#turnLimitMs = TURN_LEASES * options.times.ttlMs;
   }
 
   /** Before the first turn, with the lease held. */
@@ -66,14 +75,14 @@ export abstract class JobLoop implements Service {
       throw error;
     }
     this.state = "running";
-    this.#renewTimer = setInterval(() => this.#bell.wake(), this.#renewMs);
+    this.#renewTimer = setInterval(() => this.#renewMeanwhile(), this.#renewMs);
     this.#loop = this.#run();
     this.logger.info("started", { job: this.lease.jobId });
     this.#bell.wake();
   }
 
   async stop(graceMs = 5_000): Promise<void> {
-    if (this.state !== "running") return;
+    if (this.state !== "running" && this.state !== "draining") return;
     this.state = "stopping";
     await this.onStopping(graceMs);
     this.state = "stopped";
@@ -105,6 +114,7 @@ export abstract class JobLoop implements Service {
           renewedAt = performance.now();
           await this.onHeartbeat();
         }
+        this.#turnBegan = performance.now();
         await this.turn();
         if (isAway && isRenewed) {
           this.logger.info("the database is back");
@@ -118,8 +128,20 @@ export abstract class JobLoop implements Service {
         if (this.state === "stopped") return;
         await sleep(isAway ? 200 : 1_000);
         this.#bell.wake();
+      } finally {
+        this.#turnBegan = null;
       }
     }
+  }
+
+  /**
+   * A turn may take longer than the lease: many runs at once, a slow database. It is work as long as it does not exceed
+   * the limit; the next turn renews by itself, and learns there what a renewal has to say.
+   */
+  #renewMeanwhile(): void {
+    this.#bell.wake();
+    if (this.#turnBegan === null || performance.now() - this.#turnBegan > this.#turnLimitMs) return;
+    if (this.lease.isDue() && this.mayRenew()) void this.lease.renew().catch(() => {});
   }
 
   /** Once for an outage: it is looked at five times a second. */

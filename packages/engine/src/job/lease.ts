@@ -24,6 +24,12 @@ export interface LeaseTimes {
   readonly marginMs: number;
 }
 
+/** How far one renewal reaches, in moments of `performance.now()`. No peer can take over before `endsAt`. */
+export interface LeaseTerm {
+  readonly trustedUntil: number;
+  readonly endsAt: number;
+}
+
 export class Lease {
   readonly #database: Database;
   readonly #who: JobIdentity;
@@ -32,6 +38,10 @@ export class Lease {
   #trustedUntil = 0;
   #patientUntil = 0;
   #someoneLeft = false;
+  #epoch = 0;
+  #hasLapsed = false;
+  /** Called at each acquisition and renewal, before anything else is done with it. */
+  onExtended: ((term: LeaseTerm) => void) | null = null;
   /** Database clock minus local clock, in milliseconds. */
   #offset = 0;
 
@@ -59,6 +69,24 @@ export class Lease {
     return performance.now() < this.#trustedUntil;
   }
 
+  /** A third of the trust in it is used up. */
+  isDue(): boolean {
+    const { marginMs, ttlMs } = this.#times;
+    return this.#trustedUntil - performance.now() < ((ttlMs - marginMs) * 2) / 3;
+  }
+
+  /** Changes whenever trust was interrupted: a decision made in an earlier epoch may concern runs that others own by now. */
+  get epoch(): number {
+    return this.#epoch;
+  }
+
+  /** true once after trust was interrupted: what is owned has to be compared with the database. */
+  takeLapse(): boolean {
+    const hasLapsed = this.#hasLapsed;
+    this.#hasLapsed = false;
+    return hasLapsed;
+  }
+
   /** Whether those who look dead may be taken for dead: not just after a time in which nobody could show life. */
   mayJudge(): boolean {
     return performance.now() >= this.#patientUntil;
@@ -78,6 +106,7 @@ export class Lease {
     const started = performance.now();
     const { id, now } = await registerJob(this.#database, this.#who, this.#times.ttlMs);
     this.#jobId = id;
+    this.#trustedUntil = 0;
     this.#settle(started, now);
   }
 
@@ -98,7 +127,14 @@ export class Lease {
   }
 
   #settle(started: number, databaseNow: number): void {
-    this.#trustedUntil = started + this.#times.ttlMs - this.#times.marginMs;
+    if (!this.isTrusted()) {
+      this.#epoch++;
+      this.#hasLapsed = true;
+    }
+    // Two renewals may be under way at once; the one that began later reaches further.
+    const endsAt = Math.max(started + this.#times.ttlMs, this.#trustedUntil + this.#times.marginMs);
+    this.#trustedUntil = endsAt - this.#times.marginMs;
+    this.onExtended?.({ trustedUntil: this.#trustedUntil, endsAt });
     // The answer is at most one round trip old; half of it is the best guess.
     this.#offset = databaseNow - (Date.now() - (performance.now() - started) / 2);
   }

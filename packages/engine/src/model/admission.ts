@@ -78,6 +78,13 @@ export class ReadyQueue<T extends Candidate> {
     return this.#entries.size;
   }
 
+  /** How many were set aside because this limit was full. */
+  waitingFor(limit: string): number {
+    let tasks = 0;
+    for (const place of this.#parked.get(limit)?.values() ?? []) tasks += place.tasks;
+    return tasks;
+  }
+
   /** Also puts back a task that was taken in vain: it keeps its turn. */
   add(task: T): void {
     if (this.#entries.has(task)) return;

@@ -45,21 +45,42 @@ export class Branches {
     }
   }
 
+  /** The same, of those among these instances. */
+  repeatOf(instances: Iterable<Instance>): void {
+    if (this.#verdicts.size === 0) return;
+    for (const branch of instances) {
+      const verdict = this.#verdicts.get(nameOf({ taskId: branch.node.id, mapIndex: branch.mapIndex }));
+      if (verdict && branch.state === "success") this.#ruleOut(branch, verdict.skip, NOT_LET_THROUGH);
+    }
+  }
+
+  /** All that is ruled out as the branches have spoken, whatever its state. */
+  *ruledOut(): Iterable<Instance> {
+    for (const { mapIndex, skip, taskId } of this.#verdicts.values()) {
+      const branch = this.#table.get(taskId, mapIndex);
+      if (branch?.state === "success") yield* this.#targets(branch, skip);
+    }
+  }
+
+  #ruleOut(branch: Instance, taskIds: readonly string[], from: ReadonlySet<TaskState>): void {
+    for (const instance of this.#targets(branch, taskIds))
+      if (from.has(instance.state)) this.#skip(instance, `ruled out by ${branch.node.id}`);
+  }
+
   /**
    * Within the branch's own items alone: what gathers them has its rule. What is outside of a group with retries, once the
    * group has ended: its next try may choose otherwise.
    */
-  #ruleOut(branch: Instance, taskIds: readonly string[], from: ReadonlySet<TaskState>): void {
+  *#targets(branch: Instance, taskIds: readonly string[]): Iterable<Instance> {
     for (const taskId of taskIds) {
       const slot = this.#table.slotOf(taskId);
       if (!slot || commonDepth(branch.node.scope, slot.node.scope) < branch.level) continue;
-      if (this.#table.groups?.isHiddenFrom(branch.node, slot.node)) continue;
-      for (const instance of this.#table.beneath(slot, branch))
-        if (from.has(instance.state)) this.#skip(instance, `ruled out by ${branch.node.id}`);
+      if (this.#table.groups?.isHiddenFrom(branch, slot.node)) continue;
+      yield* this.#table.beneath(slot, branch);
     }
   }
 }
 
-function nameOf({ mapIndex, taskId }: BranchVerdict): string {
+function nameOf({ mapIndex, taskId }: Omit<BranchVerdict, "skip">): string {
   return `${taskId} ${mapIndex}`;
 }

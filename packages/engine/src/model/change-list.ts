@@ -16,14 +16,16 @@ export class ChangeList {
     for (const instance of this.#noted) {
       instance.dirty = false;
       const { committed: from, committedAttempt: fromAttempt, committedTry: fromTry } = instance;
-      const { committedMaxTries: fromMaxTries, committedOccupying: wasOccupying } = instance;
+      const { committedMaxTries: fromMaxTries, committedOccupying: wasOccupying, hasBegunAgain } = instance;
       const isSame =
         from === instance.state &&
         fromAttempt === instance.attempt &&
         fromTry === instance.tryNumber &&
-        wasOccupying === isOccupying(instance);
+        wasOccupying === isOccupying(instance) &&
+        !hasBegunAgain;
       if (isSame || !isHere(instance)) continue;
-      changes.push({ instance, from, fromAttempt, fromTry, fromMaxTries, wasOccupying });
+      changes.push({ instance, from, fromAttempt, fromTry, fromMaxTries, wasOccupying, hasBegunAgain });
+      instance.hasBegunAgain = false;
       instance.committed = instance.state;
       instance.committedAttempt = instance.attempt;
       instance.committedTry = instance.tryNumber;
@@ -36,7 +38,9 @@ export class ChangeList {
 
   /** They could not be stored after all. */
   giveBack(changes: readonly Change[]): void {
-    for (const { instance, from, fromAttempt, fromTry, fromMaxTries, wasOccupying } of changes) {
+    for (const change of changes) {
+      const { instance, from, fromAttempt, fromTry, fromMaxTries, hasBegunAgain, wasOccupying } = change;
+      instance.hasBegunAgain ||= hasBegunAgain;
       instance.committed = from;
       instance.committedAttempt = fromAttempt;
       instance.committedTry = fromTry;

@@ -106,5 +106,8 @@ test("previous is the last fire at or before", () => {
   const monday = Date.parse("2026-06-01T00:00Z");
   expect(cron.previous(monday)).toBe(monday);
   expect(cron.previous(monday - 1)).toBe(Date.parse("2026-05-25T00:00Z"));
+  // The database's clock has microseconds.
+  expect(cron.previous(monday + 0.3)).toBe(monday);
+  expect(cron.previous(monday - 0.3)).toBe(Date.parse("2026-05-25T00:00Z"));
   expect(new Cron("0 0 29 2 *", "UTC").previous(monday)).toBe(Date.parse("2024-02-29T00:00Z"));
 });

@@ -31,8 +31,10 @@ export class Cron {
     return this.#isEveryHour ? this.#nextInRealTime(utc) : this.#nextByClock(utc);
   }
 
-  /** The last fire at or before `utc`. */
-  previous(utc: number): number {
+  /** The last fire at or before `at`. */
+  previous(at: number): number {
+    // Fires are at whole milliseconds. With a fraction, the search below would not come to an end.
+    const utc = Math.floor(at);
     let window = 3_600_000;
     while (this.next(utc - window) > utc) {
       if (window > HORIZON) throw noFire();

@@ -2,9 +2,11 @@
 import type { DagManifest, SignalCondition, TaskManifest } from "@tradewind/sdk/manifest";
 import { describe, expect, test } from "vitest";
 import { dagManifest, taskManifest } from "../../test/reference/manifests.ts";
+import { startsAfter } from "../../test/reference/stored-starts.ts";
 import { Drive, HEALTHY_MS, isDriven, type StoredDrive, storedDrive } from "./drive.ts";
 import type { Heard } from "./signal-condition.ts";
 import { RuleSet } from "./signal-rules.ts";
+import type { StoredStart } from "./waiting-starts.ts";
 
 const signal = (key: string): SignalCondition => {
   return { kind: "signal", namespace: "default", key, where: null, equals: null, inRun: false };
@@ -21,15 +23,25 @@ const TASKS: TaskManifest[] = [
   taskManifest("s", { lifetime: "streaming" }),
 ];
 
-function driveOf(stored?: StoredDrive, facts: Partial<DagManifest> = {}, tasks = TASKS): Drive {
-  const manifest = dagManifest(tasks, facts);
-  const run = { dagId: "dag", runId: "run", conf: {} };
-  const rules = new RuleSet(manifest);
-  return new Drive({ manifest, rules, run, startedAt: 1_000, ...(stored && { stored }) });
+function driveOf(stored: StoredDrive = {}, facts: Partial<DagManifest> = {}, tasks = TASKS): Drive {
+  return loaded({ stored, starts: [] }, facts, tasks);
 }
 
-/** As whoever loads it from the database has it. */
-const reloaded = (drive: Drive) => driveOf(JSON.parse(JSON.stringify(drive.takeState())) as StoredDrive);
+function loaded(
+  { starts, stored }: { stored: StoredDrive; starts: readonly StoredStart[] },
+  facts: Partial<DagManifest> = {},
+  tasks = TASKS,
+): Drive {
+  const manifest = dagManifest(tasks, facts);
+  const run = { dagId: "dag", runId: "run", conf: {} };
+  return new Drive({ manifest, rules: new RuleSet(manifest), run, startedAt: 1_000, stored, starts });
+}
+
+/** As the next owner loads it from the database; of a drive of which nothing is stored yet. */
+const reloaded = (drive: Drive) => {
+  const stored = JSON.parse(JSON.stringify(drive.takeState() ?? {})) as StoredDrive;
+  return loaded({ stored, starts: startsAfter([], drive.takeStarts()) });
+};
 
 test.each<[string, Partial<TaskManifest>, Partial<DagManifest>, boolean]>([
   ["nothing", {}, {}, false],
@@ -47,31 +59,39 @@ describe("what is stored", () => {
   test("all of it when something has changed, and nothing otherwise", () => {
     const drive = driveOf();
     expect(drive.takeState()).toBeNull();
-    drive.addStart("t");
     drive.setStopping("s", "Ann");
     drive.countFailure("s", 5);
     drive.hear(heard("a"));
     expect(drive.takeState()).toEqual({
       rules: [expect.objectContaining({ taskId: "t", ruleIndex: 0 })],
-      tasks: { t: { starts: 1 }, tick: { tickAt: 1_100 }, s: { stopping: "Ann", failures: 1 } },
+      tasks: { tick: { tickAt: 1_100 }, s: { stopping: "Ann", failures: 1 } },
     });
+    drive.addStart("t");
     expect(drive.takeState()).toBeNull();
+    expect(drive.takeStarts()).toMatchObject([{ taskId: "t", added: [{ cause: null }] }]);
+    expect(drive.takeStarts()).toEqual([]);
     drive.setStopping("s", "Ann");
     drive.forgetStarts("tick");
     drive.takeStart("tick");
-    expect(drive.takeState()).toBeNull();
+    expect([drive.takeState(), drive.takeStarts()]).toEqual([null, []]);
   });
 
   test("what could not be stored is taken once more, with what has come since", () => {
     const drive = driveOf();
     drive.hear(heard("a"));
     drive.addStart("t");
-    const lost = drive.takeState();
+    const lost = [drive.takeState(), drive.takeStarts()];
     drive.giveBack();
-    expect(drive.takeState()).toEqual(lost);
+    expect([drive.takeState(), drive.takeStarts()]).toEqual(lost);
     drive.giveBack();
     drive.addStart("t");
-    expect(drive.takeState()?.tasks?.["t"]).toEqual({ starts: 2 });
+    expect(drive.takeStarts()).toMatchObject([
+      { from: 0, before: 0, added: [{ ordinal: 0 }, { ordinal: 1 }] },
+    ]);
+    drive.takeStart("t");
+    drive.takeStarts();
+    drive.giveBack();
+    expect(drive.takeStarts()).toEqual([{ taskId: "t", from: 0, before: 1, added: [] }]);
   });
 
   test("what each start is due to, in the order of the starts, and what the last try was due to", () => {
@@ -82,25 +102,31 @@ describe("what is stored", () => {
     drive.addStart("t", undefined, { restart: [7] });
     drive.takeStart("t");
     drive.restarted("t", [8]);
-    const stored = drive.takeState();
-    expect(stored?.tasks?.["t"]).toEqual({
-      starts: 3,
-      causes: [null, { start: [5, 6] }, { restart: [7] }],
-      cause: { start: [4], restart: [8] },
-    });
-    const next = driveOf(JSON.parse(JSON.stringify(stored)) as StoredDrive);
+    const stored = drive.takeState() ?? {};
+    expect(stored.tasks?.["t"]).toEqual({ cause: { start: [4], restart: [8] } });
+    const starts = startsAfter([], drive.takeStarts());
+    expect(starts.map(({ cause }) => cause)).toEqual([null, { start: [5, 6] }, { restart: [7] }]);
+    const next = loaded({ stored, starts });
     const seen = [next.startedBy("t")];
     for (let start = 0; start < 4; start++) {
       next.takeStart("t");
       seen.push(next.startedBy("t"));
     }
     expect(seen).toEqual([[8, 4], [], [5, 6], [7], []]);
-    // Of a burst no more than a number each is stored; what was stored before there were causes has none.
-    next.addStart("t", undefined, { start: [9] });
-    expect(next.takeState()?.tasks?.["t"]).toEqual({ starts: 1, causes: [9] });
-    const old = driveOf({ tasks: { t: { starts: 2 } } });
-    old.takeStart("t");
-    expect([old.starts("t"), old.startedBy("t")]).toEqual([1, []]);
+  });
+
+  test("of a burst, each start is written once and removed once", () => {
+    const drive = driveOf();
+    const burst = 1_000;
+    for (let n = 0; n < burst; n++) drive.addStart("t", undefined, { start: [n] });
+    const sizes = [JSON.stringify(drive.takeStarts()).length];
+    for (let n = 0; n < burst; n++) {
+      drive.takeStart("t");
+      sizes.push(JSON.stringify([drive.takeState(), drive.takeStarts()]).length);
+    }
+    // The first has them all; each later one has what one start costs, however many wait.
+    expect(Math.max(...sizes.slice(1))).toBeLessThan(300);
+    expect(drive.takeStarts()).toEqual([]);
   });
 
   test("half a condition is half a condition for whoever loads it", () => {

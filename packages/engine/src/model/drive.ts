@@ -3,31 +3,20 @@
  * has any of it; an ordinary run has none and pays nothing.
  *
  * It remembers what has been asked for and not happened yet: starts that wait, attempts that are to stop, when a task
- * is due next. All of it is small JSON that is stored with the effect, in the owner's batch: whoever takes the run over
- * finds every start that was counted, and none twice.
+ * is due next. Starts are rows of their own, since a burst makes thousands; the rest is small JSON. All of it is stored
+ * with the effect, in the owner's batch: the next owner of the run finds every start that was counted, and none twice.
  */
 import type { DagManifest, Json, TaskManifest } from "@tradewind/sdk/manifest";
 import type { Heard } from "./signal-condition.ts";
 import type { ListeningRun } from "./signal-condition-match.ts";
 import { type Firing, RuleBook, type RuleReport, type RuleSet, type StoredRule } from "./signal-rules.ts";
 import { nextTick } from "./timetable.ts";
+import { type Cause, type StartChanges, type StoredStart, WaitingStarts } from "./waiting-starts.ts";
 
 /** A streaming task that ran this long was in health: its next failure counts as the first. */
 export const HEALTHY_MS = 60_000;
 
-/**
- * The signals behind a try, by their versions: no values, so that the row stays small whatever was sent. Those of a
- * restart stand apart: what was stopped begins anew with what had started it, and the next restart takes their place.
- */
-export interface Cause {
-  readonly start?: readonly number[];
-  readonly restart?: readonly number[];
-}
-
-/** Most starts are due to one signal, and a burst makes many: that one is its version. */
-type StoredCause = number | Cause | null;
-
-/** An `onSignal` that has failed and is asked again; what was sent later waits for its answer. */
+/** An `onSignal` that has failed and is asked again; its later signals wait for its answer. */
 export interface Asking {
   readonly key: string;
   readonly version: number;
@@ -39,9 +28,6 @@ export interface Asking {
 
 /** What is stored of a task; what is left out is 0, false or null. */
 interface StoredTask {
-  readonly starts?: number;
-  /** Of the starts that wait, in their order; left out when none has any. */
-  readonly causes?: readonly StoredCause[];
   /** Of the try that has begun last. */
   readonly cause?: Cause;
   readonly asking?: Asking;
@@ -50,7 +36,7 @@ interface StoredTask {
   readonly tickAt?: number;
 }
 
-/** All that has to survive the process. */
+/** All that has to survive the process, but for the starts that wait. */
 export interface StoredDrive {
   readonly rules?: readonly StoredRule[];
   readonly tasks?: Readonly<Record<string, StoredTask>>;
@@ -62,8 +48,7 @@ interface TaskDrive {
   readonly manifest: TaskManifest;
   /** It does not start by its upstream alone. */
   readonly needsStart: boolean;
-  /** Counted, and not carried out yet: what each is due to; null: to no signal. */
-  waiting: (Cause | null)[];
+  readonly waiting: WaitingStarts;
   /** What the try that has begun last is due to. */
   cause: Cause | null;
   asking: Asking | null;
@@ -81,6 +66,8 @@ export interface DriveOptions {
   /** When the run started, in milliseconds: intervals count from here. */
   readonly startedAt: number;
   readonly stored?: StoredDrive;
+  /** Those that wait, of each task in their order. */
+  readonly starts?: readonly StoredStart[];
 }
 
 /** Whether a DAG has anything but the order of its tasks to go by. */
@@ -92,7 +79,8 @@ export function isStreaming({ lifetime }: TaskManifest): boolean {
   return lifetime === "streaming";
 }
 
-function needsStart({ every, reacts, rules }: TaskManifest): boolean {
+/** It does not start by its upstream alone. */
+export function needsStart({ every, reacts, rules }: TaskManifest): boolean {
   return Boolean(every ?? reacts) || rules?.some(({ action }) => action === "start") === true;
 }
 
@@ -109,15 +97,19 @@ export class Drive {
   #closed: string | null;
   #isDirty = false;
 
-  constructor({ manifest, rules, run, startedAt, stored = {} }: DriveOptions) {
+  constructor({ manifest, rules, run, startedAt, starts = [], stored = {} }: DriveOptions) {
     this.endsWithBatch = manifest.endWhen === "batchDone";
     this.#startedAt = startedAt;
     this.#closed = stored.closed ?? null;
     for (const rule of stored.rules ?? []) this.#rules.set(nameOf(rule), rule);
     this.#book = new RuleBook(rules, run, stored.rules);
     this.#reacts = manifest.tasks.some(({ reacts }) => reacts);
+    const startsOf = Map.groupBy(starts, ({ taskId }) => taskId);
     this.#tasks = new Map(
-      manifest.tasks.map((task) => [task.taskId, this.#taskDrive(task, stored.tasks?.[task.taskId])]),
+      manifest.tasks.map((task) => {
+        const waiting = new WaitingStarts(task.taskId, startsOf.get(task.taskId));
+        return [task.taskId, this.#taskDrive(task, waiting, stored.tasks?.[task.taskId])];
+      }),
     );
     this.#ticking = [...this.#tasks.values()].filter(({ manifest: { every } }) => every);
   }
@@ -144,30 +136,26 @@ export class Drive {
 
   /** Starts that wait. */
   starts(taskId: string): number {
-    return this.#task(taskId).waiting.length;
+    return this.#task(taskId).waiting.count;
   }
 
   /** @param atMost A tick while the task is under way is worth one start, however many there were. */
   addStart(taskId: string, atMost = Number.POSITIVE_INFINITY, cause: Cause | null = null): void {
-    const task = this.#task(taskId);
-    if (task.waiting.length >= atMost) return;
-    task.waiting.push(cause);
-    this.#isDirty = true;
+    const { waiting } = this.#task(taskId);
+    if (waiting.count < atMost) waiting.add(cause);
   }
 
   /** One start is carried out, the oldest; where none waits, no signal has to do with what begins now. */
   takeStart(taskId: string): void {
     const task = this.#task(taskId);
-    if (task.waiting.length === 0 && task.cause === null) return;
-    task.cause = task.waiting.shift() ?? null;
+    const cause = task.waiting.take();
+    if (cause === null && task.cause === null) return;
+    task.cause = cause;
     this.#isDirty = true;
   }
 
   forgetStarts(taskId: string): void {
-    const task = this.#task(taskId);
-    if (task.waiting.length === 0) return;
-    task.waiting = [];
-    this.#isDirty = true;
+    this.#task(taskId).waiting.forget();
   }
 
   /** What is under way begins anew, because of these signals and of what had started it. */
@@ -247,7 +235,7 @@ export class Drive {
     return due;
   }
 
-  /** All of it when it has changed since this was asked last; null otherwise. */
+  /** All of it, but for the starts that wait, when it has changed since this was asked last; null otherwise. */
   takeState(): StoredDrive | null {
     for (const rule of this.#book.takeChanges()) {
       this.#rules.set(nameOf(rule), rule);
@@ -258,9 +246,20 @@ export class Drive {
     return this.#state();
   }
 
-  /** What was taken last could not be stored: the next `takeState` has it again. */
+  /** What has changed about the starts that wait since this was asked last. */
+  takeStarts(): StartChanges[] {
+    const changes: StartChanges[] = [];
+    for (const { waiting } of this.#tasks.values()) {
+      const changed = waiting.takeChanges();
+      if (changed !== null) changes.push(changed);
+    }
+    return changes;
+  }
+
+  /** What was taken last could not be stored: the next `takeState` and `takeStarts` have it again. */
   giveBack(): void {
     this.#isDirty = true;
+    for (const { waiting } of this.#tasks.values()) waiting.giveBack();
   }
 
   report(): RuleReport[] {
@@ -269,10 +268,8 @@ export class Drive {
 
   #state(): StoredDrive {
     const tasks: Record<string, StoredTask> = {};
-    for (const [taskId, { asking, cause, failures, stopping, tickAt, waiting }] of this.#tasks) {
+    for (const [taskId, { asking, cause, failures, stopping, tickAt }] of this.#tasks) {
       const stored: StoredTask = {
-        ...(waiting.length > 0 && { starts: waiting.length }),
-        ...(waiting.some((each) => each !== null) && { causes: waiting.map(packed) }),
         ...(cause !== null && { cause }),
         ...(asking !== null && { asking }),
         ...(stopping !== null && { stopping }),
@@ -288,15 +285,13 @@ export class Drive {
     };
   }
 
-  #taskDrive(manifest: TaskManifest, stored: StoredTask = {}): TaskDrive {
+  #taskDrive(manifest: TaskManifest, waiting: WaitingStarts, stored: StoredTask = {}): TaskDrive {
     const { every } = manifest;
     const firstTick = every && nextTick(every, { anchor: this.#startedAt, after: this.#startedAt });
     return {
       manifest,
       needsStart: needsStart(manifest),
-      waiting: Array.from({ length: stored.starts ?? 0 }, (_, index) =>
-        unpacked(stored.causes?.[index] ?? null),
-      ),
+      waiting,
       cause: stored.cause ?? null,
       asking: stored.asking ?? null,
       stopping: stored.stopping ?? null,
@@ -308,15 +303,6 @@ export class Drive {
   #task(taskId: string): TaskDrive {
     return this.#tasks.get(taskId)!;
   }
-}
-
-function packed(cause: Cause | null): StoredCause {
-  const [only, ...others] = cause?.start ?? [];
-  return only !== undefined && others.length === 0 && !cause?.restart ? only : cause;
-}
-
-function unpacked(cause: StoredCause): Cause | null {
-  return typeof cause === "number" ? { start: [cause] } : cause;
 }
 
 function nameOf({ taskId, ruleIndex }: StoredRule): string {

@@ -71,7 +71,7 @@ export function compileGraph(manifest: DagManifest): Graph {
       feeds.set(source, [...fed, { scope, level: commonDepth(scopeOf(source), scope.parent) }]);
     }
   }
-  const groups = compileGroups(manifest, { order, downstream, scopeOf });
+  const groups = compileGroups(manifest, { order, downstream, scopes, scopeOf });
   const guardsOf = (index: number): TaskNode["guards"] =>
     order[index]!.role !== "setup"
       ? NO_GUARDS

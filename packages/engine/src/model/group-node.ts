@@ -1,7 +1,8 @@
 /**
  * Groups as the model sees them: only those with retries or callbacks, for all others are but names. One with retries is a
  * unit of work: to what is outside of it, none of its tasks has ended before the whole group has ended for good. So each
- * edge that leaves such a group is covered by it: by the outermost one, if it leaves several.
+ * edge that leaves such a group is covered by it: by the outermost one, if it leaves several. A group with retries that is
+ * mapped, or lies in a map, is one such unit per item.
  */
 import type { DagManifest, GroupManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import { runLeaves } from "./leaves.ts";
@@ -22,8 +23,13 @@ export interface GroupNode {
   readonly members: ReadonlySet<number>;
   /** Those whose ends decide how the group has ended. */
   readonly leaves: ReadonlySet<number>;
-  /** The maps that its tasks are in. */
-  readonly scopes: readonly Scope[];
+  /** It is one unit of work per item of this map: the group, or one around it, is mapped and has retries. */
+  readonly scope: Scope | null;
+  /** How many maps that is in, itself included; 0: it is one unit for all. */
+  readonly depth: number;
+  /** The maps that its tasks are in, and those of them that are in `scope` directly. */
+  readonly scopes: ReadonlySet<Scope>;
+  readonly maps: readonly Scope[];
 }
 
 /** Of each edge of a task, in the order of its node: the group that covers it. */
@@ -36,6 +42,7 @@ export interface Covers {
 interface Order {
   readonly order: readonly TaskManifest[];
   readonly downstream: readonly (readonly number[])[];
+  readonly scopes: ReadonlyMap<string, Scope>;
   readonly scopeOf: (index: number) => Scope | null;
 }
 
@@ -59,11 +66,14 @@ export function compileGroups(manifest: DagManifest, graph: Order): GroupSet {
     for (const each of chainOf(id, parents)) if (nodes.has(each)) return nodes.get(each)!;
     return null;
   };
-  const depth = ({ groupId }: GroupManifest) => chainOf(groupId, parents).length;
-  for (const group of [...kept].sort((a, b) => depth(a) - depth(b))) {
+  const nesting = ({ groupId }: GroupManifest) => chainOf(groupId, parents).length;
+  for (const group of [...kept].sort((a, b) => nesting(a) - nesting(b))) {
     const { callbacks, groupId, retry } = group;
     const own = members.get(groupId)!;
     const parent = nearest(group.parent);
+    const scope = retry ? (graph.scopes.get(retry.map ?? "") ?? null) : (parent?.scope ?? null);
+    const scopes = new Set(own.flatMap((index) => graph.scopeOf(index)?.chain ?? []));
+    const depth = scope?.depth ?? 0;
     const node = {
       id: groupId,
       index: nodes.size,
@@ -74,7 +84,10 @@ export function compileGroups(manifest: DagManifest, graph: Order): GroupSet {
       callbacks: callbacks ?? NO_CALLBACKS,
       members: new Set(own),
       leaves: runLeaves(graph.order, graph.downstream, new Set(own)),
-      scopes: [...new Set(own.flatMap((index) => graph.scopeOf(index)?.chain ?? []))],
+      scope,
+      depth,
+      scopes,
+      maps: [...scopes].filter((each) => each.depth === depth + 1),
     };
     parent?.children.push(node);
     nodes.set(groupId, node);

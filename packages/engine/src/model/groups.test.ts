@@ -1,12 +1,16 @@
 import type { GroupManifest, MapManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import { expect, test } from "vitest";
 import { dagManifest, taskManifest } from "../../test/reference/manifests.ts";
+import type { ExpansionRow } from "./expansions.ts";
 import { compileGraph } from "./graph.ts";
 import type { GroupRow } from "./groups.ts";
+import { InputReader } from "./input-reader.ts";
 import type { InstanceRow } from "./instance.ts";
+import type { MapChanges } from "./mapping.ts";
 import { RunModel } from "./run.ts";
 import type { RunEvent } from "./run-event.ts";
 
+const NO_MAPS: MapChanges = { closed: [], dropped: [], labels: [], opened: [], released: [] };
 const CALLBACKS = { success: true, failure: true, retry: true };
 
 function group(groupId: string, facts: Partial<GroupManifest> = {}): GroupManifest {
@@ -21,6 +25,7 @@ class Stage {
   readonly #graph;
   readonly stored = new Map<string, InstanceRow>();
   readonly groups = new Map<string, GroupRow>();
+  readonly expansions = new Map<string, ExpansionRow>();
   readonly told: string[] = [];
   model: RunModel;
   now = 100;
@@ -31,7 +36,10 @@ class Stage {
   }
 
   load(): RunModel {
-    this.model = RunModel.load(this.#graph, [...this.stored.values()], { groups: [...this.groups.values()] });
+    this.model = RunModel.load(this.#graph, [...this.stored.values()], {
+      groups: [...this.groups.values()],
+      expansions: [...this.expansions.values()],
+    });
     this.model.start(this.now);
     this.store();
     return this.model;
@@ -39,11 +47,14 @@ class Stage {
 
   store(): void {
     for (const { events, ...row } of this.model.groups?.takeChanges() ?? []) {
-      this.groups.set(row.groupId, row);
-      for (const { event, tryNumber } of events) this.told.push(`${row.groupId} ${event} ${tryNumber}`);
+      const name = row.mapIndex < 0 ? row.groupId : `${row.groupId}[${row.mapIndex}]`;
+      this.groups.set(name, row);
+      for (const { event, tryNumber } of events) this.told.push(`${name} ${event} ${tryNumber}`);
     }
-    for (const { mapIndex, taskId } of this.model.takeMapChanges()?.dropped ?? [])
-      this.stored.delete(`${taskId} ${mapIndex}`);
+    const { closed, dropped, opened } = this.model.takeMapChanges() ?? NO_MAPS;
+    for (const { mapIndex, taskId } of dropped) this.stored.delete(`${taskId} ${mapIndex}`);
+    for (const { mapId, parent } of closed) this.expansions.delete(`${mapId} ${parent}`);
+    for (const row of opened) this.expansions.set(`${row.mapId} ${row.parent}`, row);
     for (const { instance } of this.model.takeChanges()) {
       const { attempt, infraLosses, mapIndex, maxTries, node, retryAt, state, tryNumber } = instance;
       const row = { taskId: node.id, mapIndex, state, tryNumber, maxTries, attempt, retryAt, infraLosses };
@@ -69,6 +80,12 @@ class Stage {
     const hasBegun = this.model.repeat(again, this.now, () => {});
     this.store();
     return hasBegun;
+  }
+
+  expand(mapId: string, length: number, parent = -1): void {
+    this.model.apply({ type: "expanded", mapId, parent, length }, this.now);
+    this.model.make(100, this.now);
+    this.store();
   }
 
   state(taskId: string, mapIndex = -1): string | undefined {
@@ -219,4 +236,112 @@ test("of a group around a map, the end is that of all its items, also of those t
   stage.model.make(100, 1);
   stage.end("each", "failed", { mapIndex: 2 });
   expect(stage.told).toEqual(["g failure 1"]);
+});
+
+const LIST = { kind: "output", taskId: "list" } as const;
+
+/** `list`, then per item `m.a` and `m.b` in a group with one retry, then `out`. */
+const items = (limit: number | null = null, rule: TaskManifest["rule"] = "allSuccess") => {
+  const stage = new Stage(
+    [
+      task("list"),
+      task("m.a", ["list"], { group: "m", map: "m" }),
+      task("m.b", ["m.a"], { group: "m", map: "m" }),
+      task("out", ["m.a", "m.b"], { rule }),
+    ],
+    [group("m", { retry: { retries: 1, delayMs: 10, map: "m" } })],
+    [{ mapId: "m", parent: null, over: LIST, limit }],
+  );
+  stage.end("list", "succeeded");
+  return stage;
+};
+const through = (stage: Stage, mapIndex: number, how: "succeeded" | "failed" = "succeeded") => {
+  stage.end("m.a", "succeeded", { mapIndex });
+  stage.end("m.b", how, { mapIndex });
+};
+
+test("an item of a mapped group is tried again by itself, and is hidden until it has ended for good", () => {
+  const stage = items();
+  stage.expand("m", 2);
+  through(stage, 0);
+  through(stage, 1, "failed");
+  expect(stage.told).toEqual(["m[0] success 1", "m[1] retry 1"]);
+  expect([stage.groups.get("m[0]")?.state, stage.groups.get("m[1]")?.state]).toEqual(["success", "waiting"]);
+  expect(stage.state("out")).toBe("none");
+  stage.load();
+  expect(stage.model.nextRetryAt()).toBe(stage.groups.get("m[1]")!.retryAt);
+  stage.now += 10;
+  expect(stage.begin()).toBe(true);
+  expect([stage.state("m.a", 0), stage.state("m.a", 1), stage.state("m.b", 1)]).toEqual([
+    "success",
+    "scheduled",
+    "none",
+  ]);
+  through(stage, 1, "failed");
+  expect(stage.told.slice(2)).toEqual(["m[1] failure 2"]);
+  expect(stage.state("out")).toBe("upstream_failed");
+});
+
+test("an item that waits for its next try counts for the limit of its map", () => {
+  const stage = items(1);
+  stage.expand("m", 2);
+  through(stage, 0, "failed");
+  expect(stage.model.make(100, stage.now)).toBe(0);
+  stage.now += 10;
+  stage.begin();
+  through(stage, 0);
+  expect(stage.model.make(100, stage.now)).toBe(2);
+});
+
+test("a cleared task of one item opens that item again, and no other", () => {
+  const stage = items();
+  stage.expand("m", 2);
+  for (const mapIndex of [0, 1]) through(stage, mapIndex);
+  expect(stage.state("out")).toBe("scheduled");
+  stage.stored.set("m.b 1", { ...stage.stored.get("m.b 1")!, state: "none", attempt: null });
+  stage.load();
+  expect(stage.groups.get("m[0]")).toMatchObject({ state: "success", tryNumber: 1 });
+  expect(stage.groups.get("m[1]")).toMatchObject({ state: "open", tryNumber: 2, maxTries: 2 });
+});
+
+test("a map that has no list is seen at once, and none of its items is called back", () => {
+  const stage = items();
+  stage.expand("m", 0);
+  expect([stage.state("m.b"), stage.state("out")]).toEqual(["skipped", "skipped"]);
+  expect(stage.told).toEqual([]);
+});
+
+test("the items of a list that is made again go on with the next try, with all retries", () => {
+  const stage = items();
+  stage.expand("m", 1);
+  through(stage, 0, "failed");
+  stage.now += 10;
+  stage.begin();
+  stage.end("m.a", "succeeded", { mapIndex: 0 });
+  const cleared = [...stage.stored].map(
+    ([key, row]) => [key, { ...row, state: "none", attempt: null }] as const,
+  );
+  for (const [key, row] of cleared) stage.stored.set(key, row);
+  stage.load();
+  expect(stage.state("m.a", 0)).toBeUndefined();
+  stage.load();
+  stage.end("list", "succeeded");
+  stage.expand("m", 2);
+  through(stage, 0, "failed");
+  through(stage, 1, "failed");
+  expect(stage.told.slice(1)).toEqual(["m[0] retry 2", "m[1] retry 1"]);
+});
+
+test("what is given to a task outside has nothing of a try that has not ended for good", () => {
+  const stage = items(null, "oneSuccess");
+  stage.expand("m", 2);
+  through(stage, 0);
+  stage.end("m.a", "succeeded", { mapIndex: 1 });
+  expect(stage.state("out")).toBe("scheduled");
+  const reader = new InputReader(stage.model, () => ({ value: "given" }));
+  const { each } = reader.input({ taskId: "m.a" }, stage.model.get("out")!);
+  expect(each).toMatchObject([
+    { state: "success", value: "given" },
+    { state: "none", value: undefined },
+  ]);
 });

@@ -14,9 +14,18 @@ export { type Expansion, type ExpansionRow, Expansions, type ScopePlace } from "
 export { failingReason } from "./failing.ts";
 export * from "./graph.ts";
 export type { GroupChange, GroupEvent, GroupRow, GroupState } from "./groups.ts";
-export { expansionOf, InputReader, type InputStanding, type OutputLookup } from "./input-reader.ts";
+export { haltedAs } from "./halting.ts";
+export { beginAgain, type EditableRow, isImpliedEnd } from "./implied-ends.ts";
+export {
+  expansionOf,
+  InputReader,
+  type InputStanding,
+  isListEnd,
+  type OutputLookup,
+} from "./input-reader.ts";
 export type { Change, Gate, Instance, InstanceRow, Place, Wait } from "./instance.ts";
 export { isOccupying, isUnexpanded } from "./instance.ts";
+export * from "./joint-wait.ts";
 export { ItemCut, JsonItems } from "./json-items.ts";
 export * from "./large-value.ts";
 export * from "./latest.ts";
@@ -29,7 +38,7 @@ export type { RunEvent } from "./run-event.ts";
 export { runRetryAt } from "./run-retry.ts";
 export type { RunEnding, RunVerdict } from "./run-verdict.ts";
 export * from "./scope.ts";
-export { dependsOnSetup, owedTeardowns, withSetups } from "./setups.ts";
+export { dependsOnSetup, owedTeardowns } from "./setups.ts";
 export * from "./signal-condition.ts";
 export * from "./signal-condition-match.ts";
 export * from "./signal-rules.ts";
@@ -39,5 +48,6 @@ export * from "./timetable.ts";
 export * from "./transitions.ts";
 export * from "./trigger-rules.ts";
 export { diffVersions, isSameShape } from "./version-diff.ts";
+export type { Cause, StartChanges, StoredStart } from "./waiting-starts.ts";
 export { EXACT_LIMIT } from "./weights.ts";
 export { wholeState } from "./whole-task.ts";

@@ -40,6 +40,13 @@ const MAX_MAP_LENGTH = 100_000;
 
 /** Why it cannot run, as its reason begins. */
 const UNUSABLE = "MAP_UNUSABLE";
+/** The reason of what a map over an empty list leaves out. */
+export const MAPPED_OVER_NOTHING = "mapped over nothing";
+
+/** Whether an instance ended with this reason because the list of its map was empty or unusable. */
+export function isListEnd(reason: string | null): boolean {
+  return reason === MAPPED_OVER_NOTHING || reason?.startsWith(`${UNUSABLE}:`) === true;
+}
 
 /** What the model is told about a map whose source has succeeded. */
 export function expansionOf(
@@ -90,8 +97,8 @@ export class InputReader {
     if (!from) return { state: "none", value: undefined };
     const common = commonDepth(from.scope, node.scope);
     const spot = { level: common, ordinal: this.#model.expansions.ancestor(scope, ordinal, common) };
-    if ((from.scope?.depth ?? 0) === common) return this.#settled(from, spot.ordinal);
-    return this.#gathered(from, spot);
+    if ((from.scope?.depth ?? 0) === common) return this.#settled(from, spot.ordinal, node);
+    return this.#gathered(from, spot, node);
   }
 
   /** What an instance of a labelled map is called after, in all maps around it. */
@@ -210,9 +217,11 @@ export class InputReader {
     return length ?? null;
   }
 
-  #settled(from: TaskNode, mapIndex: number): InputStanding {
+  /** `to`: the task that is given it. What a try of a group has left is not for those outside before the group has ended. */
+  #settled(from: TaskNode, mapIndex: number, to?: TaskNode): InputStanding {
     const instance = this.#model.get(from.id, mapIndex);
-    const state = instance && isFinished(instance.state) ? instance.state : "none";
+    const isHidden = instance && to && this.#model.groups?.isHiddenFrom(instance, to);
+    const state = instance && isFinished(instance.state) && !isHidden ? instance.state : "none";
     if (state !== "success") return { state: state as InputStanding["state"], value: undefined };
     const found = this.#lookup(from.id, mapIndex);
     if (!found) this.missing.add(from.id);
@@ -221,11 +230,11 @@ export class InputReader {
   }
 
   /** The outputs of all instances in an item, as a list of lists where maps are nested; in the order of the items. */
-  #gathered(from: TaskNode, { level, ordinal }: Spot): InputStanding {
-    if (level === (from.scope?.depth ?? 0)) return this.#settled(from, ordinal);
+  #gathered(from: TaskNode, { level, ordinal }: Spot, to?: TaskNode): InputStanding {
+    if (level === (from.scope?.depth ?? 0)) return this.#settled(from, ordinal, to);
     const expansion = this.#model.expansions.find({ scope: from.scope!.chain[level]!, parent: ordinal });
     const each = Array.from({ length: expansion?.made ?? 0 }, (_, index) =>
-      this.#gathered(from, { level: level + 1, ordinal: expansion!.base + index }),
+      this.#gathered(from, { level: level + 1, ordinal: expansion!.base + index }, to),
     );
     const standIn = this.#model.get(from.id, unexpandedIndex(from.scope!.depth, level, ordinal));
     const worst = standIn?.state ?? each.find(({ state }) => state !== "success")?.state ?? "success";

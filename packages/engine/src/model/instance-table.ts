@@ -107,7 +107,7 @@ export class InstanceTable {
     this.letGo(instance);
     const slot = this.#slot(instance);
     if (from === "none") slot.idle--;
-    if (instance.node.group !== null && isFinished(from)) this.groups!.reopen(instance.node.group);
+    if (instance.node.group !== null && isFinished(from)) this.groups!.reopen(instance);
     this.#bookDownstream(instance, -1);
     this.#count(instance, -1);
     instance.state = to;
@@ -142,7 +142,8 @@ export class InstanceTable {
       instance.position = position++;
       slot.byIndex?.set(instance.mapIndex, instance);
       this.#bookTotal(instance, 1, edges);
-      this.#count(instance, 1);
+      this.counts.enter(instance);
+      if (instance.node.group !== null) this.groups!.enter(instance, 1);
       if (instance.state === "none") slot.idle++;
       if (instance.committed === null) this.#changes.note(instance);
       this.#bookDownstream(instance, 1);
@@ -154,7 +155,8 @@ export class InstanceTable {
     const slot = this.#slot(instance);
     this.letGo(instance);
     this.#bookDownstream(instance, -1);
-    this.#count(instance, -1);
+    this.counts.leave(instance);
+    if (instance.node.group !== null) this.groups!.enter(instance, -1);
     if (instance.state === "none") slot.idle--;
     this.#bookTotal(instance, -1, {});
     slot.byIndex?.delete(instance.mapIndex);
@@ -250,17 +252,15 @@ export class InstanceTable {
     if (instance.node.group !== null) this.groups!.count(instance, by);
   }
 
-  /** How the tasks of a group have ended begins to count for what is outside of it, or does so no more. */
-  bookCovered(group: GroupNode, by: 1 | -1): void {
-    for (const index of group.members) {
-      for (const instance of this.slots[index]!.instances) {
-        const { node, state } = instance;
-        if (!isFinished(state)) continue;
-        for (const { counters, cover, reconsider } of this.#edges(node, instance)) {
-          if (cover !== group) continue;
-          book(counters, state, { by, setup: node.manifest.role === "setup" });
-          reconsider();
-        }
+  /** How instances of a group have ended begins to count for what is outside of it, or does so no more. */
+  bookCovered(group: GroupNode, instances: Iterable<Instance>, by: 1 | -1): void {
+    for (const instance of instances) {
+      const { node, state } = instance;
+      if (!isFinished(state)) continue;
+      for (const { counters, cover, reconsider } of this.#edges(node, instance)) {
+        if (cover !== group) continue;
+        book(counters, state, { by, setup: node.manifest.role === "setup" });
+        reconsider();
       }
     }
   }
@@ -280,7 +280,7 @@ export class InstanceTable {
       return;
     }
     for (const { counters, cover, reconsider } of this.#edges(node, instance)) {
-      if (cover && this.groups!.isHidden(cover)) continue;
+      if (cover && this.groups!.isHidden(cover, instance)) continue;
       book(counters, state, ended);
       reconsider();
     }

@@ -28,6 +28,8 @@ export interface InstanceRow {
 export interface Wait {
   /** When the wait itself is over; null: it may last. */
   readonly timeoutAt: number | null;
+  /** How long that is from the beginning of the wait, for messages. */
+  readonly timeoutMs?: number | null;
   readonly onTimeout: "fail" | "fatal" | "skip" | "resume";
   /** The pool counts it although it waits. */
   readonly keepsSlot: boolean;
@@ -97,6 +99,8 @@ export interface Instance {
   committedOccupying: boolean;
   /** In the list of changes to take. */
   dirty: boolean;
+  /** It has begun again since it was last taken: it is to be stored also if it has ended as before. */
+  hasBegunAgain: boolean;
 }
 
 /** The net change of one instance between two commits; the new values are the instance's own. */
@@ -108,6 +112,7 @@ export interface Change {
   readonly fromTry: number;
   readonly fromMaxTries: number;
   readonly wasOccupying: boolean;
+  readonly hasBegunAgain: boolean;
 }
 
 export function storedInstance(node: TaskNode, row: InstanceRow): Instance {
@@ -150,6 +155,7 @@ export function storedInstance(node: TaskNode, row: InstanceRow): Instance {
       isBehind: row.isBehind ?? false,
     }),
     dirty: false,
+    hasBegunAgain: false,
   };
 }
 

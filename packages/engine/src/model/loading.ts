@@ -4,7 +4,6 @@ import type { Graph, TaskNode } from "./graph.ts";
 import { type Instance, type InstanceRow, newInstance, storedInstance } from "./instance.ts";
 import { InstanceTable, type Slot, type Spot } from "./instance-table.ts";
 import { unexpandedIndex } from "./scope.ts";
-import { isFinished } from "./states.ts";
 
 export function loadTable(
   graph: Graph,
@@ -54,7 +53,10 @@ function noteMade(table: InstanceTable, { level, node, ordinal }: Instance): voi
   }
 }
 
-/** The instances of a task in an item. One that stands for them all stays if it has ended: they are not needed. */
+/**
+ * The instances of a task in an item, or the one that stands for them all. If that was cleared after its map had been
+ * expanded, mapping.ts replaces it, so that its row is deleted with the same change.
+ */
 function* populate(
   table: InstanceTable,
   of: { readonly slot: Slot; readonly stored: ReadonlyMap<number, Instance> },
@@ -69,7 +71,7 @@ function* populate(
   const mapIndex = unexpandedIndex(depth, level, ordinal);
   const standIn = of.stored.get(mapIndex);
   const expansion = table.expansions.find({ scope: node.scope!.chain[level]!, parent: ordinal });
-  if (!expansion || (standIn && isFinished(standIn.state))) {
+  if (!expansion || standIn) {
     yield standIn ?? newInstance(node, mapIndex);
     return;
   }

@@ -5,6 +5,7 @@ import type { ExpansionRow } from "./expansions.ts";
 import { compileGraph } from "./graph.ts";
 import type { Instance, InstanceRow } from "./instance.ts";
 import { RunModel } from "./run.ts";
+import type { TaskState } from "./states.ts";
 
 const EVERYTHING = Number.POSITIVE_INFINITY;
 
@@ -190,6 +191,66 @@ describe("a mapped task", () => {
     expect(run.states("each")).toEqual({ "0": "scheduled", "1": "scheduled" });
   });
 
+  test("is folded up when the last instance that was being stopped is gone, and its slots are released", () => {
+    const run = new Driven([task("list"), task("each", ["list"], { map: "m" })], [map("m", "list")]);
+    run.run("list");
+    run.expand("m", 2);
+    run.model.apply({ type: "queued", taskId: "each", mapIndex: 1, attempt: "one" }, 4);
+    run.store();
+    run.reload((row) => ({ ...row, state: row.mapIndex === 1 ? "restarting" : "none" }));
+    const gone = { attempt: "one", at: 3, retry: true, retryAt: null, reason: "stopped" };
+    run.model.apply({ type: "failed", taskId: "each", mapIndex: 1, ...gone }, 3);
+    expect(run.model.get("each", -1)).toMatchObject({ state: "none" });
+    expect(run.model.takeMapChanges()?.released).toMatchObject([{ mapIndex: 1 }]);
+  });
+
+  test("that is folded up takes the maps in it with it, though they were to be looked at", () => {
+    const maps = [map("outer", "list"), map("middle", "sizes", { parent: "outer" })];
+    const tasks = [task("list"), task("sizes"), task("names", ["list"], { map: "outer" })];
+    const inner = map("inner", "names", { parent: "middle" });
+    const run = new Driven(
+      [...tasks, task("each", ["names"], { map: "inner", rule: "always" })],
+      [...maps, inner],
+    );
+    run.run("list");
+    run.run("sizes");
+    run.expand("outer", 1);
+    expect(run.expand("middle", 1, 0)).toBe(true);
+    run.reload((row) => (row.taskId === "sizes" ? { ...row, state: "skipped" } : row));
+    expect(run.model.get("each", -2)).toMatchObject({ state: "skipped" });
+  });
+
+  test("a cleared instance that stood for all items leaves no row behind", () => {
+    const run = new Driven(
+      [task("list"), task("each", ["list"], { map: "m" }), task("next", ["each"], { map: "m" })],
+      [map("m", "list")],
+    );
+    const of = { taskId: "list", mapIndex: -1, attempt: "one", at: 2 };
+    run.model.apply({ type: "queued", ...of }, 2);
+    run.model.apply({ type: "succeeded", ...of, skip: ["next"] }, 2);
+    run.expand("m", 2);
+    expect([...run.rows.keys()].filter((key) => key.startsWith("next"))).toEqual(["next -1"]);
+    run.reload((row) => (row.taskId === "next" ? { ...row, state: "none" } : row));
+    expect([...run.rows.keys()].filter((key) => key.startsWith("next"))).toEqual(["next 0", "next 1"]);
+  });
+
+  test("a cleared instance that stood for all items ends with the source of the map, though its items are kept", () => {
+    const run = new Driven(
+      [task("list"), task("each", ["list"], { map: "m" }), task("next", ["each"], { map: "m" })],
+      [map("m", "list")],
+    );
+    const of = { taskId: "list", mapIndex: -1, attempt: "one", at: 2 };
+    run.model.apply({ type: "queued", ...of }, 2);
+    run.model.apply({ type: "succeeded", ...of, skip: ["next"] }, 2);
+    run.expand("m", 1);
+    run.run("each", 0);
+    const edited: Record<string, TaskState> = { list: "failed", next: "none" };
+    run.reload((row) => ({ ...row, state: edited[row.taskId] ?? row.state }));
+    expect(run.states("each")).toEqual({ "0": "success" });
+    expect(run.model.get("next", -1)).toMatchObject({ state: "upstream_failed" });
+    expect(run.model.verdict()).toMatchObject({ state: "failed" });
+  });
+
   test("keeps its other instances when one of them is cleared", () => {
     const run = mapped();
     run.expand("each", 2);
@@ -299,6 +360,22 @@ describe("what is expanded anew", () => {
     expect(run.model.get("each", 2)).toMatchObject({ tryNumber: 3, maxTries: 4 });
   });
 
+  test("counts its tries on after a list that was empty in between", () => {
+    const tasks = [task("list"), task("each", ["list"], { map: "each" })];
+    const run = new Driven(tasks, [map("each", "list")]);
+    run.run("list");
+    run.expand("each", 1);
+    run.run("each", 0);
+    run.reload(cleared);
+    run.run("list");
+    run.expand("each", 0);
+    expect(run.states("each")).toEqual({ "": "skipped" });
+    run.reload(cleared);
+    run.run("list");
+    run.expand("each", 2);
+    expect([tryOf(run, "each", 0), tryOf(run, "each", 1)]).toEqual([2, 2]);
+  });
+
   test("also where other items of a map in a map had been", () => {
     const tasks = [
       task("list"),
@@ -322,6 +399,36 @@ describe("what is expanded anew", () => {
     for (const ordinal of [0, 1]) run.run("work", ordinal);
     expect(run.states("work")).toEqual({ "1,0": "success", "0,0": "success" });
     expect([tryOf(run, "work", 0), tryOf(run, "work", 1)]).toEqual([2, 2]);
+  });
+
+  test("also where a map around them was folded up, and the run was loaded again", () => {
+    const tasks = [
+      task("list"),
+      task("mid", ["list"], { map: "outer" }),
+      task("split", ["mid"], { map: "middle" }),
+      task("work", ["split"], { map: "inner" }),
+    ];
+    const middle = map("middle", "mid", { parent: "outer" });
+    const run = new Driven(tasks, [
+      map("outer", "list"),
+      middle,
+      map("inner", "split", { parent: "middle" }),
+    ]);
+    run.run("list");
+    run.expand("outer", 2);
+    for (const parent of [0, 1]) {
+      run.run("mid", parent);
+      run.expand("middle", 1, parent);
+    }
+    run.run("split", 0);
+    run.expand("inner", 1, 0);
+    run.run("work", 0);
+    run.reload((row) => (row.mapIndex === 0 ? cleared(row) : row));
+    run.reload();
+    run.run("split", 1);
+    run.expand("inner", 1, 1);
+    expect(run.states("work")).toEqual({ "0": "none", "1,0,0": "scheduled" });
+    expect(tryOf(run, "work", 0)).toBe(2);
   });
 });
 

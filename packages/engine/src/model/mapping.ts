@@ -11,6 +11,7 @@
  * - An instance of a labelled map is named by whoever has the items at hand (`takeUnlabelled`), before it is stored.
  */
 import type { Expansion, ExpansionRow, ScopePlace } from "./expansions.ts";
+import { MAPPED_OVER_NOTHING } from "./input-reader.ts";
 import { type Instance, isUnexpanded, newInstance } from "./instance.ts";
 import type { InstanceTable, Slot, Spot } from "./instance-table.ts";
 import type { RunEvent } from "./run-event.ts";
@@ -24,6 +25,8 @@ export interface MapChanges {
   readonly closed: readonly { readonly mapId: string; readonly parent: number }[];
   /** Rows that are not needed any more. */
   readonly dropped: readonly { readonly taskId: string; readonly mapIndex: number }[];
+  /** Of those: instances that took slots when they were last stored. */
+  readonly released: readonly Instance[];
   /** What new instances are called. */
   readonly labels: readonly { readonly taskId: string; readonly mapIndex: number; readonly label: string }[];
 }
@@ -43,6 +46,7 @@ export class Mapping {
   readonly #opened = new Map<Expansion, ExpansionRow>();
   #closed: MapChanges["closed"][number][] = [];
   #dropped: MapChanges["dropped"][number][] = [];
+  #released: Instance[] = [];
   #labels: MapChanges["labels"][number][] = [];
   #unlabelled: Instance[] = [];
   /** By scope: the highest try of all that was folded up. Ordinals are used again, also by other lists of the scope. */
@@ -118,7 +122,7 @@ export class Mapping {
   #expand(place: ScopePlace, length: number): boolean {
     if (!this.#answer(place)) return false;
     if (length === 0) {
-      this.#endAll(place, "skipped", "mapped over nothing");
+      this.#endAll(place, "skipped", MAPPED_OVER_NOTHING);
       return true;
     }
     const { scope, parent } = place;
@@ -175,15 +179,16 @@ export class Mapping {
     if (this.#opened.size + closed.length + dropped.length + this.#labels.length === 0) return null;
     // What was folded up before it was stored leaves no name behind.
     const labels = this.#labels.filter(({ mapIndex, taskId }) => this.#table.get(taskId, mapIndex));
-    const changes = { opened: [...this.#opened.values()], closed, dropped, labels };
+    const changes = { opened: [...this.#opened.values()], closed, dropped, released: this.#released, labels };
     this.#opened.clear();
     this.#closed = [];
     this.#dropped = [];
+    this.#released = [];
     this.#labels = [];
     return changes;
   }
 
-  giveBack({ closed, dropped, labels, opened }: MapChanges): void {
+  giveBack({ closed, dropped, labels, opened, released }: MapChanges): void {
     const scopes = new Map(this.#table.scopes.map(({ scope }) => [scope.id, scope]));
     for (const row of opened) {
       const expansion = this.#table.expansions.find({ scope: scopes.get(row.mapId)!, parent: row.parent });
@@ -191,6 +196,7 @@ export class Mapping {
     }
     this.#closed = [...closed, ...this.#closed];
     this.#dropped = [...dropped, ...this.#dropped];
+    this.#released = [...released, ...this.#released];
     this.#labels = [...labels, ...this.#labels];
   }
 
@@ -198,9 +204,9 @@ export class Mapping {
     const verdict = judge("allSuccess", this.#table.sourcesOf(place));
     const expansion = this.#table.expansions.find(place);
     if (expansion && verdict === "run") this.#spread(expansion);
-    else if (expansion) this.#fold(expansion);
     else if (verdict === "run") this.#ask(place);
     else {
+      if (expansion) this.#fold(expansion);
       this.#answer(place);
       if (verdict !== "wait") this.#endAll(place, verdict, `what it is mapped over: ${verdict}`);
     }
@@ -264,7 +270,6 @@ export class Mapping {
     for (const instance of instances) {
       this.#table.reconsiderOne(instance);
       if (level === depth) this.#wantLabel(instance);
-      else this.#noteTries(slot.node.scope!.chain[level]!, tries);
     }
   }
 
@@ -272,8 +277,11 @@ export class Mapping {
     if (instance.node.scope!.isLabelled) this.#unlabelled.push(instance);
   }
 
-  #noteTries({ index }: Scope, tries: number): void {
-    this.#tries[index] = Math.max(this.#tries[index]!, tries);
+  /** Also for the maps in it: of their instances only the row that stands for all of them is left. */
+  #noteTries({ children, index }: Scope, tries: number): void {
+    if (tries <= this.#tries[index]!) return;
+    this.#tries[index] = tries;
+    for (const child of children) this.#noteTries(child, tries);
   }
 
   /** How many more of its items may be under way. */
@@ -288,6 +296,7 @@ export class Mapping {
   }
 
   #isThrough({ scope }: Expansion, spot: Spot): boolean {
+    if (this.#table.groups?.isWaitingIn(scope, spot.ordinal)) return false;
     for (const slot of this.#slots(scope.members)) {
       for (const { state } of this.#table.beneath(slot, spot)) if (!isFinished(state)) return false;
     }
@@ -304,17 +313,22 @@ export class Mapping {
     }
   }
 
-  /** As if it had never been expanded, unless some of it is under way or through. */
+  /** As if it had never been expanded, unless some of it has begun or ended. */
   #fold(expansion: Expansion): void {
     const { parent, scope } = expansion;
     const spot = { level: scope.depth - 1, ordinal: parent };
     const slots = this.#slots(scope.members).filter((slot) => !this.#table.hasStandIn(slot, spot));
-    const instances = slots.flatMap((slot) => [...this.#table.beneath(slot, spot)]);
-    if (instances.length === 0 || instances.some(({ state }) => state !== "none")) return;
+    const instances: Instance[] = [];
+    for (const slot of slots) {
+      for (const instance of this.#table.beneath(slot, spot)) {
+        if (instance.state !== "none") return;
+        instances.push(instance);
+      }
+    }
+    if (instances.length === 0) return;
     for (const instance of instances) {
       this.#drop(instance);
-      for (const around of instance.node.scope!.chain.slice(spot.level))
-        this.#noteTries(around, instance.tryNumber);
+      this.#noteTries(scope, instance.tryNumber);
     }
     this.#close(expansion);
     const range = { level: spot.level, first: spot.ordinal, count: 1, tries: this.#tries[scope.index]! };
@@ -326,11 +340,13 @@ export class Mapping {
     for (const child of scope.children) {
       for (let item = 0; item < made; item++) {
         const place = { scope: child, parent: base + item };
+        this.#table.scopes[child.index]!.due.delete(place.parent);
         this.#answer(place);
         const inner = this.#table.expansions.find(place);
         if (inner) this.#close(inner);
       }
     }
+    this.#table.groups?.renew(expansion);
     this.#table.expect(expansion, made - length);
     this.#growing.delete(expansion);
     this.#open.delete(expansion);
@@ -341,6 +357,7 @@ export class Mapping {
   #drop(instance: Instance): void {
     if (instance.committed !== null)
       this.#dropped.push({ taskId: instance.node.id, mapIndex: instance.mapIndex });
+    if (instance.committedOccupying) this.#released.push(instance);
     this.#table.drop(instance);
   }
 

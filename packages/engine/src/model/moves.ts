@@ -2,7 +2,8 @@
  * How an instance gets from one state to another, with all that belongs to the move: its try, its wait, its times.
  * Which move is made is decided by run.ts (what happened) and orders.ts (what was asked for).
  */
-import { type Instance, isUnexpanded, type Wait } from "./instance.ts";
+import { haltedAs } from "./halting.ts";
+import type { Instance, Wait } from "./instance.ts";
 import type { InstanceTable } from "./instance-table.ts";
 import { Moments } from "./moments.ts";
 import type { RunEvent } from "./run-event.ts";
@@ -80,16 +81,22 @@ export class Moves {
     instance.retryAt = null;
     this.#table.move(instance, "none");
     this.#table.reconsiderOne(instance);
-    // What stands for those to come is also up to its map.
-    const { level, node, ordinal } = instance;
-    if (isUnexpanded(instance)) this.#table.scopes[node.scope!.chain[level]!.index]!.due.add(ordinal);
+    this.#judgeMaps(instance);
     return true;
+  }
+
+  /** What stands for those to come is also up to its map. And it may be the last one that kept a map from being folded up. */
+  #judgeMaps({ level, node, ordinal }: Instance): void {
+    const around = node.scope?.chain[level - 1] ?? null;
+    for (const { depth, index } of node.scope?.chain.slice(0, level + 1) ?? [])
+      this.#table.scopes[index]!.due.add(this.#table.expansions.ancestor(around, ordinal, depth - 1));
   }
 
   /** It has ended, and begins anew, with as many retries as its task has. `archive` gets it as it was. */
   beginAgain(instance: Instance, archive: (instance: Instance) => void): void {
     if (instance.state === "removed") return;
     archive(instance);
+    instance.hasBegunAgain = true;
     // As if it were loaded: its past is looked at again.
     if (instance.gate === "open") instance.gate = "none";
     this.renewTries(instance);
@@ -114,6 +121,14 @@ export class Moves {
     instance.endedAt = by.at;
     instance.reason = by.reason;
     this.#table.move(instance, state);
+  }
+
+  /** With its run. */
+  halt(instance: Instance, by: Extract<RunEvent, { type: "halted" }>): void {
+    const state = haltedAs(instance.state, by.active);
+    // An attempt that remains has asked for the skip itself (see implied-ends.ts).
+    if (state === "skipped") instance.attempt = null;
+    this.end(instance, state, by);
   }
 
   fail(instance: Instance, event: Failure): void {

@@ -2,12 +2,14 @@
 import type { DagManifest, SignalCondition, SignalRule, TaskManifest } from "@tradewind/sdk/manifest";
 import { describe, expect, test } from "vitest";
 import { dagManifest, taskManifest } from "../../test/reference/manifests.ts";
+import { startsAfter } from "../../test/reference/stored-starts.ts";
 import { Drive, type StoredDrive } from "./drive.ts";
 import { compileGraph } from "./graph.ts";
-import type { InstanceRow, Wait } from "./instance.ts";
+import type { Instance, InstanceRow, Wait } from "./instance.ts";
 import type { Cancel, Order } from "./orders.ts";
 import { RunModel } from "./run.ts";
 import { RuleSet } from "./signal-rules.ts";
+import type { StoredStart } from "./waiting-starts.ts";
 
 const WAIT: Wait = { timeoutAt: null, onTimeout: "fail", keepsSlot: true };
 
@@ -30,6 +32,7 @@ class Run {
   readonly cancels: Cancel[] = [];
   model: RunModel;
   #drive: StoredDrive = {};
+  #starts: readonly StoredStart[] = [];
   #now = 1_000;
   #attempts = 0;
   #heard = 0;
@@ -48,7 +51,10 @@ class Run {
   load(): RunModel {
     const run = { dagId: "dag", runId: "run", conf: {} };
     const stored = JSON.parse(JSON.stringify(this.#drive)) as StoredDrive;
-    const drive = new Drive({ manifest: this.#manifest, rules: this.#rules, run, startedAt: 1_000, stored });
+    const drive = new Drive({
+      ...{ manifest: this.#manifest, rules: this.#rules, run, startedAt: 1_000 },
+      ...{ stored, starts: this.#starts },
+    });
     this.model = RunModel.load(compileGraph(this.#manifest), [...this.#rows.values()], { drive });
     this.model.start(this.#now);
     return this.model;
@@ -94,6 +100,7 @@ class Run {
       this.#rows.set(node.id, { ...row, startedAt, step, wait });
     }
     this.#drive = this.model.drive!.takeState() ?? this.#drive;
+    this.#starts = startsAfter(this.#starts, this.model.drive!.takeStarts());
     this.cancels.push(...this.model.takeCancels());
     return this;
   }
@@ -168,12 +175,32 @@ describe("start", () => {
     expect(run.verdict).toBe("running");
   });
 
-  test("a task begins again only when its end is stored", () => {
-    const run = new Run([task("t", { rules: [on("start", "a")] })]);
+  test("a task with downstream tasks begins again only when its end is stored", () => {
+    const run = new Run([task("t", { rules: [on("start", "a")] }), task("after", { upstream: ["t"] })]);
     run.hear("a", "a").turn().begin("t").turn().succeed("t");
     expect(run.model.beginAgain(5_000, () => {})).toBe(false);
-    expect(run.states.t).toBe("success");
-    expect(run.turn().states.t).toBe("success");
+    expect(run.states).toEqual({ t: "success", after: "scheduled" });
+    expect(run.begin("after").turn().states).toEqual({ t: "success", after: "running" });
+    expect(run.turn().states).toEqual({ t: "scheduled", after: "running" });
+  });
+
+  test("a task without downstream tasks ends and begins again in one turn, and its end is archived", () => {
+    const run = new Run([task("t", { rules: [on("start", "a")] })]);
+    run.hear("a", "a").turn().begin("t").turn().succeed("t");
+    const archived: unknown[] = [];
+    const archive = ({ attempt, dirty, state }: Instance) => archived.push([state, attempt, dirty]);
+    expect(run.model.beginAgain(5_000, archive)).toBe(true);
+    expect(archived).toEqual([["success", "attempt 1", true]]);
+    expect(run.turn().states.t).toBe("scheduled");
+    expect(run.load().get("t")).toMatchObject({ state: "scheduled", tryNumber: 2, attempt: null });
+  });
+
+  test("a task whose attempt is not stored begins again only when it is", () => {
+    const run = new Run([task("t", { rules: [on("start", "a")] })]);
+    run.hear("a").turn().order("t", "stop");
+    expect(run.states.t).toBe("skipped");
+    run.order("t", "start");
+    expect(run.turn().states.t).toBe("skipped");
     expect(run.turn().states.t).toBe("scheduled");
   });
 

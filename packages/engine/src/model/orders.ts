@@ -9,19 +9,21 @@
  *   finished    begins anew, and so does     as start                      -
  *               what is downstream of it
  *
- * A task that has finished begins again only when its end is stored: otherwise the end would never be told to anybody.
+ * A task that has finished begins again when its end is stored, so that what comes after it sees the end. A task that
+ * nothing comes after begins again in the batch of its end: the owner stores the end with the history of its tries.
  *
  * A start is taken when a task begins for the first time, and when it begins again after it had finished. Whatever else
  * makes it begin (it is restarted, cleared by hand, tried again, or waits for its upstream once more) takes none, and
  * has the cause that it had. What begins again for its upstream's sake has none.
  */
-import { type Cause, type Drive, isStreaming } from "./drive.ts";
+import { type Drive, isStreaming } from "./drive.ts";
 import type { Instance } from "./instance.ts";
 import { isOccupying } from "./instance.ts";
 import type { InstanceTable, Slot } from "./instance-table.ts";
 import type { Moves } from "./moves.ts";
 import type { Heard, LeafState } from "./signal-condition.ts";
 import { isFinished, OCCUPYING } from "./states.ts";
+import type { Cause } from "./waiting-starts.ts";
 
 /** An attempt that is to stop, once the decision is stored. */
 export interface Cancel {
@@ -178,7 +180,9 @@ export class Orders {
         continue;
       }
       const { finished, underWay } = this.#reach(slot);
-      if (finished.some(({ instances }) => instances.some(({ dirty }) => dirty))) continue;
+      const mayPassEnd = this.#isLast(slot);
+      const isStored = (each: Instance) => !each.dirty || (mayPassEnd && isJustEnded(each));
+      if (!finished.every(({ instances }) => instances.every(isStored))) continue;
       this.#again.delete(slot);
       hasBegun = true;
       for (const { instances, node } of finished) {
@@ -295,6 +299,11 @@ export class Orders {
     if (isOccupying(instance)) this.#released.push(instance);
   }
 
+  /** No task, and no group, waits for its end. */
+  #isLast({ node }: Slot): boolean {
+    return node.downstream.length === 0 && this.#table.groups === null;
+  }
+
   /** What waits for a start had been let through by its upstream: that may be another now. */
   #judgeAnew(slot: Slot): void {
     for (const instance of slot.instances) if (instance.gate === "signal") this.#table.letGo(instance);
@@ -326,6 +335,13 @@ export class Orders {
         this.#drive.addStart(slot.node.id, 1);
     }
   }
+}
+
+/** All that is not stored of it is the end of the attempt that is. */
+function isJustEnded({ attempt, committed, committedAttempt }: Instance): boolean {
+  return (
+    attempt !== null && attempt === committedAttempt && (committed === "queued" || committed === "running")
+  );
 }
 
 function closedBy(reason: string): string {

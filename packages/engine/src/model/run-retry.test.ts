@@ -95,7 +95,7 @@ test("of a group with retries all tasks run again, and what comes after them; of
   const states: Record<string, TaskState> = { send: "failed", second: "failed" };
   const rows = tasks.map(({ taskId }) => row(taskId, states[taskId] ?? "success"));
   const stored = ["unit", "unit.inner"].map((groupId) => {
-    return { groupId, state: "failed", tryNumber: 2, maxTries: 1, retryAt: null } as const;
+    return { groupId, mapIndex: -1, state: "failed", tryNumber: 2, maxTries: 1, retryAt: null } as const;
   });
   const model = RunModel.load(compileGraph(dagManifest(tasks, { groups })), rows, { groups: stored });
   model.start(1);

@@ -34,20 +34,27 @@ export function failedAndAfter(table: InstanceTable, graph: Graph): Instance[] {
   for (let next = open.pop(); next; next = open.pop()) {
     if (again.has(next)) continue;
     again.add(next);
-    open.push(...after(table, next), ...together(table, next));
+    open.push(...after(table, next), ...groupMates(table, next));
   }
+  for (const each of setupsOf(table, graph, [...again])) again.add(each);
+  return [...again];
+}
+
+/** What is never run again without the setups in whose scope it is takes those with it, and their teardowns. */
+export function setupsOf(table: InstanceTable, graph: Graph, instances: readonly Instance[]): Instance[] {
+  const found = new Set<Instance>();
   const order = graph.nodes.map(({ manifest }) => manifest);
   const downstream = graph.nodes.map((node) => node.downstream);
   for (const setup of graph.nodes) {
     if (setup.manifest.role !== "setup") continue;
     const scope = setupScope(order, downstream, setup.index);
     const teardowns = graph.nodes.filter(({ manifest }) => manifest.teardown?.of === setup.id);
-    for (const each of [...again]) {
+    for (const each of instances) {
       if (each.node !== setup && !scope.has(each.node.index)) continue;
-      for (const node of [setup, ...teardowns]) for (const one of beside(table, each, node)) again.add(one);
+      for (const node of [setup, ...teardowns]) for (const one of beside(table, each, node)) found.add(one);
     }
   }
-  return [...again];
+  return [...found];
 }
 
 function* after(table: InstanceTable, instance: Instance): Iterable<Instance> {
@@ -55,11 +62,14 @@ function* after(table: InstanceTable, instance: Instance): Iterable<Instance> {
   for (const index of downstream) yield* beside(table, instance, table.slots[index]!.node);
 }
 
-/** All that is in a group with retries around it. No such group is in a map. */
-function* together(table: InstanceTable, { node }: Instance): Iterable<Instance> {
+/** All that is in a group with retries around it, in the same item if the group has one unit of work per item. */
+export function* groupMates(table: InstanceTable, { level, node, ordinal }: Instance): Iterable<Instance> {
+  const around = node.scope?.chain[level - 1] ?? null;
   for (let group = node.group; group !== null; group = group.parent) {
     if (group.retries === 0) continue;
-    for (const index of group.members) yield* table.slots[index]!.instances;
+    const depth = Math.min(group.depth, level);
+    const spot = { level: depth, ordinal: table.expansions.ancestor(around, ordinal, depth) };
+    for (const index of group.members) yield* table.beneath(table.slots[index]!, spot);
   }
 }
 

@@ -12,7 +12,6 @@ import type { Drive } from "./drive.ts";
 import type { ExpansionRow, Expansions, ScopePlace } from "./expansions.ts";
 import type { Graph } from "./graph.ts";
 import type { GroupChange, GroupRow, Groups } from "./groups.ts";
-import { haltedAs } from "./halting.ts";
 import type { Change, Instance, InstanceRow } from "./instance.ts";
 import type { InstanceTable } from "./instance-table.ts";
 import { loadTable } from "./loading.ts";
@@ -209,7 +208,7 @@ export class RunModel {
     return from === "start" ? [...this.instances()] : failedAndAfter(this.#table, this.graph);
   }
 
-  /** Finished tasks that were asked to begin again do so, if their end is stored; `archive` gets each as it was. */
+  /** Finished tasks that were asked to begin again do so, if nothing has to see their end stored first (orders.ts). */
   beginAgain(now: number, archive: (instance: Instance) => void): boolean {
     this.#moves.now = now;
     const hasBegun = this.#orders?.beginAgain(archive) === true;
@@ -217,7 +216,7 @@ export class RunModel {
     return hasBegun;
   }
 
-  /** Some finished task is to begin again as soon as its end is stored. */
+  /** Some finished task is to begin again in the next turn: its end had to be stored first. */
   get isPending(): boolean {
     return this.#orders?.isPending === true;
   }
@@ -391,7 +390,7 @@ export class RunModel {
       else this.drive?.forgetStarts(node.id);
       for (const instance of instances) {
         if (isTeardown || isFinished(instance.state)) continue;
-        this.#moves.end(instance, haltedAs(instance.state, event.active), event);
+        this.#moves.halt(instance, event);
         hasEnded = true;
       }
     }

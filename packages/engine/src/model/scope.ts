@@ -99,6 +99,14 @@ export function sourceTasks(over: MapSource): Set<string> {
   }
 }
 
+/** Whether a task is in a map that runs over the output of another one. */
+export function isMappedOver(
+  { scope }: { readonly scope: Scope | null },
+  { feeds }: { readonly feeds: readonly { readonly scope: Scope }[] },
+): boolean {
+  return feeds.some((feed) => scope?.chain.includes(feed.scope));
+}
+
 /** How many scopes two tasks have in common. */
 export function commonDepth(a: Scope | null, b: Scope | null): number {
   if (a === null || b === null) return 0;

@@ -55,10 +55,10 @@ export class Settling {
 
   #endGroups(): boolean {
     const { branches, moves, table } = this.#parts;
-    if (!table.groups?.settle(moves.now)) return false;
+    const ended = table.groups?.settle(moves.now) ?? [];
     // What branches in them have ruled out outside of them.
-    branches.repeat();
-    return true;
+    for (const group of ended) branches.repeatOf(table.groups!.instancesOf(group));
+    return ended.length > 0;
   }
 
   /** false: it has to wait. */

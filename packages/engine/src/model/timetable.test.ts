@@ -1,7 +1,7 @@
 import type { ScheduleManifest } from "@tradewind/sdk/manifest";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type DueRun, type LastRun, nextRun, type RunWindow, validateSchedule } from "./timetable.ts";
+import { type DueRun, dueRun, type LastRun, nextRun, type RunWindow, validateSchedule } from "./timetable.ts";
 
 const at = (text: string) => Date.parse(text);
 const daily = (style: "trigger" | "interval"): ScheduleManifest => {
@@ -154,38 +154,108 @@ test("continuous: each run begins where the last one's interval ended, never wit
   expect(new Set([first, second, third, fourth].map((run) => run.logicalDate)).size).toBe(4);
 });
 
-test("whatever the schedule, runs follow one another without repeating, and stop at the end", () => {
-  const style = fc.constantFrom("trigger" as const, "interval" as const);
-  const schedule: fc.Arbitrary<ScheduleManifest> = fc.oneof(
-    fc.record({
-      kind: fc.constant("cron" as const),
-      expression: fc.constantFrom("*/10 * * * *", "0 2 * * *", "30 2 * * MON", "0 */6 1 * *"),
-      timezone: fc.constantFrom("UTC", "Europe/Berlin", "America/New_York"),
-      style,
-    }),
-    fc.record({ kind: fc.constant("interval" as const), everyMs: fc.integer({ min: 1, max: 1e9 }), style }),
-  );
-  const instant = fc.integer({ min: at("2025-01-01T00:00Z"), max: at("2027-01-01T00:00Z") });
-  const window = fc.record({ start: fc.option(instant), end: fc.option(instant), catchup: fc.boolean() });
+const style = fc.constantFrom("trigger" as const, "interval" as const);
+const anySchedule = fc.oneof(
+  fc.record({
+    kind: fc.constant("cron" as const),
+    expression: fc.constantFrom("*/10 * * * *", "0 2 * * *", "30 2 * * MON", "0 */6 1 * *"),
+    timezone: fc.constantFrom("UTC", "Europe/Berlin", "America/New_York"),
+    style,
+  }),
+  fc.record({ kind: fc.constant("interval" as const), everyMs: fc.integer({ min: 1, max: 1e9 }), style }),
+);
+const anyInstant = fc.integer({ min: at("2025-01-01T00:00Z"), max: at("2027-01-01T00:00Z") });
+const anyWindow = fc.record({ start: fc.option(anyInstant), end: fc.option(anyInstant) });
+const someMoments = fc
+  .array(anyInstant, { minLength: 1, maxLength: 8 })
+  .map((moments) => moments.sort((a, b) => a - b));
+
+test("without catchup a scheduler that looks at any moments creates at most one run each time: the newest due one", () => {
   fc.assert(
-    fc.property(
-      schedule,
-      window,
-      fc.array(instant, { minLength: 1, maxLength: 8 }),
-      (plan, limits, moments) => {
-        let last: DueRun | null = null;
-        for (const now of moments.sort((a, b) => a - b)) {
-          const run = nextRun(plan, limits, { last, now });
-          if (!run) continue;
-          if (last) expect(run.logicalDate).toBeGreaterThan(last.logicalDate);
-          if (limits.start !== null) expect(run.logicalDate).toBeGreaterThanOrEqual(limits.start);
-          if (limits.end !== null) expect(run.logicalDate).toBeLessThanOrEqual(limits.end);
-          expect(run.runAfter).toBe(run.intervalEnd);
-          // Only a due run is made; one that lies ahead is asked for again later.
-          if (run.runAfter <= now) last = run;
-        }
-      },
-    ),
+    fc.property(anySchedule, anyWindow, someMoments, (schedule, limits, moments) => {
+      const window = { ...limits, catchup: false };
+      let plan: DueRun | null = null;
+      let last: DueRun | null = null;
+      for (const [i, now] of moments.entries()) {
+        plan ??= i === 0 ? nextRun(schedule, window, { last, now }) : plan;
+        if (plan === null || plan.runAfter > now) continue;
+        const run: DueRun = dueRun(schedule, window, { planned: plan, now });
+        expect(run.runAfter).toBeLessThanOrEqual(now);
+        if (last) expect(run.logicalDate).toBeGreaterThan(last.logicalDate);
+        if (limits.end !== null) expect(run.logicalDate).toBeLessThanOrEqual(limits.end);
+        last = run;
+        plan = nextRun(schedule, window, { last, now });
+        // Nothing else is due, so a second look creates nothing.
+        if (plan !== null) expect(plan.runAfter).toBeGreaterThan(now);
+      }
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test("with catchup the planned run is created, however late", () => {
+  fc.assert(
+    fc.property(anySchedule, anyInstant, anyInstant, (schedule, start, now) => {
+      const window = { start, end: null, catchup: true };
+      const planned = nextRun(schedule, window, { last: null, now })!;
+      expect(dueRun(schedule, window, { planned, now })).toBe(planned);
+    }),
+  );
+});
+
+describe("a plan that was not acted on in time, without catchup", () => {
+  const planned = nextRun(daily("trigger"), open, { last: null, now: at("2026-01-10T02:00Z") })!;
+  const due = (now: string, options: { window?: Partial<RunWindow>; slackMs?: number } = {}) =>
+    show(
+      dueRun(
+        daily("trigger"),
+        { ...open, ...options.window },
+        { planned, now: at(now), slackMs: options.slackMs ?? 0 },
+      ),
+    );
+
+  test("gives way to the newest due run", () => {
+    expect(due("2026-01-10T02:00Z")).toMatch(/^2026-01-10T02:00/);
+    expect(due("2026-01-11T01:59Z")).toMatch(/^2026-01-10T02:00/);
+    expect(due("2026-01-13T12:00Z")).toMatch(/^2026-01-13T02:00/);
+  });
+
+  test("gives way to the last run before the end", () => {
+    expect(due("2026-01-20T12:00Z", { window: { end: at("2026-01-12T12:00Z") } })).toMatch(
+      /^2026-01-12T02:00/,
+    );
+    expect(due("2026-01-20T12:00Z", { window: { end: at("2026-01-10T02:00Z") } })).toMatch(
+      /^2026-01-10T02:00/,
+    );
+  });
+
+  test("is kept within the jitter, which may be longer than the distance of two runs", () => {
+    const slackMs = 3 * 86_400_000;
+    expect(due("2026-01-12T12:00Z", { slackMs })).toMatch(/^2026-01-10T02:00/);
+    expect(due("2026-01-14T12:00Z", { slackMs })).toMatch(/^2026-01-14T02:00/);
+  });
+});
+
+test("whatever the schedule, runs follow one another without repeating, and stop at the end", () => {
+  const window = fc.record({
+    start: fc.option(anyInstant),
+    end: fc.option(anyInstant),
+    catchup: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(anySchedule, window, someMoments, (plan, limits, moments) => {
+      let last: DueRun | null = null;
+      for (const now of moments) {
+        const run = nextRun(plan, limits, { last, now });
+        if (!run) continue;
+        if (last) expect(run.logicalDate).toBeGreaterThan(last.logicalDate);
+        if (limits.start !== null) expect(run.logicalDate).toBeGreaterThanOrEqual(limits.start);
+        if (limits.end !== null) expect(run.logicalDate).toBeLessThanOrEqual(limits.end);
+        expect(run.runAfter).toBe(run.intervalEnd);
+        // Only a due run is made; one that lies ahead is asked for again later.
+        if (run.runAfter <= now) last = run;
+      }
+    }),
     { numRuns: 500 },
   );
 });

@@ -42,6 +42,33 @@ export function nextRun(schedule: ScheduleManifest, window: RunWindow, at: Stand
   return window.end === null || run.logicalDate <= window.end ? run : null;
 }
 
+/**
+ * The run to create when a plan has fallen due: with catchup the planned one. Without it, a plan that nothing acted on (the
+ * DAG was paused, no scheduler was alive) was missed like the ticks after it, and only the newest due run is created. A plan
+ * counts as missed only `slackMs` after it was due: with a jitter longer than the distance of two ticks, several are pending.
+ */
+export function dueRun(
+  schedule: ScheduleManifest,
+  window: RunWindow,
+  {
+    planned,
+    now,
+    slackMs = 0,
+  }: { readonly planned: DueRun; readonly now: number; readonly slackMs?: number },
+): DueRun {
+  const time = schedule.kind === "signal" ? schedule.gather?.time : schedule;
+  if (time === undefined || !isTimeSchedule(time) || planned.runAfter > now - slackMs) return planned;
+  // A time that is a part of a condition is never caught up with.
+  if (window.catchup && schedule.kind !== "signal") return planned;
+  const ticks = ticksOf(time, window.start);
+  const end = window.end ?? Number.POSITIVE_INFINITY;
+  const newest = hasPeriods(time)
+    ? ticks.previous(Math.min(ticks.previous(now) - 1, end))
+    : ticks.previous(Math.min(now, end));
+  if (newest <= planned.logicalDate) return planned;
+  return hasPeriods(time) ? period(ticks, newest) : at(newest);
+}
+
 /** Throws a ModelError when the schedule cannot be used. */
 export function validateSchedule(schedule: ScheduleManifest): void {
   if (isTimeSchedule(schedule)) ticksOf(schedule, null);
@@ -89,9 +116,7 @@ function nextUnbounded(schedule: ScheduleManifest, window: RunWindow, standing: 
     case "several": {
       const ticks = ticksOf(schedule, window.start);
       if (!hasPeriods(schedule)) return at(nextTrigger(ticks, window, standing));
-      const start = nextPeriod(ticks, window, standing);
-      const end = ticks.next(start);
-      return { logicalDate: start, intervalStart: start, intervalEnd: end, runAfter: end };
+      return period(ticks, nextPeriod(ticks, window, standing));
     }
   }
 }
@@ -128,6 +153,11 @@ function nextPeriod(ticks: Ticks, window: RunWindow, { last, now, slackMs = 0 }:
     if (window.catchup || ticks.next(first) > now - slackMs) return first;
   }
   return ticks.previous(ticks.previous(now) - 1);
+}
+
+function period(ticks: Ticks, start: number): DueRun {
+  const end = ticks.next(start);
+  return { logicalDate: start, intervalStart: start, intervalEnd: end, runAfter: end };
 }
 
 function at(instant: number): DueRun {

@@ -13,6 +13,7 @@ describe("large outputs in a bucket", () => {
   let server: TestS3Server;
   let folder: string;
   let outputs: LargeOutputs;
+  const NAMES = ["AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"];
   const before = { ...process.env };
 
   beforeAll(async () => {
@@ -30,7 +31,10 @@ describe("large outputs in a bucket", () => {
 
   afterAll(async () => {
     await outputs.close();
-    process.env = before;
+    for (const name of NAMES) {
+      if (before[name] === undefined) delete process.env[name];
+      else process.env[name] = before[name];
+    }
     await rm(folder, { recursive: true, force: true });
   });
 

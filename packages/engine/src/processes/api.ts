@@ -4,7 +4,7 @@ import { BundleCache } from "../execute/bundle-cache.ts";
 import { TimetableDates } from "../execute/timetable-dates.ts";
 import type { Config } from "../service/config.ts";
 import { ensureToken } from "../service/home.ts";
-import { startAll, stopAll } from "../service/service.ts";
+import { startAll } from "../service/service.ts";
 import { openSignals } from "../signal/configured-service.ts";
 import type { SignalService } from "../signal/signal-service.ts";
 import type { WakeUps } from "../signal/wake-up.ts";
@@ -14,22 +14,22 @@ import { VERSION } from "../version.ts";
 import { fetchBundle } from "./fetch-bundle.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
 import { createLargeOutputs } from "./large-outputs.ts";
-import { openServiceParts, type ServiceParts } from "./service-parts.ts";
+import { openServiceParts, type ServiceParts, stopServices } from "./service-parts.ts";
 
 /** The REST API with what it asks; `close` once it has stopped. */
 export async function createApi(
   parts: ServiceParts,
 ): Promise<{ readonly api: ApiServer; readonly signals: SignalService; close(): Promise<void> }> {
-  const { config, database, home, logger, secretBox, wakeUps } = parts;
+  const { config, database, home, logger, secretBox, wakeUps, user } = parts;
   const signals = await openSignals({ config, database, logger, wakeUps });
   const bundles = new BundleCache(home.bundles, (hash) => fetchBundle(database, hash));
-  const timetables = new TimetableDates({ bundles });
+  const timetables = new TimetableDates({ bundles, user });
   const outputs = createLargeOutputs(config, database);
   const api = new ApiServer({
     database,
     outputs,
     logger: logger.child({ component: "api" }),
-    config: { host: config.host, port: config.port, version: VERSION },
+    config: { host: config.host, port: config.port, publicUrl: config.publicUrl, version: VERSION },
     secretBox,
     logsDir: home.logs,
     runEdits,
@@ -50,8 +50,11 @@ export async function createApi(
 }
 
 /** `tradewind api`: the REST API on a shared database. Its admin token is that of its home folder. */
-export async function startApi(config: Config): Promise<{ url: string; stop(): Promise<void> }> {
-  const { parts, close } = await openServiceParts(config, "api");
+export async function startApi(
+  config: Config,
+  signal?: AbortSignal,
+): Promise<{ url: string; stop(): Promise<void> }> {
+  const { parts, close } = await openServiceParts(config, "api", { signal });
   const { database, home, logger } = parts;
   await ensureAdminToken(database, await ensureToken(home));
   const created = await createApi(parts);
@@ -60,7 +63,7 @@ export async function startApi(config: Config): Promise<{ url: string; stop(): P
   return {
     url: created.api.url,
     stop: async () => {
-      await stopAll(services, logger);
+      await stopServices(services, parts);
       await created.close();
       await close();
     },

@@ -1,10 +1,10 @@
-import { BackfillHost } from "../schedule/backfill-host.ts";
+import type { LeaseTimes } from "../job/lease.ts";
+import { BackfillHost, type BackfillHostOptions } from "../schedule/backfill-host.ts";
 import { BackfillJob } from "../schedule/backfill-job.ts";
 import type { Config } from "../service/config.ts";
 import { WakeUps } from "../signal/wake-up.ts";
-import { Database } from "../store/database.ts";
 import { runDriverOptions } from "./run-driver.ts";
-import { openServiceParts, type ServiceParts } from "./service-parts.ts";
+import { type DrainingProcess, openServiceParts, type ServiceParts, stopServices } from "./service-parts.ts";
 
 /**
  * A backfill job with an executor and connections of its own, when there is a backfill to do. It is to the scheduler
@@ -12,17 +12,20 @@ import { openServiceParts, type ServiceParts } from "./service-parts.ts";
  */
 export function createBackfillHost(
   parts: ServiceParts,
-  how: { readonly listens?: boolean; readonly idleMs?: number } = {},
+  how: Partial<Pick<BackfillHostOptions, "dags" | "idleMs" | "listens" | "lookMs">> & {
+    readonly lease?: LeaseTimes;
+  } = {},
 ): BackfillHost {
   const { config, logger, wakeUps: shared } = parts;
+  const { lease, ...times } = how;
   return new BackfillHost({
     database: parts.database,
     logger: logger.child({ component: "backfill" }),
     wakeUps: shared,
     listens: false,
-    ...how,
+    ...times,
     makeJob: () => {
-      const database = Database.connect(parts.database.url, {
+      const database = parts.database.sibling({
         max: config.databaseConnections,
         applicationName: "tradewind backfill",
       });
@@ -30,11 +33,15 @@ export function createBackfillHost(
       wakeUps.onLocal((topic) => {
         if (topic === "tasks") shared.tellHere(topic);
       });
-      const job = new BackfillJob(runDriverOptions({ ...parts, database, wakeUps }));
+      const job = new BackfillJob({
+        ...runDriverOptions({ ...parts, database, wakeUps }),
+        ...(lease && { lease }),
+        dags: how.dags,
+      });
       return {
         job,
         close: async () => {
-          wakeUps.close();
+          await wakeUps.close();
           await database.close();
         },
       };
@@ -43,8 +50,9 @@ export function createBackfillHost(
 }
 
 /** `tradewind backfill run`: nothing but backfills, beside any number of schedulers on a shared database. */
-export async function startBackfillRunner(config: Config): Promise<{ stop(): Promise<void> }> {
+export async function startBackfillRunner(config: Config, signal?: AbortSignal): Promise<DrainingProcess> {
   const { parts, close } = await openServiceParts(config, "backfill", {
+    signal,
     command: "backfill run",
     connections: 2,
   });
@@ -52,8 +60,9 @@ export async function startBackfillRunner(config: Config): Promise<{ stop(): Pro
   await host.start();
   return {
     stop: async () => {
-      await host.stop();
+      await stopServices([host], parts);
       await close();
     },
+    endDrain: () => host.endDrain(),
   };
 }

@@ -4,17 +4,27 @@ import { planNext } from "../schedule/planner.ts";
 import { type Config, requireDatabaseUrl } from "../service/config.ts";
 import { openHome } from "../service/home.ts";
 import { createLogger } from "../service/logger.ts";
-import { startAll, stopAll } from "../service/service.ts";
+import { startAll } from "../service/service.ts";
 import { migrate } from "../store/migrate.ts";
 import { reachDatabase } from "../store/reach-database.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
+import { stopServices } from "./service-parts.ts";
+import { chooseUserCodeAccount } from "./user-code-account.ts";
 
 /** `tradewind dag-processor`: bundles a DAG folder into a shared database. New DAGs start paused there. */
-export async function startDagProcessor(config: Config): Promise<{ stop(): Promise<void> }> {
+export async function startDagProcessor(
+  config: Config,
+  signal?: AbortSignal,
+): Promise<{ stop(): Promise<void> }> {
   const logger = createLogger({ level: config.logLevel, format: config.logFormat });
   const url = requireDatabaseUrl(config, "dag-processor");
   const home = await openHome(config.home);
-  const database = await reachDatabase(url, { applicationName: "tradewind dag-processor" });
+  const user = await chooseUserCodeAccount({ config, home, logger, dags: config.dags });
+  const database = await reachDatabase(
+    url,
+    { applicationName: "tradewind dag-processor" },
+    { logger, signal },
+  );
   await migrate(database);
   const processor = new DagProcessor({
     database,
@@ -23,12 +33,13 @@ export async function startDagProcessor(config: Config): Promise<{ stop(): Promi
     plan: planNext,
     isPausedAtCreation: true,
     ledgerPath: join(home.path, "dag-files.json"),
+    user,
   });
   const heartbeat = new JobHeartbeat("dag_processor", database, logger);
   await startAll([processor, heartbeat], logger);
   return {
     stop: async () => {
-      await stopAll([processor, heartbeat], logger);
+      await stopServices([processor, heartbeat], { config, database, logger });
       await database.close();
     },
   };

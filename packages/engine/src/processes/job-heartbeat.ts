@@ -39,7 +39,8 @@ export class JobHeartbeat implements Service {
     if (this.#timer) clearInterval(this.#timer);
     this.#timer = null;
     await this.#beating;
-    await this.#lease.release();
+    // Should it fail, the lease expires by itself.
+    await this.#lease.release().catch((error) => this.#outage.failed(error));
   }
 
   async #beat(): Promise<void> {

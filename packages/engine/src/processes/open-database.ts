@@ -4,7 +4,7 @@ import { findStandalone, openHome } from "../service/home.ts";
 import type { Logger } from "../service/logger.ts";
 import { Database } from "../store/database.ts";
 import { EmbeddedPostgres } from "../store/embedded/embedded-postgres.ts";
-import { reachDatabase } from "../store/reach-database.ts";
+import { type DatabaseWait, reachDatabase } from "../store/reach-database.ts";
 
 export interface OpenedDatabase {
   readonly database: Database;
@@ -18,19 +18,18 @@ export interface OpenOptions {
   readonly applicationName?: string;
   /** For the process that keeps the embedded server up: brings it back when it dies. */
   readonly supervise?: Logger;
+  /** For a service: waits for DATABASE_URL while nothing answers there. */
+  readonly wait?: DatabaseWait;
 }
 
 /** DATABASE_URL if given, else the embedded PostgreSQL of the home: adopted when it runs, started when it does not. */
 export async function openDatabase(config: Config, options: OpenOptions = {}): Promise<OpenedDatabase> {
   const name = options.applicationName ?? "tradewind";
-  const connectTo = (url: string) => (applicationName: string) =>
-    Database.connect(url, { max: config.databaseConnections, applicationName });
+  const connections = (applicationName: string) => ({ max: config.databaseConnections, applicationName });
   if (config.databaseUrl !== undefined) {
-    const database = await reachDatabase(config.databaseUrl, {
-      max: config.databaseConnections,
-      applicationName: name,
-    });
-    return { database, connect: connectTo(config.databaseUrl), stop: () => database.close() };
+    const database = await reachDatabase(config.databaseUrl, connections(name), options.wait);
+    const connect = (applicationName: string) => database.sibling(connections(applicationName));
+    return { database, connect, stop: () => database.close() };
   }
   const home = await openHome(config.home);
   const server = await EmbeddedPostgres.start({
@@ -41,11 +40,10 @@ export async function openDatabase(config: Config, options: OpenOptions = {}): P
   // A standalone on this home keeps its server: whoever only borrows it must not stop it.
   const isBorrowed = (await findStandalone(home)) !== undefined;
   if (isBorrowed) server.release();
-  const connect = connectTo(server.url);
-  const database = connect(name);
+  const database = Database.connect(server.url, connections(name));
   return {
     database,
-    connect,
+    connect: (applicationName) => database.sibling(connections(applicationName)),
     stop: async () => {
       await database.close();
       if (!isBorrowed) await server.stop("fast");

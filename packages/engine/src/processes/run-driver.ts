@@ -1,5 +1,6 @@
 import { BundleCache } from "../execute/bundle-cache.ts";
-import { LocalExecutor, type LocalExecutorOptions } from "../execute/local-executor.ts";
+import { LocalExecutor } from "../execute/local-executor.ts";
+import type { LocalExecutorOptions } from "../execute/local-executor-options.ts";
 import type { DagRunJobOptions } from "../schedule/dag-run-job-options.ts";
 import { LargeLengths } from "../schedule/large-lengths.ts";
 import { taskServices } from "../schedule/task-services.ts";
@@ -8,19 +9,24 @@ import { fetchBundle } from "./fetch-bundle.ts";
 import { createLargeOutputs } from "./large-outputs.ts";
 import type { ServiceParts } from "./service-parts.ts";
 
+/** With the grace period and the last writes it fits the 30 s that Kubernetes leaves between SIGTERM and SIGKILL. */
+const DRAIN_MS = 20_000;
+
 /** What a job that drives runs on this machine is made of: the same, whether it is a scheduler's or a backfill's. */
 export function runDriverOptions(
   parts: ServiceParts,
   times: Pick<LocalExecutorOptions, "ahead"> = {},
 ): DagRunJobOptions {
-  const { config, database, home, logger, secretBox, wakeUps } = parts;
+  const { config, database, home, logger, secretBox, wakeUps, user } = parts;
   const outputs = createLargeOutputs(config, database);
   const executor = new LocalExecutor({
     parallelism: config.parallelism,
+    streamingSlots: config.streamingSlots,
     graceMs: config.stopGraceMs,
     outputs,
     services: taskServices(database, secretBox, (news) => wakeUps.send(news)),
     logger: logger.child({ component: "executor" }),
+    user,
     ...times,
   });
   return {
@@ -33,5 +39,9 @@ export function runDriverOptions(
     version: VERSION,
     lengths: new LargeLengths(outputs),
     maxMapLength: config.maxMapLength,
+    isAlone: config.databaseUrl === undefined,
+    drainMs: config.drainMs ?? DRAIN_MS,
+    stopGraceMs: config.stopGraceMs,
+    user,
   };
 }

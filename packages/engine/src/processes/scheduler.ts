@@ -1,13 +1,24 @@
 import type { LeaseTimes } from "../job/lease.ts";
-import { SchedulerJob } from "../schedule/scheduler-job.ts";
+import { SchedulerJob, type SchedulerJobOptions } from "../schedule/scheduler-job.ts";
 import type { Config } from "../service/config.ts";
-import { startAll, stopAll } from "../service/service.ts";
+import { startAll } from "../service/service.ts";
+import { unknownDags } from "../store/served-dags.ts";
 import { createBackfillHost } from "./backfill.ts";
 import { createDeadlineHost } from "./deadlines.ts";
 import { runDriverOptions } from "./run-driver.ts";
-import { openServiceParts, type ServiceParts } from "./service-parts.ts";
+import {
+  type DrainingProcess,
+  endDrains,
+  openServiceParts,
+  type ServiceParts,
+  stopServices,
+} from "./service-parts.ts";
+import { createSignalBridge } from "./signal-bridge.ts";
 
-export interface SchedulerParts extends ServiceParts {
+/** `dags`: it serves runs of these DAGs only. `runs`: it ends after so many. Left out: all, and never. */
+export type SchedulerScope = Pick<SchedulerJobOptions, "dags" | "runs">;
+
+export interface SchedulerParts extends ServiceParts, SchedulerScope {
   /** See `LocalExecutorOptions`. */
   readonly ahead?: number;
   readonly lease?: LeaseTimes;
@@ -15,23 +26,45 @@ export interface SchedulerParts extends ServiceParts {
 
 /** A scheduler with the local executor of this machine. */
 export function createScheduler(parts: SchedulerParts): SchedulerJob {
-  const { ahead, lease } = parts;
+  const { ahead, dags, lease, runs } = parts;
   return new SchedulerJob({
     ...runDriverOptions(parts, ahead === undefined ? {} : { ahead }),
     ...(lease && { lease }),
+    dags,
+    runs,
   });
 }
 
-/** `tradewind scheduler`: one of any number on a shared database. */
-export async function startScheduler(config: Config): Promise<{ stop(): Promise<void> }> {
-  const { parts, close } = await openServiceParts(config, "scheduler");
-  const scheduler = createScheduler(parts);
-  const services = [scheduler, createBackfillHost(parts), createDeadlineHost(parts, scheduler)];
+/**
+ * `tradewind scheduler`: one of any number on a shared database. With `runs`, `finished` resolves when it is time to stop; it
+ * then takes no backfill, whose runs it would have to leave unfinished.
+ */
+export async function startScheduler(
+  config: Config,
+  signal?: AbortSignal,
+  scope: SchedulerScope = {},
+): Promise<DrainingProcess & { readonly finished: Promise<void> }> {
+  const { parts, close } = await openServiceParts(config, "scheduler", { signal });
+  const { dags, runs } = scope;
+  const unknown = dags ? await unknownDags(parts.database, dags) : [];
+  if (unknown.length > 0)
+    parts.logger.warn("unknown DAGs: their runs are served once they are published", { dags: unknown });
+  const scheduler = createScheduler({ ...parts, ...scope });
+  const bridged = await createSignalBridge(parts);
+  const services = [
+    scheduler,
+    ...(runs === undefined ? [createBackfillHost(parts, { dags })] : []),
+    createDeadlineHost(parts, scheduler),
+    ...(bridged ? [bridged.bridge] : []),
+  ];
   await startAll(services, parts.logger);
   return {
+    finished: scheduler.finished,
     stop: async () => {
-      await stopAll(services, parts.logger);
+      await stopServices(services, parts);
+      await bridged?.close();
       await close();
     },
+    endDrain: () => endDrains(services),
   };
 }

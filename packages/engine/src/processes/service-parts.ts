@@ -1,12 +1,15 @@
 import { type Config, requireDatabaseUrl } from "../service/config.ts";
 import { type Home, openHome } from "../service/home.ts";
 import { createLogger, type Logger } from "../service/logger.ts";
+import type { ProcessUser } from "../service/process-user.ts";
 import { SecretBox } from "../service/secret-box.ts";
+import { type Service, stopAll } from "../service/service.ts";
 import { WakeUps } from "../signal/wake-up.ts";
 import type { Database } from "../store/database.ts";
 import { migrate } from "../store/migrate.ts";
 import { reachDatabase } from "../store/reach-database.ts";
 import { warnOfUnreadable } from "./stored-secrets.ts";
+import { chooseUserCodeAccount } from "./user-code-account.ts";
 
 /** What services are made of. */
 export interface ServiceParts {
@@ -16,28 +19,60 @@ export interface ServiceParts {
   readonly logger: Logger;
   readonly secretBox: SecretBox;
   readonly wakeUps: WakeUps;
+  /** The account that user code runs as; left out, that of this process. */
+  readonly user?: ProcessUser | null | undefined;
 }
 
 /** For a process with one service, on a database that it shares with others and brings up to date. */
 export async function openServiceParts(
   config: Config,
   service: "api" | "backfill" | "scheduler" | "triggerer",
-  options: { readonly command?: string; readonly connections?: number } = {},
+  options: {
+    readonly command?: string;
+    readonly connections?: number;
+    readonly signal?: AbortSignal | undefined;
+  } = {},
 ): Promise<{ readonly parts: ServiceParts; close(): Promise<void> }> {
-  const { command = service, connections = config.databaseConnections } = options;
+  const { command = service, connections = config.databaseConnections, signal } = options;
   const logger = createLogger({ level: config.logLevel, format: config.logFormat });
   const url = requireDatabaseUrl(config, command);
   const home = await openHome(config.home);
+  const user = await chooseUserCodeAccount({ config, home, logger });
   const secretBox = await SecretBox.load(home.secretKey, process.env.TRADEWIND_SECRET_KEY);
-  const database = await reachDatabase(url, { max: connections, applicationName: `tradewind ${service}` });
+  const applicationName = `tradewind ${service}`;
+  const database = await reachDatabase(url, { max: connections, applicationName }, { logger, signal });
   await migrate(database);
   await warnOfUnreadable({ database, logger, secretBox });
   const wakeUps = new WakeUps(database);
   return {
-    parts: { config, database, home, logger, secretBox, wakeUps },
+    parts: { config, database, home, logger, secretBox, wakeUps, user },
     close: async () => {
-      wakeUps.close();
+      await wakeUps.close();
       await database.close();
     },
   };
+}
+
+/** What is left to be stored when tasks have ended or were killed. */
+const LAST_WRITES_MS = 3_000;
+
+/** What a process that drains before it stops is to its command. */
+export interface DrainingProcess {
+  stop(): Promise<void>;
+  /** Ends the drain that a stop has begun. False: there is none. */
+  endDrain(): boolean;
+}
+
+export function endDrains(services: readonly Service[]): boolean {
+  return services.map((service) => service.endDrain?.() ?? false).includes(true);
+}
+
+/** Drains all services at once, then stops them one by one. A database that does not answer is not waited for. */
+export async function stopServices(
+  services: readonly Service[],
+  { config, database, logger }: Pick<ServiceParts, "config" | "database" | "logger">,
+): Promise<void> {
+  await Promise.all(services.map((service) => service.drain?.()));
+  database.giveUpIn(config.stopGraceMs + LAST_WRITES_MS);
+  await stopAll(services, logger);
 }

@@ -9,6 +9,7 @@ import type { Database } from "../store/database.ts";
 import { migrate } from "../store/migrate.ts";
 import { reachDatabase } from "../store/reach-database.ts";
 import { ensureAdminToken, findToken } from "../store/tokens.ts";
+import { stopServices } from "./service-parts.ts";
 
 const DEFAULT_PORT = 8081;
 
@@ -35,12 +36,16 @@ export async function createSignalServer(parts: {
 }
 
 /** `tradewind signals serve`: one of any number on a shared database. Its admin token is that of its home folder. */
-export async function startSignalServer(config: Config): Promise<{ url: string; stop(): Promise<void> }> {
+export async function startSignalServer(
+  config: Config,
+  signal?: AbortSignal,
+): Promise<{ url: string; stop(): Promise<void> }> {
   const logger = createLogger({ level: config.logLevel, format: config.logFormat });
-  const database = await reachDatabase(requireDatabaseUrl(config, "signals serve"), {
-    max: config.databaseConnections,
-    applicationName: "tradewind signals",
-  });
+  const database = await reachDatabase(
+    requireDatabaseUrl(config, "signals serve"),
+    { max: config.databaseConnections, applicationName: "tradewind signals" },
+    { logger, signal },
+  );
   await migrate(database);
   await ensureAdminToken(database, await ensureToken(await openHome(config.home)));
   const wakeUps = new WakeUps(database);
@@ -48,9 +53,9 @@ export async function startSignalServer(config: Config): Promise<{ url: string; 
   const served = { ...config, signalsPort: config.signalsPort ?? DEFAULT_PORT };
   const [server] = await createSignalServer({ config: served, database, logger, signals });
   const stop = async () => {
-    await server!.stop();
+    await stopServices([server!], { config, database, logger });
     await signals.close();
-    wakeUps.close();
+    await wakeUps.close();
     await database.close();
   };
   try {

@@ -15,7 +15,7 @@ import type { Config } from "../service/config.ts";
 import { ensureToken, lockHome, openHome } from "../service/home.ts";
 import { createLogger } from "../service/logger.ts";
 import { SecretBox } from "../service/secret-box.ts";
-import { startAll, stopAll } from "../service/service.ts";
+import { startAll } from "../service/service.ts";
 import { WakeUps } from "../signal/wake-up.ts";
 import { migrate } from "../store/migrate.ts";
 import { ensureAdminToken } from "../store/tokens.ts";
@@ -25,9 +25,15 @@ import { createDeadlineHost } from "./deadlines.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
 import { openDatabase } from "./open-database.ts";
 import { createScheduler } from "./scheduler.ts";
+import { stopServices } from "./service-parts.ts";
+import { createSignalBridge } from "./signal-bridge.ts";
 import { createSignalServer } from "./signal-server.ts";
 import { warnOfUnreadable } from "./stored-secrets.ts";
 import { createTriggerer } from "./triggerer.ts";
+import { chooseUserCodeAccount } from "./user-code-account.ts";
+
+/** No other scheduler goes on with its runs: nothing is gained by a longer drain. */
+const DRAIN_MS = 5_000;
 
 export interface Standalone {
   readonly url: string;
@@ -47,10 +53,12 @@ export async function startStandalone(config: Config, signal?: AbortSignal): Pro
   const undo: (() => Promise<void>)[] = [() => lock.release()];
   try {
     await requireAddress(config);
+    const user = await chooseUserCodeAccount({ config, home, logger, dags: config.dags });
     signal?.throwIfAborted();
     const { database, connect, stop } = await openDatabase(config, {
       applicationName: "tradewind standalone",
       supervise: logger.child({ component: "postgres" }),
+      wait: { logger, signal },
     });
     undo.push(stop);
     signal?.throwIfAborted();
@@ -61,8 +69,9 @@ export async function startStandalone(config: Config, signal?: AbortSignal): Pro
     const secretBox = await SecretBox.load(home.secretKey, process.env.TRADEWIND_SECRET_KEY);
     await warnOfUnreadable({ database, logger, secretBox });
     const wakeUps = new WakeUps(database);
-    undo.push(async () => wakeUps.close());
-    const parts = { config, database, home, logger, secretBox, wakeUps };
+    undo.push(() => wakeUps.close());
+    const drained = { ...config, drainMs: config.drainMs ?? DRAIN_MS };
+    const parts = { config: drained, database, home, logger, secretBox, wakeUps, user };
     const scheduler = createScheduler(parts);
     const triggererDatabase = connect("tradewind triggerer");
     undo.push(() => triggererDatabase.close());
@@ -71,6 +80,8 @@ export async function startStandalone(config: Config, signal?: AbortSignal): Pro
     undo.push(() => apiDatabase.close());
     const { api, close, signals } = await createApi({ ...parts, database: apiDatabase });
     undo.push(close);
+    const bridged = await createSignalBridge(parts);
+    if (bridged) undo.push(() => bridged.close());
     const processor = new DagProcessor({
       database,
       folder: config.dags,
@@ -79,6 +90,7 @@ export async function startStandalone(config: Config, signal?: AbortSignal): Pro
       isPausedAtCreation: false,
       onChange: () => wakeUps.send("dags"),
       ledgerPath: join(home.path, "dag-files.json"),
+      user,
     });
     const services = [
       api,
@@ -88,11 +100,12 @@ export async function startStandalone(config: Config, signal?: AbortSignal): Pro
       createDeadlineHost(parts, scheduler),
       triggerer,
       processor,
+      ...(bridged ? [bridged.bridge] : []),
       new JobHeartbeat("dag_processor", database, logger),
       new JobHeartbeat("api", database, logger),
     ];
     await startAll(services, logger);
-    undo.push(() => stopAll(services, logger));
+    undo.push(() => stopServices(services, parts));
     signal?.throwIfAborted();
     await lock.describe({ url: api.url });
     const address = join(home.path, "standalone.json");

@@ -6,7 +6,7 @@ import { TriggererJob } from "../trigger/triggerer-job.ts";
 import type { TriggererOptions } from "../trigger/triggerer-options.ts";
 import { VERSION } from "../version.ts";
 import { fetchBundle } from "./fetch-bundle.ts";
-import { openServiceParts, type ServiceParts } from "./service-parts.ts";
+import { openServiceParts, type ServiceParts, stopServices } from "./service-parts.ts";
 
 export interface TriggererParts extends ServiceParts {
   readonly times?: Pick<TriggererOptions, "lease" | "stallMs" | "announceAfterMs">;
@@ -14,11 +14,16 @@ export interface TriggererParts extends ServiceParts {
 
 /** A triggerer with a trigger runner of its own. */
 export function createTriggerer(parts: TriggererParts): TriggererJob {
-  const { config, database, home, logger, secretBox, wakeUps, times } = parts;
+  const { config, database, home, logger, secretBox, wakeUps, user, times } = parts;
   const { services, mask } = triggerServices(database, secretBox);
   return new TriggererJob({
     database,
-    runner: new TriggerRunner({ services, logger: logger.child({ component: "trigger-runner" }) }),
+    runner: new TriggerRunner({
+      services,
+      user,
+      logger: logger.child({ component: "trigger-runner" }),
+      memoryMb: config.triggererMemoryMb,
+    }),
     bundles: new BundleCache(home.bundles, (hash) => fetchBundle(database, hash)),
     logsDir: home.logs,
     mask,
@@ -32,13 +37,16 @@ export function createTriggerer(parts: TriggererParts): TriggererJob {
 }
 
 /** `tradewind triggerer`: one of any number on a shared database. */
-export async function startTriggerer(config: Config): Promise<{ stop(): Promise<void> }> {
-  const { parts, close } = await openServiceParts(config, "triggerer");
+export async function startTriggerer(
+  config: Config,
+  signal?: AbortSignal,
+): Promise<{ stop(): Promise<void> }> {
+  const { parts, close } = await openServiceParts(config, "triggerer", { signal });
   const triggerer = createTriggerer(parts);
   await triggerer.start();
   return {
     stop: async () => {
-      await triggerer.stop();
+      await stopServices([triggerer], parts);
       await close();
     },
   };

@@ -19,12 +19,14 @@ import type { Call, Database } from "../store/database.ts";
 import { limitNames } from "../store/limit-key.ts";
 import type { PoolView } from "../store/pool-occupancy.ts";
 import type { PoolWaiter } from "../store/pool-waiters.ts";
+import { ExecutorRoom } from "./executor-room.ts";
 import { HeldBack } from "./held-back.ts";
 import type { InHand } from "./in-hand.ts";
 import { hasRoom, isCounter, PoolViews } from "./pool-views.ts";
-import { beginsByWaiting, dateOf, isLimited, type Ready, taskLimit } from "./ready-task.ts";
+import { beginsByWaiting, dateOf, isLimited, type Ready, remembered, taskLimit } from "./ready-task.ts";
 import type { RunActor } from "./run-actor.ts";
 import { Strangers } from "./strangers.ts";
+import { StreamSlots } from "./stream-slots.ts";
 import { Succession, type UnderWay } from "./succession.ts";
 
 /** Queued in memory; to be stored, then dispatched. */
@@ -53,13 +55,12 @@ export interface AdmissionOptions {
 
 export class Admission {
   readonly heldBack: HeldBack;
-  readonly #executors: readonly Executor[];
-  readonly #byName: ReadonlyMap<string, Executor>;
-  readonly #unsubmitted: AdmissionOptions["unsubmitted"];
+  readonly executors: ExecutorRoom;
   readonly #queue = new ReadyQueue<Ready>();
   /** Everything added and not yet picked, by run; entries of a paused DAG wait outside the queue. */
   readonly #waiting = new Map<number, { readonly actor: RunActor; readonly ready: Map<Instance, Ready> }>();
   readonly #strangers: Strangers;
+  readonly #streamSlots: StreamSlots;
   readonly #pools: PoolViews;
   #starters: Starter[] = [];
   readonly #succession = new Succession();
@@ -67,12 +68,11 @@ export class Admission {
   #granted: UnderWay[] = [];
 
   constructor(executors: readonly Executor[], options: AdmissionOptions) {
-    this.#executors = executors;
+    this.executors = new ExecutorRoom(executors, options.unsubmitted);
     this.heldBack = new HeldBack(options.inHand);
-    this.#byName = new Map(executors.map((executor) => [executor.name, executor]));
     this.#strangers = new Strangers(options.database, this.#queue);
+    this.#streamSlots = new StreamSlots(this.#queue, options.inHand);
     this.#pools = new PoolViews(options.database, (name) => this.#queue.release(name));
-    this.#unsubmitted = options.unsubmitted;
   }
 
   async refreshPools(): Promise<void> {
@@ -88,6 +88,17 @@ export class Admission {
 
   isWaiting(): boolean {
     return this.#queue.size > 0;
+  }
+
+  /** Whether ready tasks wait for nothing but a slot of an executor. */
+  isShortOfSlots(): boolean {
+    return this.executors.all.some(({ name }) => this.#queue.waitingFor(`executor:${name}`) > 0);
+  }
+
+  /** Runs that have ready tasks, and how many. */
+  waitingRuns(): { readonly actor: RunActor; readonly ready: number }[] {
+    const runs = [...this.#waiting.values()].filter(({ ready }) => ready.size > 0);
+    return runs.map(({ actor, ready }) => ({ actor, ready: ready.size }));
   }
 
   /** Takes what became ready in this run. */
@@ -166,11 +177,8 @@ export class Admission {
   /** Where a pool is full of tasks that are over in no time, the next ones are on their way before its slots are free. */
   #standBehind(admitted: readonly Admitted[], now: number): Admitted[] {
     const rooms = new Map<Executor, number>();
-    for (const executor of this.#executors) {
-      if (!executor.ahead?.()) continue;
-      const underWay = this.#unsubmitted(executor) + admitted.filter((a) => a.executor === executor).length;
-      rooms.set(executor, executor.freeSlots() - underWay);
-    }
+    for (const executor of this.executors.all)
+      if (executor.ahead?.()) rooms.set(executor, this.executors.free(executor, admitted));
     if (rooms.size === 0) return [];
     const heirs: Admitted[] = [];
     this.#queue.takeHeirs((ready) => {
@@ -234,17 +242,19 @@ export class Admission {
     for (const attempt of new Set([...inHand.keys(), ...underWay.keys()])) {
       const instance = underWay.get(attempt);
       if (!instance) continue;
-      const executor = inHand.get(attempt) ?? this.#executorOf(instance.node.manifest.executor);
+      const executor = inHand.get(attempt) ?? this.executors.of(instance.node.manifest.executor);
       this.#succession.enter({ actor, instance, executor, lane: laneOf(this.#needs(actor, instance)) });
     }
   }
 
-  /**
-   * Lets tasks of other schedulers stand in line for the next `admit`, so that the slots of those that outrank ours
-   * stay free for them. True when there are any: whoever frees slots then should say so.
-   */
+  /** Adds the tasks that wait at other schedulers, so that slots stay free for those that outrank ours. True: there are any. */
   async seeOthers(jobId: number): Promise<boolean> {
     return await this.#strangers.invite(jobId);
+  }
+
+  /** Nothing is admitted from now on: other schedulers need not keep slots for what waits here. */
+  close(): void {
+    this.#strangers.close();
   }
 
   /** What to tell the other schedulers of our own best waiting tasks; null when that has not changed. */
@@ -320,10 +330,9 @@ export class Admission {
   }
 
   #take(admitted: readonly Admitted[]): Ready[] {
-    const free = new Map<string, number>();
-    for (const executor of this.#executors) {
-      const underWay = this.#unsubmitted(executor) + admitted.filter((a) => a.executor === executor).length;
-      const slots = executor.freeSlots() - underWay;
+    const free = this.#streamSlots.assign(this.#waiting, admitted);
+    for (const executor of this.executors.all) {
+      const slots = this.executors.free(executor, admitted);
       free.set(`executor:${executor.name}`, slots);
       if (slots > 0) this.#queue.release(`executor:${executor.name}`);
     }
@@ -339,7 +348,7 @@ export class Admission {
   }
 
   #add(actor: RunActor, instance: Instance): void {
-    const executor = this.#executorOf(instance.node.manifest.executor);
+    const executor = this.executors.of(instance.node.manifest.executor);
     const ready: Ready = {
       own: { actor, instance, executor },
       weight: instance.node.weight,
@@ -356,12 +365,13 @@ export class Admission {
     const former = waiting.ready.get(instance);
     if (former) this.#queue.remove(former);
     waiting.ready.set(instance, ready);
+    this.#streamSlots.add(ready);
     if (!actor.isPaused) this.#queue.add(ready);
   }
 
   #needs(actor: RunActor, instance: Instance): Pick<Candidate, "limits" | "pool" | "slots"> {
     const { pool, slots, limitKey } = actor.placeOf(instance);
-    const executor = this.#executorOf(instance.node.manifest.executor);
+    const executor = this.executors.of(instance.node.manifest.executor);
     const limits = [`run:${actor.id}`, `executor:${executor.name}`, ...limitNames(limitKey)];
     if (isLimited(instance)) limits.push(taskLimit(actor, instance));
     return { pool, slots, limits };
@@ -385,16 +395,4 @@ export class Admission {
   #count(actor: RunActor, instance: Instance, by: 1 | -1): void {
     this.#pools.count(actor.placeOf(instance), by);
   }
-
-  /** A task that names an executor this scheduler does not have waits for none: it runs on the default one. */
-  #executorOf(name: string | null): Executor {
-    const executor = (name === null ? undefined : this.#byName.get(name)) ?? this.#executors[0];
-    if (!executor) throw new Error("a scheduler needs at least one executor");
-    return executor;
-  }
-}
-
-function remembered<V>(map: Map<string, V>, name: string, value: V | undefined): V | undefined {
-  if (value !== undefined) map.set(name, value);
-  return value;
 }

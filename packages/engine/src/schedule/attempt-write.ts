@@ -1,6 +1,6 @@
-/** An attempt that is over, as it goes into its task's history. */
+/** An attempt that has ended, as it goes into its task's history and into the signal log. */
 import type { Instance } from "../model/index.ts";
-import type { AttemptWrite } from "../store/run-batch.ts";
+import type { AttemptWrite, SignalWrite } from "../store/run-batch.ts";
 
 export function attemptWrite(runId: number, instance: Instance, endedAt: number): AttemptWrite {
   return {
@@ -17,6 +17,14 @@ export function attemptWrite(runId: number, instance: Instance, endedAt: number)
     pid: instance.pid,
     reason: null,
   };
+}
+
+/** The state of an instance, as the engine's own signal. */
+export function stateSignal(
+  { dag_id: dagId, run_id: runId }: { readonly dag_id: string; readonly run_id: string },
+  { mapIndex, node, state, tryNumber }: Instance,
+): SignalWrite {
+  return { namespace: "task", key: `${dagId}/${runId}/${node.id}`, value: { state, mapIndex, tryNumber } };
 }
 
 /** PostgreSQL takes no NUL in text. */

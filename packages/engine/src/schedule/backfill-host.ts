@@ -10,6 +10,7 @@ import type { Service } from "../service/service.ts";
 import type { WakeUps } from "../signal/wake-up.ts";
 import { hasFreeBackfill } from "../store/backfill-claim.ts";
 import type { Database, Listening } from "../store/database.ts";
+import type { ServedDags } from "../store/served-dags.ts";
 import type { BackfillJob } from "./backfill-job.ts";
 
 /** By itself it misses an owner that dies at once when the lease has run out; beside a scheduler it is told. */
@@ -21,10 +22,14 @@ export interface BackfillHostOptions {
   readonly database: Database;
   readonly logger: Logger;
   readonly wakeUps: WakeUps;
+  /** Only backfills of these DAGs; left out: all. */
+  readonly dags?: ServedDags | undefined;
   /** Hear wake-ups of other processes by itself: for a process in which nobody else does and passes them on. */
   readonly listens: boolean;
   /** How long a job without a backfill is kept. */
   readonly idleMs?: number;
+  /** Between two looks without a reason: the backstop for a lost wake-up. */
+  readonly lookMs?: number;
   /** A job can be started once only. */
   readonly makeJob: () => HostedJob;
 }
@@ -59,6 +64,16 @@ export class BackfillHost implements Service {
     this.#loop = this.#run();
   }
 
+  async drain(): Promise<void> {
+    this.#over.abort();
+    await this.#loop;
+    await this.#hosted?.job.drain();
+  }
+
+  endDrain(): boolean {
+    return this.#hosted?.job.endDrain() ?? false;
+  }
+
   async stop(graceMs?: number): Promise<void> {
     this.#over.abort();
     this.#offLocal();
@@ -69,7 +84,7 @@ export class BackfillHost implements Service {
 
   async #run(): Promise<void> {
     const { signal } = this.#over;
-    const { listens, logger } = this.#options;
+    const { listens, logger, lookMs = listens ? LOOK_MS : SELDOM_MS } = this.#options;
     const outage = new Outage(logger, "look after backfills");
     let idleSince = performance.now();
     while (!signal.aborted) {
@@ -85,16 +100,14 @@ export class BackfillHost implements Service {
         // The database is away, or the machine short of something: the next look tries again.
         outage.failed(error);
       }
-      await Promise.race([
-        sleep(listens ? LOOK_MS : SELDOM_MS, undefined, { signal }).catch(() => {}),
-        this.#bell.promise,
-      ]);
+      await Promise.race([sleep(lookMs, undefined, { signal }).catch(() => {}), this.#bell.promise]);
       this.#bell = Promise.withResolvers();
     }
   }
 
   async #engage(): Promise<void> {
-    if (!(await hasFreeBackfill(this.#options.database)) || this.#over.signal.aborted) return;
+    if (!(await hasFreeBackfill(this.#options.database, this.#options.dags)) || this.#over.signal.aborted)
+      return;
     const hosted = this.#options.makeJob();
     try {
       await hosted.job.start();

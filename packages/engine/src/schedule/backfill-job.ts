@@ -20,8 +20,11 @@ import { liveDrivers } from "../store/job-lease.ts";
 import type { RunBatch } from "../store/run-batch.ts";
 import { type ClaimedRun, leavesMore } from "../store/run-claim.ts";
 import { afterExchange, makeWayInBackfills } from "../store/run-places.ts";
-import { DagRunJob } from "./dag-run-job.ts";
+import { releaseBackfills } from "../store/run-release.ts";
+import { hasSubDags } from "./abandoned-runs.ts";
 import type { DagRunJobOptions } from "./dag-run-job-options.ts";
+import { DrainingJob } from "./draining-job.ts";
+import { endsPast } from "./gates.ts";
 import { compareOwned } from "./owned-runs.ts";
 import type { RunActor } from "./run-actor.ts";
 
@@ -45,7 +48,7 @@ const EVERYTHING: readonly Look[] = [
   "callbacks",
 ];
 
-export class BackfillJob extends DagRunJob {
+export class BackfillJob extends DrainingJob {
   /** The backfills it owns, as far as it knows. */
   readonly #own = new Set<number>();
   readonly #look = new Set<Look>(EVERYTHING);
@@ -66,14 +69,21 @@ export class BackfillJob extends DagRunJob {
   override async start(): Promise<void> {
     this.#listening = await this.wakeUps.listen((topic) => this.#hear(topic));
     await super.start();
-    this.wakeUps.send("jobs");
   }
 
   override async stop(graceMs?: number): Promise<void> {
     await this.#listening?.close();
     await super.stop(graceMs);
-    // What it leaves can be adopted at once.
+  }
+
+  /** Their next owner makes the runs of further dates, and takes over the runs that this job releases. */
+  protected override async onDraining(): Promise<void> {
+    await releaseBackfills(this.database, this.lease.jobId);
+    this.#own.clear();
     this.wakeUps.send("backfills");
+  }
+
+  protected override onReleased(): void {
     this.wakeUps.send("jobs");
   }
 
@@ -106,7 +116,8 @@ export class BackfillJob extends DagRunJob {
     const dead = await this.lease.buryOthers();
     for (const job of dead) this.logger.warn("a component died", { ...job });
     if (dead.length > 0) this.wakeUps.send("jobs");
-    const isSweep = dead.length > 0 || !this.#listening?.isUp || --this.#untilSweep <= 0;
+    const isSweep =
+      this.lease.takeLapse() || dead.length > 0 || !this.#listening?.isUp || --this.#untilSweep <= 0;
     if (isSweep) {
       this.#untilSweep = SWEEP_EVERY;
       this.#lookAt(...EVERYTHING);
@@ -122,15 +133,23 @@ export class BackfillJob extends DagRunJob {
     this.#lookAt(...EVERYTHING);
   }
 
-  protected override onRunEnded(_actor: RunActor): void {
+  protected override onRunEnded(actor: RunActor): void {
     this.#lookAt("runs");
+    // Runs of sub-DAGs are a scheduler's.
+    if (hasSubDags(actor.version.manifest)) this.wakeUps.send("unwaited");
     this.wakeUps.send("ended");
+    this.wake();
+  }
+
+  protected override onWaitingForPast(): void {
+    this.#lookAt("places");
     this.wake();
   }
 
   protected override onStored(batch: RunBatch): void {
     this.wakeUps.tellHere("tasks");
     if (batch.signals.length > 0) this.wakeUps.send("states");
+    if (this.hasPeers && endsPast(batch, this.actors)) this.wakeUps.tellOthers("ended");
     if (this.hasPeers && [...batch.slots.values()].some((delta) => delta < 0))
       this.wakeUps.tellOthers("pools");
   }
@@ -141,6 +160,7 @@ export class BackfillJob extends DagRunJob {
       jobId: this.lease.jobId,
       has: this.#own.size,
       mayJudge: this.lease.mayJudge(),
+      dags: this.dags,
     });
     if (!adopted) return;
     this.#own.add(adopted.id);
@@ -166,7 +186,8 @@ export class BackfillJob extends DagRunJob {
     if (this.#own.size === 0) return [];
     for (const id of this.#own) {
       // One step a turn: a long range of dates that have their runs must not keep reports and the heartbeat waiting.
-      const { made, isMore } = await planBackfill(this.database, id, this.lease.jobId);
+      const { cancelled, isMore, made } = await planBackfill(this.database, id, this.lease.jobId);
+      for (const run of cancelled) this.wakeUps.send(`run:${run}`);
       if (made > 0) this.wakeUps.send("states");
       if (isMore) this.#lookAt("runs");
     }
@@ -221,13 +242,13 @@ export class BackfillJob extends DagRunJob {
         this.#lookAt("backfills", "owned", "runs");
         break;
       case "dags":
-        this.#lookAt("owned", "runs");
+        this.#lookAt("owned", "runs", "places", "pools");
         break;
       case "pools":
         this.#lookAt("pools");
         break;
       case "jobs":
-        this.#lookAt("peers", "backfills", "orphans");
+        this.#lookAt("peers", "backfills", "orphans", "callbacks");
         break;
       case "ended":
         // A run that one of ours waits for, by its past or by its date.
@@ -244,9 +265,16 @@ export class BackfillJob extends DagRunJob {
         // Perhaps one of ours that somebody cleared.
         this.#lookAt("runs");
         break;
+      case "callbacks":
+        this.#lookAt("callbacks");
+        break;
+      case "deadlines":
+      case "handed":
+      case "slots":
       case "states":
-      case "triggers":
       case "tasks":
+      case "triggers":
+      case "unwaited":
         return;
       case "":
         this.#lookAt(...EVERYTHING);
@@ -256,6 +284,7 @@ export class BackfillJob extends DagRunJob {
       default:
         this.markStale(Number(topic.slice("run:".length)));
         this.#lookAt("runs", "places");
+        this.askGates();
     }
     this.wake();
   }

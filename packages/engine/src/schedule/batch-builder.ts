@@ -7,6 +7,7 @@ import {
   type GroupChange,
   isOccupying,
   type MapChanges,
+  type Place,
   runRetryAt,
   type TaskState,
 } from "../model/index.ts";
@@ -18,6 +19,7 @@ import type { CallbackWrite, InstanceBirth, RunBatch, RunEnd, SignalWrite } from
 import type { AgainWrite, DriveWrite } from "../store/run-drives.ts";
 import type { GroupWrite } from "../store/run-groups.ts";
 import type { RetryWrite } from "../store/run-retry.ts";
+import { stateSignal } from "./attempt-write.ts";
 import type { RunActor, Traces } from "./run-actor.ts";
 
 /** One actor's part of a batch; kept until the commit is known, to be given back if it failed. */
@@ -38,10 +40,13 @@ export function changesOf(actor: RunActor): ActorChanges {
   const groups = model.groups?.takeChanges() ?? null;
   if (!ears) return { actor, changes, maps, groups, drive: null };
   const state = (model.drive?.takeState() ?? null) as Json | null;
+  const starts = model.drive?.takeStarts() ?? [];
+  const hasDriven = state !== null || starts.length > 0;
   // A position that has only moved on is not worth a transaction.
-  const isQuiet = state === null && changes.length === 0 && !maps && !ears.isLate && !ears.hasOrders;
+  const isQuiet = !hasDriven && changes.length === 0 && !maps && !ears.isLate && !ears.hasOrders;
   if (isQuiet) return { actor, changes, maps, groups, drive: null };
-  return { actor, changes, maps, groups, drive: { runId: actor.id, position: ears.takePosition(), state } };
+  const drive = { runId: actor.id, ...ears.takePosition(), state, starts };
+  return { actor, changes, maps, groups, drive };
 }
 
 export interface BatchOwner {
@@ -113,12 +118,13 @@ export function buildBatch(
   const maps: MapWrite[] = [];
   const births: InstanceBirth[] = [];
   const instances: InstanceWrite[] = [];
-  const signals: SignalWrite[] = [];
+  const signals: SignalWrite[] = [...extra.traces.states];
   const drives: DriveWrite[] = [];
   const again: AgainWrite[] = [];
   for (const { actor, changes, drive, maps: mapped } of parts) {
     if (drive) drives.push(drive);
     if (mapped) maps.push({ runId: actor.id, ...mapped });
+    for (const instance of mapped?.released ?? []) occupy(slots, actor.placeOf(instance), -1);
     for (const change of changes) {
       if (change.from === null) births.push(birth(actor, change));
       if (change.from !== null || change.instance.attempt !== null)
@@ -129,7 +135,7 @@ export function buildBatch(
         const { mapIndex, maxTries } = instance;
         again.push({ runId: actor.id, taskId: instance.node.id, mapIndex, maxTries });
       }
-      if (SIGNALLED.has(instance.state)) signals.push(taskSignal(actor, change));
+      if (SIGNALLED.has(instance.state)) signals.push(stateSignal(actor.run, instance));
     }
   }
   const waitEnds = waitsEnded(parts, extra.traces.waitEnds);
@@ -140,7 +146,7 @@ export function buildBatch(
     const actor = actors.get(end.runId);
     if (!actor) continue;
     if (actor.ears && drives.every((drive) => drive.runId !== end.runId))
-      drives.push({ runId: end.runId, position: actor.ears.takePosition(), state: null });
+      drives.push({ runId: end.runId, ...actor.ears.takePosition(), state: null, starts: [] });
     const { dag_id: dagId, run_id: runId } = actor.run;
     // What drove it goes with its end: this is where people find what closed it.
     const closedBy = actor.model.drive?.closed ?? null;
@@ -195,7 +201,8 @@ function groupWrites(parts: readonly ActorChanges[], callbacks: CallbackWrite[])
     for (const { events, ...group } of groups ?? []) {
       writes.push({ runId: actor.id, ...group });
       for (const each of isEndedByHand(actor) ? [] : events) {
-        const of = { runId: actor.id, taskId: null, groupId: group.groupId, mapIndex: null };
+        const mapIndex = group.mapIndex < 0 ? null : group.mapIndex;
+        const of = { runId: actor.id, taskId: null, groupId: group.groupId, mapIndex };
         callbacks.push({ id: randomUUID(), ...of, ...each, error: null });
       }
     }
@@ -285,7 +292,8 @@ function waitsEnded(parts: readonly ActorChanges[], known: readonly WaitEnd[]): 
         (instance.attempt === attempt && instance.state === "deferred")
       )
         continue;
-      if (!ends.has(attempt)) ends.set(attempt, { attempt, kind: "cancelled", mustBeUnfired: false });
+      if (!ends.has(attempt))
+        ends.set(attempt, { attempt, kind: "cancelled", mustBeUnfired: false, isCancelled: true });
     }
   }
   return [...ends.values()];
@@ -295,20 +303,14 @@ function settle(slots: Map<string, number>, actor: RunActor, change: Change): vo
   const was = change.wasOccupying ? 1 : 0;
   const is = isOccupying(change.instance) ? 1 : 0;
   if (was === is) return;
-  const place = actor.placeOf(change.instance);
-  add(slots, place.pool, (is - was) * place.slots);
-  for (const name of limitNames(place.limitKey)) add(slots, name, is - was);
+  occupy(slots, actor.placeOf(change.instance), is - was);
+}
+
+function occupy(slots: Map<string, number>, place: Place, by: number): void {
+  add(slots, place.pool, by * place.slots);
+  for (const name of limitNames(place.limitKey)) add(slots, name, by);
 }
 
 function add(slots: Map<string, number>, name: string, delta: number): void {
   slots.set(name, (slots.get(name) ?? 0) + delta);
-}
-
-function taskSignal(actor: RunActor, { instance }: Change): SignalWrite {
-  const { dag_id: dagId, run_id: runId } = actor.run;
-  return {
-    namespace: "task",
-    key: `${dagId}/${runId}/${instance.node.id}`,
-    value: { state: instance.state, mapIndex: instance.mapIndex, tryNumber: instance.tryNumber },
-  };
 }

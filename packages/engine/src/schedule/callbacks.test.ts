@@ -3,6 +3,7 @@ import { Writable } from "node:stream";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { TryLogReader } from "../api/log-files.ts";
+import { artefactHash } from "../bundle/bundler/artefact-hash.ts";
 import { createLogger } from "../service/logger.ts";
 import { adhoc } from "../store/database.ts";
 import type { TaskInstanceRow } from "../store/list/task-instances.ts";
@@ -49,12 +50,18 @@ describe("a callback whose owner lives", () => {
   it("is run at a later heartbeat when it could not be submitted", async () => {
     const bundles = `${rig.root}/home/bundles`;
     // A version of its own, whose code is not on this disk yet and cannot be put there.
+    const whole = await rig.db.one<{ text: string }>(
+      adhoc(
+        "SELECT b.head || p.code || b.code || E'\\n' AS text FROM bundle b JOIN prelude p ON p.hash = prelude_hash",
+      ),
+    );
     await rig.db.rows(
       adhoc(`WITH b AS (INSERT INTO bundle (hash, head, prelude_hash, code)
-                        SELECT repeat('f', 32), head, prelude_hash, code FROM bundle LIMIT 1 RETURNING hash),
+                        SELECT $1, head, prelude_hash, code || E'\\n' FROM bundle LIMIT 1 RETURNING hash),
                   v AS (INSERT INTO dag_version (dag_id, number, bundle_hash, manifest, source)
                         SELECT v.dag_id, 2, b.hash, v.manifest, v.source FROM dag_version v, b LIMIT 1 RETURNING id)
              UPDATE dag_run SET version_id = v.id FROM v`),
+      [artefactHash(whole?.text ?? "")],
     );
     await rename(bundles, `${bundles}.away`);
     await writeFile(bundles, "in the way");

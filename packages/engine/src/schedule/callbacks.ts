@@ -11,9 +11,10 @@ import type { DeadlineCall, ErrorFacts } from "@tradewind/sdk/program";
 import type { BundleCache } from "../execute/bundle-cache.ts";
 import type { Executor } from "../execute/contract.ts";
 import type { Logger } from "../service/logger.ts";
-import { adoptCallbacks, loadCallbacks, type StoredCallback } from "../store/callbacks.ts";
+import { ADOPT_LIMIT, adoptCallbacks, loadCallbacks, type StoredCallback } from "../store/callbacks.ts";
 import type { Database } from "../store/database.ts";
 import { endCallbacks } from "../store/deadline-deliveries.ts";
+import type { ServedDags } from "../store/served-dags.ts";
 import { runFacts } from "./run-facts.ts";
 
 export interface CallbacksOptions {
@@ -22,11 +23,14 @@ export interface CallbacksOptions {
   readonly logsDir: string;
   readonly logger: Logger;
   readonly executor: Executor | undefined;
+  /** Of other DAGs it adopts none. Left out: all. */
+  readonly dags?: ServedDags | undefined;
 }
 
 /** How long a callback rests that could not be run: twice as long each time. */
 const REST_MS = 5_000;
 const LONGEST_REST_MS = 60_000;
+const MAX_DEATHS = 3;
 
 export class Callbacks {
   readonly #options: CallbacksOptions;
@@ -35,8 +39,16 @@ export class Callbacks {
   readonly #ran = new Map<string, string | null>();
   readonly #resting = new Map<string, { readonly restMs: number; readonly until: number }>();
 
+  /** Of each `onCancel` in hand: how many processes died over it. */
+  readonly #deaths = new Map<string, number>();
+
   constructor(options: CallbacksOptions) {
     this.#options = options;
+  }
+
+  /** Submitted, and not deleted yet. */
+  get size(): number {
+    return this.#inHand.size;
   }
 
   /** Never rejects: what could not be submitted is adopted at a later heartbeat. */
@@ -57,13 +69,24 @@ export class Callbacks {
     }
   }
 
+  /** Callbacks that were submitted and have not ended. */
+  get areUnderWay(): boolean {
+    return this.#inHand.size > 0;
+  }
+
   /** At every sweep: takes what jobs that are over left behind, and what this one dropped. */
   async adopt(jobId: number): Promise<void> {
+    const { dags, database } = this.#options;
     if (this.#ran.size > 0) await this.#delete(new Map(this.#ran));
     const now = performance.now();
     const resting = [...this.#resting].filter(([, { until }]) => until > now).map(([id]) => id);
-    const ids = await adoptCallbacks(this.#options.database, jobId, [...this.#inHand, ...resting]);
-    await this.submit(ids);
+    for (let adopted = ADOPT_LIMIT; adopted === ADOPT_LIMIT; ) {
+      const ids = await adoptCallbacks(database, jobId, [...this.#inHand, ...resting], dags);
+      await this.submit(ids);
+      adopted = ids.length;
+    }
+    // Due and not adopted: deleted with its run, or another job's by now.
+    for (const [id, { until }] of this.#resting) if (until <= now && !this.#inHand.has(id)) this.#forget(id);
   }
 
   /**
@@ -73,6 +96,7 @@ export class Callbacks {
   async ended(id: string, error: ErrorFacts | null): Promise<void> {
     const { logger } = this.#options;
     if (error?.code === "EXECUTOR_STOPPED") return this.#letGo(id, error.message);
+    if (error?.code === "TASK_PROCESS_DIED" && this.#mayRunAgain(id)) return this.#letGo(id, error.message);
     if (error) logger.warn("a callback failed", { callback: id, error: error.message });
     const ran = new Map([[id, error === null ? null : error.message]]);
     this.#ran.set(id, error === null ? null : error.message);
@@ -81,8 +105,17 @@ export class Callbacks {
     );
   }
 
+  /** An `onCancel` whose process was killed may have done nothing yet; one that kills its process is given up. */
+  #mayRunAgain(id: string): boolean {
+    const deaths = this.#deaths.get(id);
+    if (deaths === undefined || deaths >= MAX_DEATHS) return false;
+    this.#deaths.set(id, deaths + 1);
+    return true;
+  }
+
   async #hand(row: StoredCallback): Promise<void> {
     const { bundles, executor, logsDir } = this.#options;
+    if (row.event === "cancel" && !this.#deaths.has(row.id)) this.#deaths.set(row.id, 0);
     const bundlePath = await bundles.path(row.bundle_hash);
     executor?.submitCallback({
       callbackId: row.id,
@@ -90,8 +123,10 @@ export class Callbacks {
       bundlePath,
       taskId: row.task_id,
       groupId: row.group_id,
+      ...(row.group_id !== null && row.map_index !== null && { mapIndex: row.map_index }),
       event: row.event,
       deadline: deadlineCall(row),
+      wait: row.wait,
       tryNumber: row.try_number,
       error: row.error as ErrorFacts | null,
       run: runFacts(row),
@@ -115,6 +150,7 @@ export class Callbacks {
   }
 
   #forget(id: string): void {
+    this.#deaths.delete(id);
     this.#inHand.delete(id);
     this.#ran.delete(id);
     this.#resting.delete(id);
@@ -133,5 +169,6 @@ function logPath(logsDir: string, row: StoredCallback): string {
   const folder = join(logsDir, dagId, String(runId));
   if (task !== null && mapIndex !== null && row.event !== "deadline")
     return join(folder, task, String(mapIndex), `${row.try_number}-${id}.log`);
-  return join(folder, "callbacks", `${task ?? group ?? "run"}-${id}.log`);
+  const item = task === null && mapIndex !== null ? `-${mapIndex}` : "";
+  return join(folder, "callbacks", `${task ?? group ?? "run"}${item}-${id}.log`);
 }

@@ -147,8 +147,8 @@ describe("a started task", () => {
     for (const hour of [7, 8]) versions.push(await send("watermark", { hour }));
     await rig.until(async () => notesOf("slow").length === 1, "it is at work on hour 7");
     await rig.until(async () => {
-      const sql = adhoc("SELECT state->'tasks'->'slow'->>'starts' AS n FROM run_drive WHERE dag_run_id = $1");
-      return (await rig.db.one<{ n: string }>(sql, [id]))?.n === "1";
+      const sql = adhoc("SELECT 1 FROM run_start WHERE dag_run_id = $1 AND task_id = 'slow'");
+      return (await rig.db.rows(sql, [id])).length === 1;
     }, "hour 8 is stored");
     await scheduler.stop(0);
     for (const version of versions) await rig.db.rows(old, [version]);

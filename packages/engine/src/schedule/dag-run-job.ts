@@ -1,12 +1,11 @@
 /**
  * The one loop that drives runs: collect runs, process events, admit, store, dispatch, heartbeat. A `SchedulerJob`
- * collects every active run, a backfill only its own; how a run is driven does not differ.
+ * collects every active run, a backfill and a `SubmittedRunsJob` only their own; how a run is driven does not differ.
  *
- * Everything that changes an actor happens on this one asynchronous line, one batch after the other: no actor is ever
- * touched while a transaction about it is in flight. Reports that arrive meanwhile wait in the mailbox.
+ * Batches follow each other: no actor changes while a transaction about it is in flight. Reports wait in the mailbox.
  *
- * If a commit fails, the actors in it are dropped and loaded again, and the batch's reports are read once more: those
- * that were stored after all (the answer was lost) then speak for attempts that are no longer current, and fall away.
+ * If a commit fails, its actors are dropped and loaded again, and its reports are applied once more. Reports that were
+ * stored after all (the answer was lost) then name attempts that are no longer current, and are ignored.
  */
 import { hostname } from "node:os";
 import type { AttemptOutcome, Executor, ExecutorEvent } from "../execute/contract.ts";
@@ -18,11 +17,13 @@ import type { JobKind } from "../store/job-lease.ts";
 import { recountPools } from "../store/pool-occupancy.ts";
 import { batchCalls, POOL_FULL, type RunBatch, settledPools } from "../store/run-batch.ts";
 import { type ClaimedRun, rereadRuns } from "../store/run-claim.ts";
+import type { ServedDags } from "../store/served-dags.ts";
 import { Admission, type Admitted } from "./admission.ts";
 import { buildBatch, changesOf, isEmpty, runEnds } from "./batch-builder.ts";
+import { sendNews } from "./batch-news.ts";
 import { Callbacks } from "./callbacks.ts";
 import { Caution, isRefusal } from "./caution.ts";
-import { type DagRunJobOptions, INFRA_LOSS_BUDGET, LEASE } from "./dag-run-job-options.ts";
+import { type DagRunJobOptions, INFRA_LOSS_BUDGET, LEASE, leaseListener } from "./dag-run-job-options.ts";
 import { Dispatcher, undispatchable } from "./dispatcher.ts";
 import { Driving } from "./driving.ts";
 import { Expanding, type Recall } from "./expanding.ts";
@@ -30,11 +31,12 @@ import { Gates } from "./gates.ts";
 import { InHand, type Report } from "./in-hand.ts";
 import { LargeLengths } from "./large-lengths.ts";
 import { ReportBox } from "./report-box.ts";
-import { applyReports, type ReportsContext } from "./reports.ts";
+import { applyReports, type Gathered, type ReportsContext } from "./reports.ts";
 import { noTraces, type RunActor, type Traces } from "./run-actor.ts";
 import { goOnEnding } from "./run-ending.ts";
 import { loadActors } from "./run-loader.ts";
 import { beginRetries, noteRetries } from "./run-retries.ts";
+import type { OwnLoad } from "./run-sharing.ts";
 import { Timers } from "./timers.ts";
 import { VersionCache } from "./version-cache.ts";
 import { WaitEndLog } from "./wait-ends.ts";
@@ -45,16 +47,10 @@ const MAX_ROUNDS = 5;
 const HOST = hostname();
 const CHECK_VIOLATION = "23514";
 
-/** What one batch is made of. */
-interface Gathered {
-  readonly touched: Set<RunActor>;
-  readonly reports: readonly Report[];
-  readonly traces: Traces;
-}
-
 export abstract class DagRunJob extends JobLoop {
   protected readonly database: Database;
   protected readonly wakeUps: WakeUps;
+  protected readonly dags: ServedDags;
   protected readonly versions = new VersionCache();
   protected readonly actors = new Map<number, RunActor>();
   /** Other jobs of this kind are alive: pools are shared with them. */
@@ -78,12 +74,14 @@ export abstract class DagRunJob extends JobLoop {
   readonly #stale = new Set<number>();
 
   constructor(kind: JobKind, options: DagRunJobOptions) {
-    const who = { kind, hostname: HOST, pid: process.pid, version: options.version };
-    const mailbox = new ReportBox();
+    const { dags = null, version } = options;
+    const [who, mailbox] = [{ kind, hostname: HOST, pid: process.pid, version, dags }, new ReportBox()];
     super(options.database, who, { logger: options.logger, times: options.lease ?? LEASE, bell: mailbox });
     this.#mailbox = mailbox;
     this.database = options.database;
     this.wakeUps = options.wakeUps;
+    this.dags = dags;
+    this.lease.onExtended = leaseListener(options);
     this.#infraLossBudget = options.infraLossBudget ?? INFRA_LOSS_BUDGET;
     this.#executors = options.executors;
     this.#admission = new Admission(options.executors, {
@@ -92,8 +90,7 @@ export abstract class DagRunJob extends JobLoop {
       unsubmitted: (executor) => this.#dispatcher.waiting(executor),
     });
     this.#waits = new Waits(options.database, this.#admission, this.actors);
-    const wake = () => mailbox.wake();
-    const { actors } = this;
+    const [wake, actors] = [() => mailbox.wake(), this.actors];
     this.#timers = new Timers({ actors, admission: this.#admission, waits: this.#waits, onDue: wake });
     const shared = {
       database: this.database,
@@ -105,19 +102,14 @@ export abstract class DagRunJob extends JobLoop {
     const recall: Recall = (...output) => this.#dispatcher.recall(...output);
     this.#expanding = new Expanding({ ...shared, recall, wake, maxMapLength: options.maxMapLength });
     this.#waitEnds = new WaitEndLog(options.logsDir, this.logger);
-    this.#callbacks = new Callbacks({ ...shared, executor: options.executors[0] });
+    this.#callbacks = new Callbacks({ ...shared, executor: options.executors[0], dags });
     const hands = { inHand: this.#inHand, admission: this.#admission };
-    this.#driving = new Driving({
-      ...shared,
-      ...hands,
-      executor: options.executors[0],
-      wakeUps: options.wakeUps,
-      wake,
-    });
+    const [executor] = options.executors;
+    this.#driving = new Driving({ ...shared, ...hands, executor, wakeUps: options.wakeUps, wake });
     this.#reporting = { ...hands, actors: this.actors, fromLocal: (at) => this.lease.fromLocal(at) };
     this.#dispatcher = new Dispatcher({
       ...shared,
-      now: () => this.lease.now(),
+      lease: this.lease,
       isWanted: (attempt) => this.#inHand.isWanted(attempt) && this.state === "running",
       inherits: (lane, attempt) => mailbox.inherits(lane, attempt),
       dropped: (attempt) => this.#answer(attempt, { kind: "cancelled" }),
@@ -131,6 +123,8 @@ export abstract class DagRunJob extends JobLoop {
   protected abstract onRunEnded(actor: RunActor): void;
   /** A batch is durable: whatever others wait for may be told. */
   protected abstract onStored(batch: RunBatch): void;
+  /** A run does nothing any more but wait for the past of its DAG. */
+  protected abstract onWaitingForPast(): void;
 
   protected override async onStart(): Promise<void> {
     for (const executor of this.#executors) await executor.start((event) => this.#hear(event));
@@ -153,7 +147,14 @@ export abstract class DagRunJob extends JobLoop {
     this.#inHand.settle(this.#mailbox.take());
   }
 
-  /** The run was edited or may have been: read it again before the next decision. */
+  /** What is shared with other jobs of this kind. */
+  protected get load(): OwnLoad {
+    const [admission, callbacks, inHand] = [this.#admission, this.#callbacks, this.#inHand];
+    const [executors, stale] = [this.#executors, this.#stale];
+    return { admission, callbacks, executors, inHand, stale, drop: (actor) => this.#forget(actor) };
+  }
+
+  /** The run may have been edited: read it again before the next decision. */
   markStale(runId: number): void {
     this.#stale.add(runId);
     this.#mailbox.wake();
@@ -233,7 +234,7 @@ export abstract class DagRunJob extends JobLoop {
     if (this.#waits.isDue) this.#mailbox.wake();
     const due = this.#timers.takeDueRuns((id) => this.markStale(id));
     await beginRetries(this.database, this.lease.jobId, due);
-    if (this.state === "running") this.#timers.arm(this.lease.now());
+    if (this.state === "running" || this.state === "draining") this.#timers.arm(this.lease.now());
   }
 
   /** What happened is applied, gates and admission follow, then the transaction, then what follows from it. */
@@ -252,13 +253,12 @@ export abstract class DagRunJob extends JobLoop {
     }
     this.#waitEnds.write(this.#waits.takeLastLines());
     this.#driving.committed(touched);
-    for (const actor of touched) if (this.actors.get(actor.id) === actor) this.#timers.note(actor);
+    const kept = [...touched].filter((actor) => this.actors.get(actor.id) === actor);
+    for (const actor of kept) this.#timers.note(actor);
+    if (kept.some((actor) => actor.onlyWaitsForPast)) this.onWaitingForPast();
   }
 
-  /**
-   * A pool that turned out to be full makes it choose again with fresh numbers. Where others are always faster, the
-   * batch goes without new admissions, so that what has happened is stored in any case.
-   */
+  /** A full pool makes it choose again with fresh numbers; the last round stores what has happened, without admissions. */
   async #commit({ touched, reports, traces }: Gathered): Promise<void> {
     for (let round = 1; ; round++) {
       const isLast = round === MAX_ROUNDS;
@@ -310,9 +310,7 @@ export abstract class DagRunJob extends JobLoop {
     if (batch.callbacks.length > 0)
       void this.#callbacks.submit(batch.callbacks.map((callback) => callback.id));
     if (batch.instances.length > 0) this.askGates();
-    if (batch.sends.length > 0) this.wakeUps.send("signals");
-    if (batch.deferrals.length > 0 || batch.waitEnds.some(({ kind }) => kind !== "resumed"))
-      this.wakeUps.send("triggers");
+    sendNews(this.wakeUps, batch);
     this.onStored(batch);
   }
 
@@ -365,6 +363,7 @@ export abstract class DagRunJob extends JobLoop {
           this.#admission.freed(actor, instance);
       }
     }
+    if (actors.some(({ version }) => version.hasDeadlines)) this.wakeUps.send("deadlines");
     return actors;
   }
 
@@ -394,6 +393,7 @@ export abstract class DagRunJob extends JobLoop {
     this.#expanding.drop(actor);
     this.#gates.drop(actor);
     this.#driving.drop(actor);
+    this.#dispatcher.forgetRun(actor);
     this.actors.delete(actor.id);
   }
 }

@@ -172,6 +172,7 @@ describe("waiting", () => {
     const tasks = await rig.tasks(id);
     expect(tasks.short).toMatchObject({ state: "failed", try_number: 2 });
     expect(tasks.short?.reason).toContain("TASK_WAIT_TIMEOUT");
+    expect(tasks.short?.reason).toContain("after its timeout of 300 ms");
     expect(tasks.fatal).toMatchObject({ state: "failed", try_number: 1 });
     expect(tasks.soft?.state).toBe("skipped");
     expect(tasks.whole?.reason).toContain("TASK_TIMEOUT");

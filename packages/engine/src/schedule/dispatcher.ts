@@ -9,6 +9,7 @@ import type { Json } from "@tradewind/sdk/manifest";
 import type { SettledInput } from "@tradewind/sdk/program";
 import type { BundleCache } from "../execute/bundle-cache.ts";
 import type { AttemptOutcome, Executor, Workload } from "../execute/contract.ts";
+import type { Lease } from "../job/lease.ts";
 import {
   apart,
   GRACE_MS,
@@ -36,9 +37,9 @@ export interface DispatcherOptions {
   readonly logsDir: string;
   readonly logger: Logger;
   readonly lengths: LargeLengths;
-  /** The database's clock. */
-  readonly now: () => number;
-  /** Whether this job may still dispatch this attempt: its lease holds and the attempt is in its hands. */
+  /** Where trust in it was interrupted, runs may have changed hands: attempts that waited here are dropped. */
+  readonly lease: Pick<Lease, "epoch" | "isTrusted" | "now">;
+  /** Whether this job may still dispatch this attempt: it is not stopping and has the attempt in hand. */
   readonly isWanted: (attempt: string) => boolean;
   /** It was not, and so no executor will ever report its end. */
   readonly dropped: (attempt: string) => void;
@@ -47,9 +48,6 @@ export interface DispatcherOptions {
   /** It cannot be dispatched at all. */
   readonly failed: (attempt: string, reason: string) => void;
 }
-
-/** Operators whose verdict says which way to go. */
-const DECIDING: ReadonlySet<string> = new Set(["branch", "shortCircuit", "latestOnly"]);
 
 /** What a workload is made of besides its instance. */
 interface Needs {
@@ -61,7 +59,6 @@ interface Needs {
 export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #outputs = new OutputCache(32 * 1024 * 1024);
-  readonly #bundlePaths = new Map<string, string>();
   readonly #waiting = new Map<Executor, number>();
   /** By attempt. Bounded, too: not every wait that ends is followed by an attempt, and not every attempt is dispatched. */
   readonly #steps = new OutputCache(4 * 1024 * 1024);
@@ -86,7 +83,7 @@ export class Dispatcher {
     this.#outputs.delete(outputKey(runId, taskId, mapIndex));
   }
 
-  /** Of a run that was read again: what is known of its outputs may be out of date. */
+  /** It has ended, or is read again: what is known of its outputs may be out of date. */
   forgetRun(actor: RunActor): void {
     for (const { node, mapIndex } of actor.model.instances()) this.forget(actor.id, node.id, mapIndex);
   }
@@ -96,7 +93,7 @@ export class Dispatcher {
     const later: Admitted[] = [];
     const now = new Map<Executor, Workload[]>();
     for (const each of admitted) {
-      const path = this.#bundlePaths.get(each.actor.version.bundleHash);
+      const path = this.#options.bundles.known(each.actor.version.bundleHash);
       const inputs = path === undefined ? null : this.#inputs(each, null);
       const step = this.#stepOf(each, null);
       if (path === undefined || inputs === null || step === undefined) later.push(each);
@@ -124,11 +121,12 @@ export class Dispatcher {
 
   async #submitWhenReady(admitted: readonly Admitted[]): Promise<void> {
     let wanted = admitted;
+    const { epoch } = this.#options.lease;
     for (let wait = 50; ; wait = Math.min(wait * 2, 1_000)) {
-      wanted = wanted.filter((each) => this.#isWanted(each));
+      wanted = wanted.filter((each) => this.#isWanted(each, epoch));
       if (wanted.length === 0) return;
       try {
-        return await this.#submit(wanted);
+        return await this.#submit(wanted, epoch);
       } catch (error) {
         this.#options.logger.warn("dispatch has to wait", { error: messageOf(error) });
         if (!isTransient(error)) {
@@ -140,20 +138,19 @@ export class Dispatcher {
     }
   }
 
-  async #submit(wanted: readonly Admitted[]): Promise<void> {
+  async #submit(wanted: readonly Admitted[], epoch: number): Promise<void> {
     const { database, bundles } = this.#options;
-    for (const { actor } of wanted) {
-      const hash = actor.version.bundleHash;
-      if (!this.#bundlePaths.has(hash)) this.#bundlePaths.set(hash, await bundles.path(hash));
-    }
+    const paths = new Map<string, string>();
+    for (const { bundleHash } of new Set(wanted.map(({ actor }) => actor.version)))
+      paths.set(bundleHash, await bundles.path(bundleHash));
     const needed = wanted.flatMap((each) => this.#missing(each));
     const stored = await this.#read(needed);
     const waits = wanted.flatMap(({ instance }) => instance.step ?? []);
     const steps = new Map((await loadSteps(database, waits)).map((step) => [step.attempt, step]));
     for (const each of wanted) {
       const inputs = this.#inputs(each, stored) ?? (await this.#measured(each, stored));
-      if (!this.#isWanted(each)) continue;
-      const path = this.#bundlePaths.get(each.actor.version.bundleHash) ?? "";
+      if (!this.#isWanted(each, epoch)) continue;
+      const path = paths.get(each.actor.version.bundleHash) ?? "";
       each.executor.submit([this.#workload(each, { path, inputs, step: this.#stepOf(each, steps) ?? null })]);
     }
   }
@@ -171,8 +168,9 @@ export class Dispatcher {
     return method === null ? null : { method, kwargs, event: payload };
   }
 
-  #isWanted({ attempt }: Admitted): boolean {
-    const isWanted = this.#options.isWanted(attempt);
+  #isWanted({ attempt }: Admitted, epoch: number): boolean {
+    const { lease } = this.#options;
+    const isWanted = epoch === lease.epoch && lease.isTrusted() && this.#options.isWanted(attempt);
     if (!isWanted) this.#options.dropped(attempt);
     return isWanted;
   }
@@ -239,7 +237,8 @@ export class Dispatcher {
   #workload(admitted: Admitted, needs: Needs): Workload {
     const { actor, instance, attempt } = admitted;
     if (instance.step !== null) this.#steps.delete(instance.step);
-    const elapsedMs = instance.startedAt === null ? 0 : Math.max(0, this.#options.now() - instance.startedAt);
+    const elapsedMs =
+      instance.startedAt === null ? 0 : Math.max(0, this.#options.lease.now() - instance.startedAt);
     const { manifest } = instance.node;
     return {
       attempt,
@@ -260,7 +259,6 @@ export class Dispatcher {
       timeoutMs: manifest.timeoutMs === null ? null : Math.max(1, manifest.timeoutMs - elapsedMs),
       memoryMb: manifest.memoryMb,
       isolation: manifest.isolation,
-      mustDecide: DECIDING.has(manifest.operator),
       logPath: join(
         this.#options.logsDir,
         ...logPlace(actor, instance),

@@ -11,6 +11,7 @@ import { createPool } from "../store/pools.ts";
 import { batchCalls, FENCED, type RunBatch } from "../store/run-batch.ts";
 import { runEdits } from "../store/run-edit.ts";
 import { giveOrder } from "../store/run-orders.ts";
+import { loadStarts } from "../store/run-starts.ts";
 import { sendSignals } from "../store/signals.ts";
 import { deleteSignals } from "../store/signals-retention.ts";
 
@@ -65,6 +66,9 @@ const dags = (root: string) => `
     d.add("judge", new Judge({ of: "score" }));
     const gate = d.task("gate", (_, ctx) => file(ctx.run.id));
     d.task("count", { after: [gate], on: [start(signal("behind"))] }, (_, ctx) => { note(ctx.run.id + " count"); });
+  });
+  export const timed = dag("timed", { stop: signal("end") }, (d) => {
+    d.add("judge", new Judge({ of: "late" }), { onSignalTimeout: "300ms" });
   });
   export const grading = dag("grading", { stop: signal("end") }, (d) => { d.add("judge", new Judge({ of: "grade" })); });
   export const plain = dag("plain", {}, (d) => { d.task("only", () => 1); });
@@ -151,7 +155,8 @@ async function drive(id: number, db: Database = rig.db): Promise<StoredDrive | n
   );
   return row?.state ?? null;
 }
-const starts = async (id: number, task: string) => (await drive(id))?.tasks?.[task]?.starts ?? 0;
+const starts = async (id: number, task: string, db: Database = rig.db) =>
+  ((await loadStarts(db, [id])).get(id) ?? []).filter(({ taskId }) => taskId === task).length;
 
 async function close(id: number, at = rig): Promise<string> {
   await giveClose(id, at);
@@ -278,23 +283,43 @@ describe("many signals", () => {
     expect((await rig.tasks(id)).count).toMatchObject({ state: "skipped", try_number: 0 });
   });
 
-  it("wait behind an unanswered question, more of them than a run holds, and retention leaves them alone", async () => {
+  it("do not wait for an onSignal that hangs, nor does the run's stop; its own signals wait, and are kept", async () => {
     const id = await rig.trigger("judging", { runId: "held" });
     await inState(id, "gate", "running");
-    await send("score", "held_answer");
+    await send("score", "held_answer", 1, 2);
     await rig.until(async () => noted("asked held_answer") === 1, "the question");
     for (let n = 0; n < 3; n++) await send("behind", ...Array.from({ length: 1_500 }, (_, at) => at));
-    // Other runs go on meanwhile.
-    expect(await rig.ended(await rig.trigger("plain"))).toBe("success");
+    await rig.until(async () => (await starts(id, "count")) === 4_500, "rules go on");
     await deleteSignals(rig.db, EVERYTHING);
-    expect(await starts(id, "count")).toBe(0);
+    // The next owner counts no start twice, and asks the question once more.
+    rig.wakeUps.send(`run:${id}`);
+    await rig.until(async () => noted("asked held_answer") === 2, "it is asked again");
+    expect(await starts(id, "count")).toBe(4_500);
+    expect(noted("asked 1")).toBe(0);
     allow("held_answer");
-    await rig.until(async () => (await starts(id, "count")) === 4_500, "all of them wait");
-    await inState(id, "judge", "success");
+    await rig.until(async () => (await rig.tasks(id)).judge!.try_number === 3, "its later signals");
+    await send("score", "never");
+    await rig.until(async () => noted("asked never") === 1, "it hangs once more");
     allow("held");
     await rig.until(async () => noted("held count") >= 3, "they are carried out");
-    expect(await close(id)).toBe("success");
+    await send("end");
+    expect(await rig.ended(id)).toBe("success");
   });
+});
+
+it("an onSignal that does not answer within its timeout has failed, and is asked again", async () => {
+  const id = await rig.trigger("timed", { runId: "timed" });
+  await send("late", "late_answer");
+  const asking = async () => (await drive(id))?.tasks?.["judge"]?.asking;
+  await rig.until(async () => (await asking()) !== undefined, "its failure");
+  expect(await asking()).toMatchObject({
+    key: "late",
+    attempts: 1,
+    error: expect.stringContaining("300 ms"),
+  });
+  allow("late_answer");
+  await inState(id, "judge", "success");
+  expect(await close(id)).toBe("success");
 });
 
 describe("what holds a run up", () => {
@@ -332,13 +357,12 @@ describe("what holds a run up", () => {
     expect(await rig.poolsAreExact()).toBe(true);
   });
 
-  it("a transaction that stays open: what was sent since is heard when it ends", async () => {
+  it("reads signals behind an uncommitted signal when its transaction ends", async () => {
     const id = await rig.trigger("counting", { runId: "late" });
     allow("late");
     await inState(id, "gate", "success");
     await rig.db.transaction(async (tx) => {
-      // From here on it has an id, which is what counts.
-      await tx.rows(adhoc("SELECT pg_current_xact_id()"));
+      await sendSignals(tx, drafts("unheard", [0]));
       await send("count", 1, 2);
       expect(await rig.ended(await rig.trigger("plain"))).toBe("success");
       expect(noted("late count")).toBe(0);
@@ -410,11 +434,13 @@ it("what a former owner has heard is refused with the rest of its batch", async 
     { jobId: owned.owner_job + 1, generation: owned.generation },
   ];
   for (const { generation, jobId } of stale) {
-    const drives = [{ runId: id, position: { tx: "1", id: 0 }, state: {} }];
+    const gone = { taskId: "count", from: 0, before: 2, added: [] };
+    const drives = [{ runId: id, position: { tx: "1", id: 0 }, ahead: null, state: {}, starts: [gone] }];
     const batch = { ...NO_BATCH, jobId, fences: [{ runId: id, generation }], drives };
     await expect(rig.db.pipeline(batchCalls(batch))).rejects.toMatchObject({ code: FENCED });
   }
   expect(await row()).toEqual(before);
+  expect(await starts(id, "count")).toBe(2);
   await giveClose(id);
   allow("fenced");
   expect(await rig.ended(id)).toBe("success");
@@ -490,7 +516,7 @@ describe("the owner dies, or is deaf", () => {
     const { isIn, root, tell } = await running(stage, "unanswered", "counting", "gate");
     await isIn("running");
     const [run] = await stage.installation.sql<{ id: number }>("SELECT id FROM dag_run");
-    const counted = async () => (await drive(run!.id, stage.installation.db))?.tasks?.["count"]?.starts ?? 0;
+    const counted = () => starts(run!.id, "count", stage.installation.db);
     stage.proxy.set({ kind: "drop-commit-answer", probability: 0.25 });
     let sent = 0;
     // One by one: each is stored by a batch of its own.

@@ -101,6 +101,12 @@ beforeAll(async () => {
         d.task("second", { after: [first] }, () => { note("second"); });
         d.task("long", async (_, ctx) => { note("long " + ctx.tryNumber); if (ctx.tryNumber === 1) await aborted(ctx.abort); });
       });
+      export const repeated = dag("repeated", { stop: signal("end.repeated") }, (d) => {
+        d.task("work", { on: [start(signal("go.repeated"))] }, (_, ctx) => {
+          if (ctx.tryNumber === 3 || ctx.tryNumber === 5) throw new Error("no");
+          return ctx.tryNumber;
+        });
+      });
       export const timed = dag("timed", { runTimeout: 500 }, (d) => {
         d.task("never", { on: [start(signal("never"))] }, () => 1);
       });
@@ -141,6 +147,46 @@ describe("rules", () => {
     );
     expect(tries.map(({ try_number }) => try_number)).toEqual([1, 2]);
     expect((await rig.tasks(id)).train?.try_number).toBe(3);
+  });
+
+  it("stores the end of a task without downstream tasks and its next start in one transaction", async () => {
+    const id = await rig.trigger("repeated");
+    await inState(id, { work: "none" });
+    const go = { namespace: "default", key: "go.repeated", value: null, sender: "test" };
+    await sendSignals(rig.db, [go, go, go, go, go]);
+    rig.wakeUps.send("signals");
+    const tries = adhoc("SELECT state, try_number FROM task_instance WHERE dag_run_id = $1");
+    await rig.until(async () => {
+      const row = await rig.db.one<{ state: string; try_number: number }>(tries, [id]);
+      return row?.state === "failed" && row.try_number === 5;
+    }, "five tries");
+    const { run_id: runId } = await rig.run(id);
+    const told = await rig.db.rows<{ state: string; try: number; xmin: string }>(
+      adhoc(`SELECT value->>'state' AS state, (value->>'tryNumber')::int AS try, xmin::text FROM signal
+             WHERE namespace = 'task' AND key = $1 AND value->>'state' IN ('success', 'failed') ORDER BY id`),
+      [`repeated/${runId}/work`],
+    );
+    // Each end is told once, in order.
+    expect(told.map(({ state, try: number }) => `${number} ${state}`)).toEqual([
+      "1 success",
+      "2 success",
+      "3 failed",
+      "4 success",
+      "5 failed",
+    ]);
+    const past = await rig.db.rows<{ state: string; try: number; xmin: string }>(
+      adhoc(
+        `SELECT state, try_number AS try, xmin::text FROM task_attempt WHERE dag_run_id = $1 ORDER BY try_number`,
+      ),
+      [id],
+    );
+    // The next start is what puts an attempt into the history.
+    expect(past).toEqual(told.slice(0, 4));
+    // What the fourth try gave went with the start of the fifth.
+    const outputs = adhoc("SELECT value FROM xcom WHERE dag_run_id = $1");
+    expect(await rig.db.rows(outputs, [id])).toEqual([]);
+    await send("end.repeated");
+    await rig.ended(id);
   });
 
   it("skips what was never started", async () => {

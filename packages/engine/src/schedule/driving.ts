@@ -12,8 +12,8 @@ import type { WakeUps } from "../signal/wake-up.ts";
 import type { Database } from "../store/database.ts";
 import type { Admission } from "./admission.ts";
 import type { InHand } from "./in-hand.ts";
+import type { Failure, Question } from "./on-signal-queue.ts";
 import type { RunActor, Traces } from "./run-actor.ts";
-import type { Failure, Question } from "./run-ears.ts";
 import { SignalFeed } from "./signal-feed.ts";
 
 export interface DrivingOptions {
@@ -27,6 +27,9 @@ export interface DrivingOptions {
   readonly wakeUps: WakeUps;
   readonly wake: () => void;
 }
+
+/** For an `onSignal` that says no timeout of its own. It only decides, so it has seconds. */
+const ON_SIGNAL_TIMEOUT_MS = 30_000;
 
 type ReactionEnded = Extract<ExecutorEvent, { type: "reactionEnded" }>;
 
@@ -86,12 +89,12 @@ export class Driving {
 
   /** What has arrived is put to the runs, and tasks that are to begin again do. */
   apply({ now, touched, traces }: { touched: Set<RunActor>; traces: Traces; now: number }): void {
-    for (const { action, error, reactionId } of this.#answers.splice(0)) {
-      const actor = this.#asked.get(reactionId);
-      this.#asked.delete(reactionId);
+    for (const answer of this.#answers.splice(0)) {
+      const actor = this.#asked.get(answer.reactionId);
+      this.#asked.delete(answer.reactionId);
       if (!actor) continue;
       const { drive } = actor.model;
-      const failure = actor.ears?.answered(reactionId, { action, error }, { drive, now });
+      const failure = actor.ears?.answered(answer, { drive, now });
       if (failure) this.#bury(actor, failure, traces);
       this.#due.add(actor);
     }
@@ -108,13 +111,13 @@ export class Driving {
     }
   }
 
-  /** The batch is stored: attempts are stopped, and what waited for an end to be stored goes on. */
+  /** The batch is stored: attempts are stopped, and tasks whose end had to be stored begin again in the next turn. */
   committed(touched: Iterable<RunActor>): void {
     for (const actor of touched) {
       for (const { attempt, graceMs, isFinal, reason } of actor.model.takeCancels())
         this.#options.inHand.cancel(attempt, reason, { graceMs, keepsSuccess: isFinal });
       // Some room was made for signals that had to stay in the log.
-      if (actor.ears?.isEmpty) this.#feed.refill(actor);
+      this.#feed.refill(actor);
       if (!actor.model.isPending) continue;
       this.#due.add(actor);
       this.#options.wake();
@@ -159,6 +162,7 @@ export class Driving {
       dagRunId: actor.id,
       conf: actor.run.conf,
       signal: { namespace, key, value, version: signal.id },
+      timeoutMs: actor.model.get(taskId)?.node.manifest.onSignalTimeoutMs ?? ON_SIGNAL_TIMEOUT_MS,
       logPath: join(logsDir, actor.run.dag_id, String(actor.id), "signals", `${taskId}-${signal.id}.log`),
     });
   }

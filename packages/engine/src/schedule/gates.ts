@@ -1,10 +1,11 @@
 /**
  * Instances whose rule is satisfied but which wait for the run before theirs. Asked again whenever a run of their DAG
- * moved in this process, when another process says that a run ended, and at every heartbeat: one query for all.
+ * moved in this process, when another process says that a run or such a task ended, and at every heartbeat: one query for all.
  */
-import type { Instance } from "../model/index.ts";
+import { type Instance, isFinished } from "../model/index.ts";
 import type { Database } from "../store/database.ts";
 import { openPast } from "../store/past.ts";
+import type { RunBatch } from "../store/run-batch.ts";
 import type { RunActor } from "./run-actor.ts";
 
 interface Waiting {
@@ -80,4 +81,9 @@ function question({ actor, instance }: Waiting) {
     ? node.downstream.map((index) => nodes[index]?.id ?? "")
     : [];
   return { runId: actor.id, taskIds: [node.id, ...downstream] };
+}
+
+/** Whether tasks have ended that the next date may wait for: its run may be another job's. */
+export function endsPast(batch: RunBatch, actors: ReadonlyMap<number, RunActor>): boolean {
+  return batch.instances.some(({ runId, to }) => isFinished(to) && actors.get(runId)?.version.isGated);
 }

@@ -18,7 +18,8 @@ describe("groups with retries and callbacks", () => {
         import { appendFileSync, existsSync } from "node:fs";
         const root = ${JSON.stringify(rig.root)};
         const tell = (...words) => appendFileSync(root + "/ledger", words.join(" ") + "\\n");
-        const told = (ctx) => tell(ctx.run.id, ctx.groupId, ctx.event, ctx.state, ctx.tryNumber);
+        const told = (ctx) =>
+          tell(ctx.run.id, ctx.groupId + (ctx.mapIndex < 0 ? "" : "[" + ctx.mapIndex + "]"), ctx.event, ctx.state, ctx.tryNumber);
         const on = { onSuccess: told, onFailure: told, onRetry: told };
         const open = async (ctx) => {
           while (!existsSync(root + "/open_" + ctx.run.id)) await new Promise((go) => setTimeout(go, 10));
@@ -44,6 +45,26 @@ describe("groups with retries and callbacks", () => {
           });
           d.task("beside", async (_, ctx) => open(ctx));
         });
+        export const items = dag("items", {}, (d) => {
+          const list = d.task("list", () => [1, 2, 3]);
+          const m = d.mapGroup("m", { over: list, retries: 1, retryDelay: 0, ...on }, (g, item) => {
+            const parts = g.task("parts", { inputs: { item } }, ({ item }, ctx) => Array.from({ length: ctx.tryNumber }, () => item));
+            const each = g.map("each", { over: parts }, (n) => n * 10);
+            return g.task("sum", { inputs: { each } }, async ({ each }, ctx) => {
+              if (ctx.mapIndex === 2) await open(ctx);
+              if (ctx.mapIndex === 1 && ctx.tryNumber === 1) throw new Error("bad");
+              return each;
+            });
+          });
+          d.task("out", { inputs: { all: m.result } }, ({ all }) => all);
+        });
+        export const slow = dag("slow", { runRetries: 1, runRetryDelay: 0 }, (d) => {
+          const m = d.mapGroup("m", { over: [1, 2], retries: 1, retryDelay: "1h", ...on }, (g, item) => {
+            const a = g.task("a", { inputs: { item } }, ({ item }) => item);
+            g.task("b", { inputs: { a } }, ({ a }, ctx) => { if (a === 2 && ctx.tryNumber < 3) throw new Error("bad"); });
+          });
+          d.task("out", { after: m }, () => {});
+        });
         export const told3 = dag("told", {}, (d) => {
           d.mapGroup("m", { over: [1, 2, 3], ...on }, (g, item) => { g.task("each", { inputs: { item } }, ({ item }) => item); });
           const none = d.branch("none", () => null);
@@ -68,6 +89,11 @@ describe("groups with retries and callbacks", () => {
   const groups = (id: number) =>
     rig.db.rows(
       adhoc("SELECT group_id, state, try_number FROM run_group WHERE dag_run_id = $1 ORDER BY group_id"),
+      [id],
+    );
+  const itemsOf = (id: number) =>
+    rig.db.rows<{ map_index: number; state: string; try_number: number }>(
+      adhoc("SELECT map_index, state, try_number FROM run_group WHERE dag_run_id = $1 ORDER BY map_index"),
       [id],
     );
   const waiting = async (runId: string) => {
@@ -164,5 +190,73 @@ describe("groups with retries and callbacks", () => {
       { group_id: "marked", state: "failed", try_number: 1 },
       { group_id: "skipped", state: "skipped", try_number: 1 },
     ]);
+  });
+
+  it("an item of a mapped group runs again by itself, its inner map over a new list, while others go on", async () => {
+    const id = await rig.trigger("items", { runId: "items" });
+    await rig.until(
+      async () => (await itemsOf(id)).some(({ map_index, state }) => map_index === 1 && state === "success"),
+      "the end of the second try of item 1",
+    );
+    expect((await rig.states(id)).out).toBe("none");
+    await open("items");
+    expect(await rig.ended(id)).toBe("success");
+    expect(await rig.output(id, "out")).toEqual([[10], [20, 20], [30]]);
+    expect(await itemsOf(id)).toEqual([
+      { map_index: 0, state: "success", try_number: 1 },
+      { map_index: 1, state: "success", try_number: 2 },
+      { map_index: 2, state: "success", try_number: 1 },
+    ]);
+    await callbacksOver();
+    expect((await lines("items")).sort()).toEqual([
+      "m[0] success success 1",
+      "m[1] retry failed 1",
+      "m[1] success success 2",
+      "m[2] success success 1",
+    ]);
+  });
+
+  it("the wait of an item is a row; the run's next try runs that item again, and no other", async () => {
+    const id = await rig.trigger("slow", { runId: "slow" });
+    const isWaiting = async () => (await itemsOf(id)).some(({ state }) => state === "waiting");
+    await rig.until(isWaiting, "the wait of item 1");
+    await due(id);
+    // The last try of the item fails, and with it the run, whose next try opens the item again.
+    await rig.until(async () => (await rig.run(id)).state === "success", "the end");
+    expect(await itemsOf(id)).toEqual([
+      { map_index: 0, state: "success", try_number: 1 },
+      { map_index: 1, state: "success", try_number: 3 },
+    ]);
+    const tries = "SELECT map_index, try_number FROM task_instance WHERE dag_run_id = $1 AND task_id = 'm.a'";
+    expect(await rig.db.rows(adhoc(`${tries} ORDER BY map_index`), [id])).toEqual([
+      { map_index: 0, try_number: 1 },
+      { map_index: 1, try_number: 3 },
+    ]);
+    await callbacksOver();
+    expect((await lines("slow")).sort()).toEqual([
+      "m[0] success success 1",
+      "m[1] failure failed 2",
+      "m[1] retry failed 1",
+      "m[1] success success 3",
+    ]);
+  });
+
+  it("clearing the failed tasks of a run runs the whole failed item again, and no other", async () => {
+    const id = await rig.trigger("slow", { runId: "cleared-item" });
+    await rig.until(
+      async () => (await itemsOf(id)).map(({ state }) => state).join() === "success,waiting",
+      "the end of item 0 and the wait of item 1",
+    );
+    const clear = { only: "failed", resetRuns: true, latestVersion: false, refuseRunning: false } as const;
+    await rig.db.transaction((tx) =>
+      runEdits.clearTasks(tx, { ...clear, runs: [{ dagRunId: id, tasks: null }], dryRun: false }),
+    );
+    // The attempts of what was cleared are archived in the transaction of the clear.
+    const cleared = "SELECT task_id, map_index FROM task_attempt WHERE dag_run_id = $1 ORDER BY task_id";
+    expect(await rig.db.rows(adhoc(cleared), [id])).toEqual([
+      { task_id: "m.a", map_index: 1 },
+      { task_id: "m.b", map_index: 1 },
+    ]);
+    expect((await itemsOf(id))[0]).toEqual({ map_index: 0, state: "success", try_number: 1 });
   });
 });

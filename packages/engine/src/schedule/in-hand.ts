@@ -6,7 +6,7 @@
 
 import type { TaskManifest } from "@tradewind/sdk/manifest";
 import type { CancelTerms, Executor, ExecutorEvent } from "../execute/contract.ts";
-import { dependsOnSetup, type Instance, OCCUPYING } from "../model/index.ts";
+import { dependsOnSetup, type Instance, isMappedOver, isStreaming, OCCUPYING } from "../model/index.ts";
 import type { Admitted } from "./admission.ts";
 import type { RunActor } from "./run-actor.ts";
 
@@ -17,6 +17,7 @@ export interface Held {
   readonly taskId: string;
   readonly mapIndex: number;
   readonly executor: Executor;
+  readonly isStream: boolean;
 }
 
 export class InHand {
@@ -50,10 +51,28 @@ export class InHand {
     return attempts;
   }
 
+  /** Streaming tasks that have or wait for slots of this executor; of any, if none is named. */
+  streams(executor?: Executor): number {
+    let streams = 0;
+    for (const held of this.#held.values())
+      if (held.isStream && (executor === undefined || held.executor === executor)) streams++;
+    return streams;
+  }
+
+  all(): Iterable<[string, Held]> {
+    return this.#held;
+  }
+
+  /** Those that have attempts here. */
+  runs(): Set<number> {
+    return new Set(this.#held.values().map(({ runId }) => runId));
+  }
+
   take(admitted: readonly Admitted[]): void {
     for (const { actor, attempt, executor, instance } of admitted) {
       const { mapIndex, node } = instance;
-      this.#held.set(attempt, { runId: actor.id, taskId: node.id, mapIndex, executor });
+      const isStream = isStreaming(node.manifest);
+      this.#held.set(attempt, { runId: actor.id, taskId: node.id, mapIndex, executor, isStream });
     }
   }
 
@@ -74,19 +93,22 @@ export class InHand {
 
   /**
    * Whether a ready teardown has to wait: something of its run has been ended without its process, which may still be at
-   * work on what is to be cleared away. Likewise a setup, while what depends on it is being stopped for its sake. Only what is
-   * in hand counts, and that does end.
+   * work on what is to be cleared away. Likewise a setup, while what depends on it is being stopped for its sake; and a task
+   * whose output a map runs over, while an instance of the map is being stopped: the map reads the new list only if nothing
+   * of the old one is left. Only what is in hand counts, and that does end.
    */
   keepsWaiting(instance: Instance, { id, model }: RunActor): boolean {
     const { node } = instance;
     const { role } = node.manifest;
-    if (role === "work") return false;
+    if (role === "work" && node.feeds.length === 0) return false;
     for (const [attempt, { mapIndex, runId, taskId }] of this.#held) {
       if (runId !== id || this.#gone.has(attempt)) continue;
       const other = model.get(taskId, mapIndex);
       const isCurrent = other?.attempt === attempt && OCCUPYING.has(other.state);
       if (isCurrent && other.state !== "restarting") continue;
-      if (role === "setup" ? !other || dependsOnSetup(other, instance) : !isCurrent) return true;
+      if (role === "teardown" && !isCurrent) return true;
+      if (role === "setup" && (!other || dependsOnSetup(other, instance))) return true;
+      if (isCurrent && isMappedOver(other.node, node)) return true;
     }
     return false;
   }

@@ -49,6 +49,15 @@ describe("mapped tasks", () => {
           d.task("sum", { inputs: { each }, rule: "allDone" }, ({ each }) => each.length);
         });
 
+        export const stubborn = dag("stubborn", {}, (d) => {
+          const list = d.task("list", (_, ctx) => (ctx.tryNumber === 1 ? [1, 2] : [1, 2, 3]));
+          d.map("each", { over: list }, async (_n, _, ctx) => {
+            if (ctx.tryNumber > 1) return;
+            if (!ctx.abort.aborted) await new Promise((end) => ctx.abort.addEventListener("abort", end));
+            await new Promise((go) => setTimeout(go, 500));
+          });
+        });
+
         export const slow = dag("slow", {}, (d) => {
           const each = d.map("each", { over: Array.from({ length: 6000 }, (_, n) => n) }, async (n) => {
             if (n === 0) await opened("go_slow");
@@ -144,6 +153,41 @@ describe("mapped tasks", () => {
       { task_id: "each", map_index: 0, label: "item 7" },
       { task_id: "each", map_index: 1, label: "item 8" },
     ]);
+  });
+
+  it("go on with the next try number, also after a list that was empty in between", async () => {
+    writeFileSync(`${rig.root}/items`, "[1]");
+    const id = await rig.trigger("edited");
+    const again = async (items: string, sum: number) => {
+      writeFileSync(`${rig.root}/items`, items);
+      await clear(id, null);
+      await rig.until(async () => (await rig.output(id, "sum")) === sum, `the sum of ${items}`);
+    };
+    expect(await rig.ended(id)).toBe("success");
+    await again("[]", 0);
+    expect(await instances(id, "each")).toMatchObject([{ map_index: -1, state: "skipped", try_number: 1 }]);
+    await again("[4, 5]", 2);
+    expect(await instances(id, "each")).toMatchObject([{ try_number: 2 }, { try_number: 2 }]);
+    const attempts =
+      "SELECT map_index, try_number FROM task_attempt WHERE dag_run_id = $1 AND task_id = 'each'";
+    expect(await rig.db.rows(adhoc(attempts), [id])).toEqual([{ map_index: 0, try_number: 1 }]);
+  });
+
+  it("have as many instances as the new list, also if some had to be stopped for it", async () => {
+    const id = await rig.trigger("stubborn");
+    await rig.until(
+      async () => (await instances(id, "each")).filter(({ state }) => state === "running").length === 2,
+      "both instances to run",
+    );
+    await clear(id, null);
+    rig.wakeUps.send(`run:${id}`);
+    expect(await rig.ended(id)).toBe("success");
+    expect((await instances(id, "each")).map(({ state }) => state)).toEqual([
+      "success",
+      "success",
+      "success",
+    ]);
+    expect(await rig.poolsAreExact()).toBe(true);
   });
 
   it("one cleared alone runs alone; what its list has no more is said", async () => {

@@ -1,8 +1,9 @@
 /**
  * What was just stored (outputs, events of waits), kept for the tasks that are about to read it: a chained step then
  * needs no query.
- * Only a cache: whatever is not here is read from the database. Bounded by bytes, oldest out first. Of a large output
- * it has the reference.
+ * Only a cache: whatever is not here is read from the database. Bounded by bytes, oldest out first; each entry counts
+ * for what it takes besides its value, so that any number of small ones is bounded as well. Of a large output it has
+ * the reference.
  */
 import type { Known } from "../model/index.ts";
 
@@ -10,6 +11,9 @@ interface Entry {
   readonly value: Known;
   readonly bytes: number;
 }
+
+/** The key, the entry and its place in the map. */
+const ENTRY_BYTES = 250;
 
 export class OutputCache {
   readonly #limit: number;
@@ -20,8 +24,14 @@ export class OutputCache {
     this.#limit = limitBytes;
   }
 
-  set(key: string, value: Known, bytes: number): void {
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** @param length Of the value as JSON. */
+  set(key: string, value: Known, length: number): void {
     this.delete(key);
+    const bytes = length + ENTRY_BYTES;
     if (bytes > this.#limit / 8) return;
     this.#entries.set(key, { value, bytes });
     this.#bytes += bytes;

@@ -1,6 +1,6 @@
 /** What the schedule asks for next, in the store's terms. */
-import { jitterOf, nextRun } from "../model/index.ts";
-import type { PlannedRun, Planner, Scheduling } from "../store/due-runs.ts";
+import { dueRun, jitterOf, nextRun } from "../model/index.ts";
+import type { DuePlanner, PlannedRun, Planner, Scheduling } from "../store/due-runs.ts";
 
 export const planNext: Planner = (dag, last, now): PlannedRun | null => {
   // The next run of a continuous DAG is planned when the last one has ended, not when it was created.
@@ -14,11 +14,34 @@ export const planNext: Planner = (dag, last, now): PlannedRun | null => {
   return spread(dag, nextRun(dag.schedule, windowOf(dag), { last: before, now, slackMs }));
 };
 
+const planDue: DuePlanner["due"] = (dag, planned, now) => {
+  const { logicalDate, intervalStart, intervalEnd } = planned;
+  if (logicalDate === null) return planned;
+  const run = {
+    ...planned,
+    logicalDate,
+    intervalStart: intervalStart ?? logicalDate,
+    intervalEnd: intervalEnd ?? logicalDate,
+  };
+  const due = dueRun(dag.schedule, windowOf(dag), { planned: run, now, slackMs: dag.jitterMs ?? 0 });
+  return due === run ? planned : spread(dag, due);
+};
+
+export const planner: DuePlanner = { next: planNext, due: planDue };
+
 export function windowOf(dag: Pick<Scheduling, "start" | "end" | "catchup">) {
   return { start: instant(dag.start), end: instant(dag.end), catchup: dag.catchup };
 }
 
 /** Due as much later as the DAG's jitter says. */
+export function spread<Run extends PlannedRun & { logicalDate: number }>(
+  { dagId, jitterMs }: Pick<Scheduling, "dagId" | "jitterMs">,
+  run: Run,
+): Run;
+export function spread<Run extends PlannedRun & { logicalDate: number }>(
+  dag: Pick<Scheduling, "dagId" | "jitterMs">,
+  run: Run | null,
+): Run | null;
 export function spread<Run extends PlannedRun & { logicalDate: number }>(
   { dagId, jitterMs }: Pick<Scheduling, "dagId" | "jitterMs">,
   run: Run | null,

@@ -5,6 +5,8 @@ import type { RunActor } from "./run-actor.ts";
 
 /** A ready instance, or a stand-in for a task that another scheduler holds back: it takes room and goes nowhere. */
 export interface Ready extends Candidate {
+  /** Changed only while it is outside the queue. */
+  limits: readonly string[];
   readonly own: { readonly actor: RunActor; readonly instance: Instance; readonly executor: Executor } | null;
 }
 
@@ -25,4 +27,9 @@ export function isLimited({ node }: Instance): boolean {
 /** The name of that limit. */
 export function taskLimit({ id }: RunActor, { node }: Instance): string {
   return `task:${id}:${node.index}`;
+}
+
+export function remembered<V>(map: Map<string, V>, name: string, value: V | undefined): V | undefined {
+  if (value !== undefined) map.set(name, value);
+  return value;
 }

@@ -3,6 +3,13 @@ import type { Admission } from "./admission.ts";
 import type { InHand, Report } from "./in-hand.ts";
 import type { RunActor, Traces } from "./run-actor.ts";
 
+/** What one batch is made of. */
+export interface Gathered {
+  readonly touched: Set<RunActor>;
+  readonly reports: readonly Report[];
+  readonly traces: Traces;
+}
+
 export interface ReportsContext {
   readonly inHand: InHand;
   readonly actors: ReadonlyMap<number, RunActor>;

@@ -16,12 +16,12 @@ import {
 } from "../model/index.ts";
 import type { DeferralWrite, FiredDeferral, WaitEnd } from "../store/deferrals.ts";
 import { limitKeyOf } from "../store/limit-key.ts";
-import type { AttemptWrite, CallbackWrite } from "../store/run-batch.ts";
+import type { AttemptWrite, CallbackWrite, SignalWrite } from "../store/run-batch.ts";
 import type { ClaimedRun } from "../store/run-claim.ts";
 import type { DeadLetterWrite } from "../store/run-drives.ts";
 import { type OutputWrite, outputOf } from "../store/run-outputs.ts";
 import type { SignalDraft } from "../store/signals.ts";
-import { attemptWrite, tidy } from "./attempt-write.ts";
+import { attemptWrite, stateSignal, tidy } from "./attempt-write.ts";
 import type { RunEars } from "./run-ears.ts";
 import { runFacts } from "./run-facts.ts";
 import { successDrafts } from "./success-signals.ts";
@@ -43,6 +43,8 @@ export interface Traces {
   readonly outputs: OutputWrite[];
   readonly callbacks: Omit<CallbackWrite, "id">[];
   readonly signals: SignalDraft[];
+  /** States that the rows of the batch do not show: a task that ended has begun again. */
+  readonly states: SignalWrite[];
   readonly deferrals: DeferralWrite[];
   readonly waitEnds: WaitEnd[];
   readonly deadLetters: DeadLetterWrite[];
@@ -54,6 +56,7 @@ export function noTraces(): Traces {
     outputs: [],
     callbacks: [],
     signals: [],
+    states: [],
     deferrals: [],
     waitEnds: [],
     deadLetters: [],
@@ -94,6 +97,12 @@ export class RunActor {
   unmeasured = 0;
   /** When the next try of the failed run begins, as it is stored. */
   retryAt: number | null;
+
+  /** Nothing of it is under way: an earlier date may need its place (see store/run-places.ts). */
+  get onlyWaitsForPast(): boolean {
+    const { active, held } = this.model.counts;
+    return this.version.isGated && active === 0 && held > 0;
+  }
 
   constructor(run: ClaimedRun, version: DagVersion, parts: { model: RunModel; ears: RunEars | null }) {
     this.run = run;
@@ -195,7 +204,7 @@ export class RunActor {
     return true;
   }
 
-  /** Finished tasks that were asked to begin again, if their end is stored. true: some have. */
+  /** Finished tasks that were asked to begin again do, if they may by now. true: some have. */
   beginAgain({ at, traces }: Circumstances): boolean {
     return this.model.beginAgain(at, (instance) => this.#archive(instance, { at, traces }));
   }
@@ -207,7 +216,9 @@ export class RunActor {
   }
 
   #archive(instance: Instance, { at, traces }: Circumstances): void {
-    const { attempt, endedAt, reason } = instance;
+    const { attempt, dirty, endedAt, reason } = instance;
+    // It ends and begins again in the same batch, whose rows tell only of the begin.
+    if (dirty) traces.states.push(stateSignal(this.run, instance));
     if (attempt === null) return;
     const write = attemptWrite(this.id, instance, endedAt ?? at);
     traces.attempts.push({ ...write, reason: reason === null ? null : tidy(reason) });
@@ -253,12 +264,12 @@ export class RunActor {
     const instance = this.model.get(fired.task_id, fired.map_index);
     const { attempt } = fired;
     if (instance?.state !== "deferred" || instance.attempt !== attempt) {
-      now.traces.waitEnds.push({ attempt, kind: "cancelled", mustBeUnfired: false });
+      now.traces.waitEnds.push({ attempt, kind: "cancelled", mustBeUnfired: false, isCancelled: true });
       return null;
     }
     const sequel = sequelOf(fired);
     const kind = sequel.kind === "resume" ? "resumed" : "finished";
-    now.traces.waitEnds.push({ attempt, kind, mustBeUnfired: false });
+    now.traces.waitEnds.push({ attempt, kind, mustBeUnfired: false, isCancelled: false });
     this.#follow(instance, sequel, now);
     return instance;
   }
@@ -267,12 +278,15 @@ export class RunActor {
   overdue(instance: Instance, now: Circumstances): void {
     const { attempt, wait, startedAt, node } = instance;
     if (attempt === null || wait === null) return;
-    now.traces.waitEnds.push({ attempt, kind: "timeout", mustBeUnfired: true });
-    const { timeoutMs } = node.manifest;
-    if (timeoutMs !== null && startedAt !== null && startedAt + timeoutMs <= now.at) {
-      const error = timeoutError(timeoutMs);
-      this.#follow(instance, { kind: "failed", error, retry: true }, now);
-    } else this.#follow(instance, sequelOfTimeout(wait, node.manifest.operator), now);
+    const { timeoutMs, operator } = node.manifest;
+    const isTryOver = timeoutMs !== null && startedAt !== null && startedAt + timeoutMs <= now.at;
+    const sequel: Sequel = isTryOver
+      ? { kind: "failed", error: timeoutError(timeoutMs), retry: true }
+      : sequelOfTimeout(wait, operator);
+    // A function that goes on decides by itself what becomes of what it waited for.
+    const isCancelled = sequel.kind !== "resume";
+    now.traces.waitEnds.push({ attempt, kind: "timeout", mustBeUnfired: true, isCancelled });
+    this.#follow(instance, sequel, now);
   }
 
   #follow(instance: Instance, sequel: Sequel, now: Circumstances): void {

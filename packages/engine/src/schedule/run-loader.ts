@@ -7,6 +7,7 @@ import {
   type InstanceRow,
   isTaskState,
   RunModel,
+  type StoredStart,
   storedDrive,
   type Wait,
 } from "../model/index.ts";
@@ -21,8 +22,9 @@ import {
   openDrives,
   type RetriedLetter,
 } from "../store/run-drives.ts";
-import { loadGroups, type StoredGroup } from "../store/run-groups.ts";
+import { groupRow, loadGroups } from "../store/run-groups.ts";
 import { type LoadedInstance, loadInstances, loadSkips } from "../store/run-load.ts";
+import { loadStarts } from "../store/run-starts.ts";
 import { RunActor } from "./run-actor.ts";
 import { RunEars } from "./run-ears.ts";
 import type { DagVersion, VersionCache } from "./version-cache.ts";
@@ -68,6 +70,7 @@ export async function loadActors(
 }
 
 interface LoadedDrive extends DriveRow {
+  readonly starts: readonly StoredStart[];
   readonly letters: readonly RetriedLetter[];
 }
 
@@ -81,8 +84,17 @@ async function drivesOf(
   if (driven.length + known.length === 0) return new Map();
   await openDrives(database, driven);
   const rows = await loadDrives(database, [...new Set([...driven, ...known])]);
+  const starts = await loadStarts(
+    database,
+    rows.map(({ dag_run_id: id }) => id),
+  );
   const letters = await lettersOf(database, runs);
-  return new Map(rows.map((row) => [row.dag_run_id, { ...row, letters: letters.get(row.dag_run_id) ?? [] }]));
+  return new Map(
+    rows.map((row) => {
+      const { dag_run_id: id } = row;
+      return [id, { ...row, starts: starts.get(id) ?? [], letters: letters.get(id) ?? [] }];
+    }),
+  );
 }
 
 /** Dead letters of an `onSignal` that somebody wants to be asked about once more. */
@@ -99,7 +111,7 @@ async function lettersOf(
   return Map.groupBy(letters, ({ listener }) => runOf.get(listener)!);
 }
 
-function driveOf(run: ClaimedRun, version: DagVersion, row: DriveRow | null): Drive | null {
+function driveOf(run: ClaimedRun, version: DagVersion, row: LoadedDrive | null): Drive | null {
   if (!row) return null;
   return new Drive({
     manifest: version.manifest,
@@ -107,6 +119,7 @@ function driveOf(run: ClaimedRun, version: DagVersion, row: DriveRow | null): Dr
     run: { dagId: run.dag_id, runId: run.run_id, conf: run.conf },
     startedAt: run.started_at?.getTime() ?? row.since.getTime(),
     stored: storedDrive(row.state),
+    starts: row.starts,
   });
 }
 
@@ -170,15 +183,16 @@ function loadedActor(run: ClaimedRun, version: DagVersion, journal: Journal): Ru
   return new RunActor(run, version, { model, ears: earsOf(run, version, journal.drive) });
 }
 
-function groupRow({ group_id, max_tries, retry_at, state, try_number }: StoredGroup): GroupRow {
-  const retryAt = retry_at?.getTime() ?? null;
-  return { groupId: group_id, state, tryNumber: try_number, maxTries: max_tries, retryAt };
-}
-
 function loadedWait(row: LoadedInstance): Wait | null {
   if (row.state !== "deferred") return null;
   const timeoutAt = row.timeout_at?.getTime() ?? null;
-  const wait = { timeoutAt, onTimeout: row.on_timeout ?? "fail", keepsSlot: row.keeps_slot } as const;
+  const timeoutMs = timeoutAt === null || !row.deferred_at ? null : timeoutAt - row.deferred_at.getTime();
+  const wait = {
+    timeoutAt,
+    timeoutMs,
+    onTimeout: row.on_timeout ?? "fail",
+    keepsSlot: row.keeps_slot,
+  } as const;
   const { wait_args: args, wait_kind: kind, wait_method: method } = row;
   return kind === null ? wait : { ...wait, method, what: waitName({ kind, args }) };
 }

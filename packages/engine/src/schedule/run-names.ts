@@ -1,36 +1,35 @@
-/** Which of a job's runs a signal may concern, by its name: exact names by a look into an index, patterns one by one. */
+/** Which inboxes of a job's runs a signal may concern, by its name: exact names by an index, patterns one by one. */
 import { hasWildcard, namesMatch } from "../model/index.ts";
-import type { RunActor } from "./run-actor.ts";
-import type { SignalName } from "./run-ears.ts";
+import type { SignalInbox, SignalName } from "./signal-inbox.ts";
 
 export class RunNames {
-  readonly #exact = new Map<string, Set<RunActor>>();
-  readonly #patterns = new Map<RunActor, readonly SignalName[]>();
+  readonly #exact = new Map<string, Set<SignalInbox>>();
+  readonly #patterns = new Map<SignalInbox, readonly SignalName[]>();
 
-  add(actor: RunActor, names: readonly SignalName[]): void {
-    const patterns = names.filter(hasWildcard);
-    if (patterns.length > 0) this.#patterns.set(actor, patterns);
-    for (const name of names) {
+  add(inbox: SignalInbox): void {
+    const patterns = inbox.names.filter(hasWildcard);
+    if (patterns.length > 0) this.#patterns.set(inbox, patterns);
+    for (const name of inbox.names) {
       if (hasWildcard(name)) continue;
-      const actors = this.#exact.get(textOf(name)) ?? new Set();
-      this.#exact.set(textOf(name), actors.add(actor));
+      const inboxes = this.#exact.get(textOf(name)) ?? new Set();
+      this.#exact.set(textOf(name), inboxes.add(inbox));
     }
   }
 
-  drop(actor: RunActor, names: readonly SignalName[]): void {
-    this.#patterns.delete(actor);
-    for (const name of names) {
-      const actors = this.#exact.get(textOf(name));
-      if (actors?.delete(actor) && actors.size === 0) this.#exact.delete(textOf(name));
+  drop(inbox: SignalInbox): void {
+    this.#patterns.delete(inbox);
+    for (const name of inbox.names) {
+      const inboxes = this.#exact.get(textOf(name));
+      if (inboxes?.delete(inbox) && inboxes.size === 0) this.#exact.delete(textOf(name));
     }
   }
 
-  concernedBy(signal: SignalName): Iterable<RunActor> {
+  concernedBy(signal: SignalName): Iterable<SignalInbox> {
     const sure = this.#exact.get(textOf(signal));
     if (this.#patterns.size === 0) return sure ?? [];
     const found = new Set(sure);
-    for (const [actor, names] of this.#patterns)
-      if (names.some((name) => namesMatch(name, signal))) found.add(actor);
+    for (const [inbox, names] of this.#patterns)
+      if (names.some((name) => namesMatch(name, signal))) found.add(inbox);
     return found;
   }
 }

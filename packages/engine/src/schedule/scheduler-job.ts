@@ -21,11 +21,15 @@ import {
 } from "../store/run-claim.ts";
 import { afterExchange, makeWay } from "../store/run-places.ts";
 import { cancelAbandoned, hasSubDags } from "./abandoned-runs.ts";
-import { DagRunJob } from "./dag-run-job.ts";
 import type { DagRunJobOptions } from "./dag-run-job-options.ts";
+import { DrainingJob } from "./draining-job.ts";
+import { endsPast } from "./gates.ts";
 import { compareOwned } from "./owned-runs.ts";
-import { planNext } from "./planner.ts";
+import { planner } from "./planner.ts";
 import type { RunActor } from "./run-actor.ts";
+import { RunBudget } from "./run-budget.ts";
+import { RunSharing } from "./run-sharing.ts";
+import { concernsHosts, EVERYTHING, isRunTopic, type Look, lookFor, NOTHING } from "./scheduler-look.ts";
 import { TimetableDesk } from "./timetable-desk.ts";
 
 /** Runs taken in one go: enough to be quick, few enough to leave some to other schedulers. */
@@ -37,49 +41,12 @@ const BUSY_MS = 100;
 /** While nothing is heard, every so many heartbeats look at everything. */
 export const SWEEP_EVERY = 5;
 
-/** What there is a reason to look at in the database. */
-interface Look {
-  readonly due: boolean;
-  readonly queued: boolean;
-  readonly places: boolean;
-  readonly orphans: boolean;
-  readonly pools: boolean;
-  readonly paused: boolean;
-  readonly peers: boolean;
-  readonly callbacks: boolean;
-  readonly continuous: boolean;
-  readonly timetables: boolean;
-  readonly abandoned: boolean;
+export interface SchedulerJobOptions extends DagRunJobOptions {
+  /** After so many runs that it owned have ended, it is `finished` and owns none. Left out: never. */
+  readonly runs?: number | undefined;
 }
 
-const NOTHING: Look = {
-  due: false,
-  queued: false,
-  places: false,
-  orphans: false,
-  pools: false,
-  paused: false,
-  peers: false,
-  callbacks: false,
-  continuous: false,
-  timetables: false,
-  abandoned: false,
-};
-const EVERYTHING: Look = {
-  due: true,
-  queued: true,
-  places: true,
-  orphans: true,
-  pools: true,
-  paused: true,
-  peers: true,
-  callbacks: true,
-  continuous: true,
-  timetables: true,
-  abandoned: true,
-};
-
-export class SchedulerJob extends DagRunJob {
+export class SchedulerJob extends DrainingJob {
   #look: Look = EVERYTHING;
   #dueTimer: NodeJS.Timeout | null = null;
   #queuedTimer: NodeJS.Timeout | null = null;
@@ -88,23 +55,48 @@ export class SchedulerJob extends DagRunJob {
   #untilSweep = 0;
   #offLocal: () => void = () => {};
   readonly #timetables: TimetableDesk;
+  readonly #sharing: RunSharing;
+  /** There may be runs to claim that nobody has told the peers of. */
+  #isUntold = false;
+  readonly #budget: RunBudget | null;
+  readonly #finished = Promise.withResolvers<void>();
 
-  constructor(options: DagRunJobOptions) {
+  constructor(options: SchedulerJobOptions) {
     super("scheduler", options);
-    const { database, bundles, logger } = options;
-    const onPlanned = () => this.#lookForDue();
-    this.#timetables = new TimetableDesk({ database, bundles, logger, onPlanned });
+    const { database, bundles, dags, logger, runs, user } = options;
+    this.#budget = runs === undefined ? null : new RunBudget(database, runs);
+    const onPlanned = () => this.#lookAt({ due: true });
+    this.#timetables = new TimetableDesk({ database, bundles, dags, logger, onPlanned, user });
+    this.#sharing = new RunSharing({
+      ...this.load,
+      database,
+      logger: this.logger,
+      wakeUps: this.wakeUps,
+      isOpen: runs === undefined,
+      dags: this.dags,
+      wake: () => this.wake(),
+      markStale: (id) => this.markStale(id),
+    });
+  }
+
+  protected override async onStart(): Promise<void> {
+    await super.onStart();
+    await this.#sharing.beat(this.lease.jobId);
+    await this.#sharing.publishFacts(this.lease.jobId);
+  }
+
+  protected override async onStopping(graceMs: number): Promise<void> {
+    await this.#sharing.stop(this.lease.jobId).catch(() => {});
+    await super.onStopping(graceMs);
   }
 
   override async start(): Promise<void> {
     this.#offLocal = this.wakeUps.onLocal((topic) => this.#wakeUp(topic));
     this.#listening = await this.wakeUps.listen((topic) => {
-      // Passed on to whoever looks after backfills in this process.
-      if (topic === "backfills" || topic === "jobs") this.wakeUps.tellHere(topic);
+      if (concernsHosts(topic)) this.wakeUps.tellHere(topic);
       else this.#wakeUp(topic);
     });
     await super.start();
-    this.wakeUps.tellOthers("jobs");
   }
 
   override async stop(graceMs?: number): Promise<void> {
@@ -117,10 +109,19 @@ export class SchedulerJob extends DagRunJob {
     if (this.#queuedTimer) clearTimeout(this.#queuedTimer);
   }
 
-  /** Callbacks that nobody owns have been stored: one takes them now, and not at its next sweep. */
+  /** Queued runs, too: others may have left them to this job's free slots. */
+  protected override onReleased(): void {
+    for (const topic of ["jobs", "runs"] as const) this.wakeUps.tellOthers(topic);
+  }
+
+  /** Resolves when the last of the `runs` has ended, with its callbacks. */
+  get finished(): Promise<void> {
+    return this.#finished.promise;
+  }
+
+  /** Callbacks that no job owns have been stored: adopt them now, and not at the next sweep. */
   lookForCallbacks(): void {
-    this.#look = { ...this.#look, callbacks: true };
-    this.wake();
+    this.#lookAt({ callbacks: true });
   }
 
   protected override async collect(): Promise<ClaimedRun[]> {
@@ -131,26 +132,15 @@ export class SchedulerJob extends DagRunJob {
       if (look.pools) await this.refreshPools();
       if (look.paused) await this.#checkOwned();
       if (look.callbacks) await this.adoptCallbacks();
-      if (look.continuous) await planContinuous(this.database);
+      if (look.continuous) await planContinuous(this.database, this.dags);
       if (look.timetables) this.#timetables.look();
       if (look.abandoned) await this.#cancelAbandoned();
       if (look.due) await this.#createDue();
-      let claimed: ClaimedRun[] = [];
-      if (look.orphans && this.lease.mayJudge())
-        claimed.push(...(await takeOverRuns(this.database, this.lease.jobId, this.#claimLimit)));
-      if (look.orphans && claimed.length > 0)
-        this.logger.info("took over runs", { runs: claimed.length, job: this.lease.jobId });
-      if (look.queued || this.#look.queued) {
-        this.#look = { ...this.#look, queued: false };
-        claimed.push(...(await this.#startQueued()));
-      }
+      let claimed = await this.#claim({ ...look, queued: look.queued || this.#look.queued });
       if (look.places) claimed = await this.#makeWay(claimed);
+      this.#budget?.add(claimed);
       // Should loading them fail, the next heartbeat finds them.
       if (claimed.length > 0) this.#untilSweep = 0;
-      if (leavesMore(claimed, this.#claimLimit)) {
-        this.#look = { ...this.#look, queued: true, orphans: look.orphans };
-        this.wake();
-      }
       return claimed;
     } catch (error) {
       this.#look = EVERYTHING;
@@ -158,14 +148,24 @@ export class SchedulerJob extends DagRunJob {
     }
   }
 
+  protected override async turn(): Promise<void> {
+    await super.turn();
+    if (this.hasPeers && this.state === "running" && this.lease.isTrusted())
+      await this.#sharing.settle(this.lease.jobId);
+  }
+
   protected override async onHeartbeat(): Promise<void> {
+    if (this.hasPeers) await this.#sharing.beat(this.lease.jobId);
+    // Of one that drains, they say that it does.
+    if (this.state === "running") await this.#sharing.publishFacts(this.lease.jobId);
     const dead = await this.lease.buryOthers();
     for (const job of dead) {
       this.logger.warn("a component died", { ...job });
       // What it had is free: triggerers and other schedulers need not wait for their own look.
       this.wakeUps.send("jobs");
     }
-    const isSweep = dead.length > 0 || !this.#listening?.isUp || --this.#untilSweep <= 0;
+    const isSweep =
+      this.lease.takeLapse() || dead.length > 0 || !this.#listening?.isUp || --this.#untilSweep <= 0;
     if (isSweep) this.#untilSweep = SWEEP_EVERY;
     if (isSweep) this.askFired();
     if (isSweep) this.askSignals();
@@ -173,8 +173,10 @@ export class SchedulerJob extends DagRunJob {
     // Whoever looks after backfills in this process does not ask by itself.
     if (isSweep) this.wakeUps.tellHere("backfills");
     if (this.lease.someoneLeft) this.wakeUps.tellHere("jobs");
-    // Tasks of another scheduler's run open gates without a wake-up. Asks nothing while none is closed.
+    // In case a wake-up got lost. Asks nothing while no gate is closed.
     this.askGates();
+    // The last callback may have ended.
+    if (this.#budget?.isSpent) this.#look = { ...this.#look, queued: true };
   }
 
   protected override onLeaseLost(): void {
@@ -183,10 +185,13 @@ export class SchedulerJob extends DagRunJob {
   }
 
   protected override onRunEnded(actor: RunActor): void {
+    // What follows from its end, e.g. the next queued run of its DAG, is for others to start.
+    if (this.state !== "running") this.wakeUps.tellOthers(`run:${actor.id}`);
     this.#look = { ...this.#look, queued: true };
+    this.#isUntold = true;
     if (actor.version.manifest.schedule.kind === "continuous") {
-      void planContinuous(this.database)
-        .then(() => this.#wakeUp("dags"))
+      void planContinuous(this.database, this.dags)
+        .then(() => (this.state === "running" ? this.#wakeUp("dags") : this.wakeUps.tellOthers("dags")))
         .catch(() => {});
     }
     if (hasSubDags(actor.version.manifest)) this.#look = { ...this.#look, abandoned: true };
@@ -196,13 +201,15 @@ export class SchedulerJob extends DagRunJob {
     this.wake();
   }
 
+  protected override onWaitingForPast(): void {
+    this.#lookAt({ places: true });
+  }
+
   protected override onStored(batch: RunBatch): void {
     this.wakeUps.tellHere("tasks");
     if (batch.signals.length > 0) this.wakeUps.send("states");
-    const isCut = batch.waitEnds.some(({ kind }) => kind === "timeout" || kind === "cancelled");
-    if (isCut && [...this.actors.values()].some((actor) => hasSubDags(actor.version.manifest)))
-      this.#lookForAbandoned();
     if (!this.hasPeers) return;
+    if (endsPast(batch, this.actors)) this.wakeUps.tellOthers("ended");
     for (const delta of batch.slots.values()) {
       if (delta < 0) {
         this.wakeUps.tellOthers("pools");
@@ -227,8 +234,8 @@ export class SchedulerJob extends DagRunJob {
       .catch(() => {});
   }
 
-  #lookForAbandoned(): void {
-    this.#look = { ...this.#look, abandoned: true };
+  #lookAt(look: Partial<Look>): void {
+    this.#look = { ...this.#look, ...look };
     this.wake();
   }
 
@@ -236,7 +243,7 @@ export class SchedulerJob extends DagRunJob {
   async #cancelAbandoned(): Promise<void> {
     const { database, logger, wakeUps } = this;
     try {
-      if (await cancelAbandoned({ database, logger, wakeUps })) this.#lookForAbandoned();
+      if (await cancelAbandoned({ database, logger, wakeUps })) this.#lookAt({ abandoned: true });
     } catch (error) {
       logger.warn("could not cancel the run of a sub-DAG", { error: String(error) });
     }
@@ -248,49 +255,93 @@ export class SchedulerJob extends DagRunJob {
     this.wakeUps.send("signals");
   }
 
-  get #claimLimit(): number {
-    return this.hasPeers ? SHARED_CLAIM_LIMIT : CLAIM_LIMIT;
+  /** With peers no more than there are free slots for; nothing while a peer has some and this job has none. */
+  async #claim({ orphans, queued }: Pick<Look, "orphans" | "queued">): Promise<ClaimedRun[]> {
+    this.#look = { ...this.#look, queued: false };
+    if (!orphans && !queued) return [];
+    const budget = (await this.#budget?.room(this.lease.jobId)) ?? Number.POSITIVE_INFINITY;
+    if (this.#budget?.isSpent && !this.load.callbacks.areUnderWay) this.#finished.resolve();
+    const room = this.hasPeers ? this.#sharing.room : Number.POSITIVE_INFINITY;
+    const isLeft = room <= 0 && (await this.#sharing.leavesToPeers(this.lease.jobId));
+    if (isLeft && this.#isUntold)
+      for (const topic of ["runs", "jobs"] as const) this.wakeUps.tellOthers(topic);
+    this.#isUntold = false;
+    if (queued) await this.#armQueued();
+    if (isLeft) return [];
+    const usual = this.hasPeers ? SHARED_CLAIM_LIMIT : CLAIM_LIMIT;
+    const limit = budget > 0 ? Math.min(usual, budget) : usual;
+    const slots = Number.isFinite(room) && room > 0 ? room : undefined;
+    const most = Math.min(limit, slots ?? limit);
+    const mayTake = orphans && budget > 0 && this.lease.mayJudge();
+    const taken = mayTake ? await takeOverRuns(this.database, this.lease.jobId, most, this.dags) : [];
+    if (taken.length > 0) this.logger.info("took over runs", { runs: taken.length, job: this.lease.jobId });
+    // Those that were taken over first show how many slots they leave.
+    const started = queued && taken.length === 0 ? await this.#startQueued(limit, slots, budget > 0) : [];
+    const hasMoreOrphans = leavesMore(taken, most);
+    if (hasMoreOrphans || leavesMore(started, limit, slots) || (queued && taken.length > 0)) {
+      this.#look = { ...this.#look, queued: true, orphans: this.#look.orphans || hasMoreOrphans };
+      this.#isUntold = true;
+      this.wake();
+    }
+    return [...taken, ...started];
   }
 
   async #createDue(): Promise<void> {
     // One step a turn: a long backlog must not keep reports and the heartbeat waiting.
-    const { dags, created, paused, asked } = await createDueRuns(this.database, planNext, DUE_LIMIT);
+    const { dags, created, paused, asked } = await createDueRuns(
+      this.database,
+      planner,
+      DUE_LIMIT,
+      this.dags,
+    );
     if (paused.length > 0) this.#tellPaused(paused);
     if (asked > 0) this.#timetables.look();
     if (created > 0) this.#look = { ...this.#look, queued: true };
+    if (created > 0) this.#isUntold = true;
     if (created > 0) this.wakeUps.send("states");
-    if (dags > 0) {
-      this.#look = { ...this.#look, due: true };
-      return this.wake();
-    }
+    if (created > 0) this.wakeUps.tellHere("deadlines");
+    if (dags > 0) return this.#lookAt({ due: true });
     if (this.#dueTimer) clearTimeout(this.#dueTimer);
-    const wait = await nextDueIn(this.database);
+    const wait = await nextDueIn(this.database, this.dags);
     if (wait === null) return;
-    this.#dueTimer = setTimeout(() => this.#lookForDue(), Math.min(wait > 0 ? wait + 1 : BUSY_MS, 2 ** 30));
+    this.#dueTimer = setTimeout(
+      () => this.#lookAt({ due: true }),
+      Math.min(wait > 0 ? wait + 1 : BUSY_MS, 2 ** 30),
+    );
   }
 
-  async #startQueued(): Promise<ClaimedRun[]> {
+  /** `any` false: only runs that tasks of its own runs started. */
+  async #startQueued(limit: number, slots: number | undefined, any: boolean): Promise<ClaimedRun[]> {
     const started = await startQueuedRuns(this.database, {
       jobId: this.lease.jobId,
-      limit: this.#claimLimit,
+      limit,
+      dags: this.dags,
+      isOfOwnRuns: !any,
+      ...(slots !== undefined && { slots }),
       columns: async (tx, versionId) => (await this.versions.get(tx, versionId)).columns,
     });
     // A DAG with a full backlog gets its next scheduled run when one of them has started.
-    if (started.length > 0) this.#lookForDue();
+    if (started.length > 0) this.#lookAt({ due: true });
     if (started.length > 0) this.wakeUps.send("states");
-    const next = await nextQueuedAt(this.database);
+    return started;
+  }
+
+  /** For runs that are not due yet. */
+  async #armQueued(): Promise<void> {
+    const next = await nextQueuedAt(this.database, this.dags);
     if (this.#queuedTimer) clearTimeout(this.#queuedTimer);
     if (next) {
       const wait = Math.max(next.getTime() - this.lease.now(), 0) + 1;
       this.#queuedTimer = setTimeout(() => this.#wakeUp("runs"), Math.min(wait, 2 ** 30));
     }
-    return started;
   }
 
   /** After the start: what has found room needs nobody's place. */
   async #makeWay(claimed: readonly ClaimedRun[]): Promise<ClaimedRun[]> {
     const exchange = await makeWay(this.database, {
       jobId: this.lease.jobId,
+      dags: this.dags,
+      isOfOwnRuns: this.#budget !== null,
       columns: async (tx, versionId) => (await this.versions.get(tx, versionId)).columns,
     });
     // Dropped by whoever had them, ourselves included.
@@ -299,29 +350,19 @@ export class SchedulerJob extends DagRunJob {
     return afterExchange(claimed, exchange);
   }
 
-  #lookForDue(): void {
-    this.#look = { ...this.#look, due: true };
-    this.wake();
-  }
-
   #wakeUp(topic: Topic | ""): void {
     if (tellsOfStates(topic)) this.askSignals("states");
-    // The one is the most frequent of all, and nothing to us but that; the other is for those who look after them.
-    if (topic === "states" || topic === "backfills") return;
+    // The first is the most frequent of all topics, and means nothing else here. The others are for the hosts.
+    if (topic === "states" || topic === "backfills" || topic === "deadlines") return;
+    if (topic === "slots") {
+      this.#sharing.peerHasRoom();
+      return;
+    }
     // What happened may be more than the topic says.
     this.#untilSweep = 0;
     switch (topic) {
-      case "runs":
-        this.#look = { ...this.#look, queued: true };
-        break;
-      case "dags":
-        this.#look = { ...this.#look, due: true, queued: true, paused: true, timetables: true };
-        break;
-      case "pools":
-        this.#look = { ...this.#look, pools: true };
-        break;
-      case "jobs":
-        this.#look = { ...this.#look, peers: true, orphans: true };
+      case "handed":
+        this.#sharing.runsWereHandedOver();
         break;
       case "ended":
         this.askGates();
@@ -332,18 +373,26 @@ export class SchedulerJob extends DagRunJob {
       case "signals":
         this.askSignals();
         return;
+      case "callbacks":
+        this.lookForCallbacks();
+        return;
+      case "unwaited":
+        this.#lookAt({ abandoned: true });
+        return;
       case "triggers":
       case "tasks":
         return;
       case "":
-        this.#look = EVERYTHING;
         this.askFired();
         this.askSignals();
         break;
       default:
-        this.markStale(Number(topic.slice("run:".length)));
-        this.#look = { ...this.#look, queued: true, places: true, due: true, abandoned: true };
+        if (isRunTopic(topic)) {
+          this.markStale(Number(topic.slice("run:".length)));
+          // A run that has ended may have been marked or deleted.
+          this.askGates();
+        }
     }
-    this.wake();
+    this.#lookAt(lookFor(topic));
   }
 }

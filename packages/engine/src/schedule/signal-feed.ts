@@ -12,6 +12,7 @@ import { comparePositions } from "../store/signals-position.ts";
 import { type LogEnd, readLog, type SignalRow } from "../store/signals-read.ts";
 import type { RunActor } from "./run-actor.ts";
 import { RunNames } from "./run-names.ts";
+import type { SignalInbox } from "./signal-inbox.ts";
 
 export interface SignalFeedOptions {
   readonly database: Database;
@@ -24,15 +25,17 @@ const HELD_MAX_MS = 64;
 const LATE_LOOK_MS = 10_000;
 
 interface Reading extends LogEnd {
-  readonly actors: readonly RunActor[];
+  readonly inboxes: readonly SignalInbox[];
 }
 
 export class SignalFeed {
   readonly #options: SignalFeedOptions;
   readonly #actors = new Map<number, RunActor>();
   readonly #names = new RunNames();
-  /** Runs that have been passed over because they had too much to do. */
-  readonly #full = new Set<RunActor>();
+  /** Of all runs, with the run that each belongs to. */
+  readonly #inboxes = new Map<SignalInbox, RunActor>();
+  /** Those that have been passed over because they had too much to do. */
+  readonly #full = new Set<SignalInbox>();
   /** Runs that listen to what the engine itself tells. */
   readonly #wantStates = new Set<RunActor>();
   #isDue = false;
@@ -47,7 +50,10 @@ export class SignalFeed {
   add(actor: RunActor): void {
     if (!actor.ears) return;
     this.#actors.set(actor.id, actor);
-    this.#names.add(actor, actor.ears.names);
+    for (const inbox of actor.ears.inboxes) {
+      this.#inboxes.set(inbox, actor);
+      this.#names.add(inbox);
+    }
     if (actor.ears.wantsStates) this.#wantStates.add(actor);
     this.#askForStates();
     this.#isDue = true;
@@ -56,10 +62,13 @@ export class SignalFeed {
   drop(actor: RunActor): void {
     if (this.#actors.get(actor.id) !== actor) return;
     this.#actors.delete(actor.id);
-    this.#full.delete(actor);
     this.#wantStates.delete(actor);
     this.#askForStates();
-    this.#names.drop(actor, actor.ears!.names);
+    for (const inbox of actor.ears!.inboxes) {
+      this.#inboxes.delete(inbox);
+      this.#full.delete(inbox);
+      this.#names.drop(inbox);
+    }
   }
 
   /** Something may have been sent; "states": by the engine itself. */
@@ -71,7 +80,7 @@ export class SignalFeed {
 
   /** A run that had too much to do may take more. */
   refill(actor: RunActor): void {
-    if (this.#full.delete(actor)) this.ask();
+    for (const inbox of actor.ears?.inboxes ?? []) if (inbox.isEmpty && this.#full.delete(inbox)) this.ask();
   }
 
   stop(): void {
@@ -107,42 +116,40 @@ export class SignalFeed {
     return concerned;
   }
 
-  /** Runs at the end of the log, and apart from them those behind: they must not hold up the others. */
-  #groups(): RunActor[][] {
-    const willing: RunActor[] = [];
-    for (const actor of this.#actors.values()) {
-      if (actor.ears?.isWilling) willing.push(actor);
-      else this.#full.add(actor);
+  /** Those at the end of the log, and apart from them those behind: they must not hold up the others. */
+  #groups(): SignalInbox[][] {
+    const willing: SignalInbox[] = [];
+    for (const inbox of this.#inboxes.keys()) {
+      if (inbox.isWilling) willing.push(inbox);
+      else this.#full.add(inbox);
     }
     if (willing.length === 0) return [];
-    const at = (actor: RunActor) => actor.ears!.readTo;
-    const head = willing.map(at).reduce((a, b) => (comparePositions(a, b) < 0 ? b : a));
-    const behind = willing.filter((actor) => comparePositions(at(actor), head) < 0);
-    const ahead = willing.filter((actor) => comparePositions(at(actor), head) === 0);
+    const head = willing.map(({ readTo }) => readTo).reduce((a, b) => (comparePositions(a, b) < 0 ? b : a));
+    const behind = willing.filter(({ readTo }) => comparePositions(readTo, head) < 0);
+    const ahead = willing.filter(({ readTo }) => comparePositions(readTo, head) === 0);
     return behind.length === 0 ? [ahead] : [ahead, behind];
   }
 
-  async #readFor(actors: readonly RunActor[]): Promise<Reading> {
+  async #readFor(inboxes: readonly SignalInbox[]): Promise<Reading> {
     const { database } = this.#options;
     // From the farthest behind on: the others leave out what they have read.
-    const after = actors
-      .map(({ ears }) => ears!.readTo)
-      .reduce((a, b) => (comparePositions(a, b) < 0 ? a : b));
-    const namespaces = new Set(actors.flatMap(({ ears }) => ears!.names.map(({ namespace }) => namespace)));
+    const after = inboxes.map(({ readTo }) => readTo).reduce((a, b) => (comparePositions(a, b) < 0 ? a : b));
+    const namespaces = new Set(inboxes.flatMap(({ names }) => names.map(({ namespace }) => namespace)));
     const hasPattern = [...namespaces].some((namespace) => namespace.includes("*"));
     const end = await readLog(database, {
       after,
       namespaces: hasPattern ? null : [...namespaces],
       limit: PAGE,
     });
-    return { ...end, actors };
+    return { ...end, inboxes };
   }
 
-  #hand({ actors, position, rows }: Reading): RunActor[] {
-    const portions = new Map<RunActor, SignalRow[]>(actors.map((actor) => [actor, []]));
-    for (const row of rows) for (const actor of this.#names.concernedBy(row)) portions.get(actor)?.push(row);
-    for (const [actor, portion] of portions) actor.ears!.take(portion, position);
-    return actors.filter((actor) => !actor.ears!.isEmpty);
+  #hand({ inboxes, position, rows }: Reading): RunActor[] {
+    const portions = new Map<SignalInbox, SignalRow[]>(inboxes.map((inbox) => [inbox, []]));
+    for (const row of rows) for (const inbox of this.#names.concernedBy(row)) portions.get(inbox)?.push(row);
+    for (const [inbox, portion] of portions) inbox.add(portion, position);
+    // A run that was dropped while the log was read has no part in it any more.
+    return inboxes.filter(({ isEmpty }) => !isEmpty).flatMap((inbox) => this.#inboxes.get(inbox) ?? []);
   }
 
   #askForStates(): void {

@@ -14,6 +14,7 @@ export class Strangers {
   /** How much our own tasks have passed tasks of others that do not fit, as long as those wait. */
   #passed = new Map<string, number>();
   #published = "[]";
+  #isClosed = false;
 
   constructor(database: Database, queue: ReadyQueue<Ready>) {
     this.#database = database;
@@ -45,10 +46,16 @@ export class Strangers {
 
   /** What to tell the others of our best waiting tasks; null when that has not changed. */
   news(jobId: number, heads: readonly PoolWaiter[]): Call | null {
-    const news = JSON.stringify(heads);
+    const told = this.#isClosed ? [] : heads;
+    const news = JSON.stringify(told);
     if (news === this.#published) return null;
     this.#published = news;
-    return publishWaiters(jobId, heads);
+    return publishWaiters(jobId, told);
+  }
+
+  /** From now on ours do not wait for slots. */
+  close(): void {
+    this.#isClosed = true;
   }
 
   /** What was told last may not have been stored. */

@@ -105,7 +105,7 @@ describe("a scheduler that hears nothing", () => {
     await job.start();
     undo.push(async () => {
       await job.stop(0);
-      wakeUps.close();
+      await wakeUps.close();
     });
     /** From the first heartbeat on, so that what starting looks at is not counted. */
     const heartbeats = async (count: number, between = () => {}) => {

@@ -15,9 +15,16 @@ export interface TimersOptions {
   readonly onDue: () => void;
 }
 
+/** Moments of runs that have ended, beside as many as there are runs: fewer are not worth the work to drop them. */
+const MOST_STALE = 1_000;
+
+function momentHeap(): Heap<{ readonly at: number; readonly runId: number }> {
+  return new Heap((a, b) => a.at < b.at);
+}
+
 export class Timers {
   readonly #options: TimersOptions;
-  readonly #moments = new Heap<{ readonly at: number; readonly runId: number }>((a, b) => a.at < b.at);
+  #moments = momentHeap();
   #dueRuns: RunActor[] = [];
   #timer: NodeJS.Timeout | null = null;
 
@@ -31,6 +38,19 @@ export class Timers {
     if (at >= actor.notedAt) return;
     actor.notedAt = at;
     this.#moments.push({ at, runId: actor.id });
+    if (this.#moments.size > 2 * this.#options.actors.size + MOST_STALE) this.#dropStale();
+  }
+
+  /** How many moments are kept. */
+  get size(): number {
+    return this.#moments.size;
+  }
+
+  /** Those of runs that have ended: a run may have a day to end and take a second. */
+  #dropStale(): void {
+    this.#moments = momentHeap();
+    for (const { id, notedAt } of this.#options.actors.values())
+      if (Number.isFinite(notedAt)) this.#moments.push({ at: notedAt, runId: id });
   }
 
   fire(now: number, touched: Set<RunActor>, traces: Traces): void {

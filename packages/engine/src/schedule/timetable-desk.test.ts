@@ -9,7 +9,7 @@ import { silentLogger } from "../service/logger.ts";
 import { adhoc } from "../store/database.ts";
 import { createDueRuns } from "../store/due-runs.ts";
 import { takeQuestions } from "../store/timetable-plans.ts";
-import { planNext } from "./planner.ts";
+import { planner } from "./planner.ts";
 import type { SchedulerJob } from "./scheduler-job.ts";
 import { TimetableDesk } from "./timetable-desk.ts";
 
@@ -293,7 +293,7 @@ describe("the desk", () => {
       slow.look();
       await rig.until(async () => (await held()) === 3, "three to hang");
       for (let n = 0; n < 3; n++) {
-        await createDueRuns(rig.db, planNext, 10);
+        await createDueRuns(rig.db, planner, 10);
         slow.look();
         await rig.until(isPlanned, `plan ${n} beside those that hang`, 15_000);
       }

@@ -16,8 +16,10 @@ import { TimetableProcess } from "../execute/timetable-process.ts";
 import { timetableRetryMs } from "../model/index.ts";
 import { EngineError, messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
+import type { ProcessUser } from "../service/process-user.ts";
 import { type Database, isTransient } from "../store/database.ts";
 import type { PlannedRun } from "../store/due-runs.ts";
+import type { ServedDags } from "../store/served-dags.ts";
 import {
   FAILING,
   nextQuestionIn,
@@ -39,6 +41,9 @@ export interface TimetableDeskOptions {
   /** A DAG has a new plan. */
   readonly onPlanned: () => void;
   readonly answerMs?: number;
+  readonly user?: ProcessUser | null | undefined;
+  /** Left out: all. */
+  readonly dags?: ServedDags | undefined;
 }
 
 /** Children at the same time: in all, for those that have not been tried, for those that have failed. */
@@ -63,7 +68,9 @@ export class TimetableDesk {
     this.#options = options;
     const answerMs = options.answerMs ?? ANSWER_MS;
     this.#answerMs = answerMs;
-    this.#idle = Array.from({ length: CHILDREN[TRIED] }, () => new TimetableProcess({ answerMs }));
+    this.#idle = Array.from({ length: CHILDREN[TRIED] }, () => {
+      return new TimetableProcess({ answerMs, user: options.user });
+    });
     this.#processes = [...this.#idle];
   }
 
@@ -94,20 +101,20 @@ export class TimetableDesk {
 
   /** Gives every child a question, as long as there are any. An answer that comes meanwhile is a reason to look again. */
   async #handOut(): Promise<void> {
-    const { database } = this.#options;
+    const { dags, database } = this.#options;
     const holdMs = this.#answerMs + MARGIN_MS;
     let worst = this.#worst();
     while (this.#isNews && !this.#stopped) {
       this.#isNews = false;
       for (worst = this.#worst(); worst !== null && !this.#stopped; worst = this.#worst()) {
-        const [question] = await takeQuestions(database, 1, holdMs, worst);
+        const [question] = await takeQuestions(database, 1, holdMs, worst, dags);
         if (question === undefined) break;
         this.#begin(question);
       }
     }
     if (this.#timer) clearTimeout(this.#timer);
     if (worst === null || this.#stopped) return;
-    const wait = await nextQuestionIn(database, worst);
+    const wait = await nextQuestionIn(database, worst, dags);
     if (wait === null || this.#stopped) return;
     this.#timer = setTimeout(() => this.look(), Math.min(Math.max(wait, 0) + 5, 2 ** 30));
   }

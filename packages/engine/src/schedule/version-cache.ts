@@ -17,6 +17,10 @@ export interface DagVersion {
   readonly rules: RuleSet;
   /** Its runs have more to go by than the order of their tasks. */
   readonly isDriven: boolean;
+  /** Some task waits for the past of the DAG. */
+  readonly isGated: boolean;
+  /** Of its own, or of a task. */
+  readonly hasDeadlines: boolean;
 }
 
 export class VersionCache {
@@ -43,6 +47,8 @@ export class VersionCache {
       columns: instanceColumns(graph, manifest),
       rules: new RuleSet(manifest),
       isDriven: isDriven(manifest),
+      isGated: graph.nodes.some(({ gated }) => gated),
+      hasDeadlines: [manifest, ...manifest.tasks].some(({ deadlines }) => deadlines !== undefined),
     };
     this.#versions.set(id, version);
     for (const oldest of this.#versions.keys()) {

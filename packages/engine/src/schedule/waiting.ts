@@ -30,7 +30,7 @@ export function deferralOf(start: StartTrigger): Deferral {
 export function waitOf(deferral: Deferral, at: number, keepsSlot: boolean): Wait {
   const { method, onTimeout, timeoutMs, trigger } = deferral;
   const timeoutAt = timeoutMs === null ? null : at + timeoutMs;
-  return { timeoutAt, onTimeout, keepsSlot, what: waitName(trigger), method };
+  return { timeoutAt, timeoutMs, onTimeout, keepsSlot, what: waitName(trigger), method };
 }
 
 export function deferralWrite(place: WaitPlace, deferral: Deferral): DeferralWrite {
@@ -47,8 +47,16 @@ export function deferralWrite(place: WaitPlace, deferral: Deferral): DeferralWri
     onTimeout: deferral.onTimeout,
     onFailure: deferral.onFailure,
     timeoutAt: waitOf(deferral, at, false).timeoutAt,
+    onCancel: cancelOf(place, deferral),
     trigger: triggerWrite(place, sinceRun(deferral.trigger, place.runStartedAt)),
   };
+}
+
+/** By the bundle that began the wait: a run that is cleared may have another version by then. */
+function cancelOf({ bundleHash }: WaitPlace, deferral: Deferral): Json | null {
+  const { cancelInputs, onCancel, trigger } = deferral;
+  if (!onCancel) return null;
+  return { bundle: bundleHash, trigger, inputs: cancelInputs ?? null } as unknown as Json;
 }
 
 function triggerWrite({ bundleHash, instance }: WaitPlace, trigger: TriggerCall): TriggerWrite {
@@ -112,10 +120,11 @@ export function sequelOf(fired: FiredDeferral): Sequel {
 
 /** What the end of a wait's own time means. `operator`: of the task that waits. */
 export function sequelOfTimeout(wait: Wait, operator: string): Sequel {
-  const { onTimeout, timeoutAt, what = "the trigger" } = wait;
+  const { onTimeout, timeoutAt, timeoutMs, what = "the trigger" } = wait;
   if (onTimeout === "resume") return { kind: "resume" };
   const until = timeoutAt === null ? "" : ` at ${new Date(timeoutAt).toISOString()}`;
-  const reason = `waited for ${what}, which had not come when the wait timed out${until}`;
+  const limit = timeoutMs == null ? "" : ` after its timeout of ${durationText(timeoutMs)}`;
+  const reason = `waited for ${what}, which had not come when the wait timed out${limit}${until}`;
   if (onTimeout === "skip") return { kind: "skipped", reason };
   const isSensors = isSensorWait(wait, operator);
   const message = isSensors ? `${operator} ${reason}` : reason;

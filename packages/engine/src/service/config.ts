@@ -10,12 +10,20 @@ export interface Config {
   readonly host: string;
   readonly port: number;
   /** Undefined: the embedded PostgreSQL under home. */
+  /** How others reach the API, e.g. through a proxy. */
+  readonly publicUrl: string | undefined;
   readonly databaseUrl: string | undefined;
   readonly databaseConnections: number;
   /** Warm task processes; 0 starts a fresh process for each task, without a limit. */
   readonly parallelism: number;
+  /** Slots for streaming tasks alone, in addition. */
+  readonly streamingSlots: number;
+  /** The account that user code runs as, by name or number; needs root. Undefined: one is chosen when started as root. */
+  readonly taskUser: string | undefined;
   /** How long a task that is asked to stop may take before its process group is killed. */
   readonly stopGraceMs: number;
+  /** How long running tasks may go on after a scheduler was asked to stop. Undefined: the default of the command. */
+  readonly drainMs: number | undefined;
   /** Items of a list that a mapped task may run over. */
   readonly maxMapLength: number;
   /** Where outputs go that are too large for the database: file: (under home), file:/folder, s3://bucket/prefix. */
@@ -26,6 +34,8 @@ export interface Config {
   readonly outputLimit: number;
   /** Triggers that a triggerer runs at once; those that only wait for a moment do not count. */
   readonly triggererCapacity: number;
+  /** Resident memory of a process of triggers; one that uses more is ended. */
+  readonly triggererMemoryMb: number;
   /** Whose triggers a triggerer runs. */
   readonly triggererQueues: readonly string[];
   /** The signal service: "postgres", the address of a remote one (grpc://host:port), or a module that makes one. */
@@ -75,6 +85,12 @@ const SETTINGS: Settings = {
     fallback: "8080",
     read: (text) => whole(text, 0, 65_535),
   },
+  publicUrl: {
+    flag: "--public-url",
+    variable: "TRADEWIND_PUBLIC_URL",
+    fallback: undefined,
+    read: publicUrl,
+  },
   databaseUrl: { flag: "--database-url", variable: "DATABASE_URL", fallback: undefined, read: databaseUrl },
   databaseConnections: {
     flag: "--database-connections",
@@ -88,11 +104,32 @@ const SETTINGS: Settings = {
     fallback: `${Math.max(4, 4 * availableParallelism())}`,
     read: (text) => whole(text, 0, 10_000),
   },
+  streamingSlots: {
+    flag: "--streaming-slots",
+    variable: "TRADEWIND_STREAMING_SLOTS",
+    fallback: "0",
+    read: (text) => whole(text, 0, 10_000),
+  },
+  taskUser: {
+    flag: "--task-user",
+    variable: "TRADEWIND_TASK_USER",
+    fallback: undefined,
+    read: (text) => {
+      if (/^(\d+(:\d+)?|[a-z_][\w.-]*\$?)$/i.test(text)) return text;
+      throw new Unfit(`is ${JSON.stringify(text)}: it must be a user's name or number, such as 60802.`);
+    },
+  },
   stopGraceMs: {
     flag: "--stop-grace-ms",
     variable: "TRADEWIND_STOP_GRACE_MS",
     fallback: "5000",
     read: (text) => whole(text, 0, 3_600_000),
+  },
+  drainMs: {
+    flag: "--drain",
+    variable: "TRADEWIND_DRAIN",
+    fallback: undefined,
+    read: (text) => duration(text, 86_400_000),
   },
   maxMapLength: {
     flag: "--max-map-length",
@@ -124,6 +161,12 @@ const SETTINGS: Settings = {
     variable: "TRADEWIND_TRIGGERER_CAPACITY",
     fallback: "10000",
     read: (text) => whole(text, 1, 1_000_000),
+  },
+  triggererMemoryMb: {
+    flag: "--memory-mb",
+    variable: "TRADEWIND_TRIGGERER_MEMORY_MB",
+    fallback: "2048",
+    read: (text) => whole(text, 128, 1_000_000),
   },
   triggererQueues: {
     flag: "--queues",
@@ -184,15 +227,20 @@ export function readConfig(sources: ConfigSources = {}): Config {
     dags: value("dags"),
     host: value("host"),
     port: value("port"),
+    publicUrl: value("publicUrl"),
     databaseUrl: value("databaseUrl"),
     databaseConnections: value("databaseConnections"),
     parallelism: value("parallelism"),
+    streamingSlots: value("streamingSlots"),
+    taskUser: value("taskUser"),
     stopGraceMs: value("stopGraceMs"),
+    drainMs: value("drainMs"),
     maxMapLength: value("maxMapLength"),
     outputStore: value("outputStore"),
     outputInlineLimit: value("outputInlineLimit"),
     outputLimit: value("outputLimit"),
     triggererCapacity: value("triggererCapacity"),
+    triggererMemoryMb: value("triggererMemoryMb"),
     triggererQueues: value("triggererQueues"),
     signals: value("signals"),
     signalsToken: value("signalsToken"),
@@ -283,6 +331,16 @@ function whole(text: string, least: number, most: number): number {
   throw new Unfit(`is ${JSON.stringify(text)}: it must be a whole number from ${least} to ${most}.`);
 }
 
+const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+
+/** Milliseconds. */
+function duration(text: string, most: number): number {
+  const [, number, unit = ""] = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text) ?? [];
+  const ms = Math.round(Number(number) * (UNIT_MS[unit] ?? Number.NaN));
+  if (ms >= 0 && ms <= most) return ms;
+  throw new Unfit(`is ${JSON.stringify(text)}: it must be a duration up to 24h, such as 30s, 10m or 0s.`);
+}
+
 function names(text: string): string[] {
   const found = [...new Set(text.split(",").map((name) => name.trim()))];
   if (found.every((name) => /^[\w.-]{1,250}$/.test(name))) return found;
@@ -298,6 +356,14 @@ function oneOf<T extends string>(text: string, choices: readonly T[]): T {
 }
 
 /** The value itself is never part of the message: it holds a password. */
+function publicUrl(text: string): string {
+  const shape = "must be the API's address for others, without a query: https://tradewind.example.com.";
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "")
+    throw new Unfit(shape);
+  return url.href.replace(/\/+$/, "");
+}
+
 function databaseUrl(text: string): string {
   const shape = "must be a PostgreSQL URL: postgresql://user:password@host:5432/name.";
   if (!URL.canParse(text)) throw new Unfit(shape);

@@ -20,7 +20,8 @@ export interface Home {
   readonly lock: string;
 }
 
-function homeAt(path: string): Home {
+/** The paths of a home, whether or not the folder exists. */
+export function homeAt(path: string): Home {
   const root = resolve(path);
   return {
     path: root,

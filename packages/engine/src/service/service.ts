@@ -5,6 +5,10 @@ import { type Logger, silentLogger } from "./logger.ts";
 export interface Service {
   readonly name: string;
   start(): Promise<void>;
+  /** Before a stop: takes no further work, and gives what is under way a limited time to end. */
+  drain?(): Promise<void>;
+  /** Ends a drain that is under way: what still runs is asked to stop. False: there is none. */
+  endDrain?(): boolean;
   stop(): Promise<void>;
 }
 

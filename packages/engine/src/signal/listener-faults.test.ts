@@ -35,7 +35,7 @@ function open(url: string): PostgresSignals {
   const made = new PostgresSignals({ database, wakeUps });
   closing.push(async () => {
     await made.close();
-    wakeUps.close();
+    await wakeUps.close();
     await database.close();
   });
   return made;

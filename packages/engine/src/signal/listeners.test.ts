@@ -20,7 +20,7 @@ beforeEach(async () => {
   service = new PostgresSignals({ database, wakeUps });
   return async () => {
     await service.close();
-    wakeUps.close();
+    await wakeUps.close();
     await database.close();
     await test.close();
   };

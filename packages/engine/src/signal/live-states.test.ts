@@ -41,7 +41,7 @@ beforeAll(async () => {
   await rig.scheduler({ shared: false });
   return async () => {
     await signals.close();
-    wakeUps.close();
+    await wakeUps.close();
     await database.close();
   };
 }, 60_000);

@@ -15,7 +15,7 @@ beforeEach(async () => {
   test = await testDatabase();
   opened = [];
   return async () => {
-    for (const each of opened) each.close();
+    for (const each of opened) await each.close();
     await test.close();
   };
 });
@@ -77,4 +77,23 @@ it("are sent by one who does not listen, and heard in its own process in any cas
   listener.onLocal((topic) => here.push(topic));
   listener.send("states");
   expect(here).toEqual(["states"]);
+});
+
+it("are sent by a process that has just begun to listen: requests come only now and then", async () => {
+  const [scheduler, listener] = [new WakeUps(test.db, { intervalMs: 1 }), open()];
+  opened.push(scheduler);
+  const atListener = await hearing(listener);
+  await hearing(scheduler);
+  scheduler.send("states");
+  await expect.poll(() => atListener, PATIENCE).toEqual(["states"]);
+});
+
+it("are sent once when the first request arrives: what happened before it was not sent", async () => {
+  const [scheduler, listener] = [open(), open()];
+  const atListener = await hearing(listener);
+  await hearing(scheduler);
+  await sleep(FORGOTTEN_MS);
+  scheduler.send("states");
+  listener.wantStates({}, true);
+  await expect.poll(() => atListener, PATIENCE).toEqual(["states"]);
 });

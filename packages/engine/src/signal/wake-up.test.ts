@@ -55,7 +55,7 @@ it("a topic told all the time does not hold up another", async () => {
   wakeUps.send("fired");
   await hears(3);
   expect(heard).toEqual(["pools", "signals", "fired"]);
-  wakeUps.close();
+  await wakeUps.close();
 });
 
 it("told again within the interval, a topic is sent once more after it, however often it was told", async () => {
@@ -67,7 +67,7 @@ it("told again within the interval, a topic is sent once more after it, however 
   wakeUps.send("fired");
   await hears(3);
   expect(heard).toEqual(["signals", "signals", "fired"]);
-  wakeUps.close();
+  await wakeUps.close();
 });
 
 it("what is told in one go is sent in one transaction", async () => {
@@ -76,17 +76,20 @@ it("what is told in one go is sent in one transaction", async () => {
   await hears(500);
   expect(transactions).toBe(1);
   expect(new Set(heard).size).toBe(500);
-  wakeUps.close();
+  await wakeUps.close();
 });
 
-it("tells nobody when it is closed", async () => {
-  const wakeUps = new WakeUps(database);
+it("sends what is pending when it is closed, and nothing after that", async () => {
+  const wakeUps = new WakeUps(database, { intervalMs: NEVER_MS });
   wakeUps.send("signals");
-  wakeUps.close();
+  await hears(1);
+  wakeUps.send("signals");
+  wakeUps.send("pools");
+  await wakeUps.close();
   wakeUps.send("runs");
   const later = new WakeUps(database);
   later.send("fired");
-  await hears(1);
-  expect(heard).toEqual(["fired"]);
-  later.close();
+  await hears(4);
+  expect(heard).toEqual(["signals", "signals", "pools", "fired"]);
+  await later.close();
 });

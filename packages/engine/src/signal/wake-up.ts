@@ -4,8 +4,9 @@
  * are sent in transactions of their own, together where they are due together. News are told at once; the same topic
  * again `intervalMs` later at the earliest, without holding up another that has not been told for longer.
  *
- * "states" could be told at every step of every task. They are sent around only while some other process asks for them, and
- * asks again and again; while nobody does, they cost nothing.
+ * "states" could be sent at every step of every task. They are sent only while some other process asks for them, which it
+ * repeats. The first request after a time without any is answered with "states": what happened before it arrived was not
+ * sent. A process that begins to listen sends them until it would have received a request.
  */
 import { randomBytes } from "node:crypto";
 import type { Database, Listening } from "../store/database.ts";
@@ -18,19 +19,24 @@ const GAP_MS = 5;
 const ASK_MS = 5_000;
 const ASK = "ask-states";
 
-/** "runs": queued runs to start; "dags": a DAG changed; "pools": slots freed or resized; "run:<id>": that run was edited; "ended": a run ended; "tasks": tasks ended (told only here); "jobs": a scheduler or triggerer came; "triggers": there are new ones, or some are no longer waited for; "fired": a trigger fired; "signals": there are new ones; "states": there are new ones of the engine's own; "backfills": one was made, changed or left. */
+/** "runs": queued runs to start; "deadlines": runs that have deadlines were created or started; "dags": a DAG changed; "pools": slots freed or resized; "run:<id>": that run was edited; "ended": a run ended, or tasks that the next date may wait for; "tasks": tasks ended (told only here); "jobs": a component came or ended; "triggers": there are new ones; "unwaited": waits ended without their triggers, or tries without their sub-DAGs; "callbacks": there are some that no job has; "fired": a trigger fired; "signals": there are new ones; "states": there are new ones of the engine's own; "backfills": one was made, changed or left; "slots": a scheduler has free slots; "handed": it handed runs to another. */
 export type Topic =
   | "runs"
+  | "deadlines"
   | "dags"
   | "pools"
   | "ended"
   | "tasks"
   | "jobs"
   | "triggers"
+  | "unwaited"
+  | "callbacks"
   | "fired"
   | "signals"
   | "states"
   | "backfills"
+  | "slots"
+  | "handed"
   | `run:${number}`;
 
 /** Whoever makes runs or fires triggers tells of it on the signal log, too. */
@@ -109,20 +115,30 @@ export class WakeUps {
 
   /** Topics sent by other processes. "" after a reconnect: anything may have happened. */
   async listen(onTopic: (topic: Topic | "") => void): Promise<Listening> {
-    if (!this.#enabled) return { isUp: false, close: async () => {} };
-    if (this.#askedUntil === Number.POSITIVE_INFINITY) this.#askedUntil = 0;
+    if (!this.#enabled) return { isUp: false, check: () => {}, close: async () => {} };
+    if (this.#askedUntil === Number.POSITIVE_INFINITY) this.#asked();
     return this.#database.listen(CHANNEL, (payload) => {
       const [topic, origin] = payload.split(" ");
       if (origin === this.#origin) return;
-      if (topic === ASK) this.#askedUntil = performance.now() + 3 * this.#askMs;
-      else onTopic((topic ?? "") as Topic | "");
+      const wasAsked = performance.now() < this.#askedUntil;
+      // After a reconnect, a request may have been missed.
+      if (topic === ASK || topic === "") this.#asked();
+      if (topic === ASK && !wasAsked) this.#tell("states");
+      if (topic !== ASK) onTopic((topic ?? "") as Topic | "");
     });
   }
 
-  close(): void {
+  #asked(): void {
+    this.#askedUntil = performance.now() + 3 * this.#askMs;
+  }
+
+  /** Sends what is pending first: the receivers would otherwise wait for their next sweep. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
     this.#closed = true;
     clearTimeout(this.#timer);
     clearInterval(this.#asking);
+    await this.#send([...this.#pending.keys()]);
   }
 
   /** Or earlier, if something else is due before. */
@@ -154,6 +170,10 @@ export class WakeUps {
     }
     if (topics.length > 0) this.#lastSent = now;
     if (Number.isFinite(next)) this.#sendAt(next);
+    await this.#send(topics);
+  }
+
+  async #send(topics: readonly (Topic | typeof ASK)[]): Promise<void> {
     if (topics.length === 0) return;
     const payloads = topics.map((topic) => `${topic} ${this.#origin}`);
     // A failed send is a lost wake-up: every receiver also looks on its own.

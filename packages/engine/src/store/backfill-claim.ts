@@ -23,12 +23,16 @@ import {
   type StartRequest,
   startChosen,
 } from "./run-claim.ts";
+import { isServed, type ServedDags } from "./served-dags.ts";
 import { statement } from "./statement.ts";
 
 const IS_FREE = `b.state IN ('running', 'paused') AND (b.owner_job IS NULL OR NOT EXISTS (
     SELECT 1 FROM job j WHERE j.id = b.owner_job AND j.state = 'running' AND j.lease_until > now()))`;
 
-const ANY_FREE = statement("backfill-any-free", `SELECT 1 FROM backfill b WHERE ${IS_FREE} LIMIT 1`);
+const ANY_FREE = statement(
+  "backfill-any-free",
+  `SELECT 1 FROM backfill b WHERE ${IS_FREE} AND ${isServed("b.dag_id", "$1")} LIMIT 1`,
+);
 
 /**
  * $2: how many this job has already. New ones are left for so many seconds to those who have less to do. $3: whether
@@ -38,7 +42,7 @@ const ADOPT = statement(
   "backfill-adopt",
   `WITH free AS (
      SELECT b.id FROM backfill b
-     WHERE ${IS_FREE} AND (b.owner_job IS NULL OR $3::boolean)
+     WHERE ${IS_FREE} AND (b.owner_job IS NULL OR $3::boolean) AND ${isServed("b.dag_id", "$4")}
        AND (b.owner_job IS NOT NULL OR b.created_at <= now() - $2 * interval '1 second')
      ORDER BY b.id LIMIT 1
      FOR NO KEY UPDATE SKIP LOCKED
@@ -100,7 +104,7 @@ const TAKE_OVER = statement(
      SELECT id FROM (SELECT id, sum(task_count) OVER (ORDER BY id) - task_count AS before FROM orphan) o
      WHERE o.before < $3
    ), moved AS (
-     UPDATE dag_run r SET owner_job = $1, generation = r.generation + 1
+     UPDATE dag_run r SET owner_job = $1, owned_since = now(), generation = r.generation + 1
      FROM chosen WHERE r.id = chosen.id
      RETURNING r.*
    )
@@ -109,17 +113,22 @@ const TAKE_OVER = statement(
    ORDER BY r.id`,
 );
 
-/** Whether there is a backfill that nobody alive owns. */
-export async function hasFreeBackfill(db: Connection): Promise<boolean> {
-  return (await db.one(ANY_FREE)) !== undefined;
+/** Whether there is a backfill that no live job owns. */
+export async function hasFreeBackfill(db: Connection, dags: ServedDags = null): Promise<boolean> {
+  return (await db.one(ANY_FREE, [dags])) !== undefined;
 }
 
 /** One, if there is one; `mayJudge` false: only one that never had an owner. */
 export function adoptBackfill(
   db: Connection,
-  by: { readonly jobId: number; readonly has: number; readonly mayJudge: boolean },
+  by: {
+    readonly jobId: number;
+    readonly has: number;
+    readonly mayJudge: boolean;
+    readonly dags?: ServedDags;
+  },
 ): Promise<{ readonly id: number; readonly dag_id: string } | undefined> {
-  return db.one(ADOPT, [by.jobId, by.has, by.mayJudge]);
+  return db.one(ADOPT, [by.jobId, by.has, by.mayJudge, by.dags ?? null]);
 }
 
 export async function ownedBackfills(db: Connection, jobId: number): Promise<number[]> {

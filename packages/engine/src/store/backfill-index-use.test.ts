@@ -59,7 +59,8 @@ describe(`with ${DONE} dates done`, () => {
   }, 60_000);
 
   it.each([
-    ["backfill-any-free", () => ""],
+    ["backfill-any-free", () => "(NULL)"],
+    ["backfill-any-free", () => "('{d}')"],
     ["backfill-plan-lock", () => `(${id}, ${jobId})`],
     ["backfill-plan-count", () => `(${id})`],
     ["backfill-plan-existing", () => "('d', '{2020-01-05}')"],

@@ -144,9 +144,11 @@ export interface PlanStep {
   readonly made: number;
   /** There may be more to do at once. */
   readonly isMore: boolean;
+  /** Runs that were cancelled because one of the backfill's failed; others may wait for their end. */
+  readonly cancelled: readonly number[];
 }
 
-const NOTHING: PlanStep = { made: 0, isMore: false };
+const NOTHING: PlanStep = { made: 0, isMore: false, cancelled: [] };
 /** Somebody was faster at one of the dates: nothing is done, look again. */
 class Overtaken extends Error {}
 
@@ -155,7 +157,7 @@ export async function planBackfill(db: Database, id: number, jobId: number): Pro
   try {
     return await db.transaction((tx) => step(tx, id, jobId));
   } catch (error) {
-    if (error instanceof Overtaken) return { made: 0, isMore: true };
+    if (error instanceof Overtaken) return { ...NOTHING, isMore: true };
     throw error;
   }
 }
@@ -166,9 +168,9 @@ async function step(tx: Connection, id: number, jobId: number): Promise<PlanStep
   const counted = await tx.one<{ open: number; failed: number }>(COUNT, [id]);
   if (backfill.stop_on_failure && (counted?.failed ?? 0) > 0) {
     await tx.rows(STOP, [id]);
-    for (const run of await tx.rows<{ id: number }>(QUEUED, [id]))
-      await runEdits.cancelRun(tx, run.id, STOPPED);
-    return NOTHING;
+    const queued = await tx.rows<{ id: number }>(QUEUED, [id]);
+    for (const run of queued) await runEdits.cancelRun(tx, run.id, STOPPED);
+    return { ...NOTHING, cancelled: queued.map((run) => run.id) };
   }
   if (backfill.is_held || backfill.next_date === null) return NOTHING;
   const room = backfill.max_active - (counted?.open ?? 0);
@@ -180,7 +182,7 @@ async function step(tx: Connection, id: number, jobId: number): Promise<PlanStep
   const next = dates[planned.length] ?? after;
   await tx.rows(MOVE_ON, [id, next?.logicalDate ?? null, backfill.next_ordinal + planned.length]);
   const made = planned.filter(({ action }) => isOwn(action)).length;
-  return { made, isMore: next !== null && made < room };
+  return { ...NOTHING, made, isMore: next !== null && made < room };
 }
 
 /** The dates of one step, and the one after them. */

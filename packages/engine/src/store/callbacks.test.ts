@@ -22,10 +22,12 @@ it("adopts from jobs that are over, not from one whose lease merely ran out", as
   const [dead, stopped] = [await seedJob(db), await seedJob(db)];
   await db.rows(adhoc("UPDATE job SET state = 'dead' WHERE id = $1"), [dead]);
   await db.rows(adhoc("UPDATE job SET state = 'stopped' WHERE id = $1"), [stopped]);
-  const left = [await callback(dead), await callback(stopped), await callback(null)];
+  const [ofDead, ofNobody] = [await callback(dead), await callback(null)];
+  const left = [ofDead, await callback(stopped), ofNobody];
   const kept = await callback(lapsed);
   expect((await adoptCallbacks(db, self, [])).sort()).toEqual(left.sort());
-  expect(await row(left[0])).toMatchObject({ owner_job: self, tries: 1 });
+  expect(await row(ofDead)).toMatchObject({ owner_job: self, tries: 1 });
+  expect(await row(ofNobody)).toMatchObject({ owner_job: self, tries: 0 });
   expect(await row(kept)).toMatchObject({ owner_job: lapsed, tries: 0 });
 });
 

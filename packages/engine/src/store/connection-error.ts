@@ -42,9 +42,12 @@ export function breaksConnection(error: unknown): boolean {
   return severity === undefined || severity === "FATAL" || severity === "PANIC";
 }
 
+/** The server has no room left to write: what was refused can be stored once it has. */
+export const DISK_FULL = "53100";
+
 // admin shutdown, crash shutdown, cannot connect now (starting up), database dropped, idle session, too many connections,
-// a transaction that idled for too long (the process slept in the middle of it)
-const TRANSIENT_STATES = new Set(["57P01", "57P02", "57P03", "57P05", "53300", "25P03"]);
+// a transaction that idled for too long (the process slept in the middle of it), no disk space, no memory
+const TRANSIENT_STATES = new Set(["57P01", "57P02", "57P03", "57P05", "53300", "25P03", DISK_FULL, "53200"]);
 const TRANSIENT_CODES = new Set([
   "ECONNREFUSED",
   "ECONNRESET",

@@ -10,6 +10,7 @@
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Call, Connection } from "./database.ts";
 import { call, statement } from "./statement.ts";
+import { INSERT_CANCELS } from "./wait-cancels.ts";
 
 /** One wait that begins. Instants are milliseconds of the database's clock. */
 export interface DeferralWrite {
@@ -24,6 +25,8 @@ export interface DeferralWrite {
   readonly onTimeout: string;
   readonly onFailure: string;
   readonly timeoutAt: number | null;
+  /** For its `onCancel`; null: there is none. */
+  readonly onCancel: Json | null;
   readonly trigger: TriggerWrite;
 }
 
@@ -47,6 +50,8 @@ export interface WaitEnd {
   readonly kind: "resumed" | "finished" | "timeout" | "cancelled";
   /** It must not have fired: the decision was made because it had not. */
   readonly mustBeUnfired: boolean;
+  /** The task does not go on from it: its `onCancel` is run. */
+  readonly isCancelled: boolean;
 }
 
 /**
@@ -67,12 +72,13 @@ const SUBSCRIBE = statement(
 const INSERT = statement(
   "deferral-insert",
   `INSERT INTO deferral (attempt, dag_run_id, task_id, map_index, try_number, trigger_id, waits_on, kind, name, method,
-                         kwargs, on_timeout, on_failure, timeout_at)
+                         kwargs, on_timeout, on_failure, timeout_at, on_cancel)
    SELECT u.attempt, u.run, u.task, u.map, u.try_number, t.id, t.id, t.kind, u.name, u.method, u.kwargs, u.on_timeout,
-          u.on_failure, to_timestamp(u.timeout_at / 1000)
+          u.on_failure, to_timestamp(u.timeout_at / 1000), u.on_cancel
    FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::int[], $5::int[], $6::text[], $7::text[], $8::text[],
-               $9::json[], $10::text[], $11::text[], $12::float8[])
-     AS u(attempt, run, task, map, try_number, fingerprint, name, method, kwargs, on_timeout, on_failure, timeout_at)
+               $9::json[], $10::text[], $11::text[], $12::float8[], $13::json[])
+     AS u(attempt, run, task, map, try_number, fingerprint, name, method, kwargs, on_timeout, on_failure, timeout_at,
+          on_cancel)
    JOIN trigger t ON t.fingerprint = decode(u.fingerprint, 'hex')`,
 );
 
@@ -80,14 +86,17 @@ const INSERT = statement(
 const END = statement(
   "deferral-end",
   `WITH locked AS (
-     SELECT d.attempt, u.kind FROM deferral d
-     JOIN unnest($1::uuid[], $2::text[], $3::boolean[]) AS u(attempt, kind, unfired) ON d.attempt = u.attempt
+     SELECT d.attempt, u.kind, u.is_cancelled FROM deferral d
+     JOIN unnest($1::uuid[], $2::text[], $3::boolean[], $4::boolean[]) AS u(attempt, kind, unfired, is_cancelled)
+       ON d.attempt = u.attempt
      WHERE d.ended_at IS NULL AND (NOT u.unfired OR d.fired_at IS NULL)
      ORDER BY d.attempt FOR NO KEY UPDATE OF d
    ), ended AS (
      UPDATE deferral d SET ended_at = now(), end_kind = locked.kind, waits_on = NULL,
        outcome = CASE WHEN locked.kind = 'timeout' THEN '{"kind":"timeout"}'::json ELSE d.outcome END
-     FROM locked WHERE d.attempt = locked.attempt RETURNING 1
+     FROM locked WHERE d.attempt = locked.attempt RETURNING d.*, locked.is_cancelled
+   ), cancelled AS (
+     ${INSERT_CANCELS}
    )
    SELECT tw_require(count(*) = cardinality($1::uuid[]), 'TW003', 'a wait moved on') FROM ended`,
 );
@@ -106,6 +115,7 @@ export function deferralCalls(begun: readonly DeferralWrite[], ended: readonly W
         ended.map((wait) => wait.attempt),
         kinds,
         unfired,
+        ended.map((wait) => wait.isCancelled),
       ),
     );
   }
@@ -148,6 +158,7 @@ function deferralValues(begun: readonly DeferralWrite[]): unknown[] {
     begun.map((d) => d.onTimeout),
     begun.map((d) => d.onFailure),
     begun.map((d) => d.timeoutAt),
+    begun.map((d) => (d.onCancel === null ? null : JSON.stringify(d.onCancel))),
   ];
 }
 
@@ -193,7 +204,11 @@ export function loadSteps(db: Connection, attempts: readonly string[]): Promise<
   return attempts.length === 0 ? Promise.resolve([]) : db.rows<StoredStep>(STEPS, [attempts]);
 }
 
-/** After an edit: waits of instances that wait no more. Their triggers go when nobody is left: see trigger-claim.ts. */
+/**
+ * After an edit: waits of instances that wait no more. The commit wakes the triggerers, which delete the triggers that no
+ * wait is left for: a trigger must not be locked after a wait. Edits are rare, so the NOTIFY may be part of them, and no
+ * caller can forget it.
+ */
 const CANCEL = statement(
   "deferral-cancel",
   `WITH locked AS (
@@ -202,9 +217,14 @@ const CANCEL = statement(
      WHERE d.dag_run_id = ANY($1) AND d.ended_at IS NULL
        AND (t.state <> 'deferred' OR t.attempt IS DISTINCT FROM d.attempt)
      ORDER BY d.attempt FOR NO KEY UPDATE OF d
+   ), ended AS (
+     UPDATE deferral d SET ended_at = now(), end_kind = 'cancelled', waits_on = NULL
+     FROM locked WHERE d.attempt = locked.attempt RETURNING d.*, true AS is_cancelled
+   ), cancelled AS (
+     ${INSERT_CANCELS} RETURNING 1
    )
-   UPDATE deferral d SET ended_at = now(), end_kind = 'cancelled', waits_on = NULL
-   FROM locked WHERE d.attempt = locked.attempt`,
+   (SELECT pg_notify('tradewind', 'unwaited') FROM ended LIMIT 1)
+   UNION ALL (SELECT pg_notify('tradewind', 'callbacks') FROM cancelled LIMIT 1)`,
 );
 
 export async function cancelWaits(tx: Connection, runIds: readonly number[]): Promise<void> {

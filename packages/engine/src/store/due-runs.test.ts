@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { seedDag, seedRuns } from "../../test/support/catalogue-seed.ts";
 import { testDatabase } from "../../test/support/test-database.ts";
-import { planNext } from "../schedule/planner.ts";
+import { jitterOf } from "../model/index.ts";
+import { planner } from "../schedule/planner.ts";
 import { setPaused } from "./dag-settings.ts";
 import { adhoc, type Connection, type Database, type Statement } from "./database.ts";
 import { createDueRuns, nextDueIn, planContinuous } from "./due-runs.ts";
@@ -38,6 +39,56 @@ it("leaves what a DAG is behind with in its plan, beyond as many runs as may be 
   );
   const dates = rows.map((row) => row.logical_date.getTime());
   expect(dates.map((date) => date - (dates[0] ?? 0))).toEqual([0, HOUR, 2 * HOUR, 3 * HOUR]);
+});
+
+describe("a plan that was not acted on for five hours", () => {
+  const hourly = { kind: "interval", everyMs: HOUR, style: "trigger" } as const;
+  const before = (hours: number) => Math.floor(Date.now() / HOUR) * HOUR - hours * HOUR;
+  const dates = async (dagId: string) =>
+    (
+      await db.rows<{ logical_date: Date }>(
+        adhoc("SELECT logical_date FROM dag_run WHERE dag_id = $1 ORDER BY logical_date"),
+        [dagId],
+      )
+    ).map((row) => row.logical_date.getTime());
+  const overdue = () =>
+    db.rows(
+      adhoc(`UPDATE dag SET next_run_after = p.at + (d.next_run_after - d.next_logical_date), next_logical_date = p.at,
+                            next_interval_start = p.at, next_interval_end = p.at + (d.next_interval_end - d.next_interval_start)
+             FROM dag d, (SELECT to_timestamp($1::float8 / 1000) AS at) AS p WHERE d.dag_id = dag.dag_id`),
+      [before(5)],
+    );
+
+  it("gives one run without catchup, the newest, and all of them with it", async () => {
+    const start = new Date(before(100)).toISOString();
+    await seedDag(db, "newest", { schedule: hourly });
+    await seedDag(db, "period", { schedule: { ...hourly, style: "interval" } });
+    await seedDag(db, "ended", { schedule: hourly, start, end: new Date(before(2)).toISOString() });
+    await seedDag(db, "all", { schedule: hourly, start, catchup: true, maxActiveRuns: 100 });
+    // Without a plan in its window any more, "ended" has none.
+    await db.rows(
+      adhoc(
+        "UPDATE dag SET next_run_after = now(), next_logical_date = now(), next_interval_start = now(), next_interval_end = now() WHERE dag_id = 'ended'",
+      ),
+    );
+    await overdue();
+    await createAll();
+    expect(await dates("newest")).toEqual([before(0)]);
+    expect(await dates("period")).toEqual([before(1)]);
+    expect(await dates("ended")).toEqual([before(2)]);
+    expect(await dates("all")).toEqual([5, 4, 3, 2, 1, 0].map(before));
+  });
+
+  it("waits for the newest run while jitter delays it", async () => {
+    const jitterMs = 2 * 60_000;
+    await seedDag(db, "spread", { schedule: hourly, jitterMs });
+    await overdue();
+    await createAll();
+    const at = before(0) + jitterOf("spread", before(0), jitterMs);
+    expect(await dates("spread")).toEqual(at <= Date.now() ? [before(0)] : []);
+    if (at > Date.now())
+      expect(Math.abs(((await nextDueIn(db)) ?? 0) - (at - Date.now()))).toBeLessThan(1_000);
+  });
 });
 
 it("does not let runs that people queued hold up the schedule", async () => {
@@ -158,7 +209,7 @@ it("looks again under the lock before it plans a continuous DAG", async () => {
 });
 
 async function createAll(): Promise<void> {
-  while ((await createDueRuns(db, planNext, 10)).dags > 0);
+  while ((await createDueRuns(db, planner, 10)).dags > 0);
 }
 
 async function queued(dagId: string): Promise<number> {

@@ -9,6 +9,9 @@
  * one planned moment in its row instead of thousands of queued runs. It is due again as soon as one of them starts or
  * goes.
  *
+ * Without catchup, a plan that lay there while the DAG was paused or no scheduler was alive gives one run: the newest that
+ * is due. Which one that is, the planner says; of a timetable of its own, the timetable is asked again.
+ *
  * A DAG with a timetable of its own gets no new plan here: the question what comes next is stored with the run
  * (timetable-plans.ts). One that has failed too often is paused instead (failure-pause.ts). One whose times are a part of
  * a condition is told of them, and gets no run here (schedule-ticks.ts).
@@ -17,9 +20,10 @@ import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { Database } from "./database.ts";
 import { pauseFailing, tellPaused } from "./failure-pause.ts";
 import { tellTicks } from "./schedule-ticks.ts";
+import { isServed, type ServedDags } from "./served-dags.ts";
 import { tellRuns } from "./state-signals.ts";
 import { statement } from "./statement.ts";
-import { askTimetables } from "./timetable-plans.ts";
+import { askTimetables, askTimetablesAgain } from "./timetable-plans.ts";
 
 /** The parts of a manifest that decide when a DAG runs. */
 export type Scheduling = Pick<
@@ -38,6 +42,15 @@ export interface PlannedRun {
 /** Pure: the run after `last` as of `now`, or null when there is none to plan. */
 export type Planner = (dag: Scheduling, last: PlannedRun | null, now: number) => PlannedRun | null;
 
+export interface DuePlanner {
+  readonly next: Planner;
+  /** Pure: the run to create now that `planned` is due, which may be a later one that is due as well. */
+  readonly due: (dag: Scheduling, planned: PlannedRun, now: number) => PlannedRun;
+}
+
+/** A plan that a timetable gave before it was due and that is acted on later than this may be out of date. */
+const STALE_MS = 1_000;
+
 /**
  * At least one may wait, whatever the limit. Two schedulers at once may make it one more: each counts by its own
  * snapshot, and the limit on active runs is kept elsewhere. Index: dag_run_backlog.
@@ -53,9 +66,10 @@ function iso(column: string): string {
 const LOCK_DUE = statement(
   "due-lock",
   `SELECT d.dag_id, d.version_id, v.manifest - 'tasks' AS manifest, d.next_logical_date, d.next_interval_start,
-          d.next_interval_end, d.next_run_after, extract(epoch FROM now()) * 1000 AS now
+          d.next_interval_end, d.next_run_after, extract(epoch FROM now()) * 1000 AS now,
+          (SELECT t.answered_at < d.next_run_after FROM dag_timetable t WHERE t.dag_id = d.dag_id) AS was_planned_ahead
    FROM dag d JOIN dag_version v ON v.id = d.version_id
-   WHERE d.next_run_after <= now() AND NOT d.is_paused AND NOT d.is_stale AND ${HAS_ROOM}
+   WHERE d.next_run_after <= now() AND NOT d.is_paused AND NOT d.is_stale AND ${isServed("d.dag_id", "$2")} AND ${HAS_ROOM}
    ORDER BY d.next_run_after LIMIT $1
    FOR NO KEY UPDATE OF d SKIP LOCKED`,
 );
@@ -93,7 +107,8 @@ const NEXT_DUE = statement(
   "due-next",
   `SELECT extract(epoch FROM d.next_run_after - now()) * 1000 AS wait
    FROM dag d JOIN dag_version v ON v.id = d.version_id
-   WHERE d.next_run_after IS NOT NULL AND NOT d.is_paused AND NOT d.is_stale AND ${HAS_ROOM}
+   WHERE d.next_run_after IS NOT NULL AND NOT d.is_paused AND NOT d.is_stale AND ${isServed("d.dag_id", "$1")}
+     AND ${HAS_ROOM}
    ORDER BY d.next_run_after LIMIT 1`,
 );
 
@@ -109,7 +124,8 @@ const IS_IDLE = `d.is_continuous AND NOT d.is_paused AND NOT d.is_stale
 
 const LOCK_IDLE = statement(
   "due-lock-idle",
-  `SELECT d.dag_id FROM dag d WHERE ${IS_IDLE} ORDER BY d.dag_id FOR NO KEY UPDATE SKIP LOCKED`,
+  `SELECT d.dag_id FROM dag d WHERE ${IS_IDLE} AND ${isServed("d.dag_id", "$1")}
+   ORDER BY d.dag_id FOR NO KEY UPDATE SKIP LOCKED`,
 );
 
 /**
@@ -160,6 +176,8 @@ interface DueDag {
   readonly next_interval_end: Date | null;
   readonly next_run_after: Date;
   readonly now: string;
+  /** Of a timetable's answer: it was given before the run was due. */
+  readonly was_planned_ahead: boolean | null;
 }
 
 export interface DueRuns {
@@ -176,52 +194,81 @@ export interface DueRuns {
  * Creates due runs of at most `limit` DAGs, one each; call again while it answers more than zero DAGs, and when queued
  * runs started or went.
  */
-export function createDueRuns(db: Database, plan: Planner, limit: number): Promise<DueRuns> {
+export function createDueRuns(
+  db: Database,
+  planner: DuePlanner,
+  limit: number,
+  dags: ServedDags = null,
+): Promise<DueRuns> {
   return db.transaction(async (tx) => {
-    const locked = await tx.rows<DueDag>(LOCK_DUE, [limit]);
+    const locked = await tx.rows<DueDag>(LOCK_DUE, [limit, dags]);
     if (locked.length === 0) return { dags: 0, created: 0, paused: [], asked: 0 };
     const limited = locked.flatMap(({ dag_id, manifest: { pauseAfterFailures: most } }) =>
       most === undefined ? [] : [{ dagId: dag_id, limit: most }],
     );
     const paused = await pauseFailing(tx, limited);
-    const due = paused.length === 0 ? locked : locked.filter(({ dag_id }) => !paused.includes(dag_id));
-    const runs = due.map(plannedRun);
-    const ticking = due.filter(isTicking);
+    const open = locked.filter(({ dag_id }) => !paused.includes(dag_id));
+    const outdated = open.filter(isOutdated).map(({ dag_id }) => dag_id);
+    const plans = open
+      .filter(({ dag_id }) => !outdated.includes(dag_id))
+      .map((dag) => ({ dag, run: planner.due(dag.manifest, plannedRun(dag), Number(dag.now)) }));
+    // Jitter may have moved the newer run, which takes the place of the planned one, into the future.
+    const due = plans.filter(({ dag, run }) => run.runAfter <= Number(dag.now));
+    const ticking = due.filter(({ dag }) => isTicking(dag));
     await tellTicks(
       tx,
-      ticking.map((dag) => ({ dagId: dag.dag_id, ...plannedRun(dag) })),
+      ticking.map(({ dag, run }) => ({ dagId: dag.dag_id, ...run })),
     );
-    const making = ticking.length === 0 ? due : due.filter((dag) => !isTicking(dag));
-    const made = making.map(plannedRun);
+    const making = due.filter(({ dag }) => !isTicking(dag));
     const inserted = await tx.rows(INSERT, [
-      making.map((d) => d.dag_id),
-      made.map((run) => `scheduled__${new Date(run.logicalDate ?? run.runAfter).toISOString()}`),
-      ...planColumns(made),
-      making.map((d) => d.version_id),
+      making.map(({ dag }) => dag.dag_id),
+      making.map(({ run }) => `scheduled__${new Date(run.logicalDate ?? run.runAfter).toISOString()}`),
+      ...planColumns(making.map(({ run }) => run)),
+      making.map(({ dag }) => dag.version_id),
     ]);
-    const next = due.map((dag, i) => plan(dag.manifest, runs[i] ?? null, Number(dag.now)));
-    await tx.rows(ADVANCE, [due.map((d) => d.dag_id), ...planColumns(next)]);
-    const asked = due.flatMap(({ dag_id, manifest }, i) =>
-      manifest.schedule.kind === "timetable" ? [{ dagId: dag_id, last: runs[i] ?? null }] : [],
+    const next = plans.map(({ dag, run }) =>
+      run.runAfter <= Number(dag.now) ? planner.next(dag.manifest, run, Number(dag.now)) : run,
     );
+    await tx.rows(ADVANCE, [
+      [...plans.map(({ dag }) => dag.dag_id), ...outdated],
+      ...planColumns([...next, ...outdated.map(() => null)]),
+    ]);
+    const asked = due.flatMap(({ dag, run }) => (isTimetable(dag) ? [{ dagId: dag.dag_id, last: run }] : []));
     await askTimetables(tx, asked);
+    await askTimetablesAgain(tx, outdated);
     await tellPaused(tx, paused);
-    return { dags: locked.length, created: inserted.length + ticking.length, paused, asked: asked.length };
+    return {
+      dags: locked.length,
+      created: inserted.length + ticking.length,
+      paused,
+      asked: asked.length + outdated.length,
+    };
   });
 }
 
 /** Milliseconds until the next DAG with room is due (negative: overdue), null when none is planned. */
-export async function nextDueIn(db: Database): Promise<number | null> {
-  const row = await db.one<{ wait: string }>(NEXT_DUE);
+export async function nextDueIn(db: Database, dags: ServedDags = null): Promise<number | null> {
+  const row = await db.one<{ wait: string }>(NEXT_DUE, [dags]);
   return row ? Number(row.wait) : null;
 }
 
-export function planContinuous(db: Database): Promise<number> {
+export function planContinuous(db: Database, dags: ServedDags = null): Promise<number> {
   return db.transaction(async (tx) => {
-    const idle = await tx.rows<{ dag_id: string }>(LOCK_IDLE);
+    const idle = await tx.rows<{ dag_id: string }>(LOCK_IDLE, [dags]);
     if (idle.length === 0) return 0;
     return (await tx.rows(PLAN_CONTINUOUS, [idle.map((dag) => dag.dag_id)])).length;
   });
+}
+
+/** Only the timetable itself knows whether a later run is due by now. An answer given after the moment is up to date. */
+function isOutdated(dag: DueDag): boolean {
+  const { catchup, jitterMs = 0 } = dag.manifest;
+  const lateMs = Number(dag.now) - dag.next_run_after.getTime();
+  return isTimetable(dag) && !catchup && dag.was_planned_ahead === true && lateMs > STALE_MS + jitterMs;
+}
+
+function isTimetable({ manifest }: DueDag): boolean {
+  return manifest.schedule.kind === "timetable";
 }
 
 function isTicking({ manifest }: DueDag): boolean {

@@ -5,7 +5,7 @@
  */
 import { type Connection, call, type Database } from "./database.ts";
 import type { LogPosition } from "./signals-position.ts";
-import type { SignalRow } from "./signals-read.ts";
+import { bound, heldMs, readFar, type SignalRow } from "./signals-read.ts";
 import { statement } from "./statement.ts";
 
 export interface SignalKey {
@@ -48,8 +48,7 @@ const PLACES = statement(
 /** Index: signal_position. */
 const HEAD = statement(
   "engine-signal-head",
-  `SELECT b.bound, EXISTS (SELECT 1 FROM signal s WHERE s.tx >= b.bound) AS held
-   FROM (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS bound) AS b`,
+  `SELECT b.tx AS bound, ${heldMs("b.tx", "b.id")} AS held FROM ${bound("$1::xid8", "$2::bigint")} AS b`,
 );
 
 /** For each key a version below all signals of it that were sent since. */
@@ -91,9 +90,12 @@ export async function placesOf(
 
 /** Up to where the log can be read. `isHeld`: there is more, held back by an older transaction that is still open. */
 export async function logHead(db: Database): Promise<{ position: LogPosition; isHeld: boolean }> {
-  const [rows = []] = await db.pipeline([call(HEAD)]);
-  const { bound, held } = (rows as { bound: string; held: boolean }[])[0]!;
-  return { position: { tx: bound, id: 0 }, isHeld: held };
+  const { held, position } = await readFar(db, async (upTo) => {
+    const [rows = []] = await db.pipeline([call(HEAD, upTo?.tx ?? null, upTo?.id ?? null)]);
+    const row = (rows as { bound: string; held: number | null }[])[0]!;
+    return { held: row.held, position: upTo ?? { tx: row.bound, id: 0 } };
+  });
+  return { position, isHeld: held !== null };
 }
 
 function keyColumns(asked: readonly SignalKey[]): unknown[] {

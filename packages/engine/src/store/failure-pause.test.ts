@@ -2,7 +2,7 @@
 import { beforeEach, expect, it } from "vitest";
 import { seedDag } from "../../test/support/catalogue-seed.ts";
 import { testDatabase } from "../../test/support/test-database.ts";
-import { planNext } from "../schedule/planner.ts";
+import { planner } from "../schedule/planner.ts";
 import { setPaused } from "./dag-settings.ts";
 import { adhoc, type Database } from "./database.ts";
 import { createDueRuns } from "./due-runs.ts";
@@ -106,11 +106,11 @@ it("is made up for before the next run, if whoever stored the failure died over 
   await ended(["failed", "failed", "failed"]);
   await seedDag(db, "other", { schedule: { kind: "interval", everyMs: HOUR, style: "trigger" } });
   const before = await db.rows(adhoc("SELECT 1 FROM dag_run"));
-  expect(await createDueRuns(db, planNext, 10)).toMatchObject({ dags: 2, created: 1, paused: ["sales"] });
+  expect(await createDueRuns(db, planner, 10)).toMatchObject({ dags: 2, created: 1, paused: ["sales"] });
   expect(await db.rows(adhoc("SELECT 1 FROM dag_run"))).toHaveLength(before.length + 1);
   expect((await dag()).is_paused).toBe(true);
   expect(await audits()).toHaveLength(1);
-  expect(await createDueRuns(db, planNext, 10)).toMatchObject({ dags: 0, paused: [] });
+  expect(await createDueRuns(db, planner, 10)).toMatchObject({ dags: 0, paused: [] });
 });
 
 it("several at once are one audit event, and a signal each", async () => {
@@ -123,7 +123,7 @@ it("several at once are one audit event, and a signal each", async () => {
     adhoc(`INSERT INTO dag_run (dag_id, run_id, run_type, state, logical_date, version_id, triggered_by, ended_at)
            SELECT dag_id, 'x', 'scheduled', 'failed', '2020-01-01', version_id, 'timetable', now() FROM dag WHERE dag_id = 'other'`),
   );
-  const { paused } = await createDueRuns(db, planNext, 10);
+  const { paused } = await createDueRuns(db, planner, 10);
   expect([...paused].sort()).toEqual(["other", "sales"]);
   expect(await db.rows(adhoc("SELECT 1 FROM signal WHERE namespace = 'action'"))).toHaveLength(2);
   expect(await db.rows(adhoc("SELECT 1 FROM audit_event"))).toHaveLength(1);

@@ -179,7 +179,8 @@ const KINDS: Readonly<Record<CleanKind, Kind>> = {
     isCatalogue: true,
     old: `created_at < ${OLD}
      AND NOT EXISTS (SELECT 1 FROM dag_version v WHERE v.bundle_hash = bundle.hash)
-     AND NOT EXISTS (SELECT 1 FROM trigger t WHERE t.bundle_hash = bundle.hash)`,
+     AND NOT EXISTS (SELECT 1 FROM trigger t WHERE t.bundle_hash = bundle.hash)
+     AND NOT EXISTS (SELECT 1 FROM callback c WHERE c.bundle_hash = bundle.hash)`,
   }),
   preludes: byKey("preludes", {
     table: "prelude",

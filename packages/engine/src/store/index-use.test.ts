@@ -7,14 +7,16 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { seedDag, seedJob, seedRuns } from "../../test/support/catalogue-seed.ts";
 import { NO_TASKS } from "../../test/support/no-tasks.ts";
 import { testDatabase } from "../../test/support/test-database.ts";
-import { planNext } from "../schedule/planner.ts";
+import { planner } from "../schedule/planner.ts";
 import { deleteDag } from "./dag-settings.ts";
 import { adhoc, type Database } from "./database.ts";
 import { createDueRuns, nextDueIn, planContinuous } from "./due-runs.ts";
 import { cleanHistory } from "./history.ts";
 import { nextQueuedAt, ownedRuns, startQueuedRuns, takeOverRuns } from "./run-claim.ts";
+import { countEnded, countedRuns } from "./run-count.ts";
 import { loadInstances } from "./run-load.ts";
 import { makeWay } from "./run-places.ts";
+import { readSubmitted, reserveRuns, startSubmitted, takeOverSubmitted } from "./submitted-runs.ts";
 
 interface Plan {
   readonly "Node Type": string;
@@ -46,8 +48,17 @@ describe("with 100,000 finished runs", () => {
     await ownedRuns(db, jobId);
     await nextQueuedAt(db);
     await nextDueIn(db);
-    await createDueRuns(db, planNext, 10);
+    await createDueRuns(db, planner, 10);
     await loadInstances(db, [1]);
+    await countedRuns(db, jobId);
+    await countEnded(db, [1]);
+    await reserveRuns(db, jobId, [1]);
+    await readSubmitted(db, [1]);
+    await takeOverSubmitted(db, { jobId, limit: 1, fromAny: true }, [1]);
+    const start = { jobId, limit: 1, columns: async () => NO_TASKS };
+    await startSubmitted(db, start, [
+      { dagId: "dag0", runId: "a", id: 1, logicalDate: null, interval: null, conf: {} },
+    ]);
     await startQueuedRuns(db, { jobId, limit: 1, columns: async () => NO_TASKS });
     await makeWay(db, { jobId, columns: async () => NO_TASKS });
     await db.rows(adhoc("UPDATE dag SET next_run_after = NULL WHERE dag_id = 'loop'"));
@@ -59,15 +70,31 @@ describe("with 100,000 finished runs", () => {
   }, 120_000);
 
   it.each([
-    ["claim-take-over", "(1, 64, 20000)"],
+    ["claim-take-over", "(1, 64, 20000, NULL)"],
+    ["claim-take-over", "(1, 64, 20000, '{dag0,dag1}')"],
     ["claim-generations", "(1)"],
-    ["claim-next-queued", ""],
-    ["claim-lock-dags", "(64)"],
-    ["claim-start-runs", "(1, '{dag1,dag2}', 64, 20000)"],
-    ["places-lock-dags", "(16)"],
-    ["due-lock", "(200)"],
-    ["due-next", ""],
-    ["due-lock-idle", ""],
+    ["claim-next-queued", "(NULL)"],
+    ["claim-next-queued", "('{dag0,dag1}')"],
+    ["claim-lock-dags", "(64, NULL, NULL)"],
+    ["claim-lock-dags", "(64, '{dag0,dag1}', 1)"],
+    ["claim-start-runs", "(1, '{dag1,dag2}', 64, 20000, 8, NULL)"],
+    ["claim-start-runs", "(1, '{dag1,dag2}', 64, 20000, 8, 1)"],
+    ["count-owned", "(1)"],
+    ["submit-room", "('{dag0,dag1}')"],
+    ["submit-take-over", "(1, 64, 20000, '{1,2,3}', true)"],
+    ["submit-lock-queued", "(1, '{1,2,3}')"],
+    ["submit-reserve", "(1, '{1,2,3}')"],
+    ["submit-read", "('{1,2,3}')"],
+    ["submit-left-queue", "('{1,2,3}')"],
+    ["count-ended", "('{1,2,3}')"],
+    ["places-lock-dags", "(16, NULL)"],
+    ["places-lock-dags", "(16, '{dag0,dag1}')"],
+    ["due-lock", "(200, NULL)"],
+    ["due-lock", "(200, '{dag0,dag1}')"],
+    ["due-next", "(NULL)"],
+    ["due-next", "('{dag0,dag1}')"],
+    ["due-lock-idle", "(NULL)"],
+    ["due-lock-idle", "('{dag0,loop}')"],
     ["due-continuous", "('{loop}')"],
     ["dag-find-unfinished", "('dag1')"],
     ["load-instances", "('{1,2,3}')"],
@@ -75,7 +102,7 @@ describe("with 100,000 finished runs", () => {
     ["clean-size-runs", "('{1,2,3}')"],
     ["clean-remove-runs", "(864000000, '{1,2,3}')"],
     ["clean-choose-jobs", "(864000000, 1000)"],
-  ])("%s reads neither a table from end to end nor the past of a DAG", async (name, values) => {
+  ])("%s %s reads neither a table from end to end nor the past of a DAG", async (name, values) => {
     for (const mode of ["force_custom_plan", "force_generic_plan"]) {
       await db.rows(adhoc(`SET plan_cache_mode = ${mode}`));
       const rows = await db.rows<{ "QUERY PLAN": [{ Plan: Plan }] }>(
@@ -90,7 +117,7 @@ describe("with 100,000 finished runs", () => {
   it("finds what to start without reading the queue", async () => {
     await db.rows(adhoc("SET plan_cache_mode = force_generic_plan"));
     const rows = await db.rows<{ "QUERY PLAN": [{ Plan: Plan }] }>(
-      adhoc(`EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF) EXECUTE "claim-lock-dags"(64)`),
+      adhoc(`EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF) EXECUTE "claim-lock-dags"(64, NULL, NULL)`),
     );
     const plan = rows[0]?.["QUERY PLAN"][0].Plan;
     if (!plan) throw new Error("no plan");

@@ -42,7 +42,7 @@ const MOVE = statement(
        started_at = to_timestamp(u.started_at / 1000), ended_at = to_timestamp(u.ended_at / 1000),
        retry_at = to_timestamp(u.retry_at / 1000), pid = u.pid, reason = u.reason, step = u.step,
        attempt_started_at = to_timestamp(u.attempt_started_at / 1000), keeps_slot = u.keeps_slot,
-       is_behind = u.is_behind,
+       is_behind = u.is_behind, is_marked = false,
        executor_job = CASE WHEN u.attempt IS NULL THEN NULL ELSE $2::bigint END,
        hostname = CASE WHEN u.attempt IS NULL THEN NULL ELSE $3 END
      FROM unnest($1::tw_instance_move[]) AS u

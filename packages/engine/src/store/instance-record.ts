@@ -15,7 +15,7 @@ const ARCHIVE = statement(
   `INSERT INTO task_attempt (attempt, dag_run_id, task_id, map_index, try_number, state, scheduled_at, queued_at,
                              started_at, ended_at, executor_job, hostname, pid, reason)
    SELECT t.attempt, t.dag_run_id, t.task_id, t.map_index, t.try_number, t.state, t.scheduled_at, t.queued_at,
-          t.started_at, coalesce(t.ended_at, now()), t.executor_job, t.hostname, t.pid, t.reason
+          coalesce(t.attempt_started_at, t.started_at), coalesce(t.ended_at, now()), t.executor_job, t.hostname, t.pid, t.reason
    FROM task_instance t JOIN unnest($1::bigint[], $2::text[], $3::int[]) AS u(run, task, map)
      ON t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map
    WHERE t.attempt IS NOT NULL AND ($4::boolean OR t.state NOT IN ('queued', 'running', 'restarting'))

@@ -4,16 +4,19 @@
  * final, a dead job cannot renew. A job that comes back late but before that (the database was away for all of them)
  * goes on under its old name: runs that were taken meanwhile are fenced one by one, by their generation.
  */
-import type { Connection } from "./database.ts";
+import type { Connection, Database } from "./database.ts";
+import type { ServedDags } from "./served-dags.ts";
 import { statement } from "./statement.ts";
 
-export type JobKind = "scheduler" | "dag_processor" | "triggerer" | "api" | "backfill";
+export type JobKind = "scheduler" | "dag_processor" | "triggerer" | "api" | "backfill" | "driver";
 
+/** Notifies in the same statement: peers know of the job before they receive any wake-up that is sent after its start. */
 const REGISTER = statement(
   "job-register",
-  `INSERT INTO job (kind, hostname, pid, version, lease_until)
-   VALUES ($1, $2, $3, $4, now() + $5 * interval '1 millisecond')
-   RETURNING id, extract(epoch FROM clock_timestamp()) * 1000 AS now`,
+  `WITH registered AS (
+     INSERT INTO job (kind, hostname, pid, version, lease_until, dags)
+     VALUES ($1, $2, $3, $4, now() + $5 * interval '1 millisecond', $6) RETURNING id)
+   SELECT id, extract(epoch FROM clock_timestamp()) * 1000 AS now, pg_notify('tradewind', 'jobs') FROM registered`,
 );
 
 /**
@@ -32,9 +35,13 @@ const RENEW = statement(
        AS someone_left`,
 );
 
+/** With the end, not after it: a process that is about to exit could not send the wake-up any more. */
 const END = statement(
   "job-end",
-  "UPDATE job SET state = 'stopped', ended_at = now(), lease_until = now() WHERE id = $1 AND state = 'running'",
+  `WITH ended AS (
+     UPDATE job SET state = 'stopped', ended_at = now(), lease_until = now() WHERE id = $1 AND state = 'running'
+     RETURNING id)
+   SELECT pg_notify('tradewind', 'jobs') FROM ended`,
 );
 
 /** Declares dead the jobs whose lease ran out. */
@@ -46,11 +53,11 @@ const BURY = statement(
    RETURNING id, kind, hostname, pid`,
 );
 
-/** Whoever drives runs takes slots of the same pools. */
+/** Jobs that drive runs take slots of the same pools. */
 const PEERS = statement(
   "job-peers",
   `SELECT id FROM job
-   WHERE kind IN ('scheduler', 'backfill') AND state = 'running' AND lease_until > now() AND id <> $1`,
+   WHERE kind IN ('scheduler', 'backfill', 'driver') AND state = 'running' AND lease_until > now() AND id <> $1`,
 );
 
 export interface JobIdentity {
@@ -58,6 +65,8 @@ export interface JobIdentity {
   readonly hostname: string;
   readonly pid: number;
   readonly version: string;
+  /** Left out: all. */
+  readonly dags?: ServedDags;
 }
 
 export interface DeadJob {
@@ -79,6 +88,7 @@ export async function registerJob(
     who.pid,
     who.version,
     ttlMs,
+    who.dags ?? null,
   ]);
   if (!row) throw new Error("job registration returned no row");
   return { id: row.id, now: Number(row.now) };
@@ -92,9 +102,9 @@ export interface Renewal {
   readonly someoneLeft: boolean;
 }
 
-/** Null: the job was declared dead. */
-export async function renewJob(db: Connection, id: number, ttlMs: number): Promise<Renewal | null> {
-  const row = await db.one<{ now: string; was_held: boolean; someone_left: boolean }>(RENEW, [id, ttlMs]);
+/** Null: the job was declared dead. Renewing twice does no harm. */
+export async function renewJob(db: Database, id: number, ttlMs: number): Promise<Renewal | null> {
+  const row = await db.oneSoon<{ now: string; was_held: boolean; someone_left: boolean }>(RENEW, [id, ttlMs]);
   return row ? { now: Number(row.now), wasHeld: row.was_held, someoneLeft: row.someone_left } : null;
 }
 
@@ -106,7 +116,7 @@ export function buryDeadJobs(db: Connection): Promise<DeadJob[]> {
   return db.rows<DeadJob>(BURY);
 }
 
-/** Other jobs that drive runs: schedulers and backfill jobs. */
+/** Other jobs that drive runs: schedulers, backfill jobs and drivers. */
 export async function liveDrivers(db: Connection, self: number): Promise<number[]> {
   return (await db.rows<{ id: number }>(PEERS, [self])).map((row) => row.id);
 }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
+import { destroy } from "./dead-connections.ts";
 
 /**
  * LISTEN on a connection of its own, kept up for as long as it is wanted.
@@ -10,6 +11,8 @@ import pg from "pg";
 export interface Listening {
   /** Whether notifications arrive. One that is dead without a sign looks up until the ping finds it. */
   readonly isUp: boolean;
+  /** Pings now: other connections of this process were found dead. */
+  check(): void;
   close(): Promise<void>;
 }
 
@@ -21,10 +24,13 @@ export async function listen(
 ): Promise<Listening> {
   const closing = new AbortController();
   let isUp = false;
+  let check = () => {};
   const open = async () => {
     const listener = await openListener({ config, channel, onNotify, signal: closing.signal });
     isUp = true;
+    check = listener.check;
     return {
+      check,
       ended: listener.ended.then(() => {
         isUp = false;
       }),
@@ -35,6 +41,7 @@ export async function listen(
     get isUp() {
       return isUp;
     },
+    check: () => check(),
     close: async () => {
       closing.abort();
       await kept;
@@ -42,12 +49,14 @@ export async function listen(
   };
 }
 
-const PING_MS = 30_000;
-const PING_TIMEOUT_MS = 10_000;
+const PING_MS = 5_000;
+const PING_TIMEOUT_MS = 2_500;
+const GOODBYE_MS = 500;
 const RETRY_MIN_MS = 50;
 const RETRY_MAX_MS = 5_000;
 
 interface OpenListener {
+  check(): void;
   /** Settles when the connection has ended, for whatever reason. */
   readonly ended: Promise<void>;
 }
@@ -85,33 +94,51 @@ async function openListener(options: {
   const { config, channel, onNotify, signal } = options;
   const client = new pg.Client({ ...config, query_timeout: PING_TIMEOUT_MS });
   const end = () => {
-    client.end().catch(() => {});
+    const late = setTimeout(() => destroy(client), GOODBYE_MS);
+    client
+      .end()
+      .catch(() => {})
+      .finally(() => clearTimeout(late));
   };
   const ended = new Promise<void>((resolve) => client.once("end", resolve));
   client.on("error", end);
   client.on("notification", (message) => {
     if (!signal.aborted) onNotify(message.payload ?? "");
   });
+  // A server that accepts connections and does not answer must not hold up the close until the connection times out.
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const abort = () => reject(signal.reason);
+  signal.addEventListener("abort", abort);
   try {
-    await client.connect();
+    await Promise.race([client.connect(), aborted]);
     await client.query(`LISTEN ${pg.escapeIdentifier(channel)}`);
   } catch (error) {
-    end();
+    if (signal.aborted) destroy(client);
+    else end();
     throw error;
+  } finally {
+    signal.removeEventListener("abort", abort);
   }
-  const ping = setInterval(() => client.query("SELECT 1").catch(() => destroy(client)), PING_MS);
+  let isChecking = false;
+  const check = () => {
+    if (isChecking) return;
+    isChecking = true;
+    client.query("SELECT 1").then(
+      () => {
+        isChecking = false;
+      },
+      () => destroy(client),
+    );
+  };
+  const ping = setInterval(check, PING_MS);
   ping.unref();
   signal.addEventListener("abort", end);
   if (signal.aborted) end();
   return {
+    check,
     ended: ended.finally(() => {
       clearInterval(ping);
       signal.removeEventListener("abort", end);
     }),
   };
-}
-
-/** A connection that does not answer would not answer our goodbye either. */
-function destroy(client: pg.Client): void {
-  (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
 }

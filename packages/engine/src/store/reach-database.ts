@@ -1,28 +1,62 @@
 /**
- * The first connection of a command to what DATABASE_URL names. Whoever typed the address is told in words what is wrong
- * with it; the password is no part of them. A service that has reached its database once waits for it when it goes away.
+ * The first connection of a command to what DATABASE_URL names. The error says what is wrong with the address, without the
+ * password. Services wait for a database that does not answer yet; other commands fail at once.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { EngineError } from "../service/errors.ts";
-import { sqlState } from "./connection-error.ts";
+import type { Logger } from "../service/logger.ts";
+import { isTransient, sqlState } from "./connection-error.ts";
 import { clientConfig, Database, type DatabaseOptions } from "./database.ts";
 
 type ReachOptions = DatabaseOptions & { readonly applicationName: string };
 
-export async function reachDatabase(url: string, options: ReachOptions): Promise<Database> {
+/** A service waits for its database, as it does when the database goes away later. */
+export interface DatabaseWait {
+  readonly logger: Logger;
+  readonly signal?: AbortSignal | undefined;
+}
+
+const RETRY_MS = 1_000;
+
+/**
+ * @param wait Without it, a database that cannot be reached is an error at once. With it, the function retries until the
+ *   database answers; only an answer that no time can change (wrong password, no such database) is an error.
+ */
+export async function reachDatabase(
+  url: string,
+  options: ReachOptions,
+  wait?: DatabaseWait,
+): Promise<Database> {
+  let said: string | null = null;
+  for (;;) {
+    wait?.signal?.throwIfAborted();
+    const error = await tryToReach(url, options);
+    if (error === null) break;
+    if (!wait || !isTransient(error.cause)) throw error;
+    if (error.message !== said) wait.logger.warn("waiting for the database", { error: error.message });
+    said = error.message;
+    // A stop ends the pause; the next round gives it its reason.
+    await sleep(RETRY_MS, undefined, { signal: wait.signal }).catch(() => {});
+  }
+  if (said !== null) wait?.logger.info("the database answers");
+  return Database.connect(url, options);
+}
+
+async function tryToReach(url: string, options: ReachOptions): Promise<EngineError | null> {
   let client: pg.Client | undefined;
   try {
     client = new pg.Client(clientConfig(url, options.applicationName));
     // What breaks after the connection was made is told to whoever uses the next.
     client.on("error", () => {});
     await client.connect();
+    return null;
   } catch (cause) {
-    throw unreached(url, cause);
+    return unreached(url, cause);
   } finally {
     // Also of one that was not made: the driver may have left the server waiting for a password.
     await client?.end().catch(() => {});
   }
-  return Database.connect(url, options);
 }
 
 function unreached(url: string, cause: unknown): EngineError {

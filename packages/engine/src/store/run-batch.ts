@@ -203,9 +203,10 @@ export function batchCalls(batch: RunBatch): Call[] {
   if (batch.births.length > 0) calls.push(call(BEAR, birthValues(batch)));
   if (batch.attempts.length > 0) calls.push(call(ATTEMPTS, attemptValues(batch)));
   if (batch.instances.length > 0) calls.push(moveCall(batch.instances, batch));
-  calls.push(...deferralCalls(batch.deferrals, batch.waitEnds), ...drivenCalls(batch));
+  calls.push(...deferralCalls(batch.deferrals, batch.waitEnds));
   const { outputs, signals, callbacks, ends } = batch;
   if (outputs.length > 0) calls.push(...outputCalls(outputs));
+  calls.push(...drivenCalls(batch));
   if (signals.length > 0)
     calls.push(
       call(SIGNALS, [

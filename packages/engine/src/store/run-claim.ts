@@ -8,12 +8,14 @@
  *    change of hands: whatever the former owner still writes names the old one and is refused.
  *
  * Both take a bounded number of runs, and stop after the run with which they hold `CLAIM_TASKS` tasks: what a turn of
- * the loop loads and decides at once stays small, whatever the size of the runs. `leavesMore` tells whether to ask again.
+ * the loop loads and decides at once stays small, whatever the size of the runs. A scheduler with peers also stops after the
+ * run whose first tasks take its last free slot. `leavesMore` tells whether to ask again.
  *
  * A process that dies after the commit leaves runs owned by a job whose lease runs out: the second way finds them.
  */
 import type { Connection, Database } from "./database.ts";
 import { RUN_COLUMNS, type RunRow } from "./run-row.ts";
+import { isServed, type ServedDags } from "./served-dags.ts";
 import { statement } from "./statement.ts";
 
 export interface ClaimedRun extends RunRow {
@@ -22,6 +24,8 @@ export interface ClaimedRun extends RunRow {
   readonly generation: number;
   readonly is_paused: boolean;
   readonly task_count: number;
+  /** Tasks that need a slot as soon as it has started. */
+  readonly first_tasks: number;
   readonly try_number: number;
   /** When its next try begins. */
   readonly retry_at: Date | null;
@@ -46,9 +50,10 @@ export interface InstanceColumns {
 }
 
 export const CLAIMED = `r.id, ${RUN_COLUMNS}, r.version_id, r.generation, r.try_number, r.retry_at, r.ending,
-  r.end_reason, d.is_paused, v.task_count`;
+  r.end_reason, d.is_paused, v.task_count, v.first_tasks`;
 
 export const CLAIM_TASKS = 20_000;
+const ANY_SLOTS = 2_000_000_000;
 
 /** Of a queued run: see `is_fresh`. */
 export const isFresh = (run: string) =>
@@ -61,8 +66,20 @@ export const isFresh = (run: string) =>
  */
 export const isFree = (run: string) =>
   `(${run}.backfill_id IS NULL OR NOT EXISTS (
-       SELECT 1 FROM backfill b WHERE b.id = ${run}.backfill_id AND b.state IN ('running', 'paused')))`;
-const RUNNING = `(SELECT count(*) FROM dag_run a
+       SELECT 1 FROM backfill b WHERE b.id = ${run}.backfill_id AND b.state IN ('running', 'paused')))
+   AND ${isUnreserved(run)}`;
+
+/** A queued run with an owner is reserved: a live driver will start it (submitted-runs.ts). */
+function isUnreserved(run: string): string {
+  return `(${run}.owner_job IS NULL OR ${run}.state <> 'queued' OR NOT EXISTS (
+       SELECT FROM job o
+       WHERE o.id = ${run}.owner_job AND o.kind = 'driver' AND o.state = 'running' AND o.lease_until > now()))`;
+}
+/** Whether a task of a run of this job started it; NULL: no matter. */
+const isOfRunsOf = (run: string, job: string) =>
+  `(${job}::bigint IS NULL OR EXISTS (
+       SELECT FROM dag_run p WHERE p.id = ${run}.parent_run_id AND p.owner_job = ${job} AND p.state = 'running'))`;
+export const RUNNING = `(SELECT count(*) FROM dag_run a
                   WHERE a.dag_id = d.dag_id AND a.state = 'running' AND a.backfill_id IS NULL)`;
 
 /** `waiting`: DAGs that have queued runs, found by leaping from one to the next: one row read of each, however many are queued. */
@@ -74,20 +91,25 @@ export const WAITING_DAGS = `WITH RECURSIVE waiting(dag_id) AS (
      FROM waiting w WHERE w.dag_id IS NOT NULL
    )`;
 
-/** Of `queue` (id, task_count and what it is in order of), as many as have $4 tasks together, and the one that exceeds it. */
-export const chosenOf = (queue: string, order: string) => `chosen AS (
+/**
+ * Of `queue` (id, task_count and what it is in order of), as many as have $4 tasks together, and the one that exceeds it;
+ * likewise as many as need `slots` together when they start.
+ */
+export const chosenOf = (queue: string, order: string, slots?: string) => `chosen AS (
      SELECT q.id, ${isFresh("q")} AS is_fresh
      FROM dag_run q WHERE q.id = ANY(ARRAY(
          SELECT id FROM (
-           SELECT id, sum(task_count) OVER (ORDER BY ${order}, id) - task_count AS before FROM ${queue}) o
-         WHERE o.before < $4))
-       AND q.state = 'queued'
+           SELECT id, sum(task_count) OVER (ORDER BY ${order}, id) - task_count AS before
+                  ${slots === undefined ? "" : `, sum(first_tasks) OVER (ORDER BY ${order}, id) - first_tasks AS taken`}
+           FROM ${queue}) o
+         WHERE o.before < $4 ${slots === undefined ? "" : `AND o.taken < ${slots}`}))
+       AND q.state = 'queued' AND ${isUnreserved("q")}
      FOR UPDATE OF q SKIP LOCKED
    )`;
 
 /** Starts what is `chosen` (id, is_fresh), for job $1; `backfill`: whose they are from now on. */
 export const startChosen = (backfill: string) => `moved AS (
-     UPDATE dag_run r SET state = 'running', owner_job = $1, generation = r.generation + 1, backfill_id = ${backfill},
+     UPDATE dag_run r SET state = 'running', owner_job = $1, owned_since = now(), generation = r.generation + 1, backfill_id = ${backfill},
                           started_at = coalesce(r.started_at, now())
      FROM chosen WHERE r.id = chosen.id
      RETURNING r.*, chosen.is_fresh
@@ -108,9 +130,9 @@ const LOCK_DAGS = statement(
    FROM waiting w JOIN dag d ON d.dag_id = w.dag_id JOIN dag_version v ON v.id = d.version_id
      CROSS JOIN LATERAL (SELECT q.run_after FROM dag_run q
                          WHERE q.dag_id = d.dag_id AND q.state = 'queued' AND q.run_after <= now()
-                           AND ${isFree("q")}
+                           AND ${isFree("q")} AND ${isOfRunsOf("q", "$3")}
                          ORDER BY q.run_after, q.id LIMIT 1) AS first
-   WHERE NOT d.is_paused
+   WHERE NOT d.is_paused AND ${isServed("d.dag_id", "$2")}
      AND v.max_active_runs > ${RUNNING}
    ORDER BY first.run_after LIMIT $1
    FOR NO KEY UPDATE OF d SKIP LOCKED`,
@@ -124,14 +146,15 @@ const START = statement(
      FROM dag d JOIN dag_version v ON v.id = d.version_id
      WHERE d.dag_id = ANY($2)
    ), oldest AS (
-     SELECT q.id, q.run_after, v.task_count
+     SELECT q.id, q.run_after, v.task_count, v.first_tasks
      FROM room CROSS JOIN LATERAL (
        SELECT r.id, r.run_after, r.version_id FROM dag_run r
        WHERE r.dag_id = room.dag_id AND r.state = 'queued' AND r.run_after <= now() AND ${isFree("r")}
+         AND ${isOfRunsOf("r", "$6")}
        ORDER BY r.run_after, r.id LIMIT least(greatest(room.free, 0), $3)
      ) q JOIN dag_version v ON v.id = q.version_id
      ORDER BY q.run_after, q.id LIMIT $3
-   ), ${chosenOf("oldest", "run_after")}, ${startChosen("NULL")}`,
+   ), ${chosenOf("oldest", "run_after", "$5")}, ${startChosen("NULL")}`,
 );
 
 /**
@@ -153,27 +176,28 @@ const INSERT_INSTANCES = statement(
    ON CONFLICT DO NOTHING`,
 );
 
-const TAKE_OVER = statement(
-  "claim-take-over",
+/** Runs `r` of dead owners `j` that this holds for: at most $2, with as many as have $3 tasks together, for job $1. */
+export const takeOverWhere = (condition: string) =>
   `WITH orphan AS (
      SELECT r.id, v.task_count
      FROM dag_run r LEFT JOIN job j ON j.id = r.owner_job JOIN dag_version v ON v.id = r.version_id
      WHERE r.state = 'running' AND (j.id IS NULL OR j.state <> 'running' OR j.lease_until <= now())
-       AND ${isFree("r")}
+       AND ${isFree("r")} AND ${condition}
      ORDER BY r.id LIMIT $2
      FOR UPDATE OF r SKIP LOCKED
    ), chosen AS (
      SELECT id FROM (SELECT id, sum(task_count) OVER (ORDER BY id) - task_count AS before FROM orphan) o
      WHERE o.before < $3
    ), moved AS (
-     UPDATE dag_run r SET owner_job = $1, generation = r.generation + 1, backfill_id = NULL
+     UPDATE dag_run r SET owner_job = $1, owned_since = now(), generation = r.generation + 1, backfill_id = NULL
      FROM chosen WHERE r.id = chosen.id
      RETURNING r.*
    )
    SELECT ${CLAIMED}, false AS is_fresh
    FROM moved r JOIN dag_version v ON v.id = r.version_id JOIN dag d ON d.dag_id = r.dag_id
-   ORDER BY r.id`,
-);
+   ORDER BY r.id`;
+
+const TAKE_OVER = statement("claim-take-over", takeOverWhere(isServed("r.dag_id", "$4")));
 
 /** The runs of this job that are still its own, as they are now: after an edit moved the generation on. */
 const REREAD = statement(
@@ -186,7 +210,8 @@ const REREAD = statement(
 /** When the next queued run falls due that is not due yet. */
 const NEXT_QUEUED = statement(
   "claim-next-queued",
-  "SELECT run_after FROM dag_run WHERE state = 'queued' AND run_after > now() ORDER BY run_after LIMIT 1",
+  `SELECT run_after FROM dag_run WHERE state = 'queued' AND run_after > now() AND ${isServed("dag_id", "$1")}
+   ORDER BY run_after LIMIT 1`,
 );
 
 const GENERATIONS = statement(
@@ -198,18 +223,31 @@ const GENERATIONS = statement(
 export interface StartRequest {
   readonly jobId: number;
   readonly limit: number;
+  /** Left out: all. */
+  readonly dags?: ServedDags;
+  /** Only runs that a task of a run of this job started. */
+  readonly isOfOwnRuns?: boolean;
+  /** Free slots for the first tasks of the runs; left out, they do not matter. */
+  readonly slots?: number;
   readonly columns: (tx: Connection, versionId: number) => Promise<InstanceColumns>;
 }
 
 export function startQueuedRuns(db: Database, request: StartRequest): Promise<ClaimedRun[]> {
+  const parentOwner = request.isOfOwnRuns === true ? request.jobId : null;
   return db.transaction(async (tx) => {
-    const dags = await tx.rows<{ dag_id: string }>(LOCK_DAGS, [request.limit]);
+    const dags = await tx.rows<{ dag_id: string }>(LOCK_DAGS, [
+      request.limit,
+      request.dags ?? null,
+      parentOwner,
+    ]);
     if (dags.length === 0) return [];
     const runs = await tx.rows<ClaimedRun>(START, [
       request.jobId,
       dags.map((d) => d.dag_id),
       request.limit,
       CLAIM_TASKS,
+      request.slots ?? ANY_SLOTS,
+      parentOwner,
     ]);
     await insertInstances(tx, runs, request);
     return runs;
@@ -241,21 +279,31 @@ export async function insertInstances(
   }
 }
 
-export function takeOverRuns(db: Connection, jobId: number, limit: number): Promise<ClaimedRun[]> {
-  return db.rows<ClaimedRun>(TAKE_OVER, [jobId, limit, CLAIM_TASKS]);
+export function takeOverRuns(
+  db: Connection,
+  jobId: number,
+  limit: number,
+  dags: ServedDags = null,
+): Promise<ClaimedRun[]> {
+  return db.rows<ClaimedRun>(TAKE_OVER, [jobId, limit, CLAIM_TASKS, dags]);
 }
 
 /** Whether a claim of at most `limit` runs ended because it was full: there may be more to take at once. */
-export function leavesMore(claimed: readonly ClaimedRun[], limit: number): boolean {
-  return claimed.length >= limit || claimed.reduce((sum, run) => sum + run.task_count, 0) >= CLAIM_TASKS;
+export function leavesMore(claimed: readonly ClaimedRun[], limit: number, slots = ANY_SLOTS): boolean {
+  if (claimed.length >= limit || firstTasks(claimed) >= slots) return true;
+  return claimed.reduce((sum, run) => sum + run.task_count, 0) >= CLAIM_TASKS;
+}
+
+function firstTasks(claimed: readonly ClaimedRun[]): number {
+  return claimed.reduce((sum, run) => sum + run.first_tasks, 0);
 }
 
 export function rereadRuns(db: Connection, jobId: number, ids: readonly number[]): Promise<ClaimedRun[]> {
   return db.rows<ClaimedRun>(REREAD, [jobId, ids]);
 }
 
-export async function nextQueuedAt(db: Connection): Promise<Date | null> {
-  return (await db.one<{ run_after: Date }>(NEXT_QUEUED))?.run_after ?? null;
+export async function nextQueuedAt(db: Connection, dags: ServedDags = null): Promise<Date | null> {
+  return (await db.one<{ run_after: Date }>(NEXT_QUEUED, [dags]))?.run_after ?? null;
 }
 
 /** What this job owns by the database's word: compared with memory, it shows edits whose wake-up got lost. */

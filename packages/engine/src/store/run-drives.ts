@@ -1,6 +1,8 @@
 /** What drives a run besides the order of its tasks: where it is in the signal log, and what it has not done yet. */
 import type { Json } from "@tradewind/sdk/manifest";
+import type { StartChanges } from "../model/index.ts";
 import { type Call, type Connection, call } from "./database.ts";
+import { startCalls } from "./run-starts.ts";
 import type { LogPosition } from "./signals-position.ts";
 import type { SignalRow } from "./signals-read.ts";
 import { statement } from "./statement.ts";
@@ -10,8 +12,15 @@ export interface DriveRow {
   readonly tx: string;
   readonly signal_id: number;
   readonly since: Date;
+  readonly ahead: AheadPositions | null;
   readonly state: Json;
   readonly orders: readonly StoredOrder[];
+}
+
+/** Readers of the log within a run that are ahead of the run's position: its rules, and the `onSignal` of tasks. */
+export interface AheadPositions {
+  readonly rules?: LogPosition;
+  readonly tasks?: Readonly<Record<string, LogPosition>>;
 }
 
 /** Given by hand. `taskId` null: the run is to be closed. */
@@ -24,8 +33,10 @@ export interface StoredOrder {
 export interface DriveWrite {
   readonly runId: number;
   readonly position: LogPosition;
-  /** null: only the position has moved. */
+  readonly ahead: AheadPositions | null;
+  /** null: as it was. */
   readonly state: Json | null;
+  readonly starts: readonly StartChanges[];
 }
 
 /**
@@ -42,14 +53,14 @@ const OPEN = statement(
 
 const LOAD = statement(
   "drive-load",
-  "SELECT dag_run_id, tx, signal_id, since, state, orders FROM run_drive WHERE dag_run_id = ANY($1)",
+  "SELECT dag_run_id, tx, signal_id, since, ahead, state, orders FROM run_drive WHERE dag_run_id = ANY($1)",
 );
 
 const STORE = statement(
   "drive-store",
-  `UPDATE run_drive d SET tx = u.tx, signal_id = u.signal_id, state = coalesce(u.state, d.state), orders = '[]',
-     updated_at = now()
-   FROM unnest($1::bigint[], $2::xid8[], $3::bigint[], $4::json[]) AS u(run, tx, signal_id, state)
+  `UPDATE run_drive d SET tx = u.tx, signal_id = u.signal_id, ahead = u.ahead, state = coalesce(u.state, d.state),
+     orders = '[]', updated_at = now()
+   FROM unnest($1::bigint[], $2::xid8[], $3::bigint[], $4::json[], $5::json[]) AS u(run, tx, signal_id, ahead, state)
    WHERE d.dag_run_id = u.run`,
 );
 
@@ -136,7 +147,10 @@ export async function loadRetriedLetters(
   return listeners.length === 0 ? [] : await db.rows<RetriedLetter>(RETRIED, [listeners]);
 }
 
-/** What a batch says of driven runs; nothing for the others. Before outputs are stored: those begin anew. */
+/**
+ * What a batch says of signal-driven runs; nothing for the others. After outputs are stored: an instance that ends and
+ * begins again in one batch has no output, and the object of a large one is referred to by nothing, so that it is removed.
+ */
 export function drivenCalls({
   again,
   deadLetters,
@@ -152,7 +166,7 @@ export function drivenCalls({
   const ended = new Set(ends.map(({ runId }) => runId));
   const over = drives.filter(({ runId }) => ended.has(runId)).map(({ runId }) => runId);
   const open = drives.filter(({ runId }) => !ended.has(runId));
-  if (open.length > 0) calls.push(storeDrives(open));
+  if (open.length > 0) calls.push(storeDrives(open), ...startCalls(open));
   if (over.length > 0) calls.push(closeDrives(over));
   if (again.length > 0)
     calls.push(
@@ -194,6 +208,7 @@ function storeDrives(drives: readonly DriveWrite[]): Call {
     drives.map(({ runId }) => runId),
     drives.map(({ position }) => position.tx),
     drives.map(({ position }) => position.id),
+    drives.map(({ ahead }) => (ahead === null ? null : JSON.stringify(ahead))),
     drives.map(({ state }) => (state === null ? null : JSON.stringify(state))),
   );
 }

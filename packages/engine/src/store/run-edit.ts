@@ -6,8 +6,18 @@
  * A running instance that is cleared becomes `restarting` and keeps its attempt and slot: its owner kills the
  * process, and only then starts the next try, so that two processes of one task never overlap.
  */
+import { haltedAs, isFinished, OCCUPYING } from "../model/index.ts";
 import type { Connection } from "./database.ts";
 import { cancelWaits } from "./deferrals.ts";
+import {
+  type EditedInstance,
+  isImplied,
+  keyColumns,
+  keyOf,
+  named,
+  readInstances,
+  withRestarted,
+} from "./edited-instances.ts";
 import { archiveAttempts, forgetOutputs, type InstanceKeys } from "./instance-record.ts";
 import { limitNames } from "./limit-key.ts";
 import { createRun } from "./run-create.ts";
@@ -15,7 +25,6 @@ import { closeDrives, forgetStops } from "./run-drives.ts";
 import type {
   ClearEdit,
   ClearResult,
-  InstanceKey,
   MarkEdit,
   MarkResult,
   RunEditResult,
@@ -31,19 +40,6 @@ const LOCK_RUNS = statement(
   "SELECT id, dag_id, state, ending, version_id FROM dag_run WHERE id = ANY($1) ORDER BY id FOR UPDATE",
 );
 
-/** The instances an edit names, as they are now that their runs are locked. map -2 stands for every index. */
-const CHOOSE = statement(
-  "edit-choose-instances",
-  `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.pool, t.pool_slots, t.limit_key, t.keeps_slot, t.is_behind,
-          t.step IS NOT NULL AS is_halfway
-   FROM task_instance t
-   WHERE t.dag_run_id = ANY($5)
-     AND (t.dag_run_id = ANY($1)
-      OR EXISTS (SELECT 1 FROM unnest($2::bigint[], $3::text[], $4::int[]) AS u(run, task, map)
-                 WHERE t.dag_run_id = u.run AND t.task_id = u.task AND (u.map IS NULL OR t.map_index = u.map)))
-   ORDER BY t.dag_run_id, t.task_id, t.map_index`,
-);
-
 const CLEAR = statement(
   "edit-clear-instances",
   `WITH cleared AS (UPDATE task_instance t SET
@@ -52,7 +48,7 @@ const CLEAR = statement(
      max_tries = t.try_number + coalesce((k.task->>'retries')::int, 0), infra_losses = 0,
      scheduled_at = NULL, queued_at = NULL,
      started_at = CASE WHEN t.state IN ('running', 'restarting') THEN t.started_at END, ended_at = NULL,
-     retry_at = NULL, reason = NULL, step = NULL, keeps_slot = false,
+     retry_at = NULL, reason = NULL, step = NULL, keeps_slot = false, is_marked = false,
      note = CASE WHEN $4::boolean THEN $5 ELSE t.note END
    FROM unnest($1::bigint[], $2::text[], $3::int[]) AS u(run, task, map)
    JOIN dag_run r ON r.id = u.run
@@ -77,7 +73,7 @@ const ADAPT = statement(
 const CHOOSE_GONE = statement(
   "edit-choose-gone",
   `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.pool, t.pool_slots, t.limit_key, t.keeps_slot, t.is_behind,
-          t.step IS NOT NULL AS is_halfway
+          t.step, t.try_number, t.attempt, t.is_marked
    FROM task_instance t JOIN dag_run r ON r.id = t.dag_run_id JOIN dag_version v ON v.id = r.version_id
    WHERE r.id = ANY($1) AND t.state <> 'removed'
      AND NOT EXISTS (SELECT 1 FROM jsonb_array_elements(v.manifest->'tasks') AS k(task) WHERE k.task->>'taskId' = t.task_id)`,
@@ -87,7 +83,7 @@ const MARK = statement(
   "edit-mark-instances",
   `WITH marked AS (
      UPDATE task_instance t SET state = u.state, ended_at = now(), retry_at = NULL, reason = $5, attempt = NULL,
-            step = NULL, keeps_slot = false, is_behind = false
+            step = NULL, keeps_slot = false, is_behind = false, is_marked = $6
      FROM unnest($1::bigint[], $2::text[], $3::int[], $4::text[]) AS u(run, task, map, state)
      WHERE t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map
      RETURNING t.*
@@ -145,53 +141,65 @@ interface LockedRun {
   readonly version_id: number;
 }
 
-interface Chosen {
-  readonly dag_run_id: number;
-  readonly task_id: string;
-  readonly map_index: number;
-  readonly state: string;
-  readonly pool: string;
-  readonly pool_slots: number;
-  readonly limit_key: string | null;
-  readonly keeps_slot: boolean;
-  readonly is_behind: boolean;
-  /** It has waited in this try, and would go on from there. */
-  readonly is_halfway: boolean;
-}
-
-const OCCUPYING = new Set(["queued", "running", "restarting"]);
-const FINISHED = new Set(["success", "failed", "skipped", "upstream_failed", "removed"]);
-const ACTIVE = new Set(["running", "restarting", "deferred", "up_for_reschedule"]);
+const isEnded = ({ state }: LockedRun) => state === "success" || state === "failed";
 
 export const runEdits: RunEdits = { createRun, clearTasks, markTasks, markRun, cancelRun, deleteRun };
 
 async function clearTasks(tx: Connection, edit: ClearEdit): Promise<ClearResult> {
   const runs = await lockRuns(tx, edit.runs);
-  const chosen = (await choose(tx, edit.runs)).filter((row) => isCleared(row, edit.only));
+  const rows = await readInstances(tx, idsOf(runs));
+  const picked = named(rows, edit.runs).filter((row) => isCleared(row, edit.only));
+  const goOn = runs.filter((run) => edit.resetRuns || !isEnded(run));
+  const wholeGroups = edit.only === "failed" ? edit.runs.filter(({ tasks }) => tasks === null) : [];
+  const chosen = await withRestarted(tx, {
+    rows,
+    chosen: new Set(picked),
+    runIds: idsOf(goOn),
+    latestVersion: edit.latestVersion,
+    wholeGroups: new Set(wholeGroups.map(({ dagRunId }) => dagRunId)),
+  });
   const running = chosen.find((row) => row.state === "running");
   if (edit.refuseRunning && running) return { kind: "running", instance: keyOf(running) };
   if (!edit.dryRun && (chosen.length > 0 || edit.resetRuns)) {
     const touched = new Set(chosen.map((row) => row.dag_run_id));
-    const ended = runs
-      .filter((run) => run.state === "success" || run.state === "failed")
-      .map((run) => run.id);
-    const reopened = runs
-      .map((run) => run.id)
-      .filter((id) => (touched.has(id) || edit.only === "new") && (edit.resetRuns || !ended.includes(id)));
+    const unbegun = new Set(idsOf(neverBegan(goOn, rows, edit)));
+    const reopened = idsOf(goOn).filter((id) => touched.has(id) || unbegun.has(id) || edit.only === "new");
     // First, because how often a task is retried is up to the version it runs with from now on.
     await tx.rows(REOPEN, [reopened, edit.latestVersion]);
-    const keys = keyColumns(chosen);
-    await clearInstances(tx, keys, edit.note);
-    // A deferred one that held its slot nevertheless gives it back; what runs keeps its own until its process is gone.
-    await release(
-      tx,
-      chosen.filter((row) => row.keeps_slot),
-    );
-    await cancelWaits(tx, [...touched]);
-    await forgetStops(tx, chosen);
+    await clearChosen(tx, chosen, edit.note);
     if (edit.latestVersion) await moveToVersion(tx, reopened);
   }
   return { kind: "cleared", affected: chosen.map(keyOf) };
+}
+
+/**
+ * Runs that ended before their first task began, e.g. cancelled while they were queued. There is no instance to clear: the
+ * whole run starts.
+ */
+function neverBegan(
+  runs: readonly LockedRun[],
+  rows: readonly EditedInstance[],
+  { only, runs: edited }: ClearEdit,
+): LockedRun[] {
+  const begun = new Set(rows.map((row) => row.dag_run_id));
+  const whole = new Set(edited.filter(({ tasks }) => tasks === null).map(({ dagRunId }) => dagRunId));
+  const states = only === "failed" ? ["failed"] : only === "any" ? ["failed", "success"] : [];
+  return runs.filter(({ id, state }) => whole.has(id) && !begun.has(id) && states.includes(state));
+}
+
+async function clearChosen(
+  tx: Connection,
+  chosen: readonly EditedInstance[],
+  note: string | null | undefined,
+): Promise<void> {
+  await clearInstances(tx, keyColumns(chosen), note);
+  // A deferred one that held its slot nevertheless gives it back; what runs keeps its own until its process is gone.
+  await release(
+    tx,
+    chosen.filter((row) => row.keeps_slot),
+  );
+  await cancelWaits(tx, [...new Set(chosen.map((row) => row.dag_run_id))]);
+  await forgetStops(tx, chosen);
 }
 
 /** Of runs that this transaction has locked, and whose generation it raises. `note`: undefined leaves theirs alone. */
@@ -211,17 +219,21 @@ export async function clearInstances(
  */
 async function moveToVersion(tx: Connection, runIds: readonly number[]): Promise<void> {
   await tx.rows(ADAPT, [runIds]);
-  const gone = await tx.rows<Chosen>(CHOOSE_GONE, [runIds]);
+  const gone = await tx.rows<EditedInstance>(CHOOSE_GONE, [runIds]);
   if (gone.length === 0) return;
   await archiveAttempts(tx, keyColumns(gone), true);
-  await tx.rows(MARK, [...keyColumns(gone), gone.map(() => "removed"), "not in this version of the DAG"]);
+  const reason = "not in this version of the DAG";
+  await tx.rows(MARK, [...keyColumns(gone), gone.map(() => "removed"), reason, false]);
   await release(tx, gone);
   await cancelWaits(tx, runIds);
 }
 
-/** A scheduled instance is about to run anyway, from the beginning: clearing it would only lose its place. */
-function isCleared(row: Chosen, only: ClearEdit["only"]): boolean {
-  if (row.state === "none" || (row.state === "scheduled" && !row.is_halfway)) return false;
+/**
+ * A scheduled instance is about to run anyway, from the beginning: clearing it would only lose its place. If something upstream
+ * of it begins again, it waits for that (implied-ends.ts).
+ */
+function isCleared(row: EditedInstance, only: ClearEdit["only"]): boolean {
+  if (row.state === "none" || (row.state === "scheduled" && row.step === null)) return false;
   if (only === "failed") return row.state === "failed" || row.state === "upstream_failed";
   if (only === "running") return OCCUPYING.has(row.state) || row.state === "deferred";
   return only !== "new";
@@ -229,24 +241,39 @@ function isCleared(row: Chosen, only: ClearEdit["only"]): boolean {
 
 async function markTasks(tx: Connection, edit: MarkEdit): Promise<MarkResult> {
   const runs = await lockRuns(tx, edit.runs);
-  const chosen = (await choose(tx, edit.runs)).filter((row) => row.state !== edit.state);
-  if (!edit.dryRun && chosen.length > 0) {
+  const rows = await readInstances(tx, idsOf(runs));
+  // A skip that only followed from the rest of the run stays from now on, because somebody says so.
+  const chosen = named(rows, edit.runs).filter((row) => row.state !== edit.state || isImplied(row));
+  if (chosen.length === 0) return { affected: [] };
+  const marked = new Set(chosen);
+  const touched = new Set(chosen.map((row) => row.dag_run_id));
+  const changed = runs.filter((run) => touched.has(run.id));
+  const after = rows.map((row) => {
+    return marked.has(row) ? { ...row, state: edit.state, attempt: null, is_marked: true } : row;
+  });
+  const again = await withRestarted(tx, {
+    rows: after,
+    chosen: new Set(),
+    runIds: idsOf(changed.filter(({ ending }) => ending === null)),
+    latestVersion: false,
+    wholeGroups: new Set(),
+  });
+  if (!edit.dryRun) {
     await archiveAttempts(tx, keyColumns(chosen), true);
     await tx.rows(MARK, [
       ...keyColumns(chosen),
       chosen.map(() => edit.state),
       `marked ${edit.state} by hand`,
+      true,
     ]);
     await release(tx, chosen);
-    const touched = new Set(chosen.map((row) => row.dag_run_id));
     await cancelWaits(tx, [...touched]);
-    const changed = runs.filter((run) => touched.has(run.id));
-    const ended = (run: LockedRun) => run.state === "success" || run.state === "failed";
-    await tx.rows(BUMP, [changed.filter((run) => !ended(run)).map((run) => run.id)]);
+    await tx.rows(BUMP, [idsOf(changed.filter((run) => !isEnded(run)))]);
     // An ended run is judged again: what its tasks say has changed.
-    await tx.rows(REOPEN, [changed.filter(ended).map((run) => run.id), false]);
+    await tx.rows(REOPEN, [idsOf(changed.filter(isEnded)), false]);
+    await clearChosen(tx, again, undefined);
   }
-  return { affected: chosen.map(keyOf) };
+  return { affected: [...chosen, ...again].map(keyOf) };
 }
 
 async function markRun(
@@ -259,6 +286,14 @@ async function markRun(
   if (state === "queued") {
     if (run.state === "queued" || run.state === "running") return { found: true, changed: false };
     await tx.rows(REOPEN, [[dagRunId], false]);
+    const again = await withRestarted(tx, {
+      rows: await readInstances(tx, [dagRunId]),
+      chosen: new Set(),
+      runIds: [dagRunId],
+      latestVersion: false,
+      wholeGroups: new Set(),
+    });
+    await clearChosen(tx, again, undefined);
     return { found: true, changed: true };
   }
   if (run.state === state) return { found: true, changed: false };
@@ -282,12 +317,13 @@ async function endRun(
   tx: Connection,
   end: { run: LockedRun; state: "success" | "failed"; reason: string },
 ): Promise<void> {
-  const all = await choose(tx, [{ dagRunId: end.run.id, tasks: null }]);
+  const all = await readInstances(tx, [end.run.id]);
   const left = await teardownsLeft(tx, end.run, all);
-  const open = all.filter((row) => !FINISHED.has(row.state) && !left.has(row));
-  const states = open.map((row) => (ACTIVE.has(row.state) ? end.state : "skipped"));
+  const open = all.filter((row) => !isFinished(row.state) && !left.has(row));
+  const states = open.map((row) => haltedAs(row.state, end.state));
   await archiveAttempts(tx, keyColumns(open), true);
-  await tx.rows(MARK, [...keyColumns(open), states, end.reason]);
+  // Marking a run as success also covers what has not begun; a run that fails leaves it to do.
+  await tx.rows(MARK, [...keyColumns(open), states, end.reason, end.state === "success"]);
   await release(tx, open);
   await cancelWaits(tx, [end.run.id]);
   if (left.size > 0) return askForEnd(tx, end);
@@ -300,7 +336,7 @@ async function deleteRun(tx: Connection, dagRunId: number): Promise<"deleted" | 
   const [run] = await lockRuns(tx, [{ dagRunId, tasks: null }]);
   if (!run) return "not_found";
   if (run.state === "running") return "active";
-  await release(tx, await choose(tx, [{ dagRunId, tasks: null }]));
+  await release(tx, await readInstances(tx, [dagRunId]));
   await tx.rows(DELETE_RUN, [dagRunId]);
   return "deleted";
 }
@@ -309,19 +345,11 @@ function lockRuns(tx: Connection, runs: readonly RunSelection[]): Promise<Locked
   return tx.rows<LockedRun>(LOCK_RUNS, [runs.map((run) => run.dagRunId)]);
 }
 
-function choose(tx: Connection, runs: readonly RunSelection[]): Promise<Chosen[]> {
-  const whole = runs.filter((run) => run.tasks === null).map((run) => run.dagRunId);
-  const named = runs.flatMap((run) => (run.tasks ?? []).map((task) => ({ run: run.dagRunId, ...task })));
-  return tx.rows<Chosen>(CHOOSE, [
-    whole,
-    named.map((n) => n.run),
-    named.map((n) => n.taskId),
-    named.map((n) => n.mapIndex),
-    runs.map((run) => run.dagRunId),
-  ]);
+function idsOf(runs: readonly LockedRun[]): number[] {
+  return runs.map(({ id }) => id);
 }
 
-async function release(tx: Connection, rows: readonly Chosen[]): Promise<void> {
+async function release(tx: Connection, rows: readonly EditedInstance[]): Promise<void> {
   const slots = new Map<string, number>();
   for (const row of rows) {
     if (OCCUPYING.has(row.state) ? row.is_behind : !row.keeps_slot) continue;
@@ -329,12 +357,4 @@ async function release(tx: Connection, rows: readonly Chosen[]): Promise<void> {
     for (const name of limitNames(row.limit_key)) slots.set(name, (slots.get(name) ?? 0) + 1);
   }
   if (slots.size > 0) await tx.rows(RELEASE, [[...slots.keys()], [...slots.values()]]);
-}
-
-function keyOf(row: Chosen): InstanceKey {
-  return { dagRunId: row.dag_run_id, taskId: row.task_id, mapIndex: row.map_index };
-}
-
-function keyColumns(rows: readonly Chosen[]): [number[], string[], number[]] {
-  return [rows.map((r) => r.dag_run_id), rows.map((r) => r.task_id), rows.map((r) => r.map_index)];
 }

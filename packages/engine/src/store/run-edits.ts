@@ -17,8 +17,8 @@ export interface RunEdits {
   markTasks(tx: Connection, edit: MarkEdit): Promise<MarkResult>;
   /**
    * "success" and "failed" end the run and what is unfinished in it; if teardowns are left to run, it ends when those have, or
-   * when it is asked for again. "queued" lets the scheduler take it up again
-   * without touching its tasks. `found` false: no such run.
+   * when it is asked for again. "queued" lets the scheduler take it up again; of its tasks, only those begin again whose ends
+   * do not follow any more. `found` false: no such run.
    */
   markRun(tx: Connection, dagRunId: number, state: "queued" | "success" | "failed"): Promise<RunEditResult>;
   /** Ends a queued or running run as failed, with the reason, as `markRun` does; `changed` false when it had already ended. */
@@ -71,6 +71,7 @@ export interface InstanceKey {
   readonly mapIndex: number;
 }
 
+/** What has to begin again with the chosen instances does so, too: see model/implied-ends.ts. */
 export interface ClearEdit {
   readonly runs: readonly RunSelection[];
   /** "failed": failed and upstream_failed; "running": running, queued, deferred...; "new": tasks the run has no rows for. */
@@ -96,7 +97,7 @@ export interface MarkEdit {
   readonly dryRun: boolean;
 }
 
-/** The instances that changed (or would change) their state. */
+/** The instances that changed (or would change) their state: those that were marked, and those that begin again. */
 export interface MarkResult {
   readonly affected: readonly InstanceKey[];
 }

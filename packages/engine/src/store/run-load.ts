@@ -29,6 +29,7 @@ export interface LoadedInstance {
   readonly is_behind: boolean;
   /** Of the wait of a deferred instance. */
   readonly timeout_at: Date | null;
+  readonly deferred_at: Date | null;
   readonly on_timeout: "fail" | "fatal" | "skip" | "resume" | null;
   readonly wait_method: string | null;
   readonly wait_kind: string | null;
@@ -40,7 +41,7 @@ const INSTANCES = statement(
   "load-instances",
   `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.try_number, t.max_tries, t.infra_losses, t.attempt,
           t.executor_job, t.scheduled_at, t.queued_at, t.started_at, t.ended_at, t.retry_at, t.pid, t.pool, t.pool_slots,
-          t.limit_key, t.step, t.keeps_slot, t.is_behind, d.timeout_at, d.on_timeout,
+          t.limit_key, t.step, t.keeps_slot, t.is_behind, d.timeout_at, d.deferred_at, d.on_timeout,
           d.method AS wait_method, d.kind AS wait_kind,
           (SELECT g.args FROM trigger g WHERE g.id = d.waits_on AND length(g.args::text) <= 2000) AS wait_args
    FROM task_instance t LEFT JOIN deferral d ON d.attempt = t.attempt AND t.state = 'deferred'

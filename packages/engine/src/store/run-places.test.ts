@@ -152,3 +152,14 @@ it("after the limit was lowered as many go as are too many, and one more", async
   await run(1, "queued");
   expect(await way()).toEqual(NOBODY);
 });
+
+it("takes no place of another job's run, nor in DAGs it does not serve, when it may not", async () => {
+  const request = { jobId, columns: async () => NO_TASKS };
+  const [own] = [await run(7, "running"), await run(6, "running")];
+  const early = await run(3, "queued");
+  expect(await makeWay(db, { ...request, dags: ["other"] })).toEqual(NOBODY);
+  expect(await makeWay(db, { ...request, isOfOwnRuns: true })).toEqual(NOBODY);
+  await db.rows(adhoc("UPDATE dag_run SET owner_job = $2 WHERE id = $1"), [own, jobId]);
+  const { started, wentBack } = await makeWay(db, { ...request, dags: ["d"], isOfOwnRuns: true });
+  expect([started.map(({ id }) => id), wentBack]).toEqual([[early], [own]]);
+});

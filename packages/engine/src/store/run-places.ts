@@ -6,7 +6,8 @@
  * the earliest that is queued gets the place, in one transaction: the limit holds at every moment.
  *
  * It is looked for where runs are started and not where they are cleared: whatever put the earlier date into the queue,
- * and whenever the later ones began to wait, it is found. A place goes to an earlier date only, so no two runs take it
+ * and whenever the later ones began to wait, it is found. Schedulers look when a run or a DAG has changed, and when a run of
+ * theirs has nothing left to do but wait. A place goes to an earlier date only, so no two runs take it
  * from each other in turn.
  *
  *  - Locks: the rows of DAGs (or of own backfills) in which that is so, then the runs in question: passing over locked
@@ -31,6 +32,7 @@ import {
   startChosen,
   WAITING_DAGS,
 } from "./run-claim.ts";
+import { isServed } from "./served-dags.ts";
 import { tellRuns } from "./state-signals.ts";
 import { statement } from "./statement.ts";
 
@@ -85,7 +87,7 @@ const LOCK_DAGS = statement(
   `${WAITING_DAGS}
    SELECT d.dag_id, NULL::bigint AS backfill_id
    FROM waiting w JOIN dag d ON d.dag_id = w.dag_id JOIN dag_version v ON v.id = d.version_id
-   WHERE NOT d.is_paused AND ${isStuck({
+   WHERE NOT d.is_paused AND ${isServed("d.dag_id", "$2")} AND ${isStuck({
      running: "a.dag_id = d.dag_id AND a.state = 'running' AND a.backfill_id IS NULL",
      queued: `q.dag_id = d.dag_id AND q.state = 'queued' AND ${isFree("q")}`,
      most: "v.max_active_runs",
@@ -129,7 +131,7 @@ const LOCK_RUNS = statement(
 /** As they are now that they are locked. Rows that somebody changed in between are not what they were chosen for. */
 const LOCKED = statement(
   "places-locked",
-  `SELECT q.id, q.state, q.logical_date, v.task_count
+  `SELECT q.id, q.state, q.logical_date, q.owner_job, v.task_count
    FROM dag_run q JOIN dag_version v ON v.id = q.version_id
    WHERE q.id = ANY($1) AND ${IN_GROUP} AND (q.state = 'queued' OR q.state = 'running' AND ${isWaiting("q")})
    ORDER BY q.logical_date`,
@@ -165,6 +167,7 @@ interface LockedRun {
   readonly id: number;
   readonly state: "queued" | "running";
   readonly logical_date: Date;
+  readonly owner_job: number | null;
   readonly task_count: number;
 }
 
@@ -175,9 +178,10 @@ export interface Exchange {
   readonly wentBack: readonly number[];
 }
 
-/** Of DAGs, as `startQueuedRuns`. */
+/** Of DAGs, as `startQueuedRuns`; `isOfOwnRuns`: only runs of this job go back, so that it owns no more than before. */
 export function makeWay(db: Database, request: Omit<StartRequest, "limit">): Promise<Exchange> {
-  return db.transaction(async (tx) => exchange(tx, await tx.rows<Group>(LOCK_DAGS, [MAX_GROUPS]), request));
+  const values = [MAX_GROUPS, request.dags ?? null];
+  return db.transaction(async (tx) => exchange(tx, await tx.rows<Group>(LOCK_DAGS, values), request));
 }
 
 /** Of the job's own backfills, as `startBackfillRuns`. */
@@ -192,6 +196,14 @@ export function afterExchange(claimed: readonly ClaimedRun[], { started, wentBac
   return [...claimed.filter(({ id }) => !wentBack.includes(id)), ...started];
 }
 
+/** Runs that are queued, and locked by this transaction. Their instances are inserted by the caller. */
+export function startLocked(
+  tx: Connection,
+  start: { readonly jobId: number; readonly ids: readonly number[]; readonly backfillId: number | null },
+): Promise<ClaimedRun[]> {
+  return tx.rows<ClaimedRun>(START, [start.jobId, start.ids, start.backfillId]);
+}
+
 async function exchange(
   tx: Connection,
   groups: readonly Group[],
@@ -201,12 +213,15 @@ async function exchange(
   const wentBack: number[] = [];
   for (const { dag_id, backfill_id } of groups) {
     const ids = await tx.rows<{ id: number }>(LOCK_RUNS, [dag_id, backfill_id, MAX_RUNS]);
-    const runs = await tx.rows<LockedRun>(LOCKED, [ids.map(({ id }) => id), backfill_id]);
+    const locked = await tx.rows<LockedRun>(LOCKED, [ids.map(({ id }) => id), backfill_id]);
+    const isOpen = ({ owner_job, state }: LockedRun) =>
+      state === "queued" || request.isOfOwnRuns !== true || owner_job === request.jobId;
+    const runs = locked.filter(isOpen);
     const room = await tx.one<{ most: number; running: number }>(ROOM, [dag_id, backfill_id]);
     const { back, start } = pairs(runs, room ? Math.max(room.running - room.most, 0) : 0);
     if (start.length === 0) continue;
     await tx.rows(GO_BACK, [back]);
-    started.push(...(await tx.rows<ClaimedRun>(START, [request.jobId, start, backfill_id])));
+    started.push(...(await startLocked(tx, { jobId: request.jobId, ids: start, backfillId: backfill_id })));
     wentBack.push(...back);
   }
   await insertInstances(tx, started, request);

@@ -37,7 +37,7 @@ export const DELETABLE_RUNS: Deletable = {
   table: "dag_run",
   key: "id",
   old: DELETABLE,
-  takes: ["run_drive", "asset_event_run"],
+  takes: ["run_drive", "run_start", "asset_event_run"],
 };
 
 /** Index: dag_run_ended. */

@@ -102,8 +102,8 @@ describe("with a long log", () => {
   it.each([
     ["engine-signal-starts", "('{0}', '{default}', '{k10}', '{2026-01-01}')", "signal_key"],
     ["engine-read-keys", "('{0}', '{default}', '{k10}', '{100}', 10)", "signal_key"],
-    ["engine-signal-head", "", "signal_position"],
-    ["schedule-scan", "('1', 1, '{default}', 100)", "signal_position"],
+    ["engine-signal-head", "(NULL, NULL)", "signal_position"],
+    ["schedule-scan", "('1', 1, '{default}', 100, NULL, NULL)", "signal_position"],
   ])("%s finds its rows by %s%s", async (name, values, index) => {
     const [rows = []] = await db.pipeline([call(adhoc(`EXPLAIN (FORMAT JSON) EXECUTE "${name}"${values}`))]);
     const plan = JSON.stringify(rows);

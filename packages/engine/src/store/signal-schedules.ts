@@ -11,6 +11,7 @@ import type { Json } from "@tradewind/sdk/manifest";
 import { type Connection, call, type Database } from "./database.ts";
 import type { ScheduleTerms } from "./signal-schedules-publish.ts";
 import { type LogPosition, laterPosition } from "./signals-position.ts";
+import { bound, heldMs, readFar } from "./signals-read.ts";
 import { tellRuns } from "./state-signals.ts";
 import { statement } from "./statement.ts";
 
@@ -121,11 +122,11 @@ const PASS = statement(
 /** Index: signal_position. One row at least, for the bound. */
 const SCAN = statement(
   "schedule-scan",
-  `SELECT b.bound, EXISTS (SELECT 1 FROM signal h WHERE h.tx >= b.bound) AS held, s.*
-   FROM (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS bound) AS b
+  `SELECT b.tx AS bound, ${heldMs("$1::xid8", "$2")} AS held, s.*
+   FROM ${bound("$5::xid8", "$6::bigint")} AS b
    LEFT JOIN LATERAL (
      SELECT s.tx, s.id, s.namespace, s.key FROM signal s
-     WHERE (s.tx, s.id) > ($1::xid8, $2) AND s.tx < b.bound AND ($3::text[] IS NULL OR s.namespace = ANY($3))
+     WHERE (s.tx, s.id) > ($1::xid8, $2) AND (s.tx, s.id) <= (b.tx, b.id) AND ($3::text[] IS NULL OR s.namespace = ANY($3))
      ORDER BY s.tx, s.id LIMIT $4
    ) AS s ON true
    ORDER BY s.tx, s.id`,
@@ -219,13 +220,17 @@ export async function scanLog(
   namespaces: readonly string[] | null,
   limit: number,
 ): Promise<ScannedLog> {
-  const [found = []] = await db.pipeline([call(SCAN, after.tx, after.id, namespaces, limit)]);
-  const rows = found as (SentName & { bound: string; held: boolean })[];
-  const { bound, held } = rows[0]!;
-  const names = rows.filter(({ id }) => id !== null);
-  const head = laterPosition(after, { tx: bound, id: 0 });
+  const { end, held, names } = await readFar(db, async (upTo) => {
+    const [found = []] = await db.pipeline([
+      call(SCAN, after.tx, after.id, namespaces, limit, upTo?.tx ?? null, upTo?.id ?? null),
+    ]);
+    const rows = found as (SentName & { bound: string; held: number | null })[];
+    const names = rows.filter(({ id }) => id !== null);
+    return { names, end: upTo ?? { tx: rows[0]!.bound, id: 0 }, held: rows[0]!.held };
+  });
+  const head = laterPosition(after, end);
   const last = names.length === limit ? names.at(-1) : undefined;
-  return { names, position: last ? { tx: last.tx, id: last.id } : head, head, isHeld: held };
+  return { names, position: last ? { tx: last.tx, id: last.id } : head, head, isHeld: held !== null };
 }
 
 function scheduleOf(row: Row): ScheduleRow {

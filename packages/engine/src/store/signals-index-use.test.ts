@@ -64,8 +64,8 @@ function nodes(plan: Plan): Plan[] {
 
 describe("with 200,000 signals", () => {
   it.each([
-    ["signal-read-log", () => `('${head.tx}', 0, NULL, 100)`],
-    ["signal-read-log", () => `('${head.tx}', 0, '{n}', 100)`],
+    ["signal-read-log", () => `('${head.tx}', 0, NULL, 100, NULL, NULL)`],
+    ["signal-read-log", () => `('${head.tx}', 0, '{n}', 100, NULL, NULL)`],
     [
       "signal-read-matching",
       () => `('${head.tx}', 0, '${head.tx}', ${head.id}, 20000, 100, '%', '{%}', NULL, NULL, NULL)`,

@@ -1,6 +1,7 @@
 /**
  * Reading the signal log. No reader goes past pg_snapshot_xmin, the oldest transaction still open: what commits late
- * is then always ahead of it. Who follows the log reads its end (`readLog`); who is behind reads what concerns him
+ * is then always ahead of it. Where that holds signals back for long, readers find out how far they may go nevertheless
+ * (signals-horizon.ts). Who follows the log reads its end (`readLog`); who is behind reads what concerns him
  * (`readMatching`); one key alone can also be read by version (`readKey`).
  *
  * All go through `pipeline`, whose plans never scan the table, however small it was when they were made.
@@ -8,6 +9,7 @@
 import type { Json } from "@tradewind/sdk/manifest";
 import type { ReceivedSignal } from "@tradewind/sdk/program";
 import { call, type Database } from "./database.ts";
+import { finalPosition, HELD_MS } from "./signals-horizon.ts";
 import { comparePositions, type LogPosition, laterPosition } from "./signals-position.ts";
 import { statement } from "./statement.ts";
 
@@ -19,6 +21,26 @@ export interface SignalRow {
   readonly value: Json;
   readonly sender: string;
   readonly created_at: Date;
+}
+
+/** A source of `b` (tx, id): everything up to here can be read. The bound that is given, else pg_snapshot_xmin. */
+export function bound(tx: string, id: string): string {
+  return `(SELECT coalesce(${tx}, pg_snapshot_xmin(pg_current_snapshot())) AS tx, coalesce(${id}, 0) AS id)`;
+}
+
+/** For how many milliseconds the oldest signal after a position and after `b` has been held back; null: there is none. */
+export function heldMs(tx: string, id: string): string {
+  return `(SELECT (extract(epoch FROM clock_timestamp() - h.created_at) * 1000)::float8 FROM signal h
+     WHERE (h.tx, h.id) > (b.tx, b.id) AND (h.tx, h.id) > (${tx}, ${id}) ORDER BY h.tx, h.id LIMIT 1)`;
+}
+
+/** Reads once more, farther, where signals have been held back for a while by transactions that are still open. */
+export async function readFar<T extends { readonly held: number | null }>(
+  db: Database,
+  read: (upTo: LogPosition | null) => Promise<T>,
+): Promise<T> {
+  const found = await read(null);
+  return found.held === null || found.held < HELD_MS ? found : await read(await finalPosition(db));
 }
 
 /** What a reader asks for, as LIKE patterns. */
@@ -42,14 +64,15 @@ export interface LogEnd {
 
 const COLUMNS = "s.id, s.tx, s.namespace, s.key, s.value, s.sender, s.created_at";
 
-/** Index: signal_position. One row at least, for the bound. */
+/** Index: signal_position. One row at least, for the bound: $5 and $6, unless they are null. */
 const READ_LOG = statement(
   "signal-read-log",
-  `SELECT b.bound, EXISTS (SELECT 1 FROM signal h WHERE h.tx >= b.bound) AS held, ${COLUMNS}
-   FROM (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS bound) AS b
+  `SELECT b.tx AS bound, ${heldMs("$1::xid8", "$2")} AS held, ${COLUMNS}
+   FROM ${bound("$5::xid8", "$6::bigint")} AS b
    LEFT JOIN LATERAL (
      SELECT ${COLUMNS} FROM signal s
-     WHERE (s.tx, s.id) > ($1::xid8, $2) AND s.tx < b.bound AND ($3::text[] IS NULL OR s.namespace = ANY($3))
+     WHERE (s.tx, s.id) > ($1::xid8, $2) AND (s.tx, s.id) <= (b.tx, b.id)
+       AND ($3::text[] IS NULL OR s.namespace = ANY($3))
      ORDER BY s.tx, s.id LIMIT $4
    ) AS s ON true
    ORDER BY s.tx, s.id`,
@@ -64,7 +87,6 @@ const READ_MATCHING = statement(
   `WITH seen AS MATERIALIZED (
      SELECT s.id, s.tx, s.namespace, s.key, s.sender, s.created_at FROM signal s
      WHERE (s.tx, s.id) > ($1::xid8, $2) AND (s.tx, s.id) <= ($3::xid8, $4)
-       AND s.tx < pg_snapshot_xmin(pg_current_snapshot())
      ORDER BY s.tx, s.id LIMIT $5
    ), found AS (
      SELECT m.id, m.tx FROM seen m
@@ -124,15 +146,19 @@ export async function readLog(
   },
 ): Promise<LogEnd> {
   const { after, limit, namespaces } = query;
-  const [found] = await db.pipeline([call(READ_LOG, after.tx, after.id, namespaces, limit)]);
-  const all = found as (SignalRow & { bound: string; held: boolean })[];
-  const { bound, held } = all[0]!;
-  const rows = all.filter((row) => row.id !== null);
+  const read = async (upTo: LogPosition | null) => {
+    const [found] = await db.pipeline([
+      call(READ_LOG, after.tx, after.id, namespaces, limit, upTo?.tx ?? null, upTo?.id ?? null),
+    ]);
+    const all = found as (SignalRow & { bound: string; held: number | null })[];
+    const rows = all.filter((row) => row.id !== null);
+    return { rows, end: upTo ?? { tx: all[0]!.bound, id: 0 }, held: all[0]!.held };
+  };
+  const { end, held, rows } = await readFar(db, read);
   const isFull = rows.length === limit;
   const last = rows.at(-1);
-  const position =
-    isFull && last !== undefined ? { tx: last.tx, id: last.id } : laterPosition(after, { tx: bound, id: 0 });
-  return { rows, position, isFull, isHeld: held };
+  const position = isFull && last !== undefined ? { tx: last.tx, id: last.id } : laterPosition(after, end);
+  return { rows, position, isFull, isHeld: held !== null };
 }
 
 const LOOKED_AT = 20_000;

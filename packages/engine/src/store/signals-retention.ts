@@ -48,7 +48,7 @@ const BOUND = statement(
   `SELECT least(now() - $1::float8 * interval '1 millisecond', $2::timestamptz,
      (SELECT min(r.queued_at) FROM deferral d JOIN trigger t ON t.id = d.waits_on JOIN dag_run r ON r.id = d.dag_run_id
       WHERE t.kind IN ('tradewind.signal', 'tradewind.webhook')
-         OR t.kind = 'tradewind.all' AND t.args::text ~ '"tradewind[.](signal|webhook)"'),
+         OR t.kind IN ('tradewind.all', 'tradewind.any') AND t.args::text ~ '"tradewind[.](signal|webhook)"'),
      (SELECT min(greatest(t.created_at, t.polled_at - interval '1 minute')) FROM trigger t
       WHERE t.dag_id IS NOT NULL AND t.kind = 'tradewind.webhook'))::text AS bound`,
 );
@@ -57,14 +57,16 @@ const BOUND = statement(
 const FLOOR = `floor AS MATERIALIZED (
   SELECT p.tx, p.signal_id FROM (
     SELECT l.tx, l.signal_id FROM signal_listener l WHERE ${isKept("$3")}
-    UNION ALL SELECT d.tx, d.signal_id FROM run_drive d) AS p
+    UNION ALL SELECT d.tx, d.signal_id FROM run_drive d
+    UNION ALL SELECT b.tx, b.signal_id FROM signal_bridge b WHERE b.lease_until > now() - $3::float8 * interval '1 millisecond') AS p
   ORDER BY p.tx, p.signal_id LIMIT 1)`;
 /** What tries and starts of runs are due to, and what half fulfilled conditions have heard: their tasks will ask for it. */
 const KEPT = `kept AS MATERIALIZED (
   SELECT DISTINCT (v.version #>> '{}')::bigint AS id FROM run_drive d
-  CROSS JOIN unnest(ARRAY['$.tasks.*.cause.*[*]', '$.tasks.*.causes[*].*[*]',
-    '$.tasks.*.causes[*] ? (@.type() == "number")', '$.rules[*].state.leaves[*].version']) AS p(path)
-  CROSS JOIN LATERAL jsonb_path_query(d.state::jsonb, p.path::jsonpath) AS v(version))`;
+  CROSS JOIN unnest(ARRAY['$.tasks.*.cause.*[*]', '$.rules[*].state.leaves[*].version']) AS p(path)
+  CROSS JOIN LATERAL jsonb_path_query(d.state::jsonb, p.path::jsonpath) AS v(version)
+  UNION SELECT (v.version #>> '{}')::bigint FROM run_start w
+  CROSS JOIN LATERAL jsonb_path_query(w.cause::jsonb, '$.*[*]') AS v(version))`;
 const DONE_WITH = `s.created_at < $2::timestamptz
   AND NOT EXISTS (SELECT 1 FROM floor f WHERE (s.tx, s.id) > (f.tx, f.signal_id))
   AND NOT EXISTS (SELECT 1 FROM kept k WHERE k.id = s.id)

@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { seedDag, seedJob, seedRuns } from "../../test/support/catalogue-seed.ts";
 import { testDatabase } from "../../test/support/test-database.ts";
 import { seedTrigger, seedTriggerer, seedWait } from "../../test/support/trigger-seed.ts";
-import { planNext } from "../schedule/planner.ts";
+import { planner } from "../schedule/planner.ts";
 import { adhoc, type Database } from "./database.ts";
 import { createDueRuns } from "./due-runs.ts";
 import { storeEventRuns } from "./event-runs.ts";
@@ -75,7 +75,7 @@ describe("a new run", () => {
     const start = new Date(Date.now() - 3.5 * 3_600_000);
     const schedule = { kind: "interval", everyMs: 3_600_000, style: "trigger" } as const;
     await seedDag(db, "hourly", { schedule, start: start.toISOString(), catchup: true });
-    while ((await createDueRuns(db, planNext, 10)).dags > 0);
+    while ((await createDueRuns(db, planner, 10)).dags > 0);
     const runs = await db.rows<{ run_id: string; logical_date: Date; run_after: Date }>(
       adhoc("SELECT run_id, logical_date, run_after FROM dag_run ORDER BY run_after"),
     );

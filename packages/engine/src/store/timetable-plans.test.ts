@@ -2,7 +2,7 @@
 import { beforeEach, expect, it } from "vitest";
 import { seedDag } from "../../test/support/catalogue-seed.ts";
 import { testDatabase } from "../../test/support/test-database.ts";
-import { planNext } from "../schedule/planner.ts";
+import { planner } from "../schedule/planner.ts";
 import { adhoc, type Database } from "./database.ts";
 import { createDueRuns } from "./due-runs.ts";
 import {
@@ -63,13 +63,27 @@ it("a new DAG is a question, of its newest code; the answer is its plan", async 
 
 it("a run that was made is a question for the one after it", async () => {
   await storeAnswer(db, await take(), run(AT));
-  expect(await createDueRuns(db, planNext, 10)).toMatchObject({ created: 1, asked: 1 });
+  expect(await createDueRuns(db, planner, 10)).toMatchObject({ created: 1, asked: 1 });
   expect(await planned()).toBeNull();
   const question = await take();
   expect(question.last).toEqual({ logicalDate: AT, intervalStart: AT - 5, intervalEnd: AT + 5 });
   expect(await storeAnswer(db, question, null)).toBe(true);
   expect(await planned()).toBeNull();
   expect(await nextQuestionIn(db)).toBeNull();
+});
+
+it("an answer given ahead and acted on late is asked for again, as of now, before a run is made", async () => {
+  const question = await take();
+  await storeAnswer(db, question, run(Date.now() + 60_000));
+  await db.rows(adhoc("UPDATE dag SET next_run_after = now() - interval '1 minute'"));
+  await db.rows(adhoc("UPDATE dag_timetable SET answered_at = now() - interval '1 hour'"));
+  expect(await createDueRuns(db, planner, 10)).toMatchObject({ created: 0, asked: 1 });
+  expect(await planned()).toBeNull();
+  const again = await take();
+  expect(again).toMatchObject({ last: null });
+  // The answer as of now, though it was due before.
+  await storeAnswer(db, again, run(Date.now() - 30_000));
+  expect(await createDueRuns(db, planner, 10)).toMatchObject({ created: 1, asked: 1 });
 });
 
 it("a date that somebody else has made a run for is passed over, and asked for no second time", async () => {
@@ -79,7 +93,7 @@ it("a date that somebody else has made a run for is passed over, and asked for n
            SELECT dag_id, 'by_hand', 'manual', 'queued', $1, version_id, 'cli' FROM dag WHERE dag_id = 'own'`),
     [new Date(AT)],
   );
-  expect(await createDueRuns(db, planNext, 10)).toMatchObject({ created: 0, asked: 1 });
+  expect(await createDueRuns(db, planner, 10)).toMatchObject({ created: 0, asked: 1 });
   expect((await take()).last?.logicalDate).toBe(AT);
 });
 
@@ -122,7 +136,7 @@ it("failures are counted and kept to be seen, until there is an answer or new co
   expect(await stored()).toEqual({ failures: 2, code: "X" });
   await storeAnswer(db, await take(), run(AT));
   expect(await stored()).toEqual({ failures: 0, code: null });
-  await createDueRuns(db, planNext, 10);
+  await createDueRuns(db, planner, 10);
   await storeFailure(db, await take(), failure);
   await publish();
   expect(await stored()).toEqual({ failures: 0, code: null });
@@ -130,7 +144,7 @@ it("failures are counted and kept to be seen, until there is an answer or new co
 
 it("those whose code has answered come first, then new ones, then those that have failed, the longest due first", async () => {
   await storeAnswer(db, await take(), run(AT));
-  await createDueRuns(db, planNext, 10);
+  await createDueRuns(db, planner, 10);
   for (const dagId of ["new1", "new2", "bad1", "bad2"]) await seedDag(db, dagId, { schedule });
   const order = ["bad1", "bad2", "new1", "own", "new2"];
   await db.rows(

@@ -11,6 +11,7 @@
  */
 import type { Connection, Database } from "./database.ts";
 import type { PlannedRun, Scheduling } from "./due-runs.ts";
+import { isServed, type ServedDags } from "./served-dags.ts";
 import { statement } from "./statement.ts";
 
 /** A run that a timetable asked for. */
@@ -51,6 +52,12 @@ const SET = statement(
      last_interval_end = excluded.last_interval_end`,
 );
 
+/** For the run after the same last one. */
+const SET_AGAIN = statement(
+  "timetable-set-again",
+  `UPDATE dag_timetable SET ask_at = now(), asked = asked + 1, failures = 0, error = NULL WHERE dag_id = ANY($1::text[])`,
+);
+
 const REMOVE = statement("timetable-remove", "DELETE FROM dag_timetable WHERE dag_id = ANY($1::text[])");
 
 /** What is known of a timetable: its code has answered, and been asked again. */
@@ -76,7 +83,7 @@ const TAKE = statement(
   "timetable-take",
   `WITH due AS (
      SELECT t.dag_id FROM dag_timetable t JOIN dag d ON d.dag_id = t.dag_id
-     WHERE t.ask_at <= now() AND NOT d.is_stale AND ${STANDING} <= $3
+     WHERE t.ask_at <= now() AND NOT d.is_stale AND ${isServed("t.dag_id", "$4")} AND ${STANDING} <= $3
      ORDER BY ${STANDING}, t.ask_at LIMIT $1 FOR UPDATE OF t SKIP LOCKED
    )
    UPDATE dag_timetable t SET ask_at = now() + $2 * interval '1 millisecond', asked = t.asked + 1
@@ -91,7 +98,8 @@ const LOCK_DAG = statement("timetable-lock-dag", "SELECT 1 FROM dag WHERE dag_id
 
 const SETTLE = statement(
   "timetable-settle",
-  `UPDATE dag_timetable SET ask_at = NULL, failures = 0, error = NULL WHERE dag_id = $1 AND asked = $2 RETURNING 1`,
+  `UPDATE dag_timetable SET ask_at = NULL, failures = 0, error = NULL, answered_at = now()
+   WHERE dag_id = $1 AND asked = $2 RETURNING 1`,
 );
 
 const PLAN = statement(
@@ -117,7 +125,7 @@ const NEXT = statement(
   "timetable-next",
   `SELECT extract(epoch FROM t.ask_at - now()) * 1000 AS wait
    FROM dag_timetable t JOIN dag d ON d.dag_id = t.dag_id
-   WHERE t.ask_at IS NOT NULL AND NOT d.is_stale AND ${STANDING} <= $1 ORDER BY t.ask_at LIMIT 1`,
+   WHERE t.ask_at IS NOT NULL AND NOT d.is_stale AND ${isServed("t.dag_id", "$2")} AND ${STANDING} <= $1 ORDER BY t.ask_at LIMIT 1`,
 );
 
 /** Index: dag_run_logical_date. */
@@ -139,6 +147,11 @@ export async function askTimetables(
     dags.map(({ last }) => last?.intervalStart ?? last?.logicalDate ?? null),
     dags.map(({ last }) => last?.intervalEnd ?? last?.logicalDate ?? null),
   ]);
+}
+
+/** Their plan is out of date: what run comes next is asked as of now. The caller has locked the rows of the DAGs. */
+export async function askTimetablesAgain(tx: Connection, dagIds: readonly string[]): Promise<void> {
+  if (dagIds.length > 0) await tx.rows(SET_AGAIN, [dagIds]);
 }
 
 /** They have no timetable of their own any more. */
@@ -165,8 +178,9 @@ export async function takeQuestions(
   limit: number,
   holdMs: number,
   worst: Standing = FAILING,
+  dags: ServedDags = null,
 ): Promise<Question[]> {
-  const rows = await db.rows<QuestionRow>(TAKE, [limit, holdMs, worst]);
+  const rows = await db.rows<QuestionRow>(TAKE, [limit, holdMs, worst, dags]);
   return rows.map((row) => ({
     dagId: row.dag_id,
     asked: row.asked,
@@ -231,7 +245,11 @@ export async function releaseQuestions(db: Database, questions: readonly Questio
 }
 
 /** Milliseconds until the next question of those is due (negative: overdue), null when there is none. */
-export async function nextQuestionIn(db: Connection, worst: Standing = FAILING): Promise<number | null> {
-  const row = await db.one<{ wait: string }>(NEXT, [worst]);
+export async function nextQuestionIn(
+  db: Connection,
+  worst: Standing = FAILING,
+  dags: ServedDags = null,
+): Promise<number | null> {
+  const row = await db.one<{ wait: string }>(NEXT, [worst, dags]);
   return row ? Number(row.wait) : null;
 }

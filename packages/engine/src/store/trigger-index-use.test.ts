@@ -29,6 +29,7 @@ import {
   nextTimedIn,
   notePolls,
   subscribersOf,
+  triggersOf,
   unwaitedTriggers,
 } from "./triggers.ts";
 
@@ -81,6 +82,7 @@ describe("with 100,000 cold triggers, as many timed ones and their waits", () =>
 
   it.each([
     ["trigger-peers", "(1)"],
+    ["trigger-peer-loads", "('{1,2}')"],
     ["trigger-dead-owners", "(1)"],
     ["trigger-owned", "(1)"],
     ["trigger-dags-of-runs", "('{1,2}')"],
@@ -155,6 +157,7 @@ async function runEverything(db: Database, jobId: number): Promise<void> {
   await nextColdIn(db, queues, 250);
   await countFree(db, { queues, horizonMs: 250, limit: 10 });
   await livePeersOf(db, jobId);
+  await triggersOf(db, [jobId]);
   const dead = await deadOwners(db, jobId);
   await ownedTriggers(db, jobId);
   await dagsOfRuns(db, [1]);

@@ -22,6 +22,10 @@ export interface TriggererFacts {
   readonly queues: readonly string[];
   /** Triggers that nobody runs though they are due, because this triggerer is full. */
   readonly unclaimed: number;
+  /** How often a process of triggers has crashed in the last ten minutes. */
+  readonly crashes: number;
+  /** Triggers that are isolated because one of them crashes its process. */
+  readonly suspects: number;
   /** How often a trigger blocked the others since the start. */
   readonly blocked: number;
   /** How long ago the loop of the triggers last turned. */
@@ -67,6 +71,14 @@ const PEERS = statement(
   `SELECT id, facts FROM job
    WHERE kind = 'triggerer' AND state = 'running' AND lease_until > now() AND id <> $1 AND facts IS NOT NULL
    ORDER BY id`,
+);
+
+/** Counted, not taken from their facts: by facts of ten seconds ago triggers would move back and forth. */
+const LOADS = statement(
+  "trigger-peer-loads",
+  `SELECT u.id, (SELECT count(*) FROM trigger t WHERE t.owner_job = u.id)::int
+                + (SELECT count(*) FROM trigger t WHERE t.standby_job = u.id)::int AS triggers
+   FROM unnest($1::bigint[]) AS u(id)`,
 );
 
 const NOTE_FACTS = statement("trigger-note-facts", "UPDATE job SET facts = $2 WHERE id = $1");
@@ -169,6 +181,13 @@ export async function countFree(
 /** The other triggerers that are alive. */
 export function livePeersOf(db: Connection, jobId: number): Promise<Peer[]> {
   return db.rows<Peer>(PEERS, [jobId]);
+}
+
+/** How many triggers each of these jobs has. */
+export async function triggersOf(db: Connection, jobIds: readonly number[]): Promise<Map<number, number>> {
+  if (jobIds.length === 0) return new Map();
+  const rows = await db.rows<{ id: number; triggers: number }>(LOADS, [jobIds]);
+  return new Map(rows.map(({ id, triggers }) => [id, triggers]));
 }
 
 export async function noteFacts(db: Connection, jobId: number, facts: TriggererFacts): Promise<void> {

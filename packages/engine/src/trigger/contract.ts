@@ -3,7 +3,7 @@
  * runs user code in a child process and may not. The runner is told what to run and reports what happened.
  */
 import type { Json } from "@tradewind/sdk/manifest";
-import type { ErrorFacts, LogLevel, TriggerEnding } from "@tradewind/sdk/program";
+import type { ErrorFacts, LogLevel, TriggerAbortKind, TriggerEnding } from "@tradewind/sdk/program";
 
 /** One trigger to be run; `id` is that of its row. */
 export interface TriggerWork {
@@ -29,6 +29,16 @@ export type TriggerOutcome =
   /** It threw, returned without an event, could not be loaded, or blocked its neighbours. */
   | { readonly kind: "failed"; readonly error: ErrorFacts };
 
+/** A trigger whose code was still at work some time after its abort. */
+export interface IgnoredAbort {
+  readonly id: number;
+  /** Of the trigger, or of the member of a joint wait. */
+  readonly kind: string;
+  /** As JSON, cut. */
+  readonly args: string;
+  readonly ms: number;
+}
+
 /** What a runner tells its triggerer. Calls for a trigger that was stopped meanwhile are never made. */
 export interface RunnerReports {
   /** An `event` wants to be acknowledged by `ack(id)` once it is stored; the other outcomes are a trigger's last word. */
@@ -37,6 +47,8 @@ export interface RunnerReports {
   polled(id: number): void;
   /** What its last event told of is so no more. */
   ceased(id: number): void;
+  /** Said once per class and process. The trigger was stopped before. */
+  ignoredAbort(ignored: IgnoredAbort): void;
   /** The loop stood still. Also for a trigger that is over meanwhile. */
   blocked(stall: {
     /** Null, as its kind, when no trigger could be named. */
@@ -56,7 +68,11 @@ export interface Runner {
   /** The last event of this trigger is stored: it may go on to its next. */
   ack(id: number): void;
   /** Aborts it and runs its cleanup; nothing more is heard of it. Unknown ids are ignored. */
-  stop(ids: readonly number[]): void;
+  stop(ids: readonly number[], why: TriggerAbortKind): void;
+  /** For the operator: crashes of its processes in the last ten minutes, and triggers that are isolated because of them. */
+  crashes(): { readonly crashes: number; readonly suspects: number };
+  /** It may be what crashed its process: this runner is about to find out. */
+  isSuspect(id: number): boolean;
   /** When the child's event loop last proved to be turning, by performance.now(): what a heartbeat has to be based on. */
   progressAt(): number;
   /** Stops everything, with `graceMs` for cleanups. */

@@ -3,8 +3,6 @@ export const RUN_KIND = "tradewind.dagrun";
 export const TASK_KIND = "tradewind.externaltask";
 export const WEBHOOK_KIND = "tradewind.webhook";
 export const SIGNAL_KIND = "tradewind.signal";
-/** Several together, some of which may be ours. */
-export const JOINT_KIND = "tradewind.all";
 
 const KINDS: ReadonlySet<string> = new Set([RUN_KIND, TASK_KIND, WEBHOOK_KIND, SIGNAL_KIND]);
 

@@ -124,7 +124,7 @@ describe("a wait for a signal", () => {
     const exact = await wait(args("line.1"));
     await isOwned();
     await rig.db.transaction(async (tx) => {
-      await tx.rows(adhoc("SELECT pg_current_xact_id()"));
+      await tx.rows(adhoc("INSERT INTO signal (namespace, key, sender) VALUES ('default', 'other', 'test')"));
       await send("line.1", "x");
       // Of one key alone the order is known without waiting for others.
       expect(await rig.outcome(exact)).toMatchObject({ payload: { value: "x" } });

@@ -83,13 +83,17 @@ describe("a wait for another run", () => {
 });
 
 describe("a wait for another task", () => {
-  it("fires when the task has ended, though its run has not and nobody says so", async () => {
+  it.each([
+    ["at a wake-up", { lease: LONG_LEASE }, "states"],
+    ["at a sweep when the wake-up is lost", {}, null],
+  ])("fires when the task has ended, though its run has not: %s", async (_, options, topic) => {
     const id = await seedRun("r1", "running");
     await seedTask(id, "running");
-    await rig.triggerer({ lease: LONG_LEASE });
+    await rig.triggerer(options);
     const { attempt } = await rig.wait("tradewind.externaltask", null, { args: taskArgs({ runId: "r1" }) });
     await rig.until(async () => (await rig.owners())[0] !== null, "a look");
     await seedTask(id, "success");
+    if (topic !== null) await rig.tell(topic);
     const payload = { dagId: "other", runId: "r1", taskId: "load", state: "success" };
     expect(await rig.outcome(attempt)).toEqual({ kind: "event", payload });
   });

@@ -4,10 +4,9 @@
  * Level-triggered: what is true already fires at the first look.
  *
  * A joint wait may have such members beside others. Then the others are run as a joint wait of their own, and its event
- * is put together with ours here; if the process dies, whoever takes the trigger over looks at everything again.
+ * is put together with ours here. If the process dies, the triggerer that takes the trigger over looks at everything again.
  */
 import type {
-  AllArgs,
   DagRunArgs,
   ExternalTaskArgs,
   ExternalTaskState,
@@ -15,15 +14,16 @@ import type {
   WebhookArgs,
 } from "@tradewind/sdk/builtin-triggers";
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
+import { ANY_KIND, isJointKind, JointWaitState, type MemberEvent, membersOf } from "../model/index.ts";
 import type { Database } from "../store/database.ts";
 import { findCalls, findNewCalls, findTasks, type Wait, webhookRunId } from "../store/engine-conditions.ts";
 import type { ClaimedTrigger } from "../store/trigger-claim.ts";
 import { badArguments } from "./builtin/trigger-error.ts";
 import type { TriggerOutcome } from "./contract.ts";
 import { engineArgs } from "./engine-args.ts";
-import { isEngineKind, JOINT_KIND, RUN_KIND, SIGNAL_KIND, TASK_KIND, WEBHOOK_KIND } from "./engine-kinds.ts";
+import { isEngineKind, RUN_KIND, SIGNAL_KIND, TASK_KIND, WEBHOOK_KIND } from "./engine-kinds.ts";
 import { type SignalLook, SignalWaits } from "./engine-signals.ts";
-import { RunLooks } from "./run-looks.ts";
+import { isForEnd, RunLooks } from "./run-looks.ts";
 import { isTriggerCall } from "./trigger-call.ts";
 
 /** Calls of one webhook that become runs in one look. */
@@ -42,7 +42,8 @@ export type Finding =
 /** One thing that is waited for: a trigger, or a member of one. */
 interface Condition {
   readonly trigger: ClaimedTrigger;
-  readonly member: string | null;
+  /** Of a member: the joint waits that it is in, the innermost first, and its name in each. */
+  readonly path: readonly { readonly state: JointWaitState; readonly name: string }[];
   readonly kind: string;
   readonly args: Json;
   wasMissing: boolean;
@@ -50,15 +51,12 @@ interface Condition {
 
 /** A joint wait with members of ours. */
 interface Joint {
-  /** Of all members. */
-  readonly names: readonly string[];
-  /** So far. */
-  readonly events: Record<string, Json>;
-  /** Of our members' events. */
-  readonly keys: Record<string, string | null>;
-  readonly calls: Record<string, number>;
-  /** The key of the event of those that are run; null: it is always a new one. */
-  rest: string | null;
+  readonly state: JointWaitState;
+  readonly isAny: boolean;
+  /** Its event, once there is one. */
+  whole: TriggerOutcome | null;
+  /** Of `any`: the event is of a member of ours. */
+  isOurs: boolean;
 }
 
 export class EngineTriggers {
@@ -70,6 +68,8 @@ export class EngineTriggers {
   readonly #signals: SignalWaits;
   readonly #runs: RunLooks;
   #lastNumber = 0;
+  /** Conditions for which `isStep` holds. */
+  #steps = 0;
 
   constructor(database: Database) {
     this.#database = database;
@@ -81,10 +81,9 @@ export class EngineTriggers {
     return this.#numbers.size;
   }
 
-  /** The end of a task alone wakes nobody: while one is waited for, somebody has to look now and then. */
-  get waitsForTasks(): boolean {
-    for (const { kind } of this.#conditions.values()) if (kind === TASK_KIND) return true;
-    return false;
+  /** For what is published only on request: the end of a task, the start of a run. */
+  get waitsForSteps(): boolean {
+    return this.#steps > 0;
   }
 
   get waitsForSignals(): boolean {
@@ -97,30 +96,30 @@ export class EngineTriggers {
   }
 
   /**
-   * Takes what is ours of a trigger. Answers the arguments with which the rest has to be run; null: there is no rest.
+   * Takes what is ours of a trigger. Answers the arguments, possibly null, with which the rest has to be run;
+   * undefined: there is no rest.
    *
    * @throws TriggerRefusal when the arguments cannot be asked for; then nothing was taken.
    */
-  add(trigger: ClaimedTrigger): Json | null {
+  add(trigger: ClaimedTrigger): Json | undefined {
     const { id, kind } = trigger;
     if (isEngineKind(kind)) {
       const args = engineArgs(kind, trigger.args);
-      this.#add({ trigger, member: null, kind, args, wasMissing: false });
-      return null;
+      this.#add({ trigger, path: [], kind, args, wasMissing: false });
+      return undefined;
     }
-    if (kind !== JOINT_KIND) return trigger.args;
-    const members = Object.entries((trigger.args as unknown as Partial<AllArgs> | null)?.members ?? {});
-    if (!members.every(([, call]) => isTriggerCall(call)))
-      throw badArguments(kind, "members: not all are triggers");
-    const ours = members
-      .filter(([, call]) => isEngineKind(call.kind))
-      .map(([member, { kind, args }]) => ({ member, kind, args: engineArgs(kind, args) }));
+    if (!isJointKind(kind)) return trigger.args;
+    const members = Object.entries(membersOf(trigger));
+    const ours = members.filter(([, call]) => leavesOf(kind, call).every(isEngineKind));
     if (ours.length === 0) return trigger.args;
-    this.#joint.set(id, { names: members.map(([name]) => name), events: {}, keys: {}, calls: {}, rest: "" });
-    for (const one of ours) this.#add({ trigger, ...one, wasMissing: false });
-    const rest = members.filter(([, call]) => !isEngineKind(call.kind));
-    if (rest.length === 0) return null;
-    return { members: Object.fromEntries(rest) as unknown as Record<string, TriggerCall> } as unknown as Json;
+    const rest = members.filter(([, call]) => !leavesOf(kind, call).every(isEngineKind));
+    const state = new JointWaitState(trigger);
+    // All of them are read before the first is added.
+    const conditions = ours.flatMap(([name, call]) => conditionsOf(trigger, call, [{ state, name }]));
+    this.#joint.set(id, { state, isAny: kind === ANY_KIND, whole: null, isOurs: false });
+    for (const condition of conditions) this.#add(condition);
+    if (rest.length === 0) return undefined;
+    return { ...(trigger.args as object), members: Object.fromEntries(rest) } as unknown as Json;
   }
 
   remove(id: number): void {
@@ -129,13 +128,19 @@ export class EngineTriggers {
     this.#joint.delete(id);
   }
 
-  /** An outcome of what was run, put together with ours; null: there is still something to wait for. */
+  /** An outcome of what was run, put together with ours; null: there is still something to wait for, or it came second. */
   merge(id: number, outcome: TriggerOutcome): TriggerOutcome | null {
     const joint = this.#joint.get(id);
-    if (joint === undefined || outcome.kind !== "event") return outcome;
-    Object.assign(joint.events, outcome.payload);
-    joint.rest = outcome.key;
-    return this.#jointOutcome(id);
+    if (joint === undefined || outcome.kind !== "event" || joint.whole === outcome) return outcome;
+    if (joint.whole !== null) return null;
+    if (joint.isAny) joint.whole = outcome;
+    else joint.whole = whole(joint.state.recordSome(outcome.payload as Record<string, Json>, outcome.key));
+    return joint.whole;
+  }
+
+  /** Whether the event that was stored is one of what is run: of `any`, an event that came second is not stored. */
+  wantsAck(id: number): boolean {
+    return this.#joint.get(id)?.isOurs !== true;
   }
 
   /** At everything but signals. Nothing is over before all of it was read: what a look that fails has found is not lost. */
@@ -144,8 +149,8 @@ export class EngineTriggers {
     const of = (kind: string) => waits.filter(({ condition }) => condition.kind === kind);
     const webhooks = of(WEBHOOK_KIND);
     // A member of a joint schedule waits for one call, as a task does.
-    const isSchedule = ({ condition: { member, trigger } }: Waiting) =>
-      trigger.dag_id !== null && member === null;
+    const isSchedule = ({ condition: { path, trigger } }: Waiting) =>
+      trigger.dag_id !== null && path.length === 0;
     const looks = [
       await this.#lookAtRuns(of(RUN_KIND)),
       await this.#lookAtTasks(of(TASK_KIND)),
@@ -170,6 +175,7 @@ export class EngineTriggers {
   #add(condition: Condition): void {
     const number = ++this.#lastNumber;
     this.#conditions.set(number, condition);
+    if (isStep(condition)) this.#steps++;
     const { args, kind, trigger } = condition;
     if (kind === SIGNAL_KIND) this.#signals.add(number, args as unknown as SignalArgs, trigger.created_at);
     const numbers = this.#numbers.get(condition.trigger.id);
@@ -181,6 +187,7 @@ export class EngineTriggers {
     const condition = this.#conditions.get(number);
     if (condition?.kind === SIGNAL_KIND)
       this.#signals.delete(number, condition.args as unknown as SignalArgs);
+    if (condition && isStep(condition)) this.#steps--;
     this.#conditions.delete(number);
   }
 
@@ -256,28 +263,17 @@ export class EngineTriggers {
   }
 
   #happened(number: number, condition: Condition, outcome: TriggerOutcome): Finding[] {
-    const { trigger, member } = condition;
+    const { trigger, path } = condition;
     // It is over for this job: what it said is kept until it is stored, and a look costs nothing more.
     this.#delete(number);
-    if (member === null || outcome.kind !== "event") return [{ kind: "outcome", id: trigger.id, outcome }];
+    if (path.length === 0 || outcome.kind !== "event") return [{ kind: "outcome", id: trigger.id, outcome }];
     const joint = this.#joint.get(trigger.id);
-    if (joint === undefined) return [];
-    joint.events[member] = outcome.payload;
-    joint.keys[member] = outcome.key;
-    Object.assign(joint.calls, outcome.calls);
-    const whole = this.#jointOutcome(trigger.id);
-    return whole === null ? [] : [{ kind: "outcome", id: trigger.id, outcome: whole }];
-  }
-
-  #jointOutcome(id: number): TriggerOutcome | null {
-    const joint = this.#joint.get(id);
-    if (joint === undefined || !joint.names.every((name) => Object.hasOwn(joint.events, name))) return null;
-    const payload = Object.fromEntries(joint.names.map((name) => [name, joint.events[name] as Json]));
-    // By the same events it is the same, whoever looks: after a take-over all of them are found again.
-    const keys = joint.names.map((name) => joint.keys[name] ?? null);
-    const key = joint.rest === null ? null : JSON.stringify([joint.rest, keys]);
-    const { calls } = joint;
-    return { kind: "event", payload, key, ...(Object.keys(calls).length > 0 && { calls }) };
+    let event: MemberEvent | null = outcome;
+    for (const { state, name } of path) event = event && state.record(name, event);
+    if (joint === undefined || joint.whole !== null || event === null) return [];
+    joint.whole = whole(event);
+    joint.isOurs = joint.isAny;
+    return [{ kind: "outcome", id: trigger.id, outcome: joint.whole as TriggerOutcome }];
   }
 
   #missing(condition: Condition, what: string): Finding[] {
@@ -287,9 +283,41 @@ export class EngineTriggers {
   }
 }
 
+function whole(event: MemberEvent | null): TriggerOutcome | null {
+  if (event === null) return null;
+  const { payload, key, calls } = event;
+  return { kind: "event", payload, key, ...(calls !== undefined && { calls }) };
+}
+
+/** The kinds of a member's triggers: its own, or those of a joint wait. */
+function leavesOf(kind: string, call: TriggerCall): string[] {
+  if (!isTriggerCall(call)) throw badArguments(kind, "members: not all are triggers");
+  if (!isJointKind(call.kind)) return [call.kind];
+  const leaves = Object.values(membersOf(call)).flatMap((member) => leavesOf(kind, member));
+  const observed = leaves.filter(isEngineKind).length;
+  if (leaves.length > 0 && (observed === 0 || observed === leaves.length)) return leaves;
+  const what = "a joint wait inside another one has either members that the engine observes, or others";
+  throw badArguments(kind, `members: ${what}`);
+}
+
+function conditionsOf(trigger: ClaimedTrigger, call: TriggerCall, path: Condition["path"]): Condition[] {
+  const { kind } = call;
+  if (!isJointKind(kind))
+    return [{ trigger, path, kind, args: engineArgs(kind, call.args), wasMissing: false }];
+  const state = new JointWaitState(call);
+  return Object.entries(membersOf(call)).flatMap(([name, member]) =>
+    conditionsOf(trigger, member, [{ state, name }, ...path]),
+  );
+}
+
 interface Waiting {
   readonly id: number;
   readonly condition: Condition;
+}
+
+function isStep({ args, kind }: Condition): boolean {
+  if (kind === TASK_KIND) return true;
+  return kind === RUN_KIND && !isForEnd(args as unknown as DagRunArgs);
 }
 
 /** One look at a call of such a kind, for tasks that poll; `since` stands for the moment the wait began. */

@@ -98,11 +98,7 @@ it("knows again what built-in triggers saw, and what says which event it is", as
   const folder = join(rig.root, "marks");
   await mkdir(folder);
   await writeFile(join(rig.root, "file"), "");
-  const bundle = await rig.bundle("demo.keyed", MARKS);
-  await rig.db.rows(
-    adhoc(`UPDATE bundle SET code = replace(code, 'key: null', 'key: "k"') WHERE hash = $1`),
-    [bundle],
-  );
+  const bundle = await rig.bundle("demo.keyed", MARKS, (code) => code.replace("key: null", 'key: "k"'));
   await otherRun("r1", "success");
   await schedule(
     {

@@ -7,6 +7,7 @@
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { LogLevel } from "@tradewind/sdk/program";
+import { isJointKind } from "../model/index.ts";
 import { CommitUnknownError, type Database } from "../store/database.ts";
 import { eventRunId, forgetEvents, storeEventRuns } from "../store/event-runs.ts";
 import type { ClaimedTrigger } from "../store/trigger-claim.ts";
@@ -73,8 +74,7 @@ export class OutcomeDesk {
   /** For a schedule. The run's id is settled here, once: storing it may have to be repeated. */
   event(trigger: ClaimedTrigger, event: { readonly payload: Json; readonly key: string | null }): void {
     // What has a key is known by that; what others write may be anything but a state.
-    const isRemembered =
-      event.key === null && trigger.bundle_hash === null && trigger.kind !== "tradewind.all";
+    const isRemembered = event.key === null && trigger.bundle_hash === null && !isJointKind(trigger.kind);
     this.run(trigger.id, eventRunId({ trigger, ...event, at: new Date() }), event.payload, isRemembered);
   }
 

@@ -41,7 +41,8 @@ export class RunLooks {
   async find(waits: readonly Wait<DagRunArgs>[]): Promise<Map<number, FoundRun | null>> {
     const isFull = this.#lookedAt === null || performance.now() - this.#fullAt >= this.#fullMs;
     if (waits.length <= this.#few || isFull) return this.#askAll(waits);
-    const isOld = ({ args, id }: Wait<DagRunArgs>) => this.#known.has(id) && isForEnd(args);
+    const isOld = ({ args, id }: Wait<DagRunArgs>) =>
+      this.#known.has(id) && args.runId !== null && isForEnd(args);
     const found = await this.#ask(waits.filter((wait) => !isOld(wait)));
     const { at, runs } = await findEndedRuns(this.#database, this.#lookedAt as Date, OVERLAP_MS);
     this.#lookedAt = at;
@@ -71,9 +72,9 @@ export class RunLooks {
   }
 }
 
-/** By the end of a run that is known by its id. */
-function isForEnd({ runId, states }: DagRunArgs): boolean {
-  return runId !== null && states.every((state) => state === "success" || state === "failed");
+/** Only the end of the run is waited for. */
+export function isForEnd({ states }: DagRunArgs): boolean {
+  return states.every((state) => state === "success" || state === "failed");
 }
 
 /** No id of a DAG has a line break. */

@@ -38,6 +38,10 @@ export class RunnerAnswers {
     return clean(facts, this.#mask);
   }
 
+  text(text: string): string {
+    return this.#mask.whole(text);
+  }
+
   record({ message, fields, ...rest }: LogRecord): LogRecord {
     if (this.#mask.empty) return fields === undefined ? { ...rest, message } : { ...rest, message, fields };
     const masked = { ...rest, message: this.#mask.whole(message) };

@@ -6,8 +6,8 @@
  * Stalls come over a pipe of their own, written by a thread that still turns when the child's event loop does not.
  */
 import type { Json } from "@tradewind/sdk/manifest";
-import type { LogLevel } from "@tradewind/sdk/program";
-import type { TriggerOutcome, TriggerWork } from "./contract.ts";
+import type { LogLevel, TriggerAbortKind } from "@tradewind/sdk/program";
+import type { IgnoredAbort, TriggerOutcome, TriggerWork } from "./contract.ts";
 
 /** The child's file descriptors of its channel and of its pipe for stalls, after the standard streams. */
 export const CHANNEL_FD = 3;
@@ -25,7 +25,7 @@ export const MAX_KEY_LENGTH = 4_096;
  */
 export const MAX_LINE_LENGTH = 2 * 1024 * 1024;
 
-export interface Assignment extends Omit<TriggerWork, "id"> {
+export interface Assignment extends TriggerWork {
   readonly serial: number;
   /** An earlier start of it had an event: to end without another is no failure. */
   readonly hasFired: boolean;
@@ -34,7 +34,7 @@ export interface Assignment extends Omit<TriggerWork, "id"> {
 export type ToRunner =
   | { readonly k: "run"; readonly work: readonly Assignment[] }
   | { readonly k: "ack"; readonly serial: number }
-  | { readonly k: "stop"; readonly serials: readonly number[] }
+  | { readonly k: "stop"; readonly serials: readonly number[]; readonly why: TriggerAbortKind }
   | { readonly k: "reply"; readonly n: number; readonly value?: Json; readonly error?: string }
   | { readonly k: "ping" }
   | { readonly k: "close" };
@@ -59,9 +59,10 @@ export type FromRunner =
   | { readonly k: "done"; readonly serial: number }
   /** What its last event told of is so no more. */
   | { readonly k: "ceased"; readonly serial: number }
+  /** Its code went on after its abort. By `id`: its serial is not known any more. */
+  | ({ readonly k: "ignoredAbort" } & IgnoredAbort)
   | { readonly k: "logs"; readonly records: readonly LogRecord[] }
-  /** `steady`: started more than a second ago, and the process is still here. */
-  | { readonly k: "signs"; readonly polled: readonly number[]; readonly steady: readonly number[] }
+  | { readonly k: "signs"; readonly polled: readonly number[] }
   | { readonly k: "request"; readonly serial: number; readonly n: number; readonly ask: TriggerQuestion };
 
 /** Whose code it was: a trigger's by its serial, a bundle's top level by its path. */
@@ -84,10 +85,12 @@ export function readFromRunner(raw: unknown): FromRunner | null {
     case "done":
     case "ceased":
       return isSerial(raw["serial"]) ? (raw as never) : null;
+    case "ignoredAbort":
+      return isIgnoredAbort(raw) ? (raw as never) : null;
     case "logs":
       return isListOf(raw["records"], isLogRecord) ? (raw as never) : null;
     case "signs":
-      return isListOf(raw["polled"], isSerial) && isListOf(raw["steady"], isSerial) ? (raw as never) : null;
+      return isListOf(raw["polled"], isSerial) ? (raw as never) : null;
     case "request":
       return isSerial(raw["serial"]) && isSerial(raw["n"]) && isQuestion(raw["ask"]) ? (raw as never) : null;
     default:
@@ -132,6 +135,10 @@ function isLogRecord(raw: unknown): boolean {
 }
 
 const LEVELS = new Set<unknown>(["debug", "info", "warn", "error"] satisfies LogLevel[]);
+
+function isIgnoredAbort({ id, kind, args, ms }: Record<string, unknown>): boolean {
+  return isSerial(id) && isSerial(ms) && typeof kind === "string" && typeof args === "string";
+}
 
 function isQuestion(raw: unknown): boolean {
   if (!isRecord(raw)) return false;

@@ -81,7 +81,7 @@ beforeAll(async () => {
   await rig.scheduler();
   return async () => {
     await triggerer.stop(1_000);
-    wakeUps.close();
+    await wakeUps.close();
     await database.close();
   };
 });

@@ -40,12 +40,11 @@ export class SignalWatch {
     this.#schedules = new SignalSchedules(options);
   }
 
-  /** Answers whether the topic concerns nobody else. Who needs long for a look does not spend all its time on looking. */
-  hear(topic: Topic | ""): boolean {
+  /** A look that takes long is followed by as long a rest. */
+  hear(topic: Topic | ""): void {
     const isWanted = topic === "signals" ? !this.#isIdle : tellsOfStates(topic) && this.#wantsStates;
     if (isWanted) this.#options.ask(Math.max(0, this.#restUntil - performance.now()));
     if (topic === "dags" || topic === "") this.changed();
-    return topic === "signals" || topic === "states";
   }
 
   /** DAGs may have changed. */

@@ -1,12 +1,13 @@
 import { expect, it } from "vitest";
 import { StallJudge } from "./stall-judge.ts";
-import { TriggerRoster } from "./trigger-roster.ts";
+import { newEntry, TriggerRoster } from "./trigger-roster.ts";
 
 it("names one that is over when its stall is told of, and nobody who was never there", () => {
-  const roster = new TriggerRoster();
+  const roster = new TriggerRoster(() => 1);
   const told: object[] = [];
   const judge = new StallJudge(roster, 60_000, { told: (stall) => told.push(stall), condemned: () => {} });
-  const entry = roster.add({ id: 7, kind: "acme.busy", args: {}, bundlePath: null });
+  const entry = newEntry({ id: 7, kind: "acme.busy", args: {}, bundlePath: null });
+  roster.add(entry);
   const { serial } = roster.assign(entry);
   const stalled = (who: number) => {
     for (const ms of [200, 250]) judge.note({ k: "seen", who, ms, stack: "    at spin (dags:/a.ts:3:5)" });

@@ -106,7 +106,7 @@ it("has so much on its way and no more, until it is stored", async () => {
   await under.hears("log", ({ id }) => id === 100);
   expect(fired()).toHaveLength(33);
   // Those that are stopped make room, too.
-  under.runner.stop([1]);
+  under.runner.stop([1], "cancelled");
   await under.until(() => fired().length === 34);
   for (const id of ids) under.runner.ack(id);
   await under.until(() => fired().length === 40);

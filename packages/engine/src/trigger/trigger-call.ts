@@ -4,7 +4,8 @@
  * stores it, with all that others have done, and every repetition of that batch.
  */
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
-import { JOINT_KIND, WEBHOOK_KIND } from "./engine-kinds.ts";
+import { membersOf } from "../model/index.ts";
+import { WEBHOOK_KIND } from "./engine-kinds.ts";
 
 export function isTriggerCall(raw: unknown): raw is TriggerCall {
   if (!isRecord(raw) || !isKey(raw.kind) || !isKey(raw.queue)) return false;
@@ -53,18 +54,17 @@ export function sinceRun(call: TriggerCall, startedAt: string | null): TriggerCa
     const { after } = call.args as { readonly after?: Json };
     return after == null ? { ...call, args: { ...call.args, after: startedAt } as Json } : call;
   }
-  const members = Object.entries(membersOf(call)).map(([name, each]) => [name, sinceRun(each, startedAt)]);
+  const members = Object.entries(callsOf(call)).map(([name, each]) => [name, sinceRun(each, startedAt)]);
   return { ...call, args: { ...call.args, members: Object.fromEntries(members) as Json } as Json };
 }
 
 /** A webhook, or a joint wait with one among its members. */
 export function waitsForCalls(call: TriggerCall): boolean {
-  return call.kind === WEBHOOK_KIND || Object.values(membersOf(call)).some(waitsForCalls);
+  return call.kind === WEBHOOK_KIND || Object.values(callsOf(call)).some(waitsForCalls);
 }
 
-/** Of a joint wait; calls that are none are left to whoever runs it. */
-function membersOf({ args, kind }: TriggerCall): Readonly<Record<string, TriggerCall>> {
-  const members: unknown = kind === JOINT_KIND && isRecord(args) ? args["members"] : null;
-  if (!isRecord(members) || !Object.values(members).every(isTriggerCall)) return {};
-  return members as Readonly<Record<string, TriggerCall>>;
+/** The members of a joint wait; none when one of them is not a call: the triggerer refuses it. */
+function callsOf(call: TriggerCall): Readonly<Record<string, TriggerCall>> {
+  const members = membersOf(call);
+  return Object.values(members).every(isTriggerCall) ? members : {};
 }

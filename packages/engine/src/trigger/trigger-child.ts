@@ -7,7 +7,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { JsonLines } from "../execute/json-lines.ts";
+import { MemoryWatch } from "../execute/memory-watch.ts";
 import type { Logger } from "../service/logger.ts";
+import { type ProcessUser, userCodeProcess } from "../service/process-user.ts";
 import {
   CHANNEL_FD,
   type FromRunner,
@@ -23,7 +25,9 @@ export interface TriggerChildOptions {
   readonly entry: string;
   readonly environment: Readonly<Record<string, string>>;
   readonly cwd: string;
-  readonly heapMb: number;
+  /** Of resident memory. Its JavaScript heap may have half of it. */
+  readonly memoryMb: number;
+  readonly user: ProcessUser | null;
   readonly silenceMs: number;
   readonly logger: Logger;
 }
@@ -50,6 +54,7 @@ export class TriggerChild {
   readonly #process: ChildProcess;
   readonly #lines: JsonLines<ToRunner>;
   readonly #pings: NodeJS.Timeout;
+  readonly #memory: MemoryWatch | null;
   #unanswered = 0;
   #isReady = false;
   #killed: string | null = null;
@@ -61,9 +66,10 @@ export class TriggerChild {
   constructor(options: TriggerChildOptions, listener: TriggerChildListener) {
     this.#options = options;
     this.#listener = listener;
-    const { entry, environment, cwd, heapMb } = options;
+    const { entry, environment, cwd, memoryMb, user } = options;
+    const heapMb = Math.ceil(memoryMb / 2);
     this.#process = spawn(process.execPath, [`--max-old-space-size=${heapMb}`, entry], {
-      env: environment,
+      ...userCodeProcess(environment, user),
       cwd,
       stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],
       detached: true,
@@ -92,6 +98,11 @@ export class TriggerChild {
       stream.on("error", () => {});
     }
     this.#pings = setInterval(() => this.#ping(), PING_MS);
+    const { pid } = this.#process;
+    this.#memory =
+      pid === undefined
+        ? null
+        : new MemoryWatch(pid, memoryMb, (usedMb) => this.kill(overLimit(memoryMb, usedMb)));
   }
 
   get pid(): number {
@@ -151,8 +162,13 @@ export class TriggerChild {
     if (this.#isGone) return;
     this.#isGone = true;
     clearInterval(this.#pings);
+    this.#memory?.stop();
     this.kill("");
     for (const stream of this.#process.stdio) stream?.destroy();
     this.#listener.gone([this.#killed, how, this.#lastWords.trim()].filter(Boolean).join("; "));
   }
+}
+
+function overLimit(limitMb: number, usedMb: number): string {
+  return `memory: it used ${usedMb} MB, the limit is ${limitMb} MB (TRADEWIND_TRIGGERER_MEMORY_MB)`;
 }

@@ -17,6 +17,7 @@ import type { Logger } from "../service/logger.ts";
 import type { Database } from "../store/database.ts";
 import type { FiredWait } from "../store/trigger-fire.ts";
 import { dagsOfRuns, subscribersOf } from "../store/triggers.ts";
+import type { IgnoredAbort } from "./contract.ts";
 
 export interface TriggerLogOptions {
   readonly database: Database;
@@ -38,6 +39,8 @@ const MAX_ANNOUNCED = 10_000;
 const MAX_TOLD = 2 * MAX_ANNOUNCED;
 /** Triggers that have ended and may still be spoken of. */
 const MAX_ENDED = 100;
+/** Tasks named in one line of the engine's log. */
+const MAX_NAMED = 5;
 
 interface Said {
   readonly level: LogLevel;
@@ -133,6 +136,19 @@ export class TriggerLog {
     ended.topic.lines.push(line);
     this.#closings.push(ended);
     this.#start();
+  }
+
+  /** In the engine's log, and in those of the tasks that waited for it, where it has just fired. */
+  ignoredAbort({ id, kind, args, ms }: IgnoredAbort): void {
+    const tasks = (this.#ended.get(id)?.waits ?? []).slice(0, MAX_NAMED).map(({ task_id }) => task_id);
+    const remedy = "pass abort of run(ctx) on to what it waits for, and return when it is aborted";
+    const facts = { trigger: id, kind, args, ms, ...(tasks.length > 0 && { tasks }) };
+    this.#options.logger.warn("a trigger ignores abort", { ...facts, remedy });
+    this.engine(
+      id,
+      "warn",
+      `Trigger "${kind}" ignores abort: it was still at work after ${ms} ms; ${remedy}.`,
+    );
   }
 
   /** The trigger's last word, for the waits that it ended. */

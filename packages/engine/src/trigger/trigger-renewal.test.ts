@@ -11,7 +11,7 @@ async function leaveBehind(under: RunnerUnderTest, bundles: number): Promise<voi
     const id = 1_000 + n;
     under.run(id, "once", await under.bundle(triggerText("once", `yield "bundle ${n}";`)));
     await under.event(id);
-    under.runner.stop([id]);
+    under.runner.stop([id], "cancelled");
   }
 }
 

@@ -1,11 +1,11 @@
 /**
- * The triggers that are to run, which of them the present child has, and which bundles it has loaded for them. A bundle
- * stays in the memory of a child for as long as the child lives, whether anything of it still runs or not.
+ * The triggers that one process is to run, which of them its present child has, and which bundles it has loaded for
+ * them. A bundle stays in the memory of a child for as long as the child lives, whether anything of it still runs or
+ * not.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { TriggerOutcome, TriggerWork } from "./contract.ts";
 import type { Assignment, Culprit } from "./runner-protocol.ts";
-import type { Casualties } from "./runner-restart.ts";
 
 /** Of those that are over, so many are still known by name. */
 const MAX_FORMER = 100;
@@ -15,7 +15,6 @@ export interface Entry {
   readonly work: TriggerWork;
   /** Of its start in the present child; null while it awaits one. */
   serial: number | null;
-  isProven: boolean;
   hasFired: boolean;
   /** Of a built-in one, for the next child. */
   lastEvent: Json | undefined;
@@ -23,6 +22,17 @@ export interface Entry {
   unacknowledged: number | null;
   /** What a new child said while an event of the last one was still unacknowledged. */
   held: TriggerOutcome | null;
+}
+
+export function newEntry(work: TriggerWork): Entry {
+  return {
+    work,
+    serial: null,
+    hasFired: work.lastEvent !== undefined,
+    lastEvent: work.lastEvent,
+    unacknowledged: null,
+    held: null,
+  };
 }
 
 export class TriggerRoster {
@@ -33,15 +43,20 @@ export class TriggerRoster {
   readonly #former = new Map<number, TriggerWork>();
   /** Of each bundle that the present child has loaded, how many of its triggers run there. */
   readonly #bundles = new Map<string, number>();
+  readonly #nextSerial: () => number;
   #deadBundles = 0;
-  #nextSerial = 1;
+
+  /** @param nextSerial Shared by all children: what one says is not taken for the word of another. */
+  constructor(nextSerial: () => number) {
+    this.#nextSerial = nextSerial;
+  }
 
   get size(): number {
     return this.#entries.size;
   }
 
-  get ids(): number[] {
-    return [...this.#entries.keys()];
+  get entries(): Entry[] {
+    return [...this.#entries.values()];
   }
 
   /** How many bundles the present child has loaded for triggers that are all over. */
@@ -55,10 +70,6 @@ export class TriggerRoster {
     return true;
   }
 
-  get(id: number): Entry | undefined {
-    return this.#entries.get(id);
-  }
-
   bySerial(serial: number): Entry | undefined {
     return this.#serials.get(serial);
   }
@@ -68,18 +79,11 @@ export class TriggerRoster {
     return this.#serials.get(serial)?.work ?? this.#former.get(serial);
   }
 
-  add(work: TriggerWork): Entry {
-    const entry: Entry = {
-      work,
-      serial: null,
-      isProven: false,
-      hasFired: work.lastEvent !== undefined,
-      lastEvent: work.lastEvent,
-      unacknowledged: null,
-      held: null,
-    };
-    this.#entries.set(work.id, entry);
-    return entry;
+  /** One that this child is to run from now on; another may have run it before. */
+  add(entry: Entry): void {
+    entry.serial = null;
+    entry.held = null;
+    this.#entries.set(entry.work.id, entry);
   }
 
   /** It is still to run, and in no child. */
@@ -89,17 +93,17 @@ export class TriggerRoster {
 
   /** It goes to the present child, with this. */
   assign(entry: Entry): Assignment {
-    const serial = this.#nextSerial++;
+    const serial = this.#nextSerial();
     entry.serial = serial;
     this.#serials.set(serial, entry);
     const { lastEvent, hasFired } = entry;
-    const { args, bundlePath, kind } = entry.work;
+    const { args, bundlePath, id, kind } = entry.work;
     if (bundlePath !== null) {
       const users = this.#bundles.get(bundlePath);
       if (users === 0) this.#deadBundles--;
       this.#bundles.set(bundlePath, (users ?? 0) + 1);
     }
-    return { serial, kind, args, bundlePath, hasFired, ...(lastEvent !== undefined && { lastEvent }) };
+    return { serial, id, kind, args, bundlePath, hasFired, ...(lastEvent !== undefined && { lastEvent }) };
   }
 
   forget(entry: Entry): void {
@@ -122,7 +126,6 @@ export class TriggerRoster {
     this.#deadBundles = 0;
     for (const entry of this.#entries.values()) {
       entry.serial = null;
-      entry.isProven = false;
       entry.held = null;
     }
   }
@@ -141,12 +144,8 @@ export class TriggerRoster {
     return entry === undefined ? [] : [entry];
   }
 
-  /** Those that the present child takes with it. */
-  casualties(): Casualties {
-    const found = { proven: new Set<number>(), unproven: new Set<number>() };
-    for (const { isProven, work } of this.#serials.values()) {
-      found[isProven ? "proven" : "unproven"].add(work.id);
-    }
-    return found;
+  /** Those that run in the present child. */
+  running(): TriggerWork[] {
+    return [...this.#serials.values()].map(({ work }) => work);
   }
 }

@@ -145,7 +145,7 @@ describe("a loop that stands still", () => {
     under.run(2, "hangs", bundle);
     await under.hears("log");
     const { pid } = under.runner;
-    under.runner.stop([2]);
+    under.runner.stop([2], "cancelled");
     under.runner.ack(1);
     await under.event(1, 2);
     await vi.waitFor(() => expect(under.runner.pid).not.toBe(pid), { timeout: 5_000 });
@@ -248,7 +248,7 @@ describe("a process that dies", () => {
   });
 
   it("of a full heap fails the trigger that fills it", async () => {
-    const under = await RunnerUnderTest.start({ heapMb: 64, blockLimitMs: 60_000, silenceMs: 60_000 });
+    const under = await RunnerUnderTest.start({ memoryMb: 200, blockLimitMs: 60_000, silenceMs: 60_000 });
     const eats = `await null; const all = []; while (true) all.push(new Array(1_000).fill(all.length));`;
     const bundle = await under.bundle(COUNTER + triggerText("eats", eats));
     under.run(1, "counter", bundle);

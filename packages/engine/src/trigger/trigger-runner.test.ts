@@ -142,7 +142,7 @@ it("stops a trigger: its abort fires, its cleanup runs, and nothing more is hear
   const bundle = await under.bundle(text + watch);
   under.run(1, "waits", bundle, { file });
   expect(await under.hears("log")).toMatchObject({ id: 1, message: "waiting", fields: { n: 1 } });
-  under.runner.stop([1, 77]);
+  under.runner.stop([1, 77], "cancelled");
   under.run(2, "looks", bundle, { file });
   expect(await under.event(2)).toBe("AbortError");
   expect(under.outcomes(1)).toEqual([]);
@@ -236,6 +236,7 @@ it("has a process only while there is something to run", async () => {
     polled: ignore,
     ceased: ignore,
     blocked: ignore,
+    ignoredAbort: ignore,
   });
   expect(runner.pid).toBeUndefined();
   expect(performance.now() - runner.progressAt()).toBeLessThan(1_000);
@@ -244,7 +245,7 @@ it("has a process only while there is something to run", async () => {
   await up.promise;
   const { pid } = runner;
   expect(pid).toBeGreaterThan(0);
-  runner.stop([1]);
+  runner.stop([1], "cancelled");
   await vi.waitFor(() => expect(runner.pid).toBeUndefined(), { timeout: 10_000 });
   const again = Promise.withResolvers<void>();
   const spare = new TriggerRunner({ services: SERVICES, logger: silentLogger, idleMs: 0 });
@@ -255,10 +256,11 @@ it("has a process only while there is something to run", async () => {
     polled: ignore,
     ceased: ignore,
     blocked: ignore,
+    ignoredAbort: ignore,
   });
   // Asked for while it is about to leave: the next child has it.
   spare.run([{ id: 2, kind: "tradewind.datetime", args: { moment }, bundlePath: null }]);
-  spare.stop([2]);
+  spare.stop([2], "cancelled");
   await new Promise((resolve) => setTimeout(resolve, 20));
   spare.run([{ id: 3, kind: "tradewind.datetime", args: { moment }, bundlePath: null }]);
   await again.promise;

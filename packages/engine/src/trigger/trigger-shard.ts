@@ -3,7 +3,7 @@
  * engine. The database's word counts: what it says is ours and is not here is taken in, what is here and not ours is
  * stopped.
  */
-import type { ErrorFacts } from "@tradewind/sdk/program";
+import type { ErrorFacts, TriggerAbortKind } from "@tradewind/sdk/program";
 import type { BundleCache } from "../execute/bundle-cache.ts";
 import { EngineError, messageOf } from "../service/errors.ts";
 import { type Database, isTransient } from "../store/database.ts";
@@ -65,30 +65,45 @@ export class TriggerShard {
     const owned = await ownedTriggers(this.#parts.database, jobId);
     const asleep = owned.filter((trigger) => !trigger.is_awake).map(({ id }) => id);
     const ours = new Set(owned.filter((trigger) => trigger.is_awake).map(({ id }) => id));
-    this.drop([...this.#held.keys()].filter((id) => !ours.has(id)));
+    const sleeping = new Set(asleep);
+    const gone = [...this.#held.keys()].filter((id) => !ours.has(id));
+    this.drop(
+      gone.filter((id) => sleeping.has(id)),
+      "stopped",
+    );
+    // Taken by another triggerer, or deleted with its DAG: the row does not tell any more.
+    this.drop(
+      gone.filter((id) => !sleeping.has(id)),
+      "moved",
+    );
     if (asleep.length > 0) await releaseTriggers(this.#parts.database, jobId, asleep);
     await this.#takeIn(owned.filter(({ id }) => ours.has(id) && !this.#held.has(id)));
   }
 
-  /** Deletes what nobody waits for any more. */
-  async sweep(jobId: number): Promise<void> {
+  /** Deletes what nobody waits for any more; answers how many of them ran here. */
+  async sweep(jobId: number): Promise<number> {
     const { database } = this.#parts;
     const unwaited = await unwaitedTriggers(database, jobId);
-    this.drop(await deleteUnwaited(database, jobId, unwaited));
+    const deleted = await deleteUnwaited(database, jobId, unwaited);
+    this.drop(deleted, "cancelled");
     this.#sweptTo = await deleteUnwaitedCold(database, this.#sweptTo, COLD_AT_ONCE);
+    return deleted.length;
   }
 
-  /** Gives so many to whoever wants them; answers how many it gave. The newest go: they have the least to lose. */
+  /**
+   * Gives so many to others; answers how many it gave. The newest go: they have the least to lose. Those that are
+   * suspected of having crashed their process stay: the search for the guilty one would begin again elsewhere.
+   */
   async release(jobId: number, count: number): Promise<number> {
-    const ids = [...this.#held.keys()].slice(-count);
-    this.drop(ids);
+    const ids = [...this.#held.keys()].filter((id) => !this.#parts.runner.isSuspect(id)).slice(-count);
+    this.drop(ids, "moved");
     await releaseTriggers(this.#parts.database, jobId, ids);
     return ids.length;
   }
 
   /** They are not ours, or over: stopped here, whatever the database says. */
-  drop(ids: readonly number[]): void {
-    this.#parts.runner.stop(ids);
+  drop(ids: readonly number[], why: TriggerAbortKind): void {
+    this.#parts.runner.stop(ids, why);
     for (const id of ids) this.forget(id);
   }
 
@@ -100,7 +115,7 @@ export class TriggerShard {
   }
 
   dropAll(): void {
-    this.drop([...this.#held.keys()]);
+    this.drop([...this.#held.keys()], "moved");
   }
 
   /**
@@ -118,7 +133,7 @@ export class TriggerShard {
         try {
           if (path instanceof Error) throw path;
           const args = engine.add(trigger);
-          if (args !== null) work.push({ ...workOf(trigger), args, bundlePath: path });
+          if (args !== undefined) work.push({ ...workOf(trigger), args, bundlePath: path });
         } catch (error) {
           onFailed(trigger.id, factsOf(error));
         }

@@ -83,9 +83,9 @@ describe("a triggerer", () => {
         [one],
       );
     await leave(attempt);
-    await rig.tell("triggers");
+    await rig.tell("unwaited");
     await leave(second);
-    await rig.tell("triggers");
+    await rig.tell("unwaited");
     await rig.until(() => job.size === 0, "the trigger to be stopped");
     expect(await triggerRow(rig.db, triggerId)).toBeUndefined();
   });
@@ -275,7 +275,7 @@ describe("a triggerer in trouble", () => {
 it("a trigger that is seeded without a wait is swept, not run for ever", async () => {
   const { job } = await rig.triggerer();
   const id = await seedTrigger(rig.db, { kind: "demo.nobody" });
-  await rig.tell("triggers");
+  await rig.tell("unwaited");
   await rig.until(async () => (await triggerRow(rig.db, id)) === undefined && job.size === 0, "the sweep");
 });
 
@@ -288,7 +288,7 @@ it("a moment that nobody waits for any more goes long before it comes", async ()
     adhoc("UPDATE deferral SET waits_on = NULL, ended_at = now(), end_kind = 'timeout' WHERE attempt = $1"),
     [left.attempt],
   );
-  await rig.tell("triggers");
+  await rig.tell("unwaited");
   await rig.until(async () => (await triggerRow(rig.db, left.triggerId)) === undefined, "the sweep");
   expect(await triggerRow(rig.db, kept.triggerId)).toBeDefined();
 });

@@ -24,24 +24,24 @@ import { PollNotes } from "./poll-notes.ts";
 import { SignalWatch } from "./signal-watch.ts";
 import { TriggerLog } from "./trigger-log.ts";
 import { TriggerShard } from "./trigger-shard.ts";
+import { EVERYTHING, type Look, looksAfter } from "./triggerer-looks.ts";
 import type { TriggererOptions } from "./triggerer-options.ts";
 import {
   BUSY_MS,
   BUSY_STATES,
   CLAIM_LIMIT,
   FAREWELL_MS,
+  GIVEN_MS,
   HORIZON_MS,
+  isDue,
   LEASE,
   LOOK_EVERY,
   POSTPONED_MS,
   STALL_MS,
   SWEEP_AT_MOST_MS,
   SWEEP_MS,
-  TASK_LOOK_MS,
   TIMED_LIMIT,
 } from "./triggerer-times.ts";
-
-const EVERYTHING = ["timed", "claim", "engine", "signals", "sweep", "compare"] as const;
 
 interface Report {
   readonly id: number;
@@ -61,9 +61,10 @@ export class TriggererJob extends JobLoop {
   readonly #shard: TriggerShard;
   readonly #log: TriggerLog;
   readonly #peers: Peers;
-  readonly #looks: Looks<(typeof EVERYTHING)[number]>;
+  readonly #looks: Looks<Look>;
   readonly #polled: PollNotes;
   #sweptAt = 0;
+  #gaveAt = Number.NEGATIVE_INFINITY;
   #comparedAt = performance.now();
   #blocked = 0;
   #unclaimed = 0;
@@ -120,7 +121,6 @@ export class TriggererJob extends JobLoop {
     this.#offLocal = this.#wakeUps.onLocal((topic) => this.#wakeUp(topic));
     this.#listening = await this.#wakeUps.listen((topic) => this.#wakeUp(topic));
     await super.start();
-    this.#wakeUps.tellOthers("jobs");
   }
 
   override async stop(graceMs?: number): Promise<void> {
@@ -144,6 +144,7 @@ export class TriggererJob extends JobLoop {
       polled: (id) => this.#polled.add(id),
       ceased: (id) => this.#ceased(id),
       blocked: (stall) => this.#onBlocked(stall),
+      ignoredAbort: (ignored) => this.#log.ignoredAbort(ignored),
     };
     await this.#options.runner.start(reports);
     this.#isRunning = true;
@@ -182,14 +183,13 @@ export class TriggererJob extends JobLoop {
       this.#wakeUps.send("jobs");
     }
     if (this.state !== "running") return;
-    if (performance.now() - this.#sweptAt >= SWEEP_MS) this.#looks.add("sweep");
     // By a clock of its own: sweeps are asked for all the time, and would put it off for ever.
     if (performance.now() - this.#comparedAt >= SWEEP_MS) this.#looks.add("compare");
     this.#polled.write(this.lease.jobId);
     // Others tell us what is new; only in case that got lost, or they died, everything is looked at now and then.
     if (this.#listening?.isUp && !this.lease.someoneLeft && --this.#untilLook > 0) return;
     this.#untilLook = LOOK_EVERY;
-    this.#looks.add("timed", "claim", "engine");
+    this.#looks.add("timed", "claim", "engine", "sweep");
     this.#signals.changed();
     const found = await this.#peers.look(this.lease.jobId, this.#shard.size);
     this.#unclaimed = found.unclaimed;
@@ -201,7 +201,6 @@ export class TriggererJob extends JobLoop {
     this.#mailbox.take();
     this.#desk.clear();
     this.#shard.dropAll();
-    this.#peers.forget();
     this.#looks.addAll();
   }
 
@@ -216,6 +215,7 @@ export class TriggererJob extends JobLoop {
       await this.#looks.take("engine", () => this.#lookAround());
       await this.#looks.take("signals", () => this.#signals.look());
       await this.#looks.take("sweep", () => this.#sweep());
+      this.#wakeUps.wantStates(this, this.#engine.waitsForSteps);
     } catch (error) {
       if (!BUSY_STATES.has(sqlState(error) ?? "")) throw error;
       this.#looks.later("timed", BUSY_MS);
@@ -247,11 +247,12 @@ export class TriggererJob extends JobLoop {
     const stored = await this.#desk.store(this.lease.jobId);
     for (const { id, waits, outcome } of stored.fired) this.#log.ended(id, waits, lastWord(outcome));
     const { runner } = this.#options;
-    for (const id of stored.acknowledged) runner.ack(id);
+    for (const id of stored.acknowledged) if (this.#engine.wantsAck(id)) runner.ack(id);
     const fired = stored.fired.map(({ id }) => id);
     for (const id of fired) this.#shard.forget(id);
-    if (fired.length > 0) setTimeout(() => this.#isRunning && runner.stop(fired), FAREWELL_MS).unref();
-    this.#shard.drop(stored.lost);
+    if (fired.length > 0)
+      setTimeout(() => this.#isRunning && runner.stop(fired, "fired"), FAREWELL_MS).unref();
+    this.#shard.drop(stored.lost, "moved");
     if (stored.fired.some(({ waits }) => waits.length > 0)) this.#wakeUps.send("fired");
     if (stored.runs > 0) this.#wakeUps.send("runs");
     if (fired.length > 0) this.#looks.add("claim");
@@ -279,9 +280,11 @@ export class TriggererJob extends JobLoop {
   async #claim(): Promise<void> {
     // In the name of a lease that may be over it would only be taken away again.
     if (!this.lease.isTrusted()) return;
+    const resting = this.#gaveAt + GIVEN_MS - performance.now();
+    if (resting > 0) return this.#looks.later("claim", resting);
     const { queues } = this.#options;
     const jobId = this.lease.jobId;
-    const limit = Math.min(CLAIM_LIMIT, await this.#peers.room(jobId, this.#shard.size));
+    const limit = Math.min(CLAIM_LIMIT, await this.#peers.portion(jobId, this.#shard.size));
     if (limit > 0) {
       const dead = this.lease.mayJudge() ? await deadOwners(this.#database, jobId) : [];
       const request = { jobId, queues, limit, horizonMs: HORIZON_MS, dead };
@@ -301,7 +304,6 @@ export class TriggererJob extends JobLoop {
   async #lookAround(): Promise<void> {
     this.#found(await this.#engine.look());
     if (this.#desk.size > 0) this.#looks.now("engine");
-    if (this.#engine.waitsForTasks) this.#looks.later("engine", TASK_LOOK_MS);
   }
 
   #found(findings: readonly Finding[]): void {
@@ -323,15 +325,19 @@ export class TriggererJob extends JobLoop {
     const wait = this.#sweptAt + SWEEP_AT_MOST_MS - performance.now();
     if (wait > 0) return this.#looks.later("sweep", wait);
     this.#sweptAt = performance.now();
-    await this.#shard.sweep(this.lease.jobId);
+    const dropped = await this.#shard.sweep(this.lease.jobId);
+    // There is room for others now.
+    if (dropped > 0) this.#looks.now("claim");
   }
 
   async #giveAway(surplus: number): Promise<void> {
+    this.#gaveAt = performance.now();
     const given = await this.#shard.release(this.lease.jobId, surplus).catch((error) => {
       // Stopped here, and still ours: nobody would run them until the next comparison.
       this.#looks.add("compare");
       throw error;
     });
+    if (given === 0) return;
     this.logger.info("gave triggers to another triggerer", { triggers: given });
     await this.#noteFacts();
     this.#wakeUps.tellOthers("triggers");
@@ -344,7 +350,7 @@ export class TriggererJob extends JobLoop {
         ? lastWord(outcome).message
         : "it ended, but as a schedule it can only yield events";
     this.logger.error("the trigger of a DAG's schedule failed", { dagId, reason, againInMs: POSTPONED_MS });
-    this.#shard.drop([id]);
+    this.#shard.drop([id], "stopped");
     await postponeTriggers(this.#database, this.lease.jobId, { ids: [id], delayMs: POSTPONED_MS }).catch(
       () => {
         // Still ours in the database, and not here: comparing takes it in again.
@@ -372,28 +378,19 @@ export class TriggererJob extends JobLoop {
       queues: this.#options.queues,
       unclaimed: this.#unclaimed,
       blocked: this.#blocked,
+      ...this.#options.runner.crashes(),
       lagMs: Math.max(0, Math.round(performance.now() - this.#options.runner.progressAt())),
     });
   }
 
   #wakeUp(topic: Topic | ""): void {
-    if (this.#signals.hear(topic)) return;
-    if (topic === "triggers") this.#looks.add("timed", "claim", "sweep");
-    else if (topic === "jobs") this.#looks.add("claim");
-    else if (topic === "dags") this.#looks.add("timed", "claim", "compare");
-    else if (topic === "ended" || topic === "fired" || topic.startsWith("run:")) this.#looks.add("engine");
-    else if (topic === "tasks") {
-      if (!this.#engine.waitsForTasks) return;
-      this.#looks.add("engine");
-    } else if (topic === "") this.#looks.addAll();
-    else return;
+    this.#signals.hear(topic);
+    const looks = looksAfter(topic, this.#engine.waitsForSteps);
+    if (looks.length === 0) return;
+    this.#looks.add(...looks);
     this.wake();
   }
 }
 
 type ErrorLevel = Parameters<RunnerReports["log"]>[1];
 type Fields = Parameters<RunnerReports["log"]>[3];
-
-function isDue(wait: number | null): boolean {
-  return wait !== null && wait <= 0;
-}

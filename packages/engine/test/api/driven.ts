@@ -2,6 +2,7 @@
 import type { DagManifest, SignalCondition, SignalRule } from "@tradewind/sdk/manifest";
 import { Drive, type Heard, RuleSet } from "../../src/model/index.ts";
 import { openDrives } from "../../src/store/run-drives.ts";
+import { startCalls } from "../../src/store/run-starts.ts";
 import { type Installation, manifestOf } from "./installation.ts";
 
 export function hears(key: string, equals?: string): SignalCondition {
@@ -65,4 +66,6 @@ export async function drive(
     dagRunId,
     JSON.stringify(driven.takeState() ?? {}),
   ]);
+  await tw.sql("DELETE FROM run_start WHERE dag_run_id = $1", [dagRunId]);
+  await tw.database.pipeline(startCalls([{ runId: dagRunId, starts: driven.takeStarts() }]));
 }

@@ -63,7 +63,7 @@ export class Installation {
     const app = await createApi(options);
     opened.push(async () => {
       await app.close();
-      wakeUps.close();
+      await wakeUps.close();
       await rm(logsDir, { recursive: true, force: true });
     });
     return new Installation({ app, options, token, changes, wakeUps });
@@ -93,8 +93,11 @@ export class Installation {
   }
 
   /** Publishes a version of a DAG; answers its version id. */
-  async addDag(manifest: DagManifest, source = "export default dag();"): Promise<number> {
-    const hash = randomBytes(16).toString("hex");
+  async addDag(
+    manifest: DagManifest,
+    source = "export default dag();",
+    hash = randomBytes(16).toString("hex"),
+  ): Promise<number> {
     await this.sql("INSERT INTO bundle (hash, code) VALUES ($1, 'code')", [hash]);
     await this.sql(
       "INSERT INTO dag (dag_id, file, is_paused) VALUES ($1, $2, false) ON CONFLICT DO NOTHING",

@@ -33,7 +33,7 @@ export async function serveApi(databaseUrl: string, notify = true) {
     close: async () => {
       app.server.closeAllConnections();
       await app.close();
-      wakeUps.close();
+      await wakeUps.close();
       await database.close();
     },
   };

@@ -5,11 +5,11 @@
 import type { DagManifest, MapManifest, MapSource, TaskManifest } from "@tradewind/sdk/manifest";
 import { type Random, randomOf } from "../reference/random-dag.ts";
 import {
-  keyOf,
   type ReferenceEvent,
   type ReferenceInstance,
   ReferenceRun,
 } from "../reference/reference-interpreter.ts";
+import { keyOf } from "../reference/reference-shape.ts";
 import { labelOf, type MappedTask, mappedOutcome, resultOf, type Value } from "./mapped-dag.ts";
 
 export interface ForetoldInstance {

@@ -13,11 +13,11 @@ import {
   type TryOutcome,
 } from "../reference/random-dag.ts";
 import {
-  keyOf,
   type ReferenceEvent,
   type ReferenceInstance,
   ReferenceRun,
 } from "../reference/reference-interpreter.ts";
+import { keyOf } from "../reference/reference-shape.ts";
 import type { ScriptedDag, ScriptedTask } from "./scripted-dag.ts";
 
 /** Pools made for the test, name and slots; small ones, so that admission is contended. */

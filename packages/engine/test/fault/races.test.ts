@@ -1,4 +1,5 @@
 /** Single races, each brought about on purpose: the storm finds what nobody thought of, these hold what was. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { SWEEP_EVERY } from "../../src/schedule/scheduler-job.ts";
 import { runEdits } from "../../src/store/run-edit.ts";
@@ -35,12 +36,12 @@ test("what a superseded attempt reports, in time for its stopped scheduler but l
   const { attempt: old } = await stage.started(1);
   await stage.isRunning(old);
   first.pause();
+  // Before its lease ends: then its guardian would kill the attempt.
+  stage.openGate(first);
+  await stage.until("the old attempt ends", () => stage.installation.ledger.attempts().get(old)?.end != null);
   const second = await stage.start(stage.place("second"));
   const { attempt } = await stage.started(2);
   await stage.isRunning(attempt);
-
-  stage.openGate(first);
-  await stage.until("the old attempt ends", () => stage.installation.ledger.attempts().get(old)?.end != null);
   first.resume();
   await stage.heartbeats(first, 3);
   expect(await stage.task("gated")).toMatchObject({ state: "running", attempt, try_number: 1 });
@@ -62,11 +63,16 @@ test("a report that was on its way to the database while the run changed hands i
   await stage.isRunning(old);
   const delivery = await stage.holdBatches();
   stage.openGate(first);
+  await stage.until("the old attempt ends", () => stage.installation.ledger.attempts().get(old)?.end != null);
+  await sleep(200);
+  // Awake, it would find that the connection does not answer, and come back on another.
+  first.pause();
   const second = await stage.start(stage.place("second"));
   const { attempt } = await stage.started(2);
   await stage.isRunning(attempt);
 
   delivery.resume();
+  first.resume();
   await stage.logs(place, "a batch was refused");
   expect(readLog(place).filter((line) => line.reason)).toMatchObject([{ reason: "TW001" }]);
   expect(await stage.task("gated")).toMatchObject({ state: "running", attempt, try_number: 1 });
@@ -81,7 +87,9 @@ test("three schedulers at once start each of 300 tasks exactly once", async () =
   const stage = await Stage.open();
   const { installation } = stage;
   stage.openGate();
-  await Promise.all(["first", "second", "third"].map((name) => stage.start(stage.place(name))));
+  // A scheduler that loses its lease stops its tasks and they start again: with a short one, a slow machine is enough.
+  const lease = [6_000, 2_000, 1_500] as const;
+  await Promise.all(["first", "second", "third"].map((name) => stage.start(stage.place(name, { lease }))));
   // One by one: each wakes all three, and they race for it.
   for (let n = 0; n < 150; n++) await installation.trigger(stage.dags[n % 6] as string, `run_${n}`);
   const open = "SELECT id FROM dag_run WHERE state IN ('queued', 'running')";

@@ -61,8 +61,9 @@ try {
   process.exit(DATABASE_AWAY);
 }
 process.on("SIGTERM", async () => {
+  await scheduler.drain();
   await scheduler.stop();
-  wakeUps.close();
+  await wakeUps.close();
   await database.close();
   process.exit(0);
 });

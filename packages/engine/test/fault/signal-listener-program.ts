@@ -16,6 +16,6 @@ await Promise.all(
 );
 run(async () => {
   await service.close();
-  wakeUps.close();
+  await wakeUps.close();
   await database.close();
 });

@@ -61,7 +61,7 @@ setInterval(tell, TELL_MS);
 tell();
 process.on("SIGTERM", async () => {
   await triggerer.stop();
-  wakeUps.close();
+  await wakeUps.close();
   await database.close();
   process.exit(0);
 });

@@ -31,6 +31,8 @@ export interface DrivenTask {
   isStopping: boolean;
   /** Its state is the one in the database. */
   isStored: boolean;
+  /** The database has its current attempt, under way: all that it may lack is how that ended. */
+  isAttemptStored: boolean;
 }
 
 export type DrivenEvent =
@@ -49,7 +51,7 @@ export type DrivenEvent =
   | { readonly what: "clear" | "mark"; readonly of: string }
   /** All states are in the database now. */
   | { readonly what: "store" }
-  /** Tasks that have finished, and whose end is stored, do what they were asked to. */
+  /** Tasks that have finished do what they were asked to, if their end is stored or no task comes after them. */
   | { readonly what: "again" };
 
 export function isEnded(state: DrivenState): boolean {

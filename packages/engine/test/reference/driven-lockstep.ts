@@ -17,12 +17,14 @@ import {
   type RunEvent,
   RunModel,
   type StoredDrive,
+  type StoredStart,
 } from "../../src/model/index.ts";
 import { endsOf } from "./driven-ends.ts";
 import { type Action, type DrivenEvent, type DrivenState, type DrivenTask, isEnded } from "./driven-event.ts";
 import { DrivenOrder } from "./driven-order.ts";
 import { DrivenReference } from "./driven-reference.ts";
 import { clearedRow, freshRows, markedRow, rowAfter } from "./driven-rows.ts";
+import { startsAfter } from "./stored-starts.ts";
 
 /** A run may start itself again and again: so many steps are enough of it. */
 const PATIENCE = 40;
@@ -31,6 +33,7 @@ const PATIENCE = 40;
 interface Stored {
   readonly rows: ReadonlyMap<string, InstanceRow>;
   readonly drive: string;
+  readonly starts: readonly StoredStart[];
   /** So many signals of the log were heard. */
   readonly position: number;
   readonly reference: DrivenReference;
@@ -71,7 +74,13 @@ export class DrivenLockstep {
     this.#rules = new RuleSet(manifest);
     this.#order = new DrivenOrder(manifest);
     this.#reference = new DrivenReference(manifest);
-    this.#stored = { rows: freshRows(manifest), drive: "{}", position: 0, reference: this.#reference.copy() };
+    this.#stored = {
+      rows: freshRows(manifest),
+      drive: "{}",
+      starts: [],
+      position: 0,
+      reference: this.#reference.copy(),
+    };
     this.#model = this.#load();
     this.#compare("the beginning");
   }
@@ -194,7 +203,7 @@ export class DrivenLockstep {
     const archived = new Set<string>();
     this.#model.beginAgain(this.#now, ({ node, state, dirty }) => {
       assert(isEnded(state), `${node.id} begins again from ${state}`);
-      assert(!dirty, `the end of ${node.id} was never stored`);
+      assert(!dirty || node.downstream.length === 0, `the end of ${node.id} was never stored`);
       assert(!archived.has(node.id), `${node.id} begins twice at once`);
       archived.add(node.id);
     });
@@ -280,6 +289,7 @@ export class DrivenLockstep {
   #giveBack(): void {
     const changes = this.#model.takeChanges();
     this.#model.drive!.takeState();
+    this.#model.drive!.takeStarts();
     this.#model.giveBack(changes);
   }
 
@@ -292,6 +302,7 @@ export class DrivenLockstep {
     this.#stored = {
       rows,
       drive: state === null ? this.#stored.drive : JSON.stringify(state),
+      starts: startsAfter(this.#stored.starts, this.#model.drive!.takeStarts()),
       position: this.#position,
       reference: this.#reference.copy(),
     };
@@ -361,6 +372,7 @@ export class DrivenLockstep {
       run: { dagId: "dag", runId: "run", conf: {} },
       startedAt: 1_000,
       stored: JSON.parse(this.#stored.drive) as StoredDrive,
+      starts: this.#stored.starts,
     });
     const model = RunModel.load(this.#graph, [...this.#stored.rows.values()], { drive });
     model.start(this.#now);

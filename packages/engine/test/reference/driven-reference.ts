@@ -41,6 +41,7 @@ export class DrivenReference {
       cause: NO_CAUSE,
       isStopping: false,
       isStored: false,
+      isAttemptStored: false,
     });
     this.#seen = new Map(
       this.#tasks.map((task) => [task.taskId, { ...(from?.task(task.taskId) ?? fresh(task)) }]),
@@ -81,9 +82,7 @@ export class DrivenReference {
   end(): "running" | "success" | "failed" {
     if (this.#isOpen() || this.isPending) return "running";
     if (this.tasks().some(({ state }) => !isEnded(state))) return "running";
-    const isLast = ({ taskId }: TaskManifest) =>
-      !this.#tasks.some(({ upstream }) => upstream.includes(taskId));
-    const failed = this.#tasks.filter(isLast).some(({ taskId }) => isBad(this.task(taskId).state));
+    const failed = this.tasks().some(({ id, state }) => this.#isLast(id) && isBad(state));
     return failed ? "failed" : "success";
   }
 
@@ -111,7 +110,10 @@ export class DrivenReference {
         if (this.task(event.of).starts.length === 0) this.#carryOut(event.of, "start");
         return;
       case "store":
-        for (const task of this.tasks()) task.isStored = true;
+        for (const task of this.tasks()) {
+          task.isStored = true;
+          task.isAttemptStored = isOut(task.state);
+        }
         return;
       case "again":
         for (const { taskId } of this.#tasks) this.#again(taskId);
@@ -138,6 +140,7 @@ export class DrivenReference {
     task.isStopping = false;
     task.isHalfway = false;
     task.state = state;
+    task.isAttemptStored = isOut(state);
   }
 
   #applyTo(task: DrivenTask, event: OfTask): void {
@@ -297,7 +300,8 @@ export class DrivenReference {
         else underWay.add(other);
       }
     }
-    if (finished.some(({ isStored }) => !isStored)) return;
+    const mayPassEnd = this.#isLast(id);
+    if (!finished.every((each) => each.isStored || (mayPassEnd && each.isAttemptStored))) return;
     for (const each of finished) {
       if (each.tries > 0) this.#takeStart(each);
       this.#beginAnew(each);
@@ -363,6 +367,12 @@ export class DrivenReference {
   #move(task: DrivenTask, state: DrivenState): void {
     task.state = state;
     task.isStored = false;
+    if (state === "none" || state === "scheduled") task.isAttemptStored = false;
+  }
+
+  /** No task comes after it. */
+  #isLast(id: string): boolean {
+    return !this.#tasks.some(({ upstream }) => upstream.includes(id));
   }
 
   #judge(id: string) {
@@ -383,6 +393,10 @@ export class DrivenReference {
   #manifestOf(id: string): TaskManifest {
     return this.#tasks.find(({ taskId }) => taskId === id)!;
   }
+}
+
+function isOut(state: DrivenState): boolean {
+  return state === "queued" || state === "running";
 }
 
 function isBad(state: DrivenState): boolean {

@@ -6,11 +6,19 @@
 import assert from "node:assert/strict";
 import {
   type BranchVerdict,
+  beginAgain,
   compileGraph,
+  type EditableRow,
   type ExpansionRow,
   type GroupRow,
+  haltedAs,
   type Instance,
   type InstanceRow,
+  isFinished,
+  isImpliedEnd,
+  isListEnd,
+  isUnexpanded,
+  OCCUPYING,
   RunModel,
   type Scope,
   unexpandedIndex,
@@ -18,24 +26,39 @@ import {
 } from "../../src/model/index.ts";
 import type { RunEvent } from "../../src/model/run-event.ts";
 import { type Random, type RandomDag, randomOf } from "./random-dag.ts";
-import { keyOf, type ReferenceEvent, type ReferenceInstance, ReferenceRun } from "./reference-interpreter.ts";
+import { isIn, type ReferenceGroup } from "./reference-groups.ts";
+import { type ReferenceEvent, type ReferenceInstance, ReferenceRun } from "./reference-interpreter.ts";
 import { isEnd } from "./reference-rules.ts";
+import { keyOf } from "./reference-shape.ts";
+import { Ledger, unmetDemands } from "./success-rule.ts";
 
 export interface History {
   readonly events: number;
   readonly crashes: number;
   readonly losses: number;
   readonly groupRetries: number;
+  /** Of those: of one item of a mapped group. */
+  readonly itemRetries: number;
+  readonly edits: number;
+  /** Maps whose list was made again after an edit or in the next try of a group. */
+  readonly folds: number;
+  /** States that were taken back because they did not follow from the rest of the run after an edit. */
+  readonly takenBack: number;
   readonly end: string;
   readonly states: ReadonlyMap<string, string>;
 }
 
-/** `lossBudget`: how often an attempt of one try may be lost before the try counts as failed. */
-export function liveThrough(dag: RandomDag, { lossBudget = 2 } = {}): History {
-  return new Lockstep(dag, lossBudget).toTheEnd();
+/**
+ * `lossBudget`: how often an attempt of one try may be lost before the try counts as failed. `edits`: how often somebody
+ * cancels, clears or marks.
+ */
+export function liveThrough(dag: RandomDag, { edits = 0, lossBudget = 2 } = {}): History {
+  return new Lockstep(dag, lossBudget).toTheEnd(edits);
 }
 
 const WAIT: Wait = { timeoutAt: null, onTimeout: "fail", keepsSlot: false };
+
+const KINDS = ["any", "failed", "mark", "queue"] as const;
 
 type Step = readonly [RunEvent, ReferenceEvent];
 
@@ -56,11 +79,27 @@ class Lockstep {
   readonly #groups = new Map<string, GroupRow>();
   /** What a database would hold: rows change only by what `takeChanges` and `takeMapChanges` say. */
   readonly #stored = new Map<string, InstanceRow>();
+  /** Of those: set by hand; ended by the list of their map. */
+  readonly #marked = new Set<string>();
+  readonly #listEnds = new Set<string>();
+  readonly #ledger = new Ledger();
+  /** The try that the ledger has seen begin last. */
+  readonly #begun = new Map<string, number>();
   readonly #ready = new Set<string>();
   #model: RunModel;
   #now = 1_000;
   #attempts = 0;
-  #counts = { events: 0, crashes: 0, losses: 0, groupRetries: 0 };
+  #isEdited = false;
+  #counts = {
+    events: 0,
+    crashes: 0,
+    losses: 0,
+    groupRetries: 0,
+    itemRetries: 0,
+    edits: 0,
+    folds: 0,
+    takenBack: 0,
+  };
 
   constructor(dag: RandomDag, lossBudget: number) {
     this.#dag = dag;
@@ -72,16 +111,114 @@ class Lockstep {
     this.#compare();
   }
 
-  toTheEnd(): History {
-    for (let steps = 0; this.#reference.end() === "running"; steps++) {
-      assert(steps < 2_000, "the run does not come to an end");
+  toTheEnd(edits: number): History {
+    this.#isEdited = edits > 0;
+    for (let steps = 0; this.#reference.end() === "running" || this.#counts.edits < edits; steps++) {
+      assert(steps < 20_000, "the run does not come to an end");
+      const isEdited = this.#reference.end() !== "running" || this.#random.chance(0.1);
+      if (isEdited && this.#counts.edits < edits) this.#edit();
+      if (this.#reference.end() !== "running") continue;
       if (this.#random.chance(0.05)) this.#crash();
       if (this.#random.chance(0.1)) this.#forge();
       this.#step();
       this.#compare();
     }
+    if (this.#reference.end() === "success") this.#checkSuccess();
     const states = new Map(this.#reference.instances().map((i) => [keyOf(i.taskId, i.path), i.state]));
     return { ...this.#counts, end: this.#reference.end(), states };
+  }
+
+  #checkSuccess(): void {
+    const isListEnd = (i: ReferenceInstance) => this.#listEnds.has(`${i.taskId} ${this.#mapIndex(i)}`);
+    const ended = this.#reference.instances().map((i) => {
+      const { skip = [] } = this.#skips.get(keyOf(i.taskId, i.path)) ?? {};
+      return { taskId: i.taskId, path: i.path, state: i.state, skip, isListEnd: isListEnd(i) };
+    });
+    assert.deepEqual(unmetDemands(this.#dag.manifest, ended, this.#ledger), [], "the run is a success");
+  }
+
+  /** A person may end the run; then clears some of it, or marks some of it, or only lets it go on. */
+  #edit(): void {
+    this.#counts.edits++;
+    const end = this.#random.chance(0.4) ? this.#random.one(["failed", "failed", "success"] as const) : null;
+    const kind = this.#random.one(KINDS);
+    const state = this.#random.one(["success", "failed", "skipped"] as const);
+    const before = [...this.#stored.values()].map((row): EditableRow => {
+      const facts = { isMarked: this.#marked.has(nameOf(row)), isListEnd: this.#listEnds.has(nameOf(row)) };
+      if (end === null || isFinished(row.state)) return { ...row, ...facts };
+      const halted = { state: haltedAs(row.state, end), attempt: null, retryAt: null, step: null };
+      return { ...row, ...facts, ...halted, isMarked: end === "success" };
+    });
+    const some = before.filter(
+      (row) =>
+        row.state !== "none" && (row.state !== "scheduled" || row.step != null) && this.#random.chance(0.3),
+    );
+    const marked = kind === "mark" ? some.filter((row) => row.state !== state || isImpliedEnd(row)) : [];
+    const rows = before.map((row) => {
+      const facts = { attempt: null, retryAt: null, step: null, isMarked: true, isListEnd: false };
+      return marked.includes(row) ? { ...row, state, ...facts } : row;
+    });
+    const isFailed = ({ state: each }: InstanceRow) => each === "failed" || each === "upstream_failed";
+    const chosen = kind === "any" ? some : kind === "failed" ? rows.filter(isFailed) : [];
+    const { graph } = this.#model;
+    const [skips, expansions, groups] = [this.#skips, this.#expansions, this.#groups].map((rows) => [
+      ...rows.values(),
+    ]) as [BranchVerdict[], ExpansionRow[], GroupRow[]];
+    const wholeGroups = kind === "failed";
+    const again = beginAgain({ graph, rows, skips, expansions, groups }, chosen, { wholeGroups });
+    this.#counts.takenBack += again.length - chosen.length;
+    const keys = new Map([...this.#model.instances()].map((i) => [nameOf(rowOf(i)), this.#keyOf(i)]));
+    const keyOfRow = (row: InstanceRow) => keys.get(nameOf(row))!;
+    this.#record(
+      { before, end, marked: rows.filter((_, n) => marked.includes(before[n]!)), again },
+      keyOfRow,
+    );
+    for (const row of rows) this.#rewrite(again.includes(row) ? this.#cleared(row, keyOfRow(row)) : row);
+    if (end !== null) this.#reference.happen({ what: "cancel", as: end });
+    const mark = new Map(marked.map((row) => [keyOfRow(row), state]));
+    this.#reference.reload();
+    this.#reference.happen({ what: "edit", clear: chosen.map(keyOfRow), mark, wholeGroups });
+    this.#load();
+    this.#make();
+    this.#compare();
+  }
+
+  #record(
+    edit: Readonly<Record<"before" | "marked" | "again", readonly EditableRow[]>> & {
+      readonly end: string | null;
+    },
+    keyOfRow: (row: InstanceRow) => string,
+  ): void {
+    // To end a run as success says so of everything in it that has not ended; what fails with it was under way.
+    for (const row of edit.before) {
+      const isHalted = this.#stored.get(nameOf(row))!.state !== row.state;
+      if (isHalted && (edit.end === "success" || row.state === "failed"))
+        this.#ledger.mark(keyOfRow(row), row.state);
+    }
+    for (const row of edit.marked) this.#ledger.mark(keyOfRow(row), row.state);
+    for (const row of edit.again) this.#ledger.clear(keyOfRow(row));
+  }
+
+  #cleared(row: EditableRow, key: string): EditableRow {
+    this.#skips.delete(key);
+    const isOut = OCCUPYING.has(row.state);
+    const { retries } = this.#model.graph.byId.get(row.taskId)!.manifest;
+    const facts = { maxTries: row.tryNumber + retries, infraLosses: 0, retryAt: null, step: null };
+    const state = isOut ? "restarting" : "none";
+    return {
+      ...row,
+      ...facts,
+      state,
+      attempt: isOut ? row.attempt : null,
+      isMarked: false,
+      isListEnd: false,
+    };
+  }
+
+  #rewrite({ isListEnd = false, isMarked, ...row }: EditableRow): void {
+    this.#stored.set(nameOf(row), row);
+    put(this.#marked, nameOf(row), isMarked);
+    put(this.#listEnds, nameOf(row), isListEnd);
   }
 
   #step(): void {
@@ -93,7 +230,7 @@ class Lockstep {
     this.#now++;
     const chosen = this.#random.below(movable.length + maps.length + groups.length);
     if (chosen >= movable.length + maps.length) {
-      this.#retryGroups(groups[chosen - movable.length - maps.length]!.id);
+      this.#retryGroups(groups[chosen - movable.length - maps.length]!);
       return;
     }
     const map = maps[chosen - movable.length];
@@ -101,25 +238,41 @@ class Lockstep {
     this.#counts.events++;
     assert(this.#model.apply(event, this.#now), `the model refuses ${JSON.stringify(event)}`);
     this.#reference.happen(same);
+    if (
+      event.type === "succeeded" ||
+      event.type === "failed" ||
+      event.type === "skipped" ||
+      event.type === "lost"
+    ) {
+      const state = this.#model.get(event.taskId, event.mapIndex)?.state;
+      if (state && isFinished(state)) this.#ledger.end(keyOfEvent(same), state);
+    }
     this.#make();
   }
 
   /** With one group, all begin whose time has come. */
-  #retryGroups(id: string): void {
+  #retryGroups(first: ReferenceGroup): void {
     const model = this.#model.groups!;
-    this.#now = Math.max(this.#now, model.get(id)!.retryAt!);
-    const isDue = (each: string) => model.get(each)!.retryAt! <= this.#now;
+    this.#now = Math.max(this.#now, this.#group(first).retryAt!);
     const groups = this.#reference.groups
       .waiting()
-      .map((group) => group.id)
-      .filter(isDue);
+      .filter((group) => this.#group(group).retryAt! <= this.#now);
+    for (const i of this.#reference.instances())
+      if (groups.some((group) => isIn(i, group))) this.#ledger.clear(keyOf(i.taskId, i.path));
     this.#counts.groupRetries += groups.length;
+    this.#counts.itemRetries += groups.filter(({ depth }) => depth > 0).length;
     assert(
       this.#model.repeat(model.begin(this.#now), this.#now, () => {}),
       "no group begins again",
     );
     this.#reference.happen({ what: "retryGroups", groups });
     this.#make();
+  }
+
+  /** Of a group of the reference, or of one item of it: how it stands in the model. */
+  #group({ id, path }: ReferenceGroup): GroupRow {
+    const { scope } = this.#model.graph.groups.find((group) => group.id === id)!;
+    return this.#model.groups!.get(id, this.#ordinal(scope, path))!;
   }
 
   /** All at once: in pieces, a rule may answer before it has seen the rest. */
@@ -131,9 +284,17 @@ class Lockstep {
 
   #expand({ map, path }: { readonly map: string; readonly path: readonly number[] }): Step {
     const scope = this.#model.graph.scopes.find(({ id }) => id === map)!;
-    const length = this.#dag.length(map, path);
+    const parent = this.#ordinal(scope.parent, path);
+    // Another list than before, now and then; and one that cannot be run over.
+    const length =
+      this.#isEdited && this.#random.chance(0.2) ? this.#random.below(4) : this.#dag.length(map, path);
+    if (this.#isEdited && this.#random.chance(0.05))
+      return [
+        { type: "unmappable", mapId: map, parent, reason: "MAP_UNUSABLE: no list" },
+        { what: "expand", map, path, length: null },
+      ];
     return [
-      { type: "expanded", mapId: map, parent: this.#ordinal(scope.parent, path), length },
+      { type: "expanded", mapId: map, parent, length },
       { what: "expand", map, path, length },
     ];
   }
@@ -174,6 +335,8 @@ class Lockstep {
         ];
       case "scheduled": {
         assert(this.#ready.delete(of), `${of} is scheduled but was never handed out as ready`);
+        if (one.tries !== this.#begun.get(of)) this.#ledger.begin(of);
+        this.#begun.set(of, one.tries);
         return [
           { type: "queued", ...base, attempt: `a${++this.#attempts}` },
           { what: "queue", of },
@@ -184,6 +347,11 @@ class Lockstep {
         return [
           { type: "retryDue", ...base },
           { what: "wake", of },
+        ];
+      case "restarting":
+        return [
+          { type: "failed", ...base, retry: true, retryAt: null, reason: "stopped" },
+          { what: "vanish", of },
         ];
       case "queued":
         if (this.#random.chance(0.6))
@@ -265,7 +433,7 @@ class Lockstep {
     const base = { taskId: one.node.id, mapIndex: one.mapIndex, at: this.#now };
     const attempt = `a${this.#random.below(this.#attempts + 1)}`;
     const { state } = one;
-    if (one.attempt === attempt && ["queued", "running", "deferred"].includes(state)) return;
+    if (one.attempt === attempt && ["queued", "running", "restarting", "deferred"].includes(state)) return;
     const forged: RunEvent = this.#random.chance(0.5)
       ? { type: "succeeded", ...base, attempt, skip: this.#dag.manifest.tasks.map((task) => task.taskId) }
       : { type: "failed", ...base, attempt, retry: false, retryAt: null, reason: "forged" };
@@ -278,6 +446,7 @@ class Lockstep {
   /** The process dies between two commits: the next one starts from the rows. */
   #crash(): void {
     this.#counts.crashes++;
+    this.#reference.reload();
     this.#load();
     this.#make();
     this.#compare();
@@ -306,19 +475,25 @@ class Lockstep {
       const key = this.#keyOf(instance);
       const { state, tries } = expected.get(key) ?? {};
       assert.equal(instance.state, state, `state of ${key}`);
-      assert.equal(instance.tryNumber, tries, `try of ${key}`);
+      const { attempt, retryAt, infraLosses, tryNumber } = instance;
+      // What stands for the items of a map in a map has the highest try of all that was folded up before: if two of them are
+      // folded up at once, their order decides. The items that follow are compared.
+      if (!isUnexpanded(instance) || instance.level === 0) assert.equal(tryNumber, tries, `try of ${key}`);
       const row = this.#stored.get(`${instance.node.id} ${instance.mapIndex}`);
-      const { attempt, retryAt, infraLosses } = instance;
-      const isStored = row?.state === state && row?.tryNumber === tries && row?.attempt === attempt;
+      const isStored = row?.state === state && row?.tryNumber === tryNumber && row?.attempt === attempt;
       assert(isStored && row.retryAt === retryAt && row.infraLosses === infraLosses, `stored row of ${key}`);
       if (!isEnd(expected.get(key)!.state)) unfinished++;
     }
-    for (const { id, state, tries } of this.#reference.groups.all()) {
-      const group = this.#model.groups!.get(id)!;
-      assert.equal(group.state, state, `state of group ${id}`);
-      assert.equal(group.tryNumber, tries, `try of group ${id}`);
-      const stored = this.#groups.get(id);
-      assert.equal(stored?.state ?? "open", state, `stored state of group ${id}`);
+    for (const group of this.#reference.groups.all()) {
+      const { depth, id, path, retries, state, tries, triesBefore } = group;
+      const { mapIndex, maxTries, state: own, tryNumber } = this.#group(group);
+      const name = keyOf(`group ${id}`, path);
+      assert.equal(own, state, `state of ${name}`);
+      assert.equal(tryNumber - (maxTries - retries), tries - triesBefore, `try of ${name}`);
+      // In a map in a map, another item may have the map index after the map was expanded again.
+      if (depth < 2) assert.equal(tryNumber, tries, `try number of ${name}`);
+      const stored = this.#groups.get(`${id} ${mapIndex}`);
+      assert.equal(stored?.state ?? "open", state, `stored state of ${name}`);
     }
     assert.equal(size, expected.size, "number of instances");
     assert.equal(this.#stored.size, size, "number of stored rows");
@@ -342,11 +517,22 @@ class Lockstep {
 
   #store(): void {
     const maps = this.#model.takeMapChanges();
-    for (const { mapIndex, taskId } of maps?.dropped ?? [])
+    const taking = (maps?.dropped ?? []).filter((row) => OCCUPYING.has(this.#stored.get(nameOf(row))!.state));
+    assert.deepEqual(
+      maps?.released.map((one) => nameOf(rowOf(one))) ?? [],
+      taking.map(nameOf),
+      "slots of what is dropped",
+    );
+    for (const { mapIndex, taskId } of maps?.dropped ?? []) {
       assert(this.#stored.delete(`${taskId} ${mapIndex}`), `no row of ${taskId} ${mapIndex} to drop`);
+      for (const [key, skip] of this.#skips)
+        if (skip.taskId === taskId && skip.mapIndex === mapIndex) this.#skips.delete(key);
+    }
+    this.#counts.folds += maps?.closed.length ?? 0;
     for (const { mapId, parent } of maps?.closed ?? []) this.#expansions.delete(`${mapId} ${parent}`);
     for (const row of maps?.opened ?? []) this.#expansions.set(`${row.mapId} ${row.parent}`, row);
-    for (const row of this.#model.groups?.takeChanges() ?? []) this.#groups.set(row.groupId, row);
+    for (const row of this.#model.groups?.takeChanges() ?? [])
+      this.#groups.set(`${row.groupId} ${row.mapIndex}`, row);
     for (const { instance, from, fromAttempt, fromMaxTries } of this.#model.takeChanges()) {
       const key = `${instance.node.id} ${instance.mapIndex}`;
       // It began again: what it gave is forgotten.
@@ -355,15 +541,42 @@ class Lockstep {
       assert.equal(row?.state ?? null, from, `the change of ${key} leaves another state than the stored one`);
       assert.equal(row?.attempt ?? null, fromAttempt, `the change of ${key} speaks for another attempt`);
       this.#stored.set(key, rowOf(instance));
+      this.#marked.delete(key);
+      put(this.#listEnds, key, isListEnd(instance.reason));
     }
   }
+}
+
+function put(set: Set<string>, key: string, isIn: boolean): void {
+  if (isIn) set.add(key);
+  else set.delete(key);
+}
+
+function keyOfEvent(event: ReferenceEvent): string {
+  return "of" in event ? event.of : "";
 }
 
 function isMovable(instance: ReferenceInstance): boolean {
   return instance.state !== "none" && !isEnd(instance.state);
 }
 
+function nameOf({ mapIndex, taskId }: Pick<InstanceRow, "mapIndex" | "taskId">): string {
+  return `${taskId} ${mapIndex}`;
+}
+
 function rowOf(instance: Instance): InstanceRow {
-  const { mapIndex, state, tryNumber, maxTries, attempt, retryAt, infraLosses } = instance;
-  return { taskId: instance.node.id, mapIndex, state, tryNumber, maxTries, attempt, retryAt, infraLosses };
+  const { mapIndex, state, tryNumber, maxTries, attempt, retryAt, infraLosses, step } = instance;
+  return {
+    ...{
+      taskId: instance.node.id,
+      mapIndex,
+      state,
+      tryNumber,
+      maxTries,
+      attempt,
+      retryAt,
+      infraLosses,
+      step,
+    },
+  };
 }

@@ -121,8 +121,8 @@ function randomRole(
 }
 
 /**
- * Tasks that were made one after the other: nothing outside lies between them. In a group all of a map is, or nothing of it,
- * and not with its source, so that it is never expanded anew; and a setup is in it only with its teardowns.
+ * Tasks that were made one after the other: nothing outside lies between them. A group may be in a map that all its tasks
+ * are in; all of any other map is in it, or nothing. A setup is in it only with its teardowns.
  */
 function randomGroups(
   random: Random,
@@ -130,6 +130,10 @@ function randomGroups(
   { maps, most }: { readonly maps: readonly MapManifest[]; readonly most: number },
 ): GroupManifest[] {
   const groups: { readonly manifest: GroupManifest; readonly from: number; readonly to: number }[] = [];
+  const chain = (id: string | null | undefined): string[] => {
+    const map = maps.find(({ mapId }) => mapId === id);
+    return map ? [...chain(map.parent), map.mapId] : [];
+  };
   for (let n = 0; n < most; n++) {
     const from = random.below(tasks.length);
     const to = from + 1 + random.below(tasks.length - from);
@@ -137,9 +141,15 @@ function randomGroups(
       (other) =>
         (from < other.from && to > other.from) || (to > other.to && from < other.to && from >= other.from),
     );
-    const retry = { retries: 1 + random.below(2), delayMs: random.below(5) };
-    if (crosses || !mayBeGroup(new Set(tasks.slice(from, to)), tasks, maps)) continue;
+    const own = tasks.slice(from, to);
     const around = groups.filter((other) => other.from <= from && other.to >= to).at(-1);
+    const common = chain(own[0]?.map).filter((id) => own.every(({ map }) => chain(map).includes(id)));
+    const least = chain(around?.manifest.retry?.map).length;
+    const inMaps = common.slice(0, least + random.below(common.length - least + 1));
+    const map = inMaps.at(-1);
+    const retry = { retries: 1 + random.below(2), delayMs: random.below(5), ...(map && { map }) };
+    const others = maps.filter(({ mapId }) => !inMaps.includes(mapId));
+    if (crosses || !mayBeGroup(new Set(own), tasks, { chain, others })) continue;
     const manifest = { groupId: `g${n}`, parent: around?.manifest.groupId ?? null, docs: null, retry };
     groups.push({ manifest, from, to });
     for (let index = from; index < to; index++) tasks[index] = { ...tasks[index]!, group: `g${n}` };
@@ -150,21 +160,23 @@ function randomGroups(
 function mayBeGroup(
   own: ReadonlySet<TaskManifest>,
   tasks: readonly TaskManifest[],
-  maps: readonly MapManifest[],
+  {
+    chain,
+    others,
+  }: {
+    readonly chain: (mapId: string | null | undefined) => string[];
+    /** The maps that it is not in. */
+    readonly others: readonly MapManifest[];
+  },
 ): boolean {
   const has = (taskId: string) => [...own].some((task) => task.taskId === taskId);
   const isSplit = tasks.some((task) => task.teardown && has(task.teardown.of) !== own.has(task));
-  const chain = (id: string | null | undefined): string[] => {
-    const map = maps.find(({ mapId }) => mapId === id);
-    return map ? [map.mapId, ...chain(map.parent)] : [];
-  };
   return (
     !isSplit &&
-    maps.every(({ mapId, over }) => {
+    others.every(({ mapId }) => {
       const members = tasks.filter(({ map }) => chain(map).includes(mapId));
       const inside = members.filter((task) => own.has(task));
-      const isFed = over.kind === "output" && has(over.taskId);
-      return inside.length === 0 || (inside.length === members.length && !isFed);
+      return inside.length === 0 || inside.length === members.length;
     })
   );
 }

@@ -1,17 +1,25 @@
 /**
  * Groups with retries as the reference interpreter knows them: what is outside sees no end of a task of a group before all
- * tasks of the group have ended and the group is not tried again.
+ * tasks of the group have ended and the group is not tried again. A group that is mapped is one group per item.
  */
 import type { DagManifest, GroupManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import type { ReferenceInstance } from "./reference-interpreter.ts";
 import { isEnd, type ReferenceState } from "./reference-rules.ts";
+import { type Placed, startsWith } from "./reference-shape.ts";
 
-export interface ReferenceGroup {
+interface Definition {
   readonly id: string;
   /** The groups that it is in. */
   readonly around: readonly string[];
   readonly retries: number;
   readonly members: readonly string[];
+  /** In how many maps it lies: it is there once per item of the innermost of them. */
+  readonly depth: number;
+}
+
+/** A group, or one item of it. */
+export interface ReferenceGroup extends Definition {
+  readonly path: readonly number[];
   state: "open" | "waiting" | "success" | "failed" | "skipped";
   tries: number;
   /** How many of them were before a group around it began again. */
@@ -21,26 +29,55 @@ export interface ReferenceGroup {
 export class ReferenceGroups {
   readonly #tasks: readonly TaskManifest[];
   /** The innermost first. */
-  readonly #groups: readonly ReferenceGroup[];
+  readonly #definitions: readonly Definition[];
+  /** Also of items that are not there any more: their tries go on if they come back. */
+  readonly #known = new Map<string, ReferenceGroup>();
+  #groups: readonly ReferenceGroup[] = [];
 
-  constructor({ groups, tasks }: DagManifest) {
+  constructor({ groups, maps = [], tasks }: DagManifest) {
     this.#tasks = tasks;
     const around = (id: string | null): string[] => {
       const group = groups.find(({ groupId }) => groupId === id);
       return group ? [group.groupId, ...around(group.parent)] : [];
     };
-    const depth = ({ groupId }: GroupManifest) => around(groupId).length;
-    this.#groups = [...groups]
-      .sort((a, b) => depth(b) - depth(a))
+    const mapDepth = (id: string | null | undefined): number => {
+      const map = maps.find(({ mapId }) => mapId === id);
+      return map ? 1 + mapDepth(map.parent) : 0;
+    };
+    const nesting = ({ groupId }: GroupManifest) => around(groupId).length;
+    this.#definitions = [...groups]
+      .sort((a, b) => nesting(b) - nesting(a))
       .map(({ groupId, retry }) => ({
         id: groupId,
         around: around(groupId).slice(1),
         retries: retry?.retries ?? 0,
         members: tasks.filter(({ group }) => around(group).includes(groupId)).map(({ taskId }) => taskId),
-        state: "open",
-        tries: 1,
-        triesBefore: 0,
+        depth: mapDepth(retry?.map),
       }));
+  }
+
+  /** Those that have instances, the innermost first. To be called before anything else when instances come or go. */
+  exist(instances: readonly ReferenceInstance[]): void {
+    const before = this.#groups;
+    this.#groups = this.#definitions.flatMap((definition) => {
+      const { depth, id, members } = definition;
+      const inside = instances.filter((i) => members.includes(i.taskId) && i.path.length >= depth);
+      const paths = new Map(inside.map(({ path }) => [`${path.slice(0, depth)}`, path.slice(0, depth)]));
+      return [...paths].map(([name, path]) => {
+        const key = `${id}[${name}]`;
+        const group: ReferenceGroup = this.#known.get(key) ?? {
+          ...definition,
+          path,
+          state: "open",
+          tries: 1,
+          triesBefore: 0,
+        };
+        this.#known.set(key, group);
+        return group;
+      });
+    });
+    // What comes back at the same place has all retries.
+    for (const group of before) if (!this.#groups.includes(group)) group.triesBefore = group.tries - 1;
   }
 
   all(): readonly ReferenceGroup[] {
@@ -51,27 +88,27 @@ export class ReferenceGroups {
     return this.#groups.filter(({ state }) => state === "waiting");
   }
 
-  /** Of a task, from others: some group with retries is around it, and not around all of them, and has not ended. */
-  isHidden(taskId: string, from: readonly string[]): boolean {
+  /** From tasks: some group with retries is around the instance, and not around all of them, and has not ended. */
+  isHidden(instance: ReferenceInstance, from: readonly string[]): boolean {
     return this.#groups.some(
-      ({ members, retries, state }) =>
-        retries > 0 &&
-        (state === "open" || state === "waiting") &&
-        members.includes(taskId) &&
-        from.some((id) => !members.includes(id)),
+      (group) =>
+        group.retries > 0 &&
+        (group.state === "open" || group.state === "waiting") &&
+        isIn(instance, group) &&
+        from.some((id) => !group.members.includes(id)),
     );
   }
 
-  seen({ state, taskId }: ReferenceInstance, from: readonly string[]): ReferenceState {
-    return isEnd(state) && this.isHidden(taskId, from) ? "running" : state;
+  seen(instance: ReferenceInstance, from: readonly string[]): ReferenceState {
+    return isEnd(instance.state) && this.isHidden(instance, from) ? "running" : instance.state;
   }
 
   /** true: some group has ended. */
   judge(instances: readonly ReferenceInstance[]): boolean {
     let hasEnded = false;
     for (const group of this.#groups) {
-      const own = instances.filter(({ taskId }) => group.members.includes(taskId));
-      const isOver = own.every(({ state }) => isEnd(state)) && !this.#hasOpenInside(group);
+      const own = instances.filter((i) => isIn(i, group));
+      const isOver = !this.#isUnfinished(group, instances) && !this.#hasOpenInside(group);
       if (group.state !== "open" || !isOver) continue;
       const last = this.#last(group.members);
       const isFailed = own.some(
@@ -88,8 +125,7 @@ export class ReferenceGroups {
   }
 
   /** Answers the instances that begin again. Groups inside those are new. */
-  beginAgain(ids: readonly string[], instances: readonly ReferenceInstance[]): ReferenceInstance[] {
-    const begun = this.#groups.filter(({ id }) => ids.includes(id));
+  beginAgain(begun: readonly ReferenceGroup[], instances: readonly ReferenceInstance[]): ReferenceInstance[] {
     for (const group of begun) {
       group.state = "open";
       group.tries++;
@@ -98,7 +134,38 @@ export class ReferenceGroups {
         Object.assign(inner, { state: "open", triesBefore: inner.tries, tries: inner.tries + 1 });
       }
     }
-    return instances.filter(({ taskId }) => begun.some(({ members }) => members.includes(taskId)));
+    return instances.filter((i) => begun.some((group) => isIn(i, group)));
+  }
+
+  /** Whether one is in a group with retries that the other is in, too. */
+  areMates(one: ReferenceInstance, other: ReferenceInstance): boolean {
+    return this.#definitions.some(({ depth, members, retries }) => {
+      if (retries === 0 || !members.includes(one.taskId) || !members.includes(other.taskId)) return false;
+      return startsWith(other.path, one.path.slice(0, depth));
+    });
+  }
+
+  /** Of those that have ended, or wait for their next try: something in them begins again. */
+  reopen(instances: readonly ReferenceInstance[]): void {
+    for (const group of this.#groups) {
+      if (group.state === "open" || !this.#isUnfinished(group, instances)) continue;
+      if (group.state !== "waiting")
+        Object.assign(group, { triesBefore: group.tries, tries: group.tries + 1 });
+      group.state = "open";
+    }
+  }
+
+  /** What waits for its next try may have become a success. */
+  judgeAgain(): void {
+    for (const group of this.waiting()) group.state = "open";
+  }
+
+  /** Something in it has not ended, or something that stands for its instance and for those of other items. */
+  #isUnfinished({ members, path }: ReferenceGroup, instances: readonly ReferenceInstance[]): boolean {
+    return instances.some(
+      (i) =>
+        members.includes(i.taskId) && !isEnd(i.state) && startsWith(i.path, path.slice(0, i.path.length)),
+    );
   }
 
   #hasOpenInside(group: ReferenceGroup): boolean {
@@ -117,6 +184,10 @@ export class ReferenceGroups {
   }
 }
 
+export function isIn({ path, taskId }: Placed, group: ReferenceGroup): boolean {
+  return group.members.includes(taskId) && startsWith(path, group.path);
+}
+
 function isInside(inner: ReferenceGroup, outer: ReferenceGroup): boolean {
-  return inner.around.includes(outer.id);
+  return inner.around.includes(outer.id) && startsWith(inner.path, outer.path);
 }

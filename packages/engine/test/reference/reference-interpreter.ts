@@ -3,20 +3,24 @@
  * states of its upstream are counted afresh. Written from the rules, sharing no code with the engine; the engine has to
  * agree with it, event by event.
  */
-import type { DagManifest, MapManifest, MapSource, TaskManifest } from "@tradewind/sdk/manifest";
-import { ReferenceGroups } from "./reference-groups.ts";
+import type { DagManifest, MapManifest, TaskManifest } from "@tradewind/sdk/manifest";
+import { type ReferenceGroup, ReferenceGroups } from "./reference-groups.ts";
 import { isEnd, judgeByRule, type ReferenceState, type Verdict } from "./reference-rules.ts";
+import { keyOf, type Placed, ReferenceShape, startsWith } from "./reference-shape.ts";
 
-export interface ReferenceInstance {
-  readonly taskId: string;
-  /** Its index in each list around it; shorter than its task is deep: it stands for those to come. */
-  readonly path: readonly number[];
+export interface ReferenceInstance extends Placed {
   state: ReferenceState;
   tries: number;
   /** How many of them were before it was last made to begin again. */
   triesBefore: number;
   losses: number;
   isPastFine: boolean;
+  /** Its end follows from others: no attempt has reported it, and no person has set it. */
+  isImplied: boolean;
+  /** The list of its map was read, and there was nothing to run over. */
+  isListEnd: boolean;
+  /** Its try has waited, and goes on from there. */
+  isHalfway: boolean;
   /** What it has ruled out. */
   skip: readonly string[];
 }
@@ -24,7 +28,7 @@ export interface ReferenceInstance {
 /** `ended` covers what an attempt or a trigger can say about the end of a try. */
 export type ReferenceEvent =
   | {
-      readonly what: "queue" | "start" | "defer" | "resume" | "reschedule" | "wake" | "openGate";
+      readonly what: "queue" | "start" | "defer" | "resume" | "reschedule" | "wake" | "openGate" | "vanish";
       readonly of: string;
     }
   | { readonly what: "succeed"; readonly of: string; readonly skip: readonly string[] }
@@ -35,28 +39,37 @@ export type ReferenceEvent =
       readonly what: "expand";
       readonly map: string;
       readonly path: readonly number[];
-      readonly length: number;
+      /** null: it cannot be run over. */
+      readonly length: number | null;
+    }
+  /** A person ends the run, teardowns included. As a success: that covers what has not begun, too. */
+  | { readonly what: "cancel"; readonly as: "success" | "failed" }
+  /** Somebody clears or marks instances, and the run goes on. */
+  | {
+      readonly what: "edit";
+      readonly clear: readonly string[];
+      readonly mark: ReadonlyMap<string, "success" | "failed" | "skipped">;
+      readonly wholeGroups: boolean;
     }
   /** Their next try begins. */
-  | { readonly what: "retryGroups"; readonly groups: readonly string[] }
-  | { readonly what: "halt"; readonly active: "success" | "failed" | "skipped" };
-
-export function keyOf(taskId: string, path: readonly number[]): string {
-  return `${taskId}[${path}]`;
-}
+  | { readonly what: "retryGroups"; readonly groups: readonly ReferenceGroup[] };
 
 export class ReferenceRun {
-  readonly #tasks: readonly TaskManifest[];
-  readonly #maps: readonly MapManifest[];
+  readonly #shape: ReferenceShape;
   #instances: ReferenceInstance[];
-  readonly #expanded = new Set<string>();
+  /** Where which map is expanded, and the tries that its instances go on from. */
+  readonly #expanded = new Map<string, Expansion>();
+  /** By map: the highest try of what was folded up, of it or of a map around it. */
+  readonly #folded = new Map<string, number>();
+  /** How often an instance has ended, or a map was expanded or folded up. */
+  #turns = 0;
   readonly groups: ReferenceGroups;
 
   constructor(manifest: DagManifest) {
-    this.#tasks = upstreamFirst(manifest.tasks);
-    this.#maps = manifest.maps ?? [];
-    this.#instances = this.#tasks.map((task) => fresh(task.taskId, []));
+    this.#shape = new ReferenceShape(manifest);
+    this.#instances = this.#shape.tasks.map((task) => fresh(task.taskId, [], 0));
     this.groups = new ReferenceGroups(manifest);
+    this.groups.exist(this.#instances);
     this.#lookAtEverything();
   }
 
@@ -67,22 +80,58 @@ export class ReferenceRun {
   /** Ready for admission, or held for its past. */
   waitsFor(instance: ReferenceInstance): "slots" | "past" | null {
     if (instance.state === "scheduled") return "slots";
-    if (instance.state !== "none" || this.#isUnexpanded(instance)) return null;
+    if (instance.state !== "none" || this.#shape.mapAhead(instance)) return null;
     return this.#judge(instance) === "run" ? "past" : null;
   }
 
   /** Maps whose list is there, and that wait to be told how long it is. */
   expandable(): { readonly map: string; readonly path: readonly number[] }[] {
-    return this.#maps.flatMap((map) =>
+    return this.#shape.maps.flatMap((map) =>
       this.#places(map)
         .filter((path) => this.#judgeMap(map, path) === "run" && this.#wantsLength(map, path))
         .map((path) => ({ map: map.mapId, path })),
     );
   }
 
+  /** The run was loaded again: what has not been let through has its past looked at again. */
+  reload(): void {
+    for (const i of this.#instances) if (i.state === "none") i.isPastFine = false;
+  }
+
   happen(event: ReferenceEvent): void {
     this.#apply(event);
-    this.#lookAtEverything();
+    if (event.what !== "cancel") this.#lookAtEverything();
+  }
+
+  /** An end that does not follow from the rest of the run, though nothing but the run has set it, of what may run now. */
+  #unfounded(): ReferenceInstance | undefined {
+    return this.#instances.find((i) => ["run", "wait"].includes(this.#verdictOnEnd(i) ?? ""));
+  }
+
+  /** What ends otherwise now, and what was about to begin and is not any more; with the state that follows. */
+  #otherwise(): { readonly i: ReferenceInstance; readonly state: ReferenceState } | undefined {
+    for (const i of this.#shape.tasks.flatMap(({ taskId }) =>
+      this.#instances.filter((i) => i.taskId === taskId),
+    )) {
+      const verdict = this.#isLetThrough(i) ? this.#judge(i) : this.#verdictOnEnd(i);
+      if (verdict === null || verdict === i.state || verdict === "run") continue;
+      return { i, state: verdict === "wait" ? "none" : verdict };
+    }
+    return undefined;
+  }
+
+  #isLetThrough(i: ReferenceInstance): boolean {
+    return i.state === "scheduled" && !i.isHalfway;
+  }
+
+  /** What becomes of an instance as the run is now; null: its end stands for itself. */
+  #verdictOnEnd(i: ReferenceInstance): Verdict | null {
+    if (!i.isImplied || !isEnd(i.state)) return null;
+    if (this.#isRuledOut(i)) return "skipped";
+    const map = this.#shape.mapAhead(i);
+    const own = map && !this.#shape.isAlone(i) ? "run" : this.#judge(i);
+    const verdict = own === "run" && map ? this.#judgeMap(map, i.path) : own;
+    return verdict === "run" && i.isListEnd ? (i.state as Verdict) : verdict;
   }
 
   end(): "running" | "success" | "task_failure" | "all_tasks_deadlocked" {
@@ -92,34 +141,40 @@ export class ReferenceRun {
       const canMove = unfinished.some((i) => i.state !== "none" || this.waitsFor(i) !== null);
       return canMove || this.expandable().length > 0 ? "running" : "all_tasks_deadlocked";
     }
-    const deciding = this.#decidingTasks();
+    const deciding = this.#shape.decidingTasks();
     const failed = this.#instances.filter((i) => i.state === "failed" || i.state === "upstream_failed");
     return failed.some((i) => deciding.has(i.taskId)) ? "task_failure" : "success";
   }
 
   #apply(event: ReferenceEvent): void {
-    if (event.what === "halt") {
+    if (event.what === "cancel") {
       for (const i of this.#instances) {
-        if (isEnd(i.state) || this.#task(i).role === "teardown") continue;
-        const hasFailed = i.state === "up_for_retry" && event.active === "failed";
-        const isUnderWay = ["running", "deferred", "up_for_reschedule"].includes(i.state);
-        i.state = hasFailed || isUnderWay ? event.active : "skipped";
+        if (isEnd(i.state)) continue;
+        const hasBegun = ["running", "deferred", "up_for_reschedule", "up_for_retry", "restarting"];
+        const isActive = hasBegun.includes(i.state) && (i.state !== "up_for_retry" || event.as === "failed");
+        this.#end(i, isActive ? event.as : "skipped", { isImplied: !isActive && event.as === "failed" });
       }
+      return;
+    }
+    if (event.what === "edit") {
+      for (const i of this.#instances) {
+        const state = event.mark.get(keyOf(i.taskId, i.path));
+        if (state !== undefined) this.#end(i, state, { isImplied: false });
+      }
+      this.#clear(event.clear, event.wholeGroups);
+      this.groups.judgeAgain();
+      this.#repeatRulings();
       return;
     }
     if (event.what === "retryGroups") {
       for (const i of this.groups.beginAgain(event.groups, this.#instances)) {
-        Object.assign(i, { state: "none", triesBefore: i.tries, isPastFine: false, skip: [] });
+        this.#beginAgain(i);
       }
       this.#repeatRulings();
       return;
     }
     if (event.what === "expand") {
-      for (const i of this.#standIns(event.map, event.path)) {
-        if (event.length === 0) i.state = "skipped";
-        else this.#replace(i, event.length);
-      }
-      if (event.length > 0) this.#expanded.add(keyOf(event.map, event.path));
+      this.#expand(event);
       return;
     }
     const i = this.#instances.find((one) => keyOf(one.taskId, one.path) === event.of)!;
@@ -134,14 +189,22 @@ export class ReferenceRun {
         i.state = "deferred";
         break;
       case "reschedule":
+        i.isHalfway = false;
         i.state = "up_for_reschedule";
         break;
       case "resume":
+        if (i.state === "deferred") i.isHalfway = true;
         i.state = "scheduled";
         break;
       case "wake":
-        if (i.state === "up_for_retry") this.#newTry(i);
-        i.state = "scheduled";
+        // What is upstream of it may have begun again meanwhile.
+        if (i.state === "up_for_retry" && this.#judge(i) !== "run") {
+          i.state = "none";
+          i.isHalfway = false;
+        } else {
+          if (i.state === "up_for_retry") this.#newTry(i);
+          i.state = "scheduled";
+        }
         break;
       case "openGate":
         i.isPastFine = true;
@@ -152,7 +215,11 @@ export class ReferenceRun {
         this.#ruleOut(i, ["none", "scheduled"]);
         break;
       case "skip":
-        i.state = "skipped";
+        this.#end(i, "skipped", { isImplied: false });
+        break;
+      case "vanish":
+        this.#beginAgain(i);
+        i.isPastFine = true;
         break;
       case "fail":
         this.#fail(i, event.retry);
@@ -165,16 +232,66 @@ export class ReferenceRun {
     }
   }
 
+  /** With what is never run again without these, and with all ends that followed from what is gone now. */
+  #clear(keys: readonly string[], wholeGroups: boolean): void {
+    const open = this.#instances.filter((i) => keys.includes(keyOf(i.taskId, i.path)));
+    const cleared = new Set<ReferenceInstance>();
+    const judgedAgain = new Set<ReferenceInstance>();
+    this.groups.reopen(this.#instances);
+    for (;;) {
+      const next = open.pop() ?? this.#unfounded();
+      const other = next ? undefined : this.#otherwise();
+      if (next && !cleared.has(next)) {
+        cleared.add(next);
+        const isBegun = ["queued", "running", "restarting"].includes(next.state);
+        this.#beginAgain(next);
+        if (isBegun) Object.assign(next, { state: "restarting", isPastFine: true });
+        for (const each of this.#instances) {
+          if (each.state === "none") continue;
+          const isMate = wholeGroups && this.groups.areMates(next, each);
+          if (isMate || this.#isNeeded(each, next)) open.push(each);
+        }
+      } else if (other) {
+        judgedAgain.add(other.i);
+        this.#beginAgain(other.i);
+        this.groups.reopen(this.#instances);
+        if (other.state !== "none") this.#end(other.i, other.state, { isImplied: true });
+      } else if (!next) break;
+      this.groups.reopen(this.#instances);
+    }
+    for (const i of judgedAgain) if (isEnd(i.state)) this.#beginAgain(i);
+    this.groups.reopen(this.#instances);
+  }
+
+  /** A setup that has ended and in whose scope the task is, or its teardown. */
+  #isNeeded(other: ReferenceInstance, by: ReferenceInstance): boolean {
+    const { role, taskId, teardown } = this.#shape.task(other);
+    const setup = role === "setup" ? taskId : teardown?.of;
+    if (setup === undefined || (role === "setup" && !isEnd(other.state))) return false;
+    const task = this.#shape.task(by);
+    return (task.taskId === setup || this.#shape.isInScope(task, setup)) && this.#shape.isBeside(by, other);
+  }
+
+  #isRuledOut(i: ReferenceInstance): boolean {
+    return this.#instances.some(
+      (branch) =>
+        branch.state === "success" &&
+        branch.skip.includes(i.taskId) &&
+        this.#shape.isWithin(branch, i) &&
+        !this.groups.isHidden(branch, [i.taskId]),
+    );
+  }
+
   #fail(i: ReferenceInstance, retry: boolean): void {
-    const hasTryLeft = i.tries - i.triesBefore < 1 + this.#task(i).retries;
+    const hasTryLeft = i.tries - i.triesBefore < 1 + this.#shape.task(i).retries;
     i.state = retry && hasTryLeft ? "up_for_retry" : "failed";
   }
 
   #ruleOut(branch: ReferenceInstance, from: readonly ReferenceState[]): void {
     for (const other of this.#instances) {
-      const isMeant = branch.skip.includes(other.taskId) && this.#isWithin(branch, other);
-      if (isMeant && from.includes(other.state) && !this.groups.isHidden(branch.taskId, [other.taskId]))
-        other.state = "skipped";
+      const isMeant = branch.skip.includes(other.taskId) && this.#shape.isWithin(branch, other);
+      if (isMeant && from.includes(other.state) && !this.groups.isHidden(branch, [other.taskId]))
+        this.#end(other, "skipped", { isImplied: true });
     }
   }
 
@@ -186,6 +303,17 @@ export class ReferenceRun {
   #newTry(i: ReferenceInstance): void {
     i.tries++;
     i.losses = 0;
+    i.isHalfway = false;
+  }
+
+  #end(i: ReferenceInstance, state: ReferenceState, { isImplied }: { readonly isImplied: boolean }): void {
+    this.#turns++;
+    Object.assign(i, { state, isImplied, isListEnd: false });
+  }
+
+  #beginAgain(i: ReferenceInstance): void {
+    const facts = { isPastFine: false, isImplied: false, isListEnd: false, isHalfway: false, skip: [] };
+    Object.assign(i, { state: "none", triesBefore: i.tries, ...facts });
   }
 
   /**
@@ -201,28 +329,43 @@ export class ReferenceRun {
   }
 
   #lookAtTasks(): void {
-    const ends = () => this.#instances.filter((i) => isEnd(i.state)).length;
-    for (let before = -1; before !== ends(); ) {
-      before = ends();
-      for (const map of this.#maps) {
-        for (const path of this.#places(map)) {
-          const verdict = this.#judgeMap(map, path);
-          if (verdict === "wait" || verdict === "run") continue;
-          for (const i of this.#standIns(map.mapId, path)) i.state = verdict;
-        }
-      }
-      for (const task of this.#tasks) this.#lookAt(task);
+    for (let before = -1; before !== this.#turns; ) {
+      before = this.#turns;
+      for (const map of this.#shape.maps) this.#lookAtMap(map);
+      for (const task of this.#shape.tasks) this.#lookAt(task);
     }
+  }
+
+  #lookAtMap(map: MapManifest): void {
+    const inOrder = [...this.#expanded.values()].sort((a, b) => `${a.path}`.localeCompare(`${b.path}`));
+    for (const { mapId, path } of inOrder) {
+      if (mapId !== map.mapId || !this.#expanded.has(keyOf(mapId, path))) continue;
+      if (this.#judgeMap(map, path) === "run")
+        for (const i of this.#standIns(mapId, path)) this.#spread(i, mapId);
+      else {
+        this.#fold(mapId, path);
+        this.#endStandIns(map, path);
+      }
+    }
+    for (const path of this.#places(map)) this.#endStandIns(map, path);
+  }
+
+  /** Without a list, and with none to come. */
+  #endStandIns(map: MapManifest, path: readonly number[]): void {
+    const verdict = this.#judgeMap(map, path);
+    if (verdict === "wait" || verdict === "run") return;
+    for (const i of this.#standIns(map.mapId, path)) this.#end(i, verdict, { isImplied: true });
   }
 
   #lookAt(task: TaskManifest): void {
     for (const i of this.#instances.filter((one) => one.taskId === task.taskId && one.state === "none")) {
-      if (this.#isUnexpanded(i) && !this.#isAlone(i)) continue;
+      const isUnexpanded = this.#shape.mapAhead(i) !== undefined;
+      if (isUnexpanded && !this.#shape.isAlone(i)) continue;
       const verdict = this.#judge(i);
       if (verdict === "wait") continue;
       if (verdict !== "run") {
-        i.state = verdict;
-      } else if (!this.#isUnexpanded(i) && (i.isPastFine || !isGated(task))) {
+        this.#end(i, verdict, { isImplied: true });
+      } else if (!isUnexpanded && (i.isPastFine || !isGated(task))) {
         this.#newTry(i);
         i.state = "scheduled";
       }
@@ -230,59 +373,29 @@ export class ReferenceRun {
   }
 
   #judge(i: ReferenceInstance): Verdict {
-    const task = this.#task(i);
-    const upstream = this.#instances.filter(
-      (other) => task.upstream.includes(other.taskId) && this.#counts(other, task.map, i.path),
-    );
-    const isSetup = (id: string) =>
-      this.#tasks.some((other) => other.taskId === id && other.role === "setup");
-    const guards = this.#instances.filter(
-      (other) =>
-        isSetup(other.taskId) &&
-        !task.upstream.includes(other.taskId) &&
-        this.#isInScope(task, other.taskId) &&
-        this.#counts(other, task.map, i.path),
-    );
-    const seen = (other: ReferenceInstance) => this.groups.seen(other, [task.taskId]);
+    const { guards, rule } = this.#shape.upstreamOf(i, this.#instances);
+    const seen = (other: ReferenceInstance) => this.groups.seen(other, [i.taskId]);
     const guarded = judgeByRule("allSuccess", { states: guards.map(seen), setups: [] });
     if (guarded !== "run") return guarded;
-    return judgeByRule(task.rule, {
-      states: upstream.map(seen),
-      setups: upstream.filter((other) => isSetup(other.taskId)).map(seen),
+    return judgeByRule(this.#shape.task(i).rule, {
+      states: rule.map(seen),
+      setups: rule.filter((other) => this.#shape.isSetup(other.taskId)).map(seen),
     });
   }
 
   #judgeMap(map: MapManifest, path: readonly number[]): Verdict {
-    const sources = sourcesOf(map.over);
-    const members = this.#tasks
-      .filter((task) => this.#chain(task.map).includes(map.mapId))
-      .map(({ taskId }) => taskId);
-    const states = this.#instances
-      .filter((other) => sources.includes(other.taskId) && this.#counts(other, map.parent, path))
-      .map((other) => this.groups.seen(other, members));
+    const members = this.#shape.members(map.mapId);
+    const sources = this.#shape.sourcesOf(map, path, this.#instances);
+    const states = sources.map((other) => this.groups.seen(other, members));
     return judgeByRule("allSuccess", { states, setups: [] });
-  }
-
-  /** Whether an instance counts for what lies at `path` of a map: within the maps that both are in, the same items. */
-  #counts(other: ReferenceInstance, map: string | null | undefined, path: readonly number[]): boolean {
-    const common = commonLength(this.#chain(this.#task(other).map), this.#chain(map));
-    const deep = Math.min(common, other.path.length);
-    return deep <= path.length && startsWith(path, other.path.slice(0, deep));
-  }
-
-  /** A branch rules out what is in its own items; what gathers them has its rule. */
-  #isWithin(branch: ReferenceInstance, other: ReferenceInstance): boolean {
-    const chain = this.#chain(this.#task(branch).map);
-    const common = commonLength(chain, this.#chain(this.#task(other).map));
-    return common >= branch.path.length && startsWith(other.path, branch.path);
   }
 
   /** Where a map is, or will be, expanded: in each item of the map around it that exists. */
   #places(map: MapManifest): (readonly number[])[] {
-    const members = this.#tasks.filter(({ map: own }) => this.#chain(own).includes(map.mapId));
-    const depth = this.#chain(map.mapId).length - 1;
+    const members = this.#shape.members(map.mapId);
+    const depth = this.#shape.chain(map.mapId).length - 1;
     const paths = this.#instances
-      .filter((i) => members.some(({ taskId }) => taskId === i.taskId) && i.path.length === depth)
+      .filter((i) => members.includes(i.taskId) && i.path.length === depth)
       .map((i) => i.path);
     return [...new Map(paths.map((path) => [`${path}`, path])).values()].filter(
       (path) => !this.#expanded.has(keyOf(map.mapId, path)),
@@ -292,97 +405,76 @@ export class ReferenceRun {
   /** What stands for the instances of each of its tasks, if it has not ended. */
   #standIns(mapId: string, path: readonly number[]): ReferenceInstance[] {
     return this.#instances.filter(
-      (i) =>
-        i.state === "none" &&
-        this.#chain(this.#task(i).map)[i.path.length] === mapId &&
-        `${i.path}` === `${path}`,
+      (i) => i.state === "none" && this.#shape.mapAhead(i)?.mapId === mapId && `${i.path}` === `${path}`,
     );
   }
 
   #wantsLength(map: MapManifest, path: readonly number[]): boolean {
-    return this.#standIns(map.mapId, path).some((i) => !this.#isAlone(i) || this.#judge(i) === "run");
+    return this.#standIns(map.mapId, path).some((i) => !this.#shape.isAlone(i) || this.#judge(i) === "run");
   }
 
-  #replace(standIn: ReferenceInstance, length: number): void {
+  #expand({ length, map, path }: Extract<ReferenceEvent, { what: "expand" }>): void {
+    const standIns = this.#standIns(map, path);
+    if (length) {
+      this.#expanded.set(keyOf(map, path), { mapId: map, path, length, tries: this.#folded.get(map) ?? 0 });
+      for (const i of standIns) this.#spread(i, map);
+      return;
+    }
+    for (const i of standIns) {
+      this.#end(i, length === 0 ? "skipped" : "upstream_failed", { isImplied: true });
+      i.isListEnd = true;
+    }
+  }
+
+  #spread(standIn: ReferenceInstance, mapId: string): void {
+    this.#turns++;
+    const { length, tries } = this.#expanded.get(keyOf(mapId, standIn.path))!;
     const others = this.#instances.filter((i) => i !== standIn);
-    const made = Array.from({ length }, (_, index) => fresh(standIn.taskId, [...standIn.path, index]));
-    this.#instances = [...others, ...made];
+    const made = Array.from({ length }, (_, index) => fresh(standIn.taskId, [...standIn.path, index], tries));
+    this.#become([...others, ...made]);
   }
 
-  #isUnexpanded(i: ReferenceInstance): boolean {
-    return i.path.length < this.#chain(this.#task(i).map).length;
+  /** Its list is made again: as if it had never been expanded, unless some of it has begun or ended. */
+  #fold(mapId: string, path: readonly number[]): void {
+    const members = this.#shape.members(mapId);
+    const isInside = (i: Placed) =>
+      members.includes(i.taskId) && i.path.length > path.length && startsWith(i.path, path);
+    const inside = this.#instances.filter(isInside);
+    if (inside.length === 0 || inside.some(({ state }) => state !== "none")) return;
+    this.#turns++;
+    for (const { path: place, mapId: inner } of [...this.#expanded.values()]) {
+      const isWithin = inner === mapId ? `${place}` === `${path}` : this.#shape.chain(inner).includes(mapId);
+      if (isWithin && startsWith(place, path)) this.#expanded.delete(keyOf(inner, place));
+    }
+    const tries = Math.max(...inside.map((i) => i.tries));
+    for (const { mapId: inner } of this.#shape.maps)
+      if (this.#shape.chain(inner).includes(mapId))
+        this.#folded.set(inner, Math.max(this.#folded.get(inner) ?? 0, tries));
+    const folded = members.filter((taskId) => inside.some((i) => i.taskId === taskId));
+    this.#become([
+      ...this.#instances.filter((i) => !isInside(i)),
+      ...folded.map((taskId) => fresh(taskId, path, this.#folded.get(mapId)!)),
+    ]);
   }
 
-  /** It is the only task of the map that it waits for. */
-  #isAlone(i: ReferenceInstance): boolean {
-    const mapId = this.#chain(this.#task(i).map)[i.path.length]!;
-    return this.#tasks.filter(({ map }) => this.#chain(map).includes(mapId)).length === 1;
+  #become(instances: ReferenceInstance[]): void {
+    this.#instances = instances;
+    this.groups.exist(instances);
   }
+}
 
-  /** The maps around something, from the outermost on. */
-  #chain(map: string | null | undefined): string[] {
-    const found = this.#maps.find(({ mapId }) => mapId === map);
-    return found ? [...this.#chain(found.parent), found.mapId] : [];
-  }
-
-  /** Between a setup and one of its teardowns; behind it, if it has none. */
-  #isInScope(task: TaskManifest, setup: string): boolean {
-    if (task.role === "teardown" || !this.#isBehind(task.taskId, setup)) return false;
-    const ends = this.#tasks.filter(
-      ({ taskId, teardown }) => teardown?.of === setup && this.#isBehind(taskId, setup),
-    );
-    return ends.length === 0 || ends.some(({ taskId }) => this.#isBehind(taskId, task.taskId));
-  }
-
-  #isBehind(taskId: string, other: string): boolean {
-    const { upstream } = this.#tasks.find((task) => task.taskId === taskId)!;
-    return upstream.includes(other) || upstream.some((id) => this.#isBehind(id, other));
-  }
-
-  /** Last tasks, leaving teardowns aside unless there is nothing else. */
-  #decidingTasks(): ReadonlySet<string> {
-    const work = this.#tasks.filter((task) => task.role !== "teardown");
-    const last = (among: readonly TaskManifest[]) =>
-      among.filter((task) => !among.some((other) => other.upstream.includes(task.taskId)));
-    const found = last(work);
-    return new Set((found.length > 0 ? found : last(this.#tasks)).map((task) => task.taskId));
-  }
-
-  #task(i: ReferenceInstance): TaskManifest {
-    return this.#tasks.find((task) => task.taskId === i.taskId)!;
-  }
+interface Expansion {
+  readonly mapId: string;
+  readonly path: readonly number[];
+  readonly length: number;
+  readonly tries: number;
 }
 
 function isGated(task: TaskManifest): boolean {
   return task.dependsOnPast || task.waitForDownstream;
 }
 
-function sourcesOf(over: MapSource): string[] {
-  if (over.kind === "output") return [over.taskId];
-  return over.kind === "zip" || over.kind === "cross" ? over.of.flatMap(sourcesOf) : [];
-}
-
-function commonLength(a: readonly string[], b: readonly string[]): number {
-  const differs = a.findIndex((each, index) => each !== b[index]);
-  return differs < 0 ? a.length : differs;
-}
-
-function startsWith(path: readonly number[], prefix: readonly number[]): boolean {
-  return prefix.every((index, place) => path[place] === index);
-}
-
-function fresh(taskId: string, path: readonly number[]): ReferenceInstance {
-  return { taskId, path, state: "none", tries: 0, triesBefore: 0, losses: 0, isPastFine: false, skip: [] };
-}
-
-/** Takes, again and again, the tasks whose upstream has all been taken. */
-function upstreamFirst(tasks: readonly TaskManifest[]): TaskManifest[] {
-  const taken: TaskManifest[] = [];
-  while (taken.length < tasks.length) {
-    const ids = new Set(taken.map((task) => task.taskId));
-    const next = tasks.filter((task) => !ids.has(task.taskId) && task.upstream.every((id) => ids.has(id)));
-    if (next.length === 0) throw new Error("the DAG has a cycle");
-    taken.push(...next);
-  }
-  return taken;
+function fresh(taskId: string, path: readonly number[], tries: number): ReferenceInstance {
+  const facts = { isPastFine: false, isImplied: false, isListEnd: false, isHalfway: false };
+  return { taskId, path, state: "none", tries, triesBefore: tries, losses: 0, ...facts, skip: [] };
 }

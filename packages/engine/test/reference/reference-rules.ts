@@ -8,6 +8,7 @@ export type ReferenceState =
   | "scheduled"
   | "queued"
   | "running"
+  | "restarting"
   | "up_for_retry"
   | "up_for_reschedule"
   | "deferred";

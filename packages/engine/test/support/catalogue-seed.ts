@@ -1,10 +1,10 @@
 /** DAGs without code: for tests of what the store does with their runs. */
-import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
+import type { DagManifest } from "@tradewind/sdk/manifest";
 import { planNext } from "../../src/schedule/planner.ts";
 import { publishFiles } from "../../src/store/dag-publish.ts";
 import { adhoc, type Database } from "../../src/store/database.ts";
 import { registerJob } from "../../src/store/job-lease.ts";
-import { dagManifest } from "../reference/manifests.ts";
+import { dagManifest, taskManifest } from "../reference/manifests.ts";
 
 /** Publishes a version with code of its own; answers its id. */
 export async function seedDag(
@@ -13,7 +13,7 @@ export async function seedDag(
   settings: Partial<DagManifest> & { readonly taskCount?: number } = {},
 ): Promise<number> {
   const { taskCount = 1, ...manifest } = settings;
-  const tasks = Array.from({ length: taskCount }, (_, i) => ({ taskId: `t${i}`, upstream: [] }));
+  const tasks = Array.from({ length: taskCount }, (_, i) => taskManifest(`t${i}`));
   const hash = crypto.randomUUID();
   await publishFiles(
     db,
@@ -22,7 +22,7 @@ export async function seedDag(
         file: `${dagId}.ts`,
         bundle: { hash, head: "", prelude: null, code: "// nothing", sourceMap: null },
         source: "",
-        manifests: [{ ...EMPTY, tasks: tasks as unknown as TaskManifest[], ...manifest, dagId }],
+        manifests: [{ ...EMPTY, tasks, ...manifest, dagId }],
       },
     ],
     { isPausedAtCreation: false, plan: planNext },

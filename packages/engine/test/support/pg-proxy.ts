@@ -8,6 +8,8 @@ import { AnswerReader, RequestReader } from "./pg-wire.ts";
  * - drop-commit-answer  lets the server commit, then breaks the connection instead of forwarding the answer
  * - cut                 breaks every connection and refuses new ones
  * - delay               forwards each piece late, in order, both ways
+ * - hang                forwards nothing, on old and new connections; what was sent meanwhile arrives when it is over
+ * - half-open           the connections that exist stay open and are silent for good; new ones pass
  *
  * A commit is the answer to COMMIT, or to a statement or batch outside a transaction that writes (INSERT, UPDATE,
  * DELETE, MERGE in its text; a write hidden in a function is not seen).
@@ -16,15 +18,19 @@ type ProxyMode =
   | { readonly kind: "pass" }
   | { readonly kind: "drop-commit-answer"; readonly probability?: number; readonly random?: () => number }
   | { readonly kind: "cut" }
-  | { readonly kind: "delay"; readonly ms: number };
+  | { readonly kind: "delay"; readonly ms: number }
+  | { readonly kind: "hang" }
+  | { readonly kind: "half-open" };
 
 export interface PgProxy {
   /** The server's URL by way of the proxy. */
   readonly url: string;
-  /** How often harm was done: commit answers dropped, connections cut or refused. */
-  readonly faults: { dropped: number; cut: number };
+  /** How often harm was done: commit answers dropped, connections cut or refused, connections silenced. */
+  readonly faults: { dropped: number; cut: number; silenced: number };
   /** How many commits were seen, dropped or not. */
   readonly commits: number;
+  /** How many pieces were not forwarded, because of a hang or on a silent connection. */
+  readonly withheld: number;
   set(mode: ProxyMode): void;
   close(): Promise<void>;
 }
@@ -40,16 +46,21 @@ export async function pgProxy(serverUrl: string): Promise<PgProxy> {
     get commits() {
       return relay.commits;
     },
+    get withheld() {
+      return relay.withheld;
+    },
     set: (mode) => relay.set(mode),
     close: () => relay.close(),
   };
 }
 
 class Relay {
-  readonly faults = { dropped: 0, cut: 0 };
+  readonly faults = { dropped: 0, cut: 0, silenced: 0 };
   commits = 0;
+  withheld = 0;
   #mode: ProxyMode = { kind: "pass" };
-  readonly #pairs = new Set<{ cut(): void }>();
+  readonly #pairs = new Set<{ cut(): void; isSilent: boolean }>();
+  readonly #held: (() => void)[] = [];
   readonly #server: Server;
 
   constructor(host: string, port: number) {
@@ -64,6 +75,11 @@ class Relay {
 
   set(mode: ProxyMode): void {
     this.#mode = mode;
+    if (mode.kind !== "hang") for (const forward of this.#held.splice(0)) forward();
+    if (mode.kind === "half-open") {
+      this.faults.silenced += this.#pairs.size;
+      for (const pair of this.#pairs) pair.isSilent = true;
+    }
     if (mode.kind !== "cut") return;
     this.faults.cut += this.#pairs.size;
     for (const pair of this.#pairs) pair.cut();
@@ -77,6 +93,7 @@ class Relay {
   #accept(client: Socket, server: Socket): void {
     client.setNoDelay(true);
     const pair = {
+      isSilent: false,
       cut: () => {
         this.#pairs.delete(pair);
         client.destroy();
@@ -93,8 +110,8 @@ class Relay {
 
     const requests = new RequestReader();
     const answers = new AnswerReader(requests.groups);
-    const toServer = this.#forwarder(server);
-    const toClient = this.#forwarder(client);
+    const toServer = this.#forwarder(server, pair);
+    const toClient = this.#forwarder(client, pair);
     client.on("data", (chunk) => {
       const { forward, reply } = requests.read(chunk);
       if (reply.length > 0) client.write(reply);
@@ -122,9 +139,16 @@ class Relay {
   }
 
   /** Keeps the order when the delay changes: a piece never leaves before the one that came before it. */
-  #forwarder(socket: Socket): (bytes: Buffer) => void {
+  #forwarder(socket: Socket, pair: { readonly isSilent: boolean }): (bytes: Buffer) => void {
     let lastLeaves = 0;
     return (bytes) => {
+      const isHanging = this.#mode.kind === "hang";
+      if (pair.isSilent || isHanging) this.withheld++;
+      if (pair.isSilent) return;
+      if (isHanging) {
+        this.#held.push(() => socket.destroyed || socket.write(bytes));
+        return;
+      }
       const delay = this.#mode.kind === "delay" ? this.#mode.ms : 0;
       const leaves = Math.max(performance.now() + delay, lastLeaves);
       if (delay === 0 && lastLeaves <= performance.now()) {

@@ -93,6 +93,8 @@ export class SchedulerRig {
       url?: string;
       settings?: Record<string, string>;
       lease?: LeaseTimes;
+      dags?: readonly string[];
+      runs?: number;
     } = {},
   ): Promise<SchedulerJob> {
     const config = resolveConfig(
@@ -106,17 +108,19 @@ export class SchedulerRig {
     const logger =
       options.logger ?? (process.env.TRADEWIND_TEST_LOG ? createLogger({ level: "debug" }) : silentLogger);
     const parts = { config, database, home, logger, secretBox: this.secretBox, wakeUps };
-    const { ahead, lease } = options;
+    const { ahead, dags, lease, runs } = options;
     const scheduler = createScheduler({
       ...parts,
       ...(ahead !== undefined && { ahead }),
       ...(lease && { lease }),
+      dags,
+      runs,
     });
     await scheduler.start();
     this.#schedulers.push(scheduler);
     if (isOwn)
       this.#undo.push(async () => {
-        if (wakeUps !== this.wakeUps) wakeUps.close();
+        if (wakeUps !== this.wakeUps) await wakeUps.close();
         await database.close();
       });
     return scheduler;
@@ -198,7 +202,7 @@ export class SchedulerRig {
 
   async close(): Promise<void> {
     await Promise.all(this.#schedulers.map((scheduler) => scheduler.stop(0)));
-    this.wakeUps.close();
+    await this.wakeUps.close();
     for (const undo of this.#undo) await undo();
     await rm(this.root, { recursive: true, force: true });
   }

@@ -35,7 +35,7 @@ export async function signalSubject({
       const service = new PostgresSignals({ database, wakeUps, sender: "test" });
       closing.push(async () => {
         await service.close();
-        wakeUps.close();
+        await wakeUps.close();
         await database.close();
       });
       return service;

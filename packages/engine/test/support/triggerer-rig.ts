@@ -3,6 +3,7 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Json } from "@tradewind/sdk/manifest";
+import { artefactHash } from "../../src/bundle/bundler/artefact-hash.ts";
 import { BundleCache } from "../../src/execute/bundle-cache.ts";
 import { SecretMask } from "../../src/execute/mask.ts";
 import type { LogLine } from "../../src/execute/task-log.ts";
@@ -89,7 +90,7 @@ export class TriggererRig {
       stop: async () => {
         if (!this.#running.delete(running)) return;
         await job.stop(1_000);
-        wakeUps.close();
+        await wakeUps.close();
         await database.close();
       },
     };
@@ -98,10 +99,10 @@ export class TriggererRig {
   }
 
   /** A bundle with one kind of trigger; `body` is that of `run(args, host)`. Answers the bundle's hash. */
-  async bundle(kind: string, body: string): Promise<string> {
-    const hash = `b${crypto.randomUUID()}`;
+  async bundle(kind: string, body: string, change = (code: string) => code): Promise<string> {
     const name = kind.replaceAll(/\W/g, "_");
-    const code = `${triggerText(kind, body)}\nexport function tradewind$classes() { return [${name}]; }\n`;
+    const code = `// ${crypto.randomUUID()}\n${change(triggerText(kind, body))}\nexport function tradewind$classes() { return [${name}]; }\n`;
+    const hash = artefactHash(code);
     await this.db.rows(adhoc("INSERT INTO bundle (hash, code) VALUES ($1, $2)"), [hash, code]);
     return hash;
   }

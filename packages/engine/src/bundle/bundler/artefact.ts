@@ -5,11 +5,11 @@
  * not on where the DAG folder lies. To that end the file is bundled without whitespace (which drops every comment and
  * path) and then printed again in readable form; the paths that CommonJS wrappers keep are shortened to their package.
  */
-import { createHash } from "node:crypto";
 import { basename, dirname, extname, relative, resolve, sep } from "node:path";
 import { CLASSES_EXPORT } from "@tradewind/sdk/program";
 import { type BuildFailure, build, type Loader, transform } from "esbuild";
-import { ARTEFACT_FORMAT, type DagFile } from "./protocol.ts";
+import { artefactHash } from "./artefact-hash.ts";
+import type { DagFile } from "./protocol.ts";
 import { CODE_OPTIONS, OWN_SDK, PRINT_OPTIONS, type SdkPrelude, SdkResolver } from "./sdk-prelude.ts";
 
 /** The code of an artefact is `banner`, then the preludes, then `body`. */
@@ -54,9 +54,8 @@ export async function buildArtefact(folder: string, source: DagSource, pass: num
     return basename(name) === entry ? slashed(relative(folder, path)) : sourceName(folder, name);
   });
   map.mappings = ";".repeat(lineBreaks(banner) + lineBreaks(sdkCode)) + map.mappings;
-  const hash = createHash("sha256").update(`tradewind-artefact-${ARTEFACT_FORMAT}\n`);
   return {
-    hash: hash.update(banner).update(sdkCode).update(body).digest("hex"),
+    hash: artefactHash(banner + sdkCode + body),
     banner,
     preludes,
     body,

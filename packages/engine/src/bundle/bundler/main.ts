@@ -23,6 +23,7 @@ import type {
   InputStamp,
 } from "./protocol.ts";
 import { rehearse } from "./rehearsal.ts";
+import { refuseTriggerClasses } from "./trigger-classes.ts";
 
 const channel = process.send?.bind(process);
 if (!channel) throw new Error("The bundler is started by the DAG processor, not by hand.");
@@ -92,6 +93,7 @@ async function importArtefact(dagFile: DagFile, artefact: Artefact, inputs: read
     );
     const made = unexported.map(({ id }) => id);
     refuseHiddenSubDags(manifests, made);
+    refuseTriggerClasses(exports, manifests);
     return { preludes, manifests, unexported: made };
   } catch (error) {
     return thrownMessage(dagFile, imported, error);

@@ -4,8 +4,13 @@
  * It reads the list of live process groups from its stdin (`+pid` and `-pid`, one per line). The write end of that
  * pipe is held by the engine alone; when the engine dies, however it dies, the kernel closes it, and every group still
  * on the list gets SIGKILL. A task in a busy loop cannot see that its engine is gone: this process can.
+ *
+ * `=ms` is the end of the engine's lease, by the system's monotonic clock: then others may start the same attempts, so
+ * the groups are killed although the engine is there. It may be stopped, or caught in a loop of its own.
  */
 const groups = new Set<number>();
+let endsAtMs = Number.POSITIVE_INFINITY;
+let timer: NodeJS.Timeout | NodeJS.Immediate | undefined;
 let rest = "";
 
 process.stdin.setEncoding("utf8");
@@ -13,13 +18,45 @@ process.stdin.on("data", (chunk: string) => {
   const lines = (rest + chunk).split("\n");
   rest = lines.pop() ?? "";
   for (const line of lines) {
-    const pid = Number(line.slice(1));
-    if (!Number.isInteger(pid) || pid <= 1) continue;
-    if (line.startsWith("+")) groups.add(pid);
-    else groups.delete(pid);
+    const value = Number(line.slice(1));
+    if (line.startsWith("=")) {
+      endsAtMs = value;
+      continue;
+    }
+    if (!Number.isInteger(value) || value <= 1) continue;
+    if (line.startsWith("+")) groups.add(value);
+    else groups.delete(value);
   }
+  if (timer === undefined) enforceLease();
 });
 process.stdin.on("close", () => {
+  killGroups();
+  process.exit(0);
+});
+
+function enforceLease(): void {
+  timer = undefined;
+  if (endsAtMs === Number.POSITIVE_INFINITY) return;
+  const leftMs = endsAtMs - now();
+  // Ended, it seems: what the engine has written meanwhile is read first.
+  timer = leftMs > 0 ? setTimeout(enforceLease, leftMs) : setImmediate(expire);
+}
+
+function expire(): void {
+  if (endsAtMs > now()) {
+    enforceLease();
+    return;
+  }
+  timer = undefined;
+  endsAtMs = Number.POSITIVE_INFINITY;
+  killGroups();
+}
+
+function now(): number {
+  return Number(process.hrtime.bigint() / 1_000_000n);
+}
+
+function killGroups(): void {
   for (const pid of groups) {
     try {
       process.kill(-pid, "SIGKILL");
@@ -27,7 +64,6 @@ process.stdin.on("close", () => {
       // Gone already.
     }
   }
-  process.exit(0);
-});
+}
 // A terminal's Ctrl-C or a service manager's stop is for the engine; the guardian goes when the engine has gone.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});

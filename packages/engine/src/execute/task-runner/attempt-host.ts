@@ -10,6 +10,7 @@ import type {
   ConnectionFacts,
   JournalEntry,
   LogLevel,
+  OpenWork,
   ReceivedSignal,
   RunEnd,
   RunEndRequest,
@@ -21,6 +22,7 @@ import type {
 import { isEngineKind } from "../../trigger/engine-kinds.ts";
 import type { FromChild, Question } from "../protocol.ts";
 import { readRunEnd } from "../run-end-reply.ts";
+import type { OpenWorkTracker } from "./open-work.ts";
 import type { OutputCapture } from "./output-capture.ts";
 
 /** Signals that user code made others of; those do not show up as listeners. */
@@ -47,6 +49,7 @@ interface Pending {
 export interface HostChannel {
   readonly send: (message: FromChild) => void;
   readonly output: OutputCapture;
+  readonly work: OpenWorkTracker;
   /** Whether the process must wait for the supervisor even if nothing else keeps it alive. */
   readonly await: (waiting: boolean) => void;
 }
@@ -142,6 +145,10 @@ export class AttemptHost implements TaskHost {
     });
   }
 
+  async openWork(): Promise<readonly OpenWork[]> {
+    return await this.#channel.work.leftOpen(this);
+  }
+
   /** The supervisor asks user code to stop. */
   interrupt(why: "timeout" | "cancel", reason: string): void {
     this.#controller.abort(new DOMException(reason, why === "timeout" ? "TimeoutError" : "AbortError"));
@@ -159,6 +166,7 @@ export class AttemptHost implements TaskHost {
   end(): void {
     this.#ended = true;
     this.#pending.clear();
+    this.#channel.work.close(this);
   }
 
   #ask(ask: Question): Promise<Json | undefined> {
@@ -167,7 +175,7 @@ export class AttemptHost implements TaskHost {
     return new Promise((resolve, reject) => {
       this.#pending.set(n, { resolve, reject });
       this.#channel.await(true);
-      this.#channel.send({ k: "request", id: this.id, n, ask });
+      this.#channel.work.outside(() => this.#channel.send({ k: "request", id: this.id, n, ask }));
     });
   }
 }

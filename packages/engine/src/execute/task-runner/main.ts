@@ -5,6 +5,7 @@
  * the process dies; then the supervisor sees that.
  */
 import { Socket } from "node:net";
+import { errorFacts } from "@tradewind/sdk/error-facts";
 import type { ErrorFacts, Program } from "@tradewind/sdk/program";
 import { JsonLines } from "../json-lines.ts";
 import {
@@ -17,10 +18,10 @@ import {
 } from "../protocol.ts";
 import { AttemptHost, noteCombinedSignals } from "./attempt-host.ts";
 import { Cleanliness } from "./cleanliness.ts";
-import { factsOf } from "./error-facts.ts";
 import { LargeValues, limitsOf, piecesOf, sizeUp } from "./large-values.ts";
+import { OpenWorkTracker } from "./open-work.ts";
 import { OutputCapture } from "./output-capture.ts";
-import { loadedProgram, loadPrograms } from "./programs.ts";
+import { loadedProgram, loadPrograms, triggerIn } from "./programs.ts";
 
 const socket = new Socket({ fd: CHANNEL_FD });
 const channel = new JsonLines<FromChild>(socket, {
@@ -35,11 +36,12 @@ let current: { readonly host: AttemptHost; readonly kind: JobMessage["k"] } | nu
 process.setSourceMapsEnabled(true);
 output.install();
 noteCombinedSignals();
+const work = OpenWorkTracker.installed();
 const cleanliness = new Cleanliness();
 
 socket.on("close", endAll);
-process.on("uncaughtException", (error) => crash(factsOf(error), error));
-process.on("unhandledRejection", (error) => crash(factsOf(error), error));
+process.on("uncaughtException", (error) => crash(errorFacts(error), error));
+process.on("unhandledRejection", (error) => crash(errorFacts(error), error));
 process.on("beforeExit", neverSettled);
 cleanliness.accept();
 send({ k: "ready" });
@@ -56,7 +58,7 @@ function receive(message: ToChild): void {
 }
 
 async function perform(message: JobMessage): Promise<void> {
-  const host = new AttemptHost(message.id, { send, output, await: holdOpen });
+  const host = new AttemptHost(message.id, { send, output, work, await: holdOpen });
   current = { host, kind: message.k };
   output.begin(message.logLimit);
   holdOpen(false);
@@ -64,10 +66,10 @@ async function perform(message: JobMessage): Promise<void> {
   try {
     const dagId = message.call.run.dagId;
     const program = loadedProgram(message.bundle, dagId) ?? (await importProgram(message.bundle, dagId));
-    outcome = await asked(program, large.within(message), host);
+    outcome = await work.run(host, () => asked(program, large.within(message), host));
   } catch (error) {
     // A program never rejects: this is a bundle that cannot be loaded, or one that breaks its promise.
-    finish(host, failure(message.k, factsOf(error)), { unclean: "could not load or run the bundle" });
+    finish(host, failure(message.k, errorFacts(error)), { unclean: "could not load or run the bundle" });
     return;
   }
   // One turn: a promise rejected and never awaited shows itself now, and what is being closed gets closed.
@@ -80,7 +82,7 @@ async function perform(message: JobMessage): Promise<void> {
 /** A large output goes ahead of the end, piece by piece: each waits until the one before it is out of our hands. */
 async function conclude(host: AttemptHost, outcome: JobOutcome): Promise<void> {
   const sized = sizeUp(outcome, limits);
-  const unclean = cleanliness.leftover();
+  const unclean = work.hasOpen(host) ? "left work open" : cleanliness.leftover();
   if (sized.text === null) return finish(host, sized.outcome, { unclean });
   for (const text of piecesOf(sized.text)) {
     if (current?.host !== host) return;
@@ -94,7 +96,11 @@ async function asked(program: Program, message: JobMessage, host: AttemptHost): 
     case "run":
       return await program.run({ ...message.call, host, maxOutputBytes: limits.most });
     case "callback":
-      return await program.callback({ ...message.call, host });
+      return await program.callback({
+        ...message.call,
+        host,
+        trigger: (kind) => triggerIn(message.bundle, kind),
+      });
     case "react":
       if (program.react === undefined) return { ok: true, action: "NONE" };
       return await program.react({ ...message.call, host });
@@ -140,7 +146,7 @@ function finish(
   try {
     send(ended(outcome, unclean), exit);
   } catch (error) {
-    const facts = { ...factsOf(error), code: "TASK_OUTPUT_NOT_JSON" };
+    const facts = { ...errorFacts(error), code: "TASK_OUTPUT_NOT_JSON" };
     send(ended(failure(kind, facts, false), unclean ?? "output is not JSON"), exit);
   }
 }

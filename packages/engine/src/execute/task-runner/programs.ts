@@ -4,12 +4,14 @@
  */
 
 import { pathToFileURL } from "node:url";
-import type { Program, PROGRAM as ProgramSymbol } from "@tradewind/sdk/program";
+import type { Program, PROGRAM as ProgramSymbol, TriggerProgram } from "@tradewind/sdk/program";
+import { triggersOf } from "../bundle-triggers.ts";
 
 /** The SDK's PROGRAM symbol, by its registered name: this process must load nothing but the bundle itself. */
 const PROGRAM = Symbol.for("tradewind.program") as typeof ProgramSymbol;
 
 const loaded = new Map<string, Map<string, Program>>();
+const modules = new Map<string, Readonly<Record<string, unknown>>>();
 
 /** @throws whatever the bundle throws on import, or an error that says what is wrong with it. */
 export async function loadPrograms(path: string): Promise<ReadonlyMap<string, Program>> {
@@ -25,7 +27,14 @@ export async function loadPrograms(path: string): Promise<ReadonlyMap<string, Pr
     }
   }
   loaded.set(path, programs);
+  modules.set(path, module);
   return programs;
+}
+
+/** Of a bundle that is loaded. */
+export function triggerIn(path: string, kind: string): TriggerProgram | undefined {
+  const module = modules.get(path);
+  return module && triggersOf(module).get(kind);
 }
 
 /** Already imported, without a turn of the event loop. */

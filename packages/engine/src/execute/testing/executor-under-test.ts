@@ -13,7 +13,8 @@ import type {
   TaskServices,
   Workload,
 } from "../contract.ts";
-import { LocalExecutor, type LocalExecutorOptions } from "../local-executor.ts";
+import { LocalExecutor } from "../local-executor.ts";
+import type { LocalExecutorOptions } from "../local-executor-options.ts";
 import { type LogLine, readLog } from "../task-log.ts";
 
 const PROGRAM_PATH = fileURLToPath(new URL("./program.mjs", import.meta.url));
@@ -103,6 +104,7 @@ export class ExecutorUnderTest implements AsyncDisposable {
       dagRunId: 7,
       conf: {},
       signal: { namespace: "default", key, value: null, version: 1 },
+      timeoutMs: 60_000,
       logPath: join(this.dir, "logs", `${reactionId}.log`),
       ...more,
     };

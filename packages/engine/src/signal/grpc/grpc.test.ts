@@ -156,6 +156,26 @@ describe("the gRPC server", () => {
       await expect(connectTo().listen(name, {}, new Collector())).rejects.toMatchObject(refused);
   });
 
+  it("ends a stream that is open when its token is revoked, within 5 s, though no signal comes", async () => {
+    const { service } = await open();
+    let isKnown = true;
+    const fickle = await serve(service, 0, async () => (isKnown ? "ada" : undefined));
+    closing.push(() => fickle.stop());
+    const client = new SignalsClient(fickle.address, credentials.createInsecure());
+    closing.push(async () => client.close());
+    const metadata = new Metadata();
+    metadata.set("authorization", `Bearer ${TOKEN}`);
+    const stream = (client as unknown as Record<string, (...args: unknown[]) => NodeJS.EventEmitter>)[
+      "Listen"
+    ]!({}, metadata);
+    const ended = new Promise<ServiceError>((resolve) => stream.once("error", resolve));
+    await once(stream, "data");
+    isKnown = false;
+    const at = performance.now();
+    expect((await ended).code).toBe(status.UNAUTHENTICATED);
+    expect(performance.now() - at).toBeLessThan(5_000);
+  });
+
   it("takes the token's name for the sender of what names none", async () => {
     const { server } = await open();
     const { answer, error } = await raw(server.address, TOKEN, "Send", {

@@ -153,28 +153,22 @@ interface NewSignalMessage {
 const BATCH = 500;
 const MAX_BATCH = 5_000;
 const KEEP_ALIVE_MS = 15_000;
-const CHECK_MS = 30_000;
 
-/** The messages of one Listen. `check` throws when the caller may no longer listen. */
+/** The messages of one Listen. */
 export async function* listen(
   service: SignalService,
   request: { filter: FilterMessage | null; start: StartMessage | null; batch: number },
-  { check, stop }: { readonly stop: AbortSignal; readonly check: () => Promise<unknown> },
+  stop: AbortSignal,
 ): AsyncGenerator<unknown> {
   const place = await placeOf(service, request.start);
   const limit = Math.min(request.batch > 0 ? request.batch : BATCH, MAX_BATCH);
   const subscription = service.subscribe(fromFilter(request.filter), place);
-  let checkAt = performance.now() + CHECK_MS;
   try {
     // Says that it is listening, and from where.
     yield { signals: [], position: place.position };
     while (!stop.aborted) {
       const { position, signals } = await subscription.next({ limit, waitMs: KEEP_ALIVE_MS, abort: stop });
       if (stop.aborted) return;
-      if (performance.now() >= checkAt) {
-        await check();
-        checkAt = performance.now() + CHECK_MS;
-      }
       const pieces = portions(signals);
       for (const [at, piece] of pieces.entries()) {
         const isLast = at === pieces.length - 1;

@@ -5,7 +5,6 @@
 import { once } from "node:events";
 import {
   Metadata,
-  type MetadataValue,
   Server,
   type ServerUnaryCall,
   type ServerWritableStream,
@@ -16,6 +15,7 @@ import {
 import { EngineError, messageOf } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
 import type { Service } from "../../service/service.ts";
+import { TokenWatch } from "../../service/token-watch.ts";
 import { CommitUnknownError, isTransient, sqlState } from "../../store/database.ts";
 import type { SignalService } from "../signal-service.ts";
 import { CHANNEL_OPTIONS, CODE_KEY, SIGNALS_SERVICE } from "./definition.ts";
@@ -39,11 +39,13 @@ export class GrpcSignalServer implements Service {
   readonly name = "signal server";
   readonly #options: GrpcServerOptions;
   readonly #closing = new AbortController();
+  readonly #tokens: TokenWatch;
   #server: Server | null = null;
   #port = 0;
 
   constructor(options: GrpcServerOptions) {
     this.#options = options;
+    this.#tokens = new TokenWatch(async (token) => (await options.authenticate(token)) !== undefined);
   }
 
   /** Where it listens; with port 0, the port it was given. */
@@ -108,24 +110,31 @@ export class GrpcSignalServer implements Service {
   async #listen(call: ListenCall): Promise<void> {
     const gone = new AbortController();
     for (const event of ["cancelled", "close", "error"]) call.on(event, () => gone.abort());
-    const stop = AbortSignal.any([gone.signal, this.#closing.signal]);
+    const revoked = new AbortController();
+    const stop = AbortSignal.any([gone.signal, revoked.signal, this.#closing.signal]);
+    let release = () => {};
     try {
-      const principal = () => this.#principal(call.metadata);
-      await principal();
-      for await (const message of listen(this.#options.service, call.request, { stop, check: principal })) {
+      await this.#principal(call.metadata);
+      release = this.#tokens.watch(tokenOf(call.metadata) ?? "", () => revoked.abort());
+      for await (const message of listen(this.#options.service, call.request, stop)) {
         if (!call.write(message)) await once(call, "drain", { signal: stop });
       }
+      revoked.signal.throwIfAborted();
       if (this.#closing.signal.aborted)
         throw new EngineError("SIGNAL_SERVICE_CLOSED", "The signal server is stopping.");
       call.end();
     } catch (error) {
-      if (!gone.signal.aborted)
-        call.emit("error", this.#failure("listen", stopped(error, this.#closing.signal)));
+      const cause = revoked.signal.aborted
+        ? new EngineError("UNAUTHENTICATED", "The token was revoked or has expired")
+        : stopped(error, this.#closing.signal);
+      if (!gone.signal.aborted) call.emit("error", this.#failure("listen", cause));
+    } finally {
+      release();
     }
   }
 
   async #principal(metadata: Metadata): Promise<string> {
-    const token = bearer(metadata.get("authorization")[0]);
+    const token = tokenOf(metadata);
     const name = token === null ? undefined : await this.#options.authenticate(token);
     if (name !== undefined) return name;
     throw new EngineError(
@@ -169,7 +178,8 @@ const STATUS: Readonly<Record<string, status>> = {
 /** Serialisation failure, deadlock, lock timeout, statement timeout. */
 const BUSY: ReadonlySet<string> = new Set(["40001", "40P01", "55P03", "57014"]);
 
-function bearer(value: MetadataValue | undefined): string | null {
+function tokenOf(metadata: Metadata): string | null {
+  const [value] = metadata.get("authorization");
   return /^Bearer +([\x21-\x7e]{1,512}) *$/i.exec(String(value ?? ""))?.[1] ?? null;
 }
 

@@ -1,21 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
-import {
-  chown,
-  type FileHandle,
-  mkdir,
-  open,
-  readdir,
-  readFile,
-  realpath,
-  rename,
-  rm,
-  writeFile,
-} from "node:fs/promises";
+import { chown, mkdir, open, readdir, readFile, realpath, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { EngineError, messageOf } from "../../service/errors.ts";
 import { isRunning } from "../../service/process-identity.ts";
-import { type Account, accountFor, run } from "./account.ts";
+import { type Account, accountFor, creatorFor, giveData, needsNewOwner, run } from "./account.ts";
 import { findBinaries } from "./binaries.ts";
 
 /**
@@ -45,24 +34,14 @@ export async function openDataFolder(folder: string): Promise<DataFolder> {
 }
 
 /**
- * Calls `work` with the path by which a program of the account finds `path`, and the open file it must inherit as
- * its number `as` for that.
+ * How a program of the account reaches the data: in which folder it is started, and by which path it finds the data.
  *
  * The account may not be allowed to walk to the path: root's home, and Tradewind's own, are closed to others. It need
- * not: Linux leads /proc/self/fd/<n> straight to an inherited open file, and the file itself belongs to the account.
+ * not: root enters the folder for it before it changes the account, and Linux leads /proc/self/cwd straight there.
  */
-export async function withReach<T>(
-  { path, as, account }: { path: string; as: number; account: Account },
-  work: (path: string, files: readonly number[]) => Promise<T>,
-): Promise<T> {
-  if (!account.switches || process.platform !== "linux") return work(path, []);
-  let file: FileHandle | undefined;
-  try {
-    file = await open(path, constants.O_RDONLY);
-    return await work(`/proc/self/fd/${as}`, [file.fd]);
-  } finally {
-    await file?.close();
-  }
+export function reachData(data: string, account: Account): { readonly cwd: string; readonly path: string } {
+  const isClosed = account.switches && process.platform === "linux";
+  return isClosed ? { cwd: data, path: "/proc/self/cwd" } : { cwd: "/", path: data };
 }
 
 async function isPresent(folder: string): Promise<boolean> {
@@ -83,7 +62,8 @@ async function create(folder: string): Promise<void> {
     await mkdir(draft, { recursive: true, mode: 0o700 });
     await mkdir(join(draft, "data"), { mode: 0o700 });
     await writeFile(join(draft, "password"), randomBytes(24).toString("base64url"), { mode: 0o600 });
-    await initialise(initdb, draft, account);
+    await initialise(initdb, draft, await creatorFor(account));
+    if (await needsNewOwner(join(draft, "data"), account)) await giveData(join(draft, "data"), account);
     await rename(draft, folder);
   } catch (error) {
     await rm(draft, { recursive: true, force: true });
@@ -92,19 +72,18 @@ async function create(folder: string): Promise<void> {
 }
 
 async function initialise(initdb: string, draft: string, account: Account): Promise<void> {
-  const paths = { data: join(draft, "data"), password: join(draft, "password") };
-  await give(paths.data, account);
-  await give(paths.password, account);
+  const data = join(draft, "data");
+  const password = join(draft, "password");
+  for (const path of [data, password]) await give(path, account);
   // The builtin C.UTF-8 is the same on every system; the C library's is missing on some.
   const locale = ["--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"];
   const access = ["--username=tradewind", "--auth=scram-sha-256"];
   try {
-    await withReach({ path: paths.data, as: 3, account }, (data, first) =>
-      withReach({ path: paths.password, as: 4, account }, (password, second) => {
-        const args = ["-D", data, `--pwfile=${password}`, ...locale, ...access];
-        return run({ program: initdb, args, files: [...first, ...second] }, account);
-      }),
-    );
+    const { cwd, path } = reachData(data, account);
+    await withPasswordFile(password, account, (file, files) => {
+      const args = ["-D", path, `--pwfile=${file}`, ...locale, ...access];
+      return run({ program: initdb, args, cwd, files }, account);
+    });
   } catch (cause) {
     throw new EngineError(
       "EMBEDDED_POSTGRES_INIT",
@@ -112,7 +91,22 @@ async function initialise(initdb: string, draft: string, account: Account): Prom
       { cause },
     );
   }
-  if (account.switches) await chown(paths.password, process.getuid?.() ?? 0, process.getgid?.() ?? 0);
+  if (account.switches) await chown(password, process.getuid?.() ?? 0, process.getgid?.() ?? 0);
+}
+
+/** initdb inherits the file open, as its number 3: it may not be allowed to walk to it. */
+async function withPasswordFile<T>(
+  path: string,
+  account: Account,
+  work: (path: string, files: readonly number[]) => Promise<T>,
+): Promise<T> {
+  if (reachData(path, account).path === path) return work(path, []);
+  const file = await open(path, constants.O_RDONLY);
+  try {
+    return await work("/proc/self/fd/3", [file.fd]);
+  } finally {
+    await file.close();
+  }
 }
 
 async function give(path: string, account: Account): Promise<void> {

@@ -1,6 +1,18 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chmod, chown, cp, mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import {
+  chmod,
+  chown,
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  stat,
+  writeFile,
+} from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -11,12 +23,14 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { privatePostgres } from "../../../test/support/private-postgres.ts";
 import { seedFolder } from "../../../test/support/seed-folder.ts";
 import { isRunning } from "../../service/process-identity.ts";
+import { POSTGRES_UID } from "../../service/process-user.ts";
 import { adhoc, call, Database } from "../database.ts";
 import { accountFor } from "./account.ts";
 import { findBinaries, locatePackage } from "./binaries.ts";
 import { EmbeddedPostgres } from "./embedded-postgres.ts";
 
 const asRoot = process.getuid?.() === 0;
+const NOBODY = 65_534;
 const PROGRAM = join(import.meta.dirname, "../../../test/support/embedded-program.ts");
 
 let home: string;
@@ -211,10 +225,39 @@ describe("a crash", () => {
 });
 
 describe.runIf(asRoot)("as root", () => {
-  it("runs the server as another user", async () => {
-    await seedFolder(dataDir);
+  it("runs the server as an account of its own, and closes its data to nobody", async () => {
+    await chmod(home, 0o755);
     const server = await start();
-    expect((await stat(`/proc/${server.pid}`)).uid).not.toBe(0);
+    expect((await stat(`/proc/${server.pid}`)).uid).toBe(POSTGRES_UID);
+    const open = await readdir(`/proc/${server.pid}/fd`);
+    const targets = await Promise.all(
+      open.map((fd) => readlink(`/proc/${server.pid}/fd/${fd}`).catch(() => "")),
+    );
+    expect(targets).not.toContain(server.dataDirectory);
+    for (const path of ["cwd/pg_hba.conf", "fd/0", "environ"].map((each) => `/proc/${server.pid}/${each}`)) {
+      const read = spawnSync("cat", [path], { uid: NOBODY, gid: NOBODY, encoding: "utf8" });
+      expect(read.stderr).toContain("Permission denied");
+    }
+    await server.stop();
+  });
+
+  it("gives data of nobody to its own account, and does not adopt a server that runs as nobody", async () => {
+    await seedFolder(dataDir);
+    const data = join(dataDir, "data");
+    spawnSync("chown", ["-R", "60900:60900", data]);
+    const former = await start();
+    expect((await stat(`/proc/${former.pid}`)).uid).toBe(60_900);
+    await ask(former.url, "CREATE TABLE kept AS SELECT 7 AS x");
+    former.release();
+    // As an earlier version left it; the server itself cannot be told from one that runs as nobody.
+    await chown(data, NOBODY, NOBODY);
+    const server = await start();
+    expect(isRunning(former.pid)).toBe(false);
+    expect((await stat(`/proc/${server.pid}`)).uid).toBe(POSTGRES_UID);
+    expect(await ask(server.url, "SELECT x FROM kept")).toBe(7);
+    for (const file of ["", "PG_VERSION", "base", "pg_wal"]) {
+      expect((await stat(join(data, file))).uid).toBe(POSTGRES_UID);
+    }
     await server.stop();
   });
 

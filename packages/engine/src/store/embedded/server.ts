@@ -9,9 +9,9 @@ import { EngineError } from "../../service/errors.ts";
 import { isRunning } from "../../service/process-identity.ts";
 import { takeProcessLock } from "../../service/process-lock.ts";
 import { sqlState } from "../connection-error.ts";
-import { asAccount, programEnvironment } from "./account.ts";
+import { asAccount, giveData, needsNewOwner, programEnvironment } from "./account.ts";
 import { type Binaries, findBinaries } from "./binaries.ts";
-import { type DataFolder, withReach } from "./data-folder.ts";
+import { type DataFolder, reachData } from "./data-folder.ts";
 import { markDead, readPostmaster, servesFolder } from "./postmaster-file.ts";
 
 /** A server that answers. `child` is set when this process started it, and not when it was found running. */
@@ -46,6 +46,7 @@ export async function ensureRunning(folder: DataFolder, options: LaunchOptions):
     throw startError(folder, `process ${taken.holder.pid} has been starting it for a minute`);
   }
   try {
+    if (await needsNewOwner(folder.data, folder.account)) await changeOwner(folder);
     return (await adopt(folder)) ?? (await launch(folder, binaries, options));
   } finally {
     await taken.lock.release();
@@ -77,6 +78,13 @@ export async function stopServer(server: { pid: number }, data: string, mode: St
     "EMBEDDED_POSTGRES_STOP",
     `PostgreSQL (process ${server.pid}, ${data}) does not end.`,
   );
+}
+
+/** A server that runs as the former owner is not adopted: it is stopped, and started again as the new one. */
+async function changeOwner(folder: DataFolder): Promise<void> {
+  const running = readPostmaster(folder.data);
+  if (running !== undefined) await stopServer(running, folder.data, "fast");
+  await giveData(folder.data, folder.account);
 }
 
 async function adopt(folder: DataFolder): Promise<RunningServer | undefined> {
@@ -137,25 +145,23 @@ async function launchOnce(
   const log = openSync(options.logFile, "a", 0o600);
   const before = fstatSync(log).size;
   let failure: string | undefined;
-  const child = await withReach({ path: folder.data, as: 3, account }, async (data, files) => {
-    const started = spawn(binaries.postgres, ["-D", data, ...serverArguments(options)], {
-      ...asAccount(account),
-      // A session of its own: Ctrl-C in the terminal must reach Tradewind alone, which then stops the server in order.
-      detached: true,
-      cwd: "/",
-      env: programEnvironment(),
-      stdio: ["ignore", log, log, ...files],
-      windowsHide: true,
-    });
-    started.once("error", (error) => {
-      failure = error.message;
-    });
-    started.once("exit", (code, signal) => {
-      failure ??= `ended with ${signal ?? code}`;
-    });
-    started.unref();
-    return started;
+  const { cwd, path } = reachData(folder.data, account);
+  const child = spawn(binaries.postgres, ["-D", path, ...serverArguments(options)], {
+    ...asAccount(account),
+    // A session of its own: Ctrl-C in the terminal must reach Tradewind alone, which then stops the server in order.
+    detached: true,
+    cwd,
+    env: programEnvironment(),
+    stdio: ["ignore", log, log],
+    windowsHide: true,
   });
+  child.once("error", (error) => {
+    failure = error.message;
+  });
+  child.once("exit", (code, signal) => {
+    failure ??= `ended with ${signal ?? code}`;
+  });
+  child.unref();
   closeSync(log);
   for (;;) {
     if (failure !== undefined) {

@@ -64,6 +64,7 @@ export interface DagRunFilter {
   readonly userPrefix?: string;
   readonly states?: readonly string[];
   readonly runTypes?: readonly string[];
+  readonly runKinds?: readonly string[];
   readonly versions?: readonly number[];
   readonly bundleHash?: string;
   readonly confContains?: string;
@@ -200,6 +201,7 @@ function conditions(filter: DagRunFilter): Conditions {
     .startsWith("r.triggering_user", filter.userPrefix)
     .oneOf("r.state", filter.states)
     .oneOf("r.run_type", filter.runTypes)
+    .oneOf("r.run_type", filter.runKinds)
     .oneOf("v.number", filter.versions)
     .equals("v.bundle_hash", filter.bundleHash)
     .between("r.run_after", filter.runAfter)

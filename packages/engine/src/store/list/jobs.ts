@@ -98,4 +98,5 @@ export function componentHealth(
 }
 
 const ALIVE = "(j.state = 'running' AND j.lease_until > now())";
-const COLUMNS = `j.id, j.kind, j.state, j.hostname, j.pid, j.version, j.started_at, j.heartbeat_at, j.ended_at, ${ALIVE} AS is_alive, j.facts`;
+const COLUMNS = `j.id, j.kind, j.state, j.hostname, j.pid, j.version, j.started_at, j.heartbeat_at, j.ended_at, ${ALIVE} AS is_alive,
+  coalesce(j.facts, CASE WHEN j.dags IS NOT NULL THEN json_build_object('dags', j.dags) END) AS facts`;

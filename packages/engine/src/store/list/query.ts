@@ -76,10 +76,16 @@ export class Conditions {
       : this.raw(`${column} = ANY(${this.bind(values)})`);
   }
 
+  /** Instants are compared at the precision they are shown with, milliseconds; the database stores microseconds. */
   between(column: string, range: Range<unknown> | undefined): this {
-    for (const [key, operator] of RANGE_OPERATORS) {
+    for (const [key, operator, ofInstants] of RANGE_OPERATORS) {
       const value = range?.[key];
-      if (value !== null && value !== undefined) this.raw(`${column} ${operator} ${this.bind(value)}`);
+      if (value === null || value === undefined) continue;
+      if (!(value instanceof Date)) this.raw(`${column} ${operator} ${this.bind(value)}`);
+      else
+        this.raw(
+          `${column} ${ofInstants.operator} ${this.bind(new Date(value.getTime() + ofInstants.addMs))}`,
+        );
     }
     return this;
   }
@@ -172,11 +178,12 @@ export async function first<R>(
   );
 }
 
+/** For each bound: the comparison of numbers and text; that of instants, where a stored value counts as its whole millisecond. */
 const RANGE_OPERATORS = [
-  ["gte", ">="],
-  ["gt", ">"],
-  ["lte", "<="],
-  ["lt", "<"],
+  ["gte", ">=", { operator: ">=", addMs: 0 }],
+  ["gt", ">", { operator: ">=", addMs: 1 }],
+  ["lte", "<=", { operator: "<", addMs: 1 }],
+  ["lt", "<", { operator: "<", addMs: 0 }],
 ] as const;
 
 /**

@@ -14,6 +14,8 @@ export interface DrivenRunRow {
   /** As its owner has stored it; null: it has not, or the run is over. */
   readonly drive: Json;
   readonly has_drive: boolean;
+  /** By task, how many starts wait; null: none. */
+  readonly starts: Readonly<Record<string, number>> | null;
   /** Of a run that is over: what had closed it, as long as the log has its end; null: nothing, or nobody knows. */
   readonly closed_by: string | null;
 }
@@ -26,6 +28,8 @@ export const DRIVEN_RUN_ORDER = {
 
 const COLUMNS = `r.id, r.dag_id, r.run_id, r.state, r.conf, r.started_at, r.version_id, d.state AS drive,
   d.dag_run_id IS NOT NULL AS has_drive,
+  (SELECT json_object_agg(w.task_id, w.n) FROM
+     (SELECT task_id, count(*) AS n FROM run_start WHERE dag_run_id = r.id GROUP BY task_id) AS w) AS starts,
   CASE WHEN r.state IN ('success', 'failed') THEN
     (SELECT s.value->>'closedBy' FROM signal s WHERE s.namespace = 'run' AND s.key = r.dag_id || '/' || r.run_id
      ORDER BY s.id DESC LIMIT 1) END AS closed_by`;

@@ -6,6 +6,8 @@ export interface StateCount {
   readonly task_id: string;
   readonly state: string;
   readonly count: number;
+  /** The map index of the first of them. */
+  readonly first: number;
 }
 
 /** States of some tasks of one run, counted per task. */
@@ -15,7 +17,7 @@ export function countStates(
   taskIds: readonly string[],
 ): Promise<StateCount[]> {
   return connection.rows(
-    adhoc(`SELECT task_id, state, count(*)::int8 AS count FROM task_instance
+    adhoc(`SELECT task_id, state, count(*)::int8 AS count, min(map_index) AS first FROM task_instance
       WHERE dag_run_id = $1 AND task_id = ANY($2) GROUP BY task_id, state ORDER BY task_id, state`),
     [dagRunId, [...taskIds]],
   );

@@ -1,6 +1,6 @@
 /**
- * Several triggers waited for together: fires once, with the first event of each by name. A member that fails fails
- * the whole, one that ends the task ends it. The members' events are acknowledged when the joint one is.
+ * Several triggers waited for together, run in one process: what `all` and `any` have in common. Each member has an
+ * abort of its own. A member that fails fails the whole, one that ends the task ends it.
  *
  * What the joint event is known by is made of what its members' are. Built-in triggers look at how things are: where
  * they give no key, the same sight is the same event. What an author's own trigger yields without a key is new each
@@ -8,37 +8,38 @@
  */
 import { createHash } from "node:crypto";
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
-import type { RunningTrigger, TriggerHost, TriggerProgram, TriggerYield } from "@tradewind/sdk/program";
+import type {
+  RunningTrigger,
+  TriggerAbortKind,
+  TriggerHost,
+  TriggerProgram,
+  TriggerYield,
+} from "@tradewind/sdk/program";
+import { abortReason } from "./abort-reason.ts";
 
-/** How long members may take to acknowledge; one with more events to come would never be done. */
-const FAREWELL_MS = 1_000;
+export type FindMember = (member: TriggerCall) => Promise<TriggerProgram>;
+
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-export function joint(find: (member: TriggerCall) => Promise<TriggerProgram>): TriggerProgram {
-  return {
-    protocol: 1,
-    id: "tradewind.all",
-    start: async (args, host) => new JointWait(membersOf(args), find, host),
-  };
-}
-
-class JointWait implements RunningTrigger {
-  readonly #members: readonly (readonly [string, TriggerCall])[];
-  readonly #find: (member: TriggerCall) => Promise<TriggerProgram>;
+/** One member of a joint wait. */
+export class Member {
+  readonly name: string;
+  readonly call: TriggerCall;
+  readonly #find: FindMember;
   readonly #host: TriggerHost;
-  readonly #over = new AbortController();
-  readonly #running: RunningTrigger[] = [];
+  readonly #abort = new AbortController();
+  #running: RunningTrigger | null = null;
   #hasFired = false;
 
-  constructor(
-    members: Readonly<Record<string, TriggerCall>>,
-    find: (member: TriggerCall) => Promise<TriggerProgram>,
-    host: TriggerHost,
-  ) {
-    this.#members = Object.entries(members);
+  constructor([name, call]: readonly [string, TriggerCall], find: FindMember, host: TriggerHost) {
+    this.name = name;
+    this.call = call;
     this.#find = find;
+    const stop = (): void => this.#stop(host.abort.reason as Error);
+    if (host.abort.aborted) stop();
+    else host.abort.addEventListener("abort", stop, { once: true });
     this.#host = {
-      abort: AbortSignal.any([host.abort, this.#over.signal]),
+      abort: this.#abort.signal,
       log: (...record) => host.log(...record),
       variable: (key) => host.variable(key),
       connection: (id) => host.connection(id),
@@ -47,70 +48,45 @@ class JointWait implements RunningTrigger {
     };
   }
 
-  async next(): Promise<TriggerYield> {
-    if (this.#hasFired) {
-      await this.#acknowledge();
-      return { kind: "done" };
-    }
-    const events: Record<string, Json> = {};
-    const identities = new Map<string, Json>();
-    // What settles first otherwise: a failure, or a member that ends the task.
-    const ended = Promise.withResolvers<TriggerYield>();
-    const all = this.#members.map(async ([name, call]) => {
-      const first = await this.#first(name, call);
-      if (first.kind !== "event") return ended.resolve(first);
-      events[name] = first.payload;
-      const identity = call.timed === null ? identityOf(call, first) : "";
-      if (identity !== null) identities.set(name, identity);
-    });
-    const fired = Promise.all(all).then(() => null);
-    const outcome = await Promise.race([fired, ended.promise]);
-    if (outcome !== null) return outcome;
-    // A member's ending may settle in the same turn as the last event.
-    if (Object.keys(events).length < this.#members.length) return await ended.promise;
-    this.#hasFired = true;
-    const payload = Object.fromEntries(this.#members.map(([name]) => [name, events[name] as Json]));
-    return { kind: "event", payload, key: this.#key(identities) };
+  get hasFired(): boolean {
+    return this.#hasFired;
   }
 
-  #key(identities: ReadonlyMap<string, Json>): string | null {
-    if (identities.size < this.#members.length) return null;
-    const known = this.#members.map(([name]) => identities.get(name) ?? null);
-    return createHash("sha256").update(JSON.stringify(known)).digest("base64url");
+  /** Its next event. To ask for it is to say that the last one is stored. */
+  async next(): Promise<TriggerYield> {
+    try {
+      const yielded = await this.#next();
+      if (yielded.kind === "event") this.#hasFired = true;
+      if (yielded.kind === "done" && !this.#hasFired) throw withoutEvent();
+      return yielded;
+    } catch (error) {
+      throw inMember(this.name, error);
+    }
   }
 
   async cleanup(): Promise<void> {
-    this.#over.abort(new DOMException("the joint wait is over", "AbortError"));
-    const results = await Promise.allSettled(this.#running.map((running) => running.cleanup()));
-    const failed = results.find((result) => result.status === "rejected");
-    if (failed !== undefined) throw failed.reason;
+    this.#stop(abortReason("fired"));
+    await this.#running?.cleanup();
   }
 
-  async #first(name: string, call: TriggerCall): Promise<TriggerYield> {
-    try {
-      if (call.wake !== null) await this.#until(call.wake);
-      if (call.timed !== null) {
-        return { kind: "event", payload: call.timed.payload ?? new Date().toISOString(), key: null };
-      }
-      const program = await this.#find(call);
-      this.#host.abort.throwIfAborted();
-      const running = await program.start(call.args, this.#host);
-      this.#running.push(running);
-      const first = await running.next();
-      if (first.kind === "done") throw withoutEvent();
-      return first;
-    } catch (error) {
-      throw inMember(name, error);
+  async #next(): Promise<TriggerYield> {
+    const { args, timed, wake } = this.call;
+    if (this.#running !== null) return await this.#running.next();
+    if (timed !== null && this.#hasFired) return { kind: "done" };
+    if (wake !== null) await this.#until(wake);
+    if (timed !== null) {
+      return { kind: "event", payload: timed.payload ?? new Date().toISOString(), key: null };
     }
+    const program = await this.#find(this.call);
+    this.#host.abort.throwIfAborted();
+    this.#running = await program.start(args, this.#host);
+    return await this.#running.next();
   }
 
-  /** Lets code after each member's `yield` run: the event is stored. */
-  async #acknowledge(): Promise<void> {
-    const farewells = this.#running.map((running) => running.next());
-    const late = Promise.withResolvers<void>();
-    const timer = setTimeout(late.resolve, FAREWELL_MS);
-    await Promise.race([Promise.allSettled(farewells), late.promise]);
-    clearTimeout(timer);
+  /** When another member has fired, no task waits for this one any more. */
+  #stop(reason: Error & { readonly kind?: TriggerAbortKind }): void {
+    const isLoser = reason.kind === "fired" && !this.#hasFired;
+    this.#abort.abort(isLoser ? abortReason("cancelled") : reason);
   }
 
   async #until(wake: NonNullable<TriggerCall["wake"]>): Promise<void> {
@@ -121,17 +97,38 @@ class JointWait implements RunningTrigger {
   }
 }
 
-function identityOf(
-  { source }: TriggerCall,
+/** Cleans all of them up. @throws what the first of them threw that did. */
+export async function cleanUp(members: readonly Member[]): Promise<void> {
+  const results = await Promise.allSettled(members.map((member) => member.cleanup()));
+  const failed = results.find((result) => result.status === "rejected");
+  if (failed !== undefined) throw failed.reason;
+}
+
+/** What an event of the member is known by; null: it is always a new one. */
+export function identityOf(
+  { source, timed }: TriggerCall,
   { key, payload }: Extract<TriggerYield, { kind: "event" }>,
 ): Json | null {
+  if (timed !== null) return "";
   if (typeof key === "string") return key;
   return source === "builtin" ? { payload } : null;
 }
 
+export function keyOf(identity: Json): string {
+  return createHash("sha256").update(JSON.stringify(identity)).digest("base64url");
+}
+
 export function withoutEvent(): Error {
-  const message = "The trigger returned without an event: whoever waits for it would wait for ever.";
+  const message = "The trigger returned without an event: the wait for it would never end.";
   return Object.assign(new Error(message), { code: "TRIGGER_ENDED_WITHOUT_EVENT" });
+}
+
+/** @throws when it is no joint wait. */
+export function checkedMembers(members: Readonly<Record<string, TriggerCall>>): [string, TriggerCall][] {
+  const entries = Object.entries(members);
+  if (entries.length > 0) return entries;
+  const message = "A joint wait needs `members`: triggers by name.";
+  throw Object.assign(new Error(message), { code: "TRIGGER_ARGS_INVALID" });
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {
@@ -152,15 +149,4 @@ function inMember(name: string, thrown: unknown): Error {
   const text = thrown instanceof Error ? thrown.message : String(thrown);
   const code = thrown instanceof Error ? (thrown as { code?: unknown }).code : undefined;
   return Object.assign(new Error(`"${name}": ${text}`, { cause: thrown }), { code });
-}
-
-function membersOf(args: Json): Readonly<Record<string, TriggerCall>> {
-  const members = (args as { readonly members?: unknown } | null)?.members;
-  const isRecord = typeof members === "object" && members !== null && !Array.isArray(members);
-  if (!isRecord || Object.keys(members).length === 0) {
-    throw Object.assign(new Error("A joint wait needs `members`: triggers by name."), {
-      code: "TRIGGER_ARGS_INVALID",
-    });
-  }
-  return members as Readonly<Record<string, TriggerCall>>;
 }

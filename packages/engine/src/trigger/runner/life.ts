@@ -6,16 +6,18 @@
  * Whatever happens, it ends once (`#end`), and its cleanup is run once, when it has stopped moving or has had its time
  * to do so. All of its code runs in its scope.
  */
+import { errorFacts } from "@tradewind/sdk/error-facts";
 import type { Json } from "@tradewind/sdk/manifest";
 import type {
   ConnectionFacts,
   LogLevel,
   RunningTrigger,
+  TriggerAbortKind,
   TriggerProgram,
   TriggerYield,
 } from "@tradewind/sdk/program";
 import { isTooDeep } from "../../execute/json-lines.ts";
-import { factsOf } from "../../execute/task-runner/error-facts.ts";
+import { ALL_KIND } from "../../model/joint-wait.ts";
 import type { BuiltinHost } from "../builtin/builtin-kind.ts";
 import type { TriggerOutcome } from "../contract.ts";
 import {
@@ -25,12 +27,15 @@ import {
   MAX_KEY_LENGTH,
   type TriggerQuestion,
 } from "../runner-protocol.ts";
+import { abortReason } from "./abort-reason.ts";
+import type { IgnoredAbort } from "./abort-watch.ts";
 import type { EventGate } from "./event-gate.ts";
 import { withoutEvent } from "./joint-wait.ts";
 import { print } from "./output.ts";
 import type { Places } from "./places.ts";
 import type { ReportLine } from "./report-line.ts";
-import { inScope, type Scope } from "./scope.ts";
+import { inScope } from "./scope.ts";
+import type { Asker } from "./trigger-programs.ts";
 
 /** What the process does for its triggers. */
 export interface Surroundings {
@@ -38,7 +43,7 @@ export interface Surroundings {
   readonly places: Places;
   readonly questions: Places;
   readonly gate: EventGate;
-  find(kind: string, bundlePath: string | null, asker: Scope): Promise<TriggerProgram>;
+  find(kind: string, bundlePath: string | null, asker: Asker): Promise<TriggerProgram>;
   ask(serial: number, question: TriggerQuestion): Promise<Json | undefined>;
   /** It has ended and cleaned up. */
   over(life: Life): void;
@@ -51,10 +56,9 @@ const MAX_ERROR_LENGTH = 64 * 1024;
 /** What a trigger may ask for at once. */
 const MAX_QUESTIONS = 16;
 const MAX_NAME_LENGTH = 1_000;
-/** Of a joint wait the supervisor may have to keep the event for long: until what it waits for itself has happened. */
-const JOINT_KIND = "tradewind.all";
+const MAX_SHOWN_ARGS = 500;
 
-export class Life implements Scope {
+export class Life implements Asker {
   readonly who: number;
   readonly bundlePath: string | null;
   readonly #assignment: Assignment;
@@ -76,7 +80,6 @@ export class Life implements Scope {
   }
 
   begin(): void {
-    this.#around.line.started(this.who);
     void inScope(this, () => this.#live());
   }
 
@@ -86,14 +89,14 @@ export class Life implements Scope {
     this.#acknowledge = null;
   }
 
-  /** Not wanted any more. */
-  stop(reason: string): void {
-    this.#end(null, new DOMException(reason, "AbortError"));
+  /** This process runs it no longer. */
+  stop(why: TriggerAbortKind): void {
+    this.#end(null, abortReason(why));
   }
 
   /** Something it set going threw where nobody could catch it. */
   fail(thrown: unknown): void {
-    const { code, message, name, stack } = factsOf(thrown);
+    const { code, message, name, stack } = errorFacts(thrown);
     const error = {
       name: cut(name),
       message: cut(message),
@@ -107,6 +110,11 @@ export class Life implements Scope {
     if (!this.#ended) this.#around.line.log(this.who, level, message, fields);
     // Nobody waits for it any more: what went wrong at its end is for the operator.
     else if (level === "error") print(2, `trigger "${this.#assignment.kind}", at its end: ${message}\n`);
+  }
+
+  ignoredAbort({ args, kind, ms }: IgnoredAbort): void {
+    const shown = JSON.stringify(args).slice(0, MAX_SHOWN_ARGS);
+    this.#around.line.send({ k: "ignoredAbort", id: this.#assignment.id, kind, args: shown, ms });
   }
 
   async #live(): Promise<void> {
@@ -145,7 +153,8 @@ export class Life implements Scope {
       const message = `The key of the trigger's event has ${key.length} characters; ${MAX_KEY_LENGTH} is the limit.`;
       throw Object.assign(new Error(message), { code: "TW_EVENT_TOO_LARGE" });
     }
-    const isCounted = this.#assignment.kind !== JOINT_KIND;
+    // Of a wait for all the supervisor may have to keep the event for long: until its own members have events, too.
+    const isCounted = this.#assignment.kind !== ALL_KIND;
     const leave = await this.#around.gate.enter(isCounted ? bytes : 0, this.#abort.signal);
     try {
       if (this.#ended) return;
@@ -166,7 +175,7 @@ export class Life implements Scope {
     this.#ended = true;
     if (outcome !== null) this.#report(outcome);
     this.#late = setTimeout(() => void this.#leave(), STOP_MS);
-    inScope(this, () => this.#abort.abort(reason ?? new DOMException("the trigger is over", "AbortError")));
+    inScope(this, () => this.#abort.abort(reason ?? abortReason("fired")));
     this.ack();
   }
 
@@ -177,7 +186,7 @@ export class Life implements Scope {
     try {
       await inScope(this, () => this.#running?.cleanup());
     } catch (error) {
-      const { stack, message } = factsOf(error);
+      const { stack, message } = errorFacts(error);
       this.log("error", stack ?? message);
     }
     this.#around.over(this);
@@ -229,7 +238,7 @@ function checkSize(payload: Json): number {
   try {
     text = JSON.stringify(payload);
   } catch (error) {
-    reason = factsOf(error).message;
+    reason = errorFacts(error).message;
   }
   if (text !== undefined && isTooDeep(text)) {
     text = undefined;

@@ -30,8 +30,6 @@ export class ReportLine {
   #said = new Map<number, number>();
   #dropped = new Map<number, number>();
   #polled = new Set<number>();
-  #started = new Set<number>();
-  #steady = new Set<number>();
 
   constructor(socket: Socket, lines: JsonLines<FromRunner>) {
     this.#socket = socket;
@@ -63,12 +61,8 @@ export class ReportLine {
     this.#polled.add(serial);
   }
 
-  started(serial: number): void {
-    this.#started.add(serial);
-  }
-
   over(serial: number): void {
-    const all = [this.#polled, this.#started, this.#steady, this.#dropped, this.#said];
+    const all = [this.#polled, this.#dropped, this.#said];
     for (const signs of all) signs.delete(serial);
   }
 
@@ -87,15 +81,9 @@ export class ReportLine {
       this.#dropped.delete(serial);
     }
     const polled = [...this.#polled];
-    const steady = [...this.#steady];
-    for (let at = 0; at < Math.max(polled.length, steady.length); at += SIGNS_AT_ONCE) {
-      const part = (serials: readonly number[]) => serials.slice(at, at + SIGNS_AT_ONCE);
-      this.send({ k: "signs", polled: part(polled), steady: part(steady) });
-    }
+    for (let at = 0; at < polled.length; at += SIGNS_AT_ONCE)
+      this.send({ k: "signs", polled: polled.slice(at, at + SIGNS_AT_ONCE) });
     this.#polled.clear();
-    // What started during this second will have lasted for at least one when the next is over.
-    this.#steady = this.#started;
-    this.#started = new Set();
   }
 }
 

@@ -6,9 +6,10 @@
  * What a trigger does to the process as a whole (an exit, an error that nobody catches) ends that trigger alone.
  */
 import { Socket } from "node:net";
+import { errorFacts } from "@tradewind/sdk/error-facts";
 import type { Json } from "@tradewind/sdk/manifest";
+import type { TriggerAbortKind } from "@tradewind/sdk/program";
 import { JsonLines } from "../../execute/json-lines.ts";
-import { factsOf } from "../../execute/task-runner/error-facts.ts";
 import { type Assignment, CHANNEL_FD, type FromRunner, type ToRunner } from "../runner-protocol.ts";
 import { EventGate } from "./event-gate.ts";
 import { guardExits } from "./exits.ts";
@@ -74,7 +75,7 @@ function receive(message: ToRunner): void {
       lives.get(message.serial)?.ack();
       return;
     case "stop":
-      stop(new Set(message.serials), "the trigger is not needed any more");
+      stop(new Set(message.serials), message.why);
       return;
     case "reply": {
       const answer = pending.get(message.n);
@@ -90,7 +91,7 @@ function receive(message: ToRunner): void {
       closing = true;
       waiting = [];
       if (lives.size === 0) leave();
-      else stop(new Set(lives.keys()), "the triggerer stops");
+      else stop(new Set(lives.keys()), "stopped");
   }
 }
 
@@ -106,16 +107,16 @@ function startSome(): void {
   if (waiting.length > 0) setImmediate(startSome);
 }
 
-function stop(serials: ReadonlySet<number>, reason: string): void {
+function stop(serials: ReadonlySet<number>, why: TriggerAbortKind): void {
   waiting = waiting.filter(({ serial }) => !serials.has(serial));
-  for (const serial of serials) lives.get(serial)?.stop(reason);
+  for (const serial of serials) lives.get(serial)?.stop(why);
 }
 
 function uncaught(thrown: unknown): void {
   const scope = currentScope();
   if (scope !== null) blame(scope, thrown);
   else {
-    const { stack, message } = factsOf(thrown);
+    const { stack, message } = errorFacts(thrown);
     print(2, `uncaught in a trigger process, outside of any trigger: ${stack ?? message}\n`);
     exit(1);
   }
@@ -126,7 +127,7 @@ function blame(scope: Scope, thrown: unknown): void {
   if (typeof scope.who === "number") {
     const life = lives.get(scope.who);
     if (life !== undefined) life.fail(thrown);
-    else print(2, `uncaught, left behind by a trigger that is over: ${factsOf(thrown).stack}\n`);
+    else print(2, `uncaught, left behind by a trigger that is over: ${errorFacts(thrown).stack}\n`);
     return;
   }
   for (const life of lives.values()) if (life.bundlePath === scope.who) life.fail(thrown);

@@ -4,18 +4,20 @@
  * the name of the bundle and not of the trigger that happened to need it first.
  */
 import { pathToFileURL } from "node:url";
-import type {
-  CLASSES_EXPORT as ClassesExport,
-  TriggerProgram,
-  TRIGGER as TriggerSymbol,
-} from "@tradewind/sdk/program";
-import { joint } from "./joint-wait.ts";
+import type { TriggerCall } from "@tradewind/sdk/manifest";
+import type { TriggerProgram } from "@tradewind/sdk/program";
+import { triggersOf } from "../../execute/bundle-triggers.ts";
+import { ALL_KIND, ANY_KIND } from "../../model/joint-wait.ts";
+import { type IgnoredAbort, watchAborts } from "./abort-watch.ts";
 import { beginLoad } from "./pulse.ts";
 import { inScope, type Scope } from "./scope.ts";
+import { waitForAll } from "./wait-for-all.ts";
+import { waitForAny } from "./wait-for-any.ts";
 
-/** By their registered names: this process must load nothing but the bundles themselves. */
-const TRIGGER = Symbol.for("tradewind.trigger") as typeof TriggerSymbol;
-const CLASSES: typeof ClassesExport = "tradewind$classes";
+/** The trigger for which a program is looked up. */
+export interface Asker extends Scope {
+  ignoredAbort(ignored: IgnoredAbort): void;
+}
 
 const loading = new Map<string, Promise<ReadonlyMap<string, TriggerProgram>>>();
 
@@ -23,11 +25,12 @@ const loading = new Map<string, Promise<ReadonlyMap<string, TriggerProgram>>>();
 export async function findProgram(
   kind: string,
   bundlePath: string | null,
-  asker: Scope,
+  asker: Asker,
 ): Promise<TriggerProgram> {
-  if (kind === "tradewind.all") {
-    return joint((member) => findProgram(member.kind, member.source === "bundle" ? bundlePath : null, asker));
-  }
+  const find = (member: TriggerCall): Promise<TriggerProgram> =>
+    findProgram(member.kind, member.source === "bundle" ? bundlePath : null, asker);
+  if (kind === ALL_KIND) return waitForAll(find);
+  if (kind === ANY_KIND) return waitForAny(find);
   const program = bundlePath === null ? await builtin(kind) : (await loaded(bundlePath, asker)).get(kind);
   if (program === undefined) {
     const message =
@@ -40,7 +43,7 @@ export async function findProgram(
     const message = `Trigger "${kind}" speaks protocol ${program.protocol}, this engine speaks 1; upgrade the engine.`;
     throw Object.assign(new Error(message), { code: "BUNDLE_PROTOCOL" });
   }
-  return program;
+  return watchAborts(program, (ignored) => asker.ignoredAbort(ignored));
 }
 
 /** Loaded when first asked for: the drivers behind the built-in kinds would take longer than all the rest. */
@@ -67,23 +70,5 @@ function loaded(path: string, asker: Scope): Promise<ReadonlyMap<string, Trigger
 }
 
 async function load(path: string): Promise<ReadonlyMap<string, TriggerProgram>> {
-  const module = (await import(pathToFileURL(path).href)) as Record<string, unknown>;
-  const classes = module[CLASSES];
-  const listed = typeof classes === "function" ? (classes() as unknown[]) : [];
-  const programs = new Map<string, TriggerProgram>();
-  for (const each of [...listed, ...Object.values(module)]) {
-    const program = programOf(each);
-    if (program !== null && !programs.has(program.id)) programs.set(program.id, program);
-  }
-  return programs;
-}
-
-function programOf(value: unknown): TriggerProgram | null {
-  if (typeof value !== "function") return null;
-  try {
-    return (value as unknown as { readonly [TRIGGER]?: TriggerProgram })[TRIGGER] ?? null;
-  } catch {
-    // A class that cannot be a trigger by itself: the base of others.
-    return null;
-  }
+  return triggersOf((await import(pathToFileURL(path).href)) as Record<string, unknown>);
 }

@@ -15,6 +15,7 @@ await runner.start({
   polled: () => {},
   ceased: () => {},
   blocked: () => {},
+  ignoredAbort: () => {},
 });
 runner.run([{ id: 1, kind, args: {}, bundlePath }]);
 process.stdout.write(`${runner.pid}\n`);

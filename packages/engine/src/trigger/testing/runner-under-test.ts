@@ -7,7 +7,7 @@ import type { ErrorFacts } from "@tradewind/sdk/program";
 import { onTestFinished } from "vitest";
 import { buildArtefact } from "../../bundle/bundler/artefact.ts";
 import { type Logger, silentLogger } from "../../service/logger.ts";
-import type { RunnerReports, TriggerOutcome, TriggerServices } from "../contract.ts";
+import type { IgnoredAbort, RunnerReports, TriggerOutcome, TriggerServices } from "../contract.ts";
 import { TriggerRunner } from "../trigger-runner.ts";
 import type { TriggerRunnerOptions } from "../trigger-runner-options.ts";
 
@@ -25,6 +25,7 @@ export type Heard =
   | { readonly on: "polled"; readonly id: number }
   | { readonly on: "ceased"; readonly id: number }
   | { readonly on: "blocked"; readonly stall: Stall }
+  | { readonly on: "ignoredAbort"; readonly ignored: IgnoredAbort }
   /** What the engine's own log says. */
   | { readonly on: "engine"; readonly message: string; readonly text: string };
 
@@ -92,6 +93,7 @@ export class RunnerUnderTest {
       polled: (id) => under.#hear({ on: "polled", id }),
       ceased: (id) => under.#hear({ on: "ceased", id }),
       blocked: (stall) => under.#hear({ on: "blocked", stall }),
+      ignoredAbort: (ignored) => under.#hear({ on: "ignoredAbort", ignored }),
     });
     // There is a child only while there is something to run.
     under.run(KEEPER, "keeper", await under.bundle(KEEPER_TEXT));

@@ -4,6 +4,7 @@
  * blocks it: the supervisor kills it, and starts another for the next question.
  */
 import { Socket } from "node:net";
+import { errorFacts } from "@tradewind/sdk/error-facts";
 import type { ErrorFacts } from "@tradewind/sdk/program";
 import { dieWithParent } from "../../../bundle/bundler/orphan-watch.ts";
 import { JsonLines } from "../../json-lines.ts";
@@ -13,7 +14,6 @@ import {
   type TimetableAnswer,
   type TimetableAsk,
 } from "../../timetable-protocol.ts";
-import { factsOf } from "../error-facts.ts";
 import { loadPrograms } from "../programs.ts";
 import { pieceOf } from "./piece.ts";
 
@@ -45,7 +45,7 @@ async function answer({ n, bundle, dagId, call, piece }: TimetableAsk): Promise<
     const due = program.due.bind(program);
     outcome = piece === undefined ? await due(call) : await pieceOf(due, call, piece);
   } catch (error) {
-    outcome = { ok: false, error: factsOf(error) };
+    outcome = { ok: false, error: errorFacts(error) };
   }
   send(n, outcome);
 }
@@ -68,7 +68,7 @@ function cut({ name, message, code }: ErrorFacts): ErrorFacts {
 
 function crash(error: unknown): void {
   if (asked === null) process.exit(1);
-  send(asked, { ok: false, error: factsOf(error) }, () => process.exit(1));
+  send(asked, { ok: false, error: errorFacts(error) }, () => process.exit(1));
 }
 
 /** The supervisor is gone: this process and everything it started go too. */

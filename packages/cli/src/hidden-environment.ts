@@ -1,0 +1,57 @@
+/**
+ * Keeps the secrets of a service out of /proc/<pid>/environ, which every process of its account can read, a task too.
+ * That file shows the environment a program was started with; changing `process.env` does not change it. So the service
+ * replaces itself (execve: same process id, same streams) by a start without the secrets, and reads them from a file
+ * that only its account can open. The new program deletes the file before it does anything else; one that is killed
+ * before that leaves the file in the temporary folder.
+ *
+ * Where this is not possible (Windows, no writable temporary folder) the service starts as it is.
+ */
+import { randomUUID } from "node:crypto";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const SERVICES = [
+  "api",
+  "backfill run",
+  "dag-processor",
+  "scheduler",
+  "signals serve",
+  "standalone",
+  "triggerer",
+];
+/** Names the file in the environment of the new program. */
+const FILE = "TRADEWIND_START_FILE";
+const SECRET = /^(TRADEWIND_(?!TASK_)|PG|AWS_)|_URL$|TOKEN|SECRET|PASSWORD|PASSWD|KEY|CREDENTIAL/;
+
+export function hideSecrets(): void {
+  const { [FILE]: file } = process.env;
+  if (file === undefined) startWithoutSecrets();
+  else readSecrets(file);
+}
+
+function startWithoutSecrets(): void {
+  const words = process.argv.slice(2).filter((word) => !word.startsWith("-"));
+  if (!SERVICES.some((name) => `${words.join(" ")} `.startsWith(`${name} `))) return;
+  if (process.execve === undefined || process.platform === "win32") return;
+  const all = Object.entries(process.env);
+  const secrets = all.filter(([name]) => SECRET.test(name));
+  if (secrets.length === 0) return;
+  const path = join(tmpdir(), `tradewind-start-${randomUUID()}`);
+  try {
+    writeFileSync(path, JSON.stringify(Object.fromEntries(secrets)), { flag: "wx", mode: 0o600 });
+  } catch {
+    return;
+  }
+  const open = Object.fromEntries(all.filter(([name]) => !SECRET.test(name)));
+  const args = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
+  process.execve(process.execPath, args, { ...open, [FILE]: path });
+}
+
+function readSecrets(file: string): void {
+  delete process.env[FILE];
+  const text = readFileSync(file, "utf8");
+  rmSync(file);
+  Object.assign(process.env, JSON.parse(text));
+}

@@ -1,0 +1,54 @@
+/** Executors and queues that nothing serves. */
+import { beforeEach, expect, it } from "vitest";
+import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
+import type { Logger } from "../service/logger.ts";
+import { silentLogger } from "../service/logger.ts";
+import { dagText, FolderFixture, importErrors, processorOn, versions } from "./dag-folder-fixture.ts";
+
+let test: TestDatabase;
+
+beforeEach(async () => {
+  test = await testDatabase();
+});
+
+it("refuses a file whose tasks name an executor that is not configured", async () => {
+  const folder = new FolderFixture();
+  await folder.write({
+    "pods.ts": dagText("pods", "return 1;", `{ defaults: { executor: "kubernets" } }`),
+    "here.ts": dagText("here", "return 1;", `{ defaults: { executor: "local" } }`),
+  });
+  await processorOn(test.db, folder, { executors: ["local", "kubernetes"] }).runOnce();
+  expect(await versions(test.db)).toEqual({ here: 1 });
+  expect(await importErrors(test.db)).toEqual({
+    "pods.ts": `pods.ts: task "work" of DAG "pods" names the executor "kubernets", which is not configured. Configured: "local", "kubernetes". Name one of these, or leave the option out. [EXECUTOR_UNKNOWN]`,
+  });
+  await folder.write({ "pods.ts": dagText("pods", "return 1;", `{ defaults: { executor: "kubernetes" } }`) });
+  await processorOn(test.db, folder, { executors: ["local", "kubernetes"] }).runOnce();
+  expect(await versions(test.db)).toEqual({ here: 1, pods: 1 });
+});
+
+it("knows the local executor alone unless told", async () => {
+  const folder = new FolderFixture();
+  await folder.write({ "pods.ts": dagText("pods", "return 1;", `{ defaults: { executor: "kubernetes" } }`) });
+  await processorOn(test.db, folder).runOnce();
+  expect((await importErrors(test.db))["pods.ts"]).toContain("[EXECUTOR_UNKNOWN]");
+});
+
+it("warns about queues that no worker serves, when the file has changed", async () => {
+  const folder = new FolderFixture();
+  await folder.write({
+    "gpu.ts": dagText("gpu", "return 1;", `{ defaults: { queue: "gpu" } }`),
+    "plain.ts": dagText("plain"),
+  });
+  const warnings: unknown[] = [];
+  const logger: Logger = { ...silentLogger, warn: (message, fields) => warnings.push([message, fields]) };
+  const processor = processorOn(test.db, folder, { logger });
+  await processor.runOnce();
+  await processor.runOnce();
+  expect(warnings).toEqual([
+    [
+      "tasks name queues that no worker serves; they run with the others",
+      { file: "gpu.ts", queues: ["gpu.work: gpu"] },
+    ],
+  ]);
+});

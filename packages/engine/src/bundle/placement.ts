@@ -1,0 +1,36 @@
+/**
+ * Where the tasks of a file ask to run. A task that names an executor which is not configured would run on another one, so
+ * its file is not loaded. A queue only chooses among workers: a task that names one nothing serves is loaded with a warning.
+ */
+import type { DagManifest } from "@tradewind/sdk/manifest";
+
+// Manifests come from a child process that has loaded user code: their fields are checked, whatever their type says.
+
+const UNKNOWN = "EXECUTOR_UNKNOWN";
+
+/** The queue of tasks that name none: every executor serves it. */
+const DEFAULT_QUEUE = "default";
+
+/** The import error of a file whose tasks name an executor that is not configured; null: they name none. */
+export function unknownExecutor(
+  file: string,
+  manifests: readonly DagManifest[],
+  executors: readonly string[],
+): string | null {
+  for (const { dagId, tasks } of manifests) {
+    const task = tasks.find(({ executor }) => typeof executor === "string" && !executors.includes(executor));
+    if (task === undefined) continue;
+    const known = executors.map((name) => `"${name}"`).join(", ");
+    return `${file}: task "${task.taskId}" of DAG "${dagId}" names the executor "${task.executor}", which is not configured. Configured: ${known}. Name one of these, or leave the option out. [${UNKNOWN}]`;
+  }
+  return null;
+}
+
+/** The queues that tasks name and nothing serves, as `dag.task: queue`. */
+export function unservedQueues(manifests: readonly DagManifest[]): string[] {
+  return manifests.flatMap(({ dagId, tasks }) =>
+    tasks
+      .filter(({ queue }) => typeof queue === "string" && queue !== DEFAULT_QUEUE)
+      .map(({ queue, taskId }) => `${dagId}.${taskId}: ${queue}`),
+  );
+}

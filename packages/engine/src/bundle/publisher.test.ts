@@ -1,0 +1,54 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
+import { manifestOf } from "../../test/api/installation.ts";
+import { testDatabase } from "../../test/support/test-database.ts";
+import { adhoc } from "../store/database.ts";
+import { artefactHash } from "./bundler/artefact-hash.ts";
+import type { Bundled } from "./bundler/protocol.ts";
+import { importErrors } from "./dag-folder-fixture.ts";
+import { Publisher } from "./publisher.ts";
+
+it("refuses a bundle whose child names a file that it cannot know, and stores the others", async () => {
+  const test = await testDatabase();
+  const folder = await mkdtemp(join(tmpdir(), "tw-publisher-"));
+  onTestFinished(async () => {
+    await rm(folder, { recursive: true });
+    await test.close();
+  });
+  const secret = join(folder, "secret.key");
+  await writeFile(secret, "a secret of the engine");
+  const shared = join(folder, "prelude.txt");
+  await writeFile(shared, "let sdk = 1;\n");
+  const refused: string[] = [];
+  const publisher = new Publisher({
+    database: test.db,
+    isPausedAtCreation: false,
+    plan: () => null,
+    onStored: () => {},
+    onRefused: (file) => refused.push(file),
+  });
+  const body = "export default sdk;\n";
+  const rest = { kind: "bundled", banner: "", body, map: "{}", source: "" } as const;
+  const settled = { unexported: [], inputs: [], settled: true };
+  const preludes = (path: string) => [{ name: "sdk", path }];
+  const hash = artefactHash(`let sdk = 1;\n${body}`);
+  const add = (name: string, path: string) => {
+    const manifests = [manifestOf(name, [{ taskId: "a" }])];
+    publisher.add(`${name}.ts`, {
+      ...rest,
+      ...settled,
+      hash,
+      manifests,
+      preludes: preludes(path),
+    } as Bundled);
+  };
+  add("honest", shared);
+  add("liar", secret);
+  await publisher.drain();
+  expect(refused).toEqual(["liar.ts"]);
+  expect((await importErrors(test.db))["liar.ts"]).toContain("[BUNDLE_CORRUPT]");
+  const preludesStored = await test.db.rows<{ code: string }>(adhoc("SELECT code FROM prelude"));
+  expect(preludesStored).toEqual([{ code: "let sdk = 1;\n" }]);
+});

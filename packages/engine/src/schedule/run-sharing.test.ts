@@ -1,0 +1,119 @@
+/** Several schedulers: no slot idles while tasks that could use it wait at another. */
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
+import { adhoc } from "../store/database.ts";
+import type { SchedulerJob } from "./scheduler-job.ts";
+
+const SLOTS = 2;
+let rig: SchedulerRig;
+let gate: string;
+
+/** Tasks run until the gate opens. */
+const file = (dagId: string, tasks: string) => `
+  import { existsSync } from "node:fs";
+  import { setTimeout as sleep } from "node:timers/promises";
+  import { dag } from "tradewind";
+  const gate = async () => { while (!existsSync(${JSON.stringify(gate)})) await sleep(20); };
+  export default dag("${dagId}", { maxActiveRuns: 100 }, (d) => { ${tasks} });`;
+
+beforeEach(async () => {
+  rig = await SchedulerRig.open();
+  gate = join(rig.root, "gate");
+  return () => rig.close();
+});
+
+afterEach(() => writeFile(gate, ""));
+
+const open_ = (): Promise<SchedulerJob> => rig.scheduler({ parallelism: SLOTS, shared: false });
+const running = async () =>
+  (await rig.db.one<{ n: number }>(
+    adhoc("SELECT count(*)::int AS n FROM task_instance WHERE state = 'running'"),
+  ))!.n;
+const allRun = (count: number) =>
+  rig.until(async () => (await running()) === count, `${count} running tasks`);
+/** Runs by owner. */
+const shares = async () => {
+  const sql = "SELECT count(*)::int AS n FROM dag_run WHERE state = 'running' GROUP BY owner_job ORDER BY n";
+  return (await rig.db.rows<{ n: number }>(adhoc(sql))).map(({ n }) => n);
+};
+/** Opens the gate; each run succeeds, each of its tasks at the first attempt. */
+const finish = async (ids: readonly number[]) => {
+  await writeFile(gate, "");
+  for (const id of ids) expect(await rig.ended(id)).toBe("success");
+  expect(await rig.poolsAreExact()).toBe(true);
+  await rm(gate);
+};
+
+it("claims as many queued runs as have slots, and leaves the others to peers with free slots", async () => {
+  await rig.publish({
+    "pair.ts": file("pair", 'd.task("heavy", { priority: 9 }, gate); d.task("light", gate);'),
+  });
+  await Promise.all([open_(), open_(), open_()]);
+  await rig.db.rows(adhoc("UPDATE dag SET is_paused = true"));
+  const ids: number[] = [];
+  for (let n = 0; n < 3; n++) ids.push(await rig.trigger("pair"));
+  await rig.db.rows(adhoc("UPDATE dag SET is_paused = false"));
+  rig.wakeUps.send("dags");
+  await allRun(3 * SLOTS);
+  expect(await shares()).toEqual([1, 1, 1]);
+  await finish(ids);
+});
+
+it("offers slots again that were reserved for more than a run could use", async () => {
+  // A run has three ready tasks, and may have one of them active.
+  await rig.publish({
+    "wide.ts": file("wide", 'for (const id of ["a", "b", "c"]) d.task(id, gate);').replace(
+      "maxActiveRuns: 100",
+      "maxActiveRuns: 100, maxActiveTasks: 1",
+    ),
+  });
+  // No heartbeat, and so no publication without a reason.
+  const lease = { ttlMs: 1_200_000, renewMs: 600_000, marginMs: 1_000 };
+  await rig.scheduler({ parallelism: 1, shared: false, lease });
+  const ids: number[] = [];
+  for (let n = 0; n < 4; n++) ids.push(await rig.trigger("wide"));
+  await allRun(1);
+  await rig.scheduler({ parallelism: 3, shared: false, lease });
+  await allRun(4);
+  await finish(ids);
+});
+
+it("hands runs to schedulers that join later, and to the others when one of them leaves", async () => {
+  await rig.publish({
+    "chain.ts": file(
+      "chain",
+      'const a = d.task("a", () => 7); d.task("b", { inputs: { a } }, async ({ a }) => { await gate(); return a; });',
+    ),
+  });
+  await open_();
+  const ids: number[] = [];
+  for (let n = 0; n < 12; n++) ids.push(await rig.trigger("chain"));
+  await allRun(SLOTS);
+  const late = await open_();
+  await open_();
+  await allRun(3 * SLOTS);
+  expect(Math.min(...(await shares()))).toBeGreaterThanOrEqual(SLOTS);
+  await late.stop(0);
+  await allRun(2 * SLOTS);
+  await open_();
+  await allRun(3 * SLOTS);
+  await finish(ids);
+  for (const id of ids) expect(await rig.output(id, "b")).toBe(7);
+});
+
+it("starts what only waits while no scheduler has a free slot", async () => {
+  await rig.publish({
+    "long.ts": file("long", 'd.task("a", gate); d.task("b", gate);'),
+    "wait.ts": `import { dag, TimeDeltaTrigger } from "tradewind";
+      export default dag("wait", {}, (d) => { d.trigger("w", new TimeDeltaTrigger({ delta: "1h" })); });`,
+  });
+  await open_();
+  await open_();
+  const ids = [await rig.trigger("long"), await rig.trigger("long")];
+  await allRun(2 * SLOTS);
+  const waiting = await rig.trigger("wait");
+  await rig.until(async () => (await rig.states(waiting)).w === "deferred", "the wait");
+  await finish(ids);
+});

@@ -1,0 +1,216 @@
+/**
+ * What a scheduler does so that no slot of a peer idles while its own tasks wait. It publishes how many tasks it could start
+ * now; it leaves queued runs to peers with free slots while it has none; and it hands them runs of which nothing is in
+ * flight when its own ready tasks have waited for slots for a while. What is published is a hint that may be out of date: a
+ * run that was handed to a peer whose slots are taken meanwhile is handed on, and nothing is lost but time.
+ */
+import type { Executor } from "../execute/contract.ts";
+import type { Logger } from "../service/logger.ts";
+import type { WakeUps } from "../signal/wake-up.ts";
+import type { Database } from "../store/database.ts";
+import {
+  handOverRuns,
+  type PeerWithRoom,
+  peersWithRoom,
+  publishFreeSlots,
+  publishSlotFacts,
+} from "../store/run-hand-over.ts";
+import type { ServedDags } from "../store/served-dags.ts";
+import type { Admission } from "./admission.ts";
+import type { Callbacks } from "./callbacks.ts";
+import type { InHand } from "./in-hand.ts";
+import type { RunActor } from "./run-actor.ts";
+
+/** Tasks that have waited for slots for less may get them sooner here than elsewhere. */
+const PATIENCE_MS = 100;
+/** Between two publications, unless the last slot was taken. */
+const PUBLISH_MS = 100;
+/** Runs handed over in one transaction. */
+const HAND_LIMIT = 256;
+
+/** Of the job that drives the runs. */
+export interface OwnLoad {
+  readonly admission: Admission;
+  readonly inHand: InHand;
+  readonly callbacks: Callbacks;
+  readonly executors: readonly Executor[];
+  /** Runs to read again: what was decided last may not be stored. */
+  readonly stale: ReadonlySet<number>;
+  /** The run is not this job's any more. */
+  readonly drop: (actor: RunActor | undefined) => void;
+}
+
+export interface RunSharingOptions extends Pick<OwnLoad, "admission" | "drop" | "inHand"> {
+  readonly database: Database;
+  readonly wakeUps: WakeUps;
+  readonly logger: Logger;
+  /** False: it takes only runs of its own choice, and offers no slots to others. */
+  readonly isOpen: boolean;
+  readonly dags: ServedDags;
+  readonly wake: () => void;
+  readonly markStale: (runId: number) => void;
+}
+
+export class RunSharing {
+  readonly #options: RunSharingOptions;
+  #published: number | null = null;
+  #publishedAt = Number.NEGATIVE_INFINITY;
+  #publishedFacts = "";
+  /** Since when ready tasks have waited for slots. */
+  #shortSince: number | null = null;
+  /** A peer may have free slots: it said so, or nobody was asked since tasks began to wait. */
+  #mayHaveRoom = true;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: RunSharingOptions) {
+    this.#options = options;
+  }
+
+  /** Tasks that could start now beside all that are ready. */
+  get room(): number {
+    return this.#options.admission.executors.idle().free;
+  }
+
+  /** A peer said that it has free slots. */
+  peerHasRoom(): void {
+    this.#mayHaveRoom = true;
+    if (this.#shortSince !== null) this.#options.wake();
+  }
+
+  /** A peer has handed over runs, possibly to this job: its row then has fewer free slots than were published. */
+  runsWereHandedOver(): void {
+    this.#published = null;
+  }
+
+  /**
+   * Whether queued runs are better left to peers that serve the same DAGs. Published first: of two that are full, one sees
+   * that the other is, too.
+   */
+  async leavesToPeers(jobId: number): Promise<boolean> {
+    if (this.room > 0) return false;
+    await this.#publish(jobId);
+    const peers = await peersWithRoom(this.#options.database, jobId);
+    return peers.some((peer) => servesAll(peer.dags, this.#options.dags));
+  }
+
+  /** At each heartbeat, for peers have reserved slots meanwhile; and at the start, for people who want to see them. */
+  async beat(jobId: number): Promise<void> {
+    this.#published = null;
+    this.#mayHaveRoom = true;
+    await this.#publish(jobId);
+  }
+
+  /** At each heartbeat, for people: how many slots streaming tasks hold. Stored only when that has changed. */
+  async publishFacts(jobId: number): Promise<void> {
+    const { admission, database, inHand } = this.#options;
+    const { slots } = admission.executors.idle();
+    const { streamingSlots } = admission.executors;
+    const facts = { slots, streaming_slots: streamingSlots, streaming_tasks: inHand.streams() };
+    const text = JSON.stringify([jobId, facts]);
+    if (text === this.#publishedFacts) return;
+    await publishSlotFacts(database, jobId, facts);
+    this.#publishedFacts = text;
+  }
+
+  /** After each turn while there are peers. */
+  async settle(jobId: number): Promise<void> {
+    const { room } = this;
+    const isNews = this.#published === null || room > 0 !== this.#published > 0;
+    const wait = this.#publishedAt + PUBLISH_MS - performance.now();
+    if (isNews && (room === 0 || wait <= 0)) await this.#publish(jobId);
+    else if (isNews) this.#wakeIn(wait);
+    await this.#handOver(jobId);
+  }
+
+  async stop(jobId: number): Promise<void> {
+    clearTimeout(this.#timer);
+    const { slots } = this.#options.admission.executors.idle();
+    await publishFreeSlots(this.#options.database, jobId, { slots, free: 0 });
+  }
+
+  async #publish(jobId: number): Promise<void> {
+    const { admission, database, isOpen, wakeUps } = this.#options;
+    const { slots, free } = admission.executors.idle();
+    if (this.#published === free) return;
+    await publishFreeSlots(database, jobId, { slots, free: isOpen ? free : 0 });
+    if (isOpen && free > 0 && !this.#published) wakeUps.tellOthers("slots");
+    this.#published = free;
+    this.#publishedAt = performance.now();
+  }
+
+  async #handOver(jobId: number): Promise<void> {
+    const { admission, database } = this.#options;
+    if (!admission.isShortOfSlots()) {
+      this.#shortSince = null;
+      return;
+    }
+    if (this.#shortSince === null) this.#mayHaveRoom = true;
+    this.#shortSince ??= performance.now();
+    const wait = this.#shortSince + PATIENCE_MS - performance.now();
+    if (wait > 0) return this.#wakeIn(wait);
+    if (!this.#mayHaveRoom) return;
+    const movable = this.#movable();
+    if (movable.length === 0) return;
+    const peers = (await peersWithRoom(database, jobId)).filter(({ dags }) =>
+      movable.some(({ actor }) => servesAll(dags, [actor.run.dag_id])),
+    );
+    this.#mayHaveRoom = peers.length > 0;
+    // A peer with free slots has nothing that waits: an equal share lasts longer than what fits its slots now.
+    const waiting = admission.waitingRuns().reduce((sum, { ready }) => sum + ready, 0);
+    const share = Math.ceil(waiting / (peers.length + 1));
+    for (const peer of peers) await this.#give(jobId, { ...peer, share }, movable);
+  }
+
+  /** Runs with ready tasks of which no attempt is in flight, and no question to user code. */
+  #movable(): { readonly actor: RunActor; readonly ready: number }[] {
+    const { admission, inHand } = this.#options;
+    const busy = inHand.runs();
+    return admission.waitingRuns().filter(({ actor }) => {
+      const { queued, running, restarting } = actor.model.counts.byState;
+      const isSettled = actor.ears === null && actor.ending === null && actor.unmeasured === 0;
+      return isSettled && !actor.isPaused && queued + running + restarting === 0 && !busy.has(actor.id);
+    });
+  }
+
+  /** What is given leaves `movable`; runs of DAGs that the peer does not serve stay. */
+  async #give(
+    jobId: number,
+    peer: PeerWithRoom & { readonly share: number },
+    movable: { readonly actor: RunActor; readonly ready: number }[],
+  ): Promise<void> {
+    const { database, drop, logger, markStale, wakeUps } = this.#options;
+    const given: RunActor[] = [];
+    let slots = 0;
+    while (slots < Math.max(peer.free_slots, peer.share) && given.length < HAND_LIMIT) {
+      const at = movable.findIndex(({ actor }) => servesAll(peer.dags, [actor.run.dag_id]));
+      const [next] = at < 0 ? [] : movable.splice(at, 1);
+      if (next === undefined) break;
+      given.push(next.actor);
+      slots += next.ready;
+    }
+    if (given.length === 0) return;
+    const runs = given.map(({ id, run: { generation } }) => ({ id, generation }));
+    try {
+      const moved = await handOverRuns(database, { from: jobId, to: peer.id, runs, slots });
+      for (const actor of given) {
+        if (moved.has(actor.id)) drop(actor);
+      }
+      logger.debug("handed over runs", { runs: moved.size, to: peer.id });
+    } catch (error) {
+      // Nobody knows whose they are: they are read again.
+      for (const { id } of given) markStale(id);
+      throw error;
+    } finally {
+      wakeUps.tellOthers("handed");
+    }
+  }
+
+  #wakeIn(ms: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(this.#options.wake, Math.ceil(ms)).unref();
+  }
+}
+
+function servesAll(served: ServedDags, wanted: ServedDags): boolean {
+  return served === null || wanted?.every((dagId) => served.includes(dagId)) === true;
+}

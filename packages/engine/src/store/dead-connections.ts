@@ -1,0 +1,151 @@
+/**
+ * Finds connections that are dead without a sign: a failover or a NAT has forgotten a socket, and what is sent over it is
+ * dropped while new connections work. A call without an answer is looked up over a fresh connection. While its backend
+ * works on it, it may take as long as the statement's own time limit allows. A backend that waits for its client has
+ * either never got the call, or has answered and the answer is lost: then the socket is destroyed, which rejects the call,
+ * and the backend is ended, so that locks of its transaction are released.
+ *
+ * A client's own time limit cannot tell a dead connection from a slow statement; TCP alone takes minutes to give up.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+
+/** A call is looked up when it has been unanswered for this long. */
+const SILENT_MS = 1_500;
+const LOOK_MS = 500;
+/** Between two looks an answer that was on its way would have come. */
+const LOOKS = 2;
+/** For one connection or statement of our own. */
+const PROBE_MS = 3_000;
+
+interface Suspect {
+  readonly stream: ClientStream;
+  bytesRead: number;
+  looks: number;
+}
+
+interface ClientStream {
+  readonly bytesRead: number;
+  destroy(): void;
+}
+
+export class DeadConnections {
+  readonly #config: pg.ClientConfig;
+  readonly #onFound: () => void;
+  readonly #suspects = new Map<pg.ClientBase, Suspect>();
+  #isLooking = false;
+
+  /** @param onFound Connections that were made before now may be dead, too. */
+  constructor(config: pg.ClientConfig, onFound: () => void) {
+    this.#config = config;
+    this.#onFound = onFound;
+  }
+
+  /** The answer to a call over this connection; rejects when the connection is found dead. */
+  async answer<T>(client: pg.ClientBase, answer: Promise<T>): Promise<T> {
+    const timer = setTimeout(() => this.#suspect(client), SILENT_MS);
+    try {
+      return await answer;
+    } finally {
+      clearTimeout(timer);
+      this.#suspects.delete(client);
+    }
+  }
+
+  #suspect(client: pg.ClientBase): void {
+    const stream = streamOf(client);
+    this.#suspects.set(client, { stream, bytesRead: stream.bytesRead, looks: 0 });
+    if (!this.#isLooking) void this.#look();
+  }
+
+  async #look(): Promise<void> {
+    this.#isLooking = true;
+    let probe: pg.Client | null = null;
+    while (this.#suspects.size > 0) {
+      try {
+        probe ??= await openProbe(this.#config);
+        if (probe === null) break;
+        await this.#judge(probe);
+      } catch {
+        // The server cannot be asked: it is away, and nobody knows whether these connections outlive that.
+        if (probe !== null) streamOf(probe).destroy();
+        probe = null;
+      }
+      await sleep(LOOK_MS);
+    }
+    this.#isLooking = false;
+    probe?.end().catch(() => {});
+  }
+
+  async #judge(probe: pg.Client): Promise<void> {
+    const pids = [...this.#suspects.keys()].map(backendOf);
+    const { rows } = await probe.query<Backend>({ text: BACKENDS, values: [pids] });
+    const working = new Set(rows.filter(isWorking).map(({ pid }) => pid));
+    const dead: number[] = [];
+    for (const [client, suspect] of this.#suspects) {
+      const pid = backendOf(client);
+      // It was not looked up, or something has come from it.
+      if (!pids.includes(pid)) continue;
+      const isAlive = working.has(pid) || suspect.stream.bytesRead > suspect.bytesRead;
+      suspect.looks = isAlive ? 0 : suspect.looks + 1;
+      suspect.bytesRead = suspect.stream.bytesRead;
+      if (suspect.looks < LOOKS) continue;
+      dead.push(pid);
+      this.#suspects.delete(client);
+      suspect.stream.destroy();
+    }
+    if (dead.length === 0) return;
+    this.#onFound();
+    await probe.query({ text: TERMINATE, values: [dead] });
+  }
+}
+
+interface Backend {
+  readonly pid: number;
+  readonly state: string | null;
+  readonly wait_event_type: string | null;
+}
+
+const BACKENDS = "SELECT pid, state, wait_event_type FROM pg_stat_activity WHERE pid = ANY($1::int[])";
+const TERMINATE =
+  "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = ANY($1::int[]) AND usename = current_user";
+
+/** A backend that waits for its client, to read or to write, does not. */
+function isWorking({ state, wait_event_type: waits }: Backend): boolean {
+  return !state?.startsWith("idle") && waits !== "Client";
+}
+
+/** null: the server's processes are not those that connections name (a pooler is in between), so nothing can be told. */
+async function openProbe(config: pg.ClientConfig): Promise<pg.Client | null> {
+  const probe = await openFresh(config);
+  const { rows } = await probe.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
+  if (rows[0]?.pid === backendOf(probe)) return probe;
+  probe.end().catch(() => {});
+  return null;
+}
+
+/** A connection of its own, for a question that must be answered soon. */
+export async function openFresh(config: pg.ClientConfig): Promise<pg.Client> {
+  const client = new pg.Client({ ...config, connectionTimeoutMillis: PROBE_MS, query_timeout: PROBE_MS });
+  client.on("error", () => {});
+  try {
+    await client.connect();
+    return client;
+  } catch (error) {
+    client.end().catch(() => {});
+    throw error;
+  }
+}
+
+/** Without a goodbye: a connection that does not answer would not answer that either. */
+export function destroy(client: pg.ClientBase): void {
+  streamOf(client).destroy();
+}
+
+function streamOf(client: pg.ClientBase): ClientStream {
+  return (client as unknown as { readonly connection: { readonly stream: ClientStream } }).connection.stream;
+}
+
+function backendOf(client: pg.ClientBase): number {
+  return (client as unknown as { readonly processID: number }).processID;
+}

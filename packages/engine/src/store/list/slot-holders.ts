@@ -1,0 +1,46 @@
+/** The slots of a scheduler's executor, and the tasks that hold them. */
+import type { Connection } from "../database.ts";
+import type { SlotFacts } from "../run-hand-over.ts";
+import type { DrainFacts } from "../run-release.ts";
+import { statement } from "../statement.ts";
+
+export interface SlotHolder {
+  readonly dag_id: string;
+  readonly task_id: string;
+  readonly is_streaming: boolean;
+  /** Instances that are queued or running. */
+  readonly count: number;
+}
+
+interface SlotHolders {
+  readonly hostname: string;
+  /** null: no limit. */
+  readonly slots: number | null;
+  /** What the job says of itself. */
+  readonly facts: Partial<DrainFacts & SlotFacts> | null;
+  /** Those with most instances first. */
+  readonly holders: readonly SlotHolder[];
+}
+
+const JOB = statement(
+  "slot-holders-job",
+  "SELECT hostname, slots, facts FROM job WHERE id = $1 AND state = 'running'",
+);
+
+/** Index: dag_run_owner. */
+const HOLDERS = statement(
+  "slot-holders",
+  `SELECT r.dag_id, t.task_id, count(*)::int AS count,
+          coalesce(bool_or(v.manifest @? format('$.tasks[*] ? (@.taskId == %s && @.lifetime == "streaming")',
+                                                to_json(t.task_id))::jsonpath), false) AS is_streaming
+   FROM dag_run r JOIN task_instance t ON t.dag_run_id = r.id JOIN dag_version v ON v.id = r.version_id
+   WHERE r.owner_job = $1 AND t.state IN ('queued', 'running', 'restarting')
+   GROUP BY r.dag_id, t.task_id ORDER BY count DESC, r.dag_id, t.task_id`,
+);
+
+/** null: there is no such job, or it has ended. */
+export async function readSlotHolders(connection: Connection, job: number): Promise<SlotHolders | null> {
+  const found = await connection.one<Omit<SlotHolders, "holders">>(JOB, [job]);
+  if (found === undefined) return null;
+  return { ...found, holders: await connection.rows<SlotHolder>(HOLDERS, [job]) };
+}

@@ -1,0 +1,87 @@
+/** `any()` in every place that takes a trigger, with real tasks and triggers. */
+import { rmSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { beforeAll, expect, it } from "vitest";
+import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
+import { createTriggerer } from "../processes/triggerer.ts";
+import { resolveConfig } from "../service/config.ts";
+import { openHome } from "../service/home.ts";
+import { silentLogger } from "../service/logger.ts";
+import { WakeUps } from "../signal/wake-up.ts";
+import { Database } from "../store/database.ts";
+
+let rig: SchedulerRig;
+const file = () => join(rig.root, "there");
+
+beforeAll(async () => {
+  rig = await SchedulerRig.open();
+  await writeFile(file(), "");
+  await rig.publish({
+    "first.ts": `
+      import { any, dag, FileTrigger, Operator, signal, type TaskContext, TimeDeltaTrigger, Trigger, type TriggerContext } from "tradewind";
+      const path = ${JSON.stringify(file())};
+      const there = new FileTrigger({ path });
+      const never = new FileTrigger({ path: path + ".never" });
+      const sent = signal<number>("first.sent");
+      class Waits extends Trigger<{ path: string }, string> {
+        static id = "acme.waits_for_abort";
+        async *run({ abort }: TriggerContext) {
+          await new Promise((resolve) => abort.addEventListener("abort", resolve, { once: true }));
+          abort.throwIfAborted();
+          yield "never";
+        }
+      }
+      class Deferring extends Operator<void, string> {
+        async execute() {
+          return this.defer({ trigger: any({ never, there }), method: "go" });
+        }
+        async go(_: TaskContext, first: { readonly name: "never" | "there"; readonly event: { readonly path: string } }) {
+          return first.name + " " + first.event.path;
+        }
+      }
+      export default dag("first", (d) => {
+        d.task("by_name", async (_, ctx) => {
+          const first = await ctx.until("first", any({ waits: new Waits({ path }), there, other: signal("first.other") }));
+          return first.name === "there" ? first.event.path : first.name;
+        });
+        d.task("by_index", async (_, ctx) => {
+          const { index } = await ctx.until("first", any(never, new TimeDeltaTrigger({ delta: "10ms" }), signal("first.other")));
+          return index;
+        });
+        d.task("by_signal", async (_, ctx) => {
+          await ctx.once("send", async () => { await ctx.send(sent, 5); return 0; });
+          const first = await ctx.until("first", any({ never, sent }));
+          await ctx.once("send again", async () => { await ctx.send(sent, 6); return 0; });
+          const { decision } = await ctx.until("nested", { there, decision: any({ six: sent.equals(6), seven: sent.equals(7) }) });
+          return [first.name === "sent" && first.event.value, decision.name, decision.event.value];
+        });
+        d.add("deferred", new Deferring());
+        d.trigger("node", any({ never, there }));
+      });
+    `,
+  });
+  const config = resolveConfig({ home: join(rig.root, "triggerer") }, {});
+  const database = Database.connect(rig.url);
+  const wakeUps = new WakeUps(database);
+  const parts = { config, database, home: await openHome(config.home), logger: silentLogger };
+  const triggerer = createTriggerer({ ...parts, secretBox: rig.secretBox, wakeUps });
+  await triggerer.start();
+  await rig.scheduler();
+  return async () => {
+    await triggerer.stop(1_000);
+    wakeUps.close();
+    await database.close();
+    rmSync(file(), { force: true });
+  };
+});
+
+it("gives a function, an operator and a node of the graph the event that came first", async () => {
+  const id = await rig.trigger("first");
+  expect(await rig.ended(id)).toBe("success");
+  expect(await rig.output(id, "by_name")).toBe(file());
+  expect(await rig.output(id, "by_index")).toBe(1);
+  expect(await rig.output(id, "by_signal")).toEqual([5, "six", 6]);
+  expect(await rig.output(id, "deferred")).toBe(`there ${file()}`);
+  expect(await rig.output(id, "node")).toMatchObject({ name: "there", event: { path: file() } });
+}, 60_000);

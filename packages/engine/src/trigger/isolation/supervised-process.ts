@@ -1,0 +1,388 @@
+/**
+ * One process of triggers, replaced whenever it ends: because it crashed, hung, was held up by one of its triggers, or
+ * has loaded many bundles that nothing uses any more (what Node has loaded it cannot unload). Every trigger is started
+ * again from its arguments.
+ *
+ * It owns which triggers are to run in it and which of their events await acknowledgement. An event that was reported
+ * and is not yet acknowledged may come again after a restart, so its receiver deduplicates.
+ */
+import type { ErrorFacts, TriggerAbortKind } from "@tradewind/sdk/program";
+import { taskEnvironment } from "../../execute/environment.ts";
+import type { Guardian } from "../../execute/guardian.ts";
+import { messageOf } from "../../service/errors.ts";
+import type { RunnerReports, TriggerOutcome, TriggerWork } from "../contract.ts";
+import type { RunnerAnswers } from "../runner-answers.ts";
+import type { FromRunner, LogRecord } from "../runner-protocol.ts";
+import { StallJudge } from "../stall-judge.ts";
+import { TriggerChild } from "../trigger-child.ts";
+import { type Entry, TriggerRoster } from "../trigger-roster.ts";
+import type { TriggerRunnerOptions } from "../trigger-runner-options.ts";
+
+/** Triggers per message: what is made in one piece must not keep this process from its heartbeat. */
+const CHUNK = 500;
+/** With more bundles that nothing uses a child is replaced, when it suits; with twice as many at once. */
+const MAX_DEAD_BUNDLES = 50;
+/** So long a trigger may take to pass on that its event is stored. */
+const FAREWELL_MS = 1_000;
+/** How long a child that is replaced may take for its triggers' cleanups. */
+const RENEWAL_MS = 5_000;
+const FIRST_DELAY_MS = 100;
+const MAX_DELAY_MS = 5_000;
+/** Crashes further apart than this are not in a row. */
+const IN_A_ROW_MS = 60_000;
+
+export interface ProcessParts {
+  readonly options: TriggerRunnerOptions;
+  /** The child's program. */
+  readonly entry: string;
+  readonly guardian: Guardian;
+  readonly answers: RunnerAnswers;
+  readonly nextSerial: () => number;
+}
+
+export interface ProcessCrash {
+  readonly reason: string;
+  /** What ran in it; nothing: it could not even be started. */
+  readonly running: readonly TriggerWork[];
+  readonly lifetimeMs: number;
+  /** The trigger whose code held it up in the end. */
+  readonly seen: number | null;
+}
+
+export interface ProcessListener {
+  readonly reports: RunnerReports;
+  /** It is over: it has had its last word, or has failed. */
+  ended(entry: Entry): void;
+  /** Before the next child is started: with what is then to run in this process. */
+  crashed(crash: ProcessCrash): void;
+}
+
+export class SupervisedProcess {
+  readonly #parts: ProcessParts;
+  readonly #listener: ProcessListener;
+  readonly #stalls: StallJudge;
+  readonly #roster: TriggerRoster;
+  readonly #maxDeadBundles: number;
+  #child: TriggerChild | null = null;
+  #startedAt = 0;
+  #isReady = false;
+  /** Runs while there is nothing to run. */
+  #idle: NodeJS.Timeout | null = null;
+  /** The child was told to end: for want of work, or because it has loaded too much. */
+  #isRetiring = false;
+  #late: NodeJS.Timeout | null = null;
+  /** Runs while the child has loaded too much. */
+  #renewal: NodeJS.Timeout | null = null;
+  #acknowledgedAt = 0;
+  #outbox: Entry[] = [];
+  #again: NodeJS.Timeout | null = null;
+  /** The child is being ended because of a trigger that has failed for it. */
+  #isBlamed = false;
+  /** In a row. */
+  #crashes = 0;
+  #progressAt = performance.now();
+  #isClosing = false;
+  #closed = Promise.withResolvers<void>();
+
+  constructor(parts: ProcessParts, listener: ProcessListener) {
+    this.#parts = parts;
+    this.#listener = listener;
+    this.#roster = new TriggerRoster(parts.nextSerial);
+    this.#maxDeadBundles = parts.options.maxDeadBundles ?? MAX_DEAD_BUNDLES;
+    this.#stalls = new StallJudge(this.#roster, parts.options.blockLimitMs ?? 2_000, {
+      told: (stall) => listener.reports.blocked(stall),
+      condemned: (guilty, error) => this.#condemned(guilty, error),
+    });
+  }
+
+  /** Of the child that is alive now. */
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  get size(): number {
+    return this.#roster.size;
+  }
+
+  /** When its loop last proved to be turning. Without a trigger there is nothing that could fail to make progress. */
+  get progressAt(): number {
+    if (this.#child === null && this.#roster.size === 0) return performance.now();
+    return this.#child?.answeredAt ?? this.#progressAt;
+  }
+
+  run(entries: readonly Entry[]): void {
+    for (const entry of entries) {
+      this.#roster.add(entry);
+      this.#post(entry);
+    }
+    this.#attend();
+  }
+
+  /** Its event is stored. Of a child that is gone nobody goes on; what its successor said has waited for this. */
+  ack(entry: Entry): void {
+    const { unacknowledged, serial, held } = entry;
+    if (unacknowledged === null) return;
+    entry.unacknowledged = null;
+    this.#acknowledgedAt = performance.now();
+    if (unacknowledged === serial) this.#child?.send({ k: "ack", serial });
+    else if (held !== null) {
+      entry.held = null;
+      this.#outcome(entry, held);
+    }
+  }
+
+  /** Aborts them and runs their cleanups; nothing more is heard of them from here. */
+  stop(entries: readonly Entry[], why: TriggerAbortKind): void {
+    const serials: number[] = [];
+    for (const entry of entries) {
+      const serial = this.#forget(entry);
+      if (serial !== null) serials.push(serial);
+    }
+    if (serials.length > 0) this.#child?.send({ k: "stop", serials, why });
+  }
+
+  async close(graceMs: number): Promise<void> {
+    this.#isClosing = true;
+    this.#roster.clear();
+    this.#stalls.end();
+    for (const timer of [this.#again, this.#idle, this.#renewal]) if (timer !== null) clearTimeout(timer);
+    const child = this.#child;
+    if (child === null) return;
+    child.send({ k: "close" });
+    const late = setTimeout(() => child.kill("it did not end in time"), graceMs);
+    await this.#closed.promise;
+    clearTimeout(late);
+  }
+
+  /** A child, watched and pinged, costs a little all the time: there is one only while there is something to run. */
+  #attend(): void {
+    if (this.#isClosing) return;
+    if (this.#roster.size > 0) {
+      if (this.#idle !== null) clearTimeout(this.#idle);
+      this.#idle = null;
+      if (this.#child !== null || this.#again !== null) return;
+      this.#progressAt = performance.now();
+      this.#spawn();
+    } else if (this.#child !== null) {
+      this.#idle ??= setTimeout(() => this.#retire(), this.#parts.options.idleMs ?? 60_000).unref();
+    }
+  }
+
+  #retire(): void {
+    this.#idle = null;
+    if (this.#roster.size > 0 || this.#child === null) return;
+    this.#dismiss(this.#child);
+  }
+
+  /**
+   * An event that awaits its acknowledgement, or whose trigger is just passing that on, would come again from the next
+   * child: the change waits for a moment without one, up to a limit. What the child says from then on is ignored;
+   * none of it is acknowledged, so it comes again.
+   */
+  #renew(): void {
+    this.#renewal = null;
+    const { deadBundles, size } = this.#roster;
+    const limit = this.#maxDeadBundles;
+    // One without work goes by itself.
+    if (deadBundles <= limit || this.#child === null || !this.#isReady || size === 0) return;
+    const isCalm = this.#roster.isCalm && performance.now() - this.#acknowledgedAt >= FAREWELL_MS;
+    if (deadBundles <= 2 * limit && !isCalm) {
+      this.#renewLater();
+      return;
+    }
+    const why = "the trigger process has loaded many bundles that are not used; starting another";
+    this.#parts.options.logger.info(why, { bundles: deadBundles, triggers: size });
+    this.#takeBack();
+    this.#dismiss(this.#child);
+  }
+
+  #renewLater(): void {
+    this.#renewal ??= setTimeout(() => this.#renew(), FAREWELL_MS).unref();
+  }
+
+  /** Its successor, if there is anything to run, starts when it has gone. */
+  #dismiss(child: TriggerChild): void {
+    this.#isRetiring = true;
+    this.#isReady = false;
+    child.send({ k: "close" });
+    this.#late = setTimeout(() => child.kill("it did not end in time"), RENEWAL_MS);
+  }
+
+  #spawn(): void {
+    const { entry, guardian, options } = this.#parts;
+    this.#startedAt = performance.now();
+    try {
+      const child: TriggerChild = new TriggerChild(
+        {
+          entry,
+          environment: taskEnvironment(process.env, options.envAllow),
+          cwd: options.cwd ?? process.cwd(),
+          user: options.user ?? null,
+          memoryMb: options.memoryMb ?? 2_048,
+          silenceMs: options.silenceMs ?? 5_000,
+          logger: options.logger,
+        },
+        {
+          message: (message) => this.#message(child, message),
+          stall: (report) => this.#stalls.note(report),
+          gone: (reason) => this.#gone(child, reason),
+        },
+      );
+      this.#child = child;
+      if (child.pid > 0) guardian.watch(child.pid);
+    } catch (error) {
+      this.#crashed(messageOf(error));
+    }
+  }
+
+  #message(child: TriggerChild, message: Exclude<FromRunner, { k: "pong" }>): void {
+    if (message.k === "ready") {
+      if (!this.#isRetiring) this.#ready();
+    } else if (message.k === "logs") for (const record of message.records) this.#log(record);
+    else if (message.k === "signs") this.#signs(message);
+    else if (message.k === "ignoredAbort") this.#ignoredAbort(message);
+    else {
+      const entry = this.#roster.bySerial(message.serial);
+      if (message.k === "request") {
+        const { n, ask } = message;
+        // Also when it was stopped just now: the child would wait for ever.
+        void this.#parts.answers.answer(ask).then((answer) => child.send({ k: "reply", n, ...answer }));
+      } else if (entry === undefined) return;
+      else if (message.k === "done") this.#end(entry);
+      else if (message.k === "ceased") this.#ceased(entry);
+      else if (entry.unacknowledged === null) this.#outcome(entry, message.outcome);
+      else entry.held = message.outcome;
+    }
+  }
+
+  #ready(): void {
+    this.#isReady = true;
+    this.#outbox = [];
+    for (const entry of this.#roster.entries) this.#post(entry);
+  }
+
+  /** Before there is a child nothing is sent: it begins with everything that is to run by then. */
+  #post(entry: Entry): void {
+    if (!this.#isReady) return;
+    if (this.#outbox.length === 0) setImmediate(() => this.#sendSome());
+    this.#outbox.push(entry);
+  }
+
+  #sendSome(): void {
+    // Lost with the child: its successor begins with everything anyway.
+    if (!this.#isReady) this.#outbox = [];
+    const entries = this.#outbox.splice(0, CHUNK).filter((entry) => this.#roster.isWaiting(entry));
+    const work = entries.map((entry) => this.#roster.assign(entry));
+    if (work.length > 0) this.#child?.send({ k: "run", work });
+    if (this.#outbox.length > 0) setImmediate(() => this.#sendSome());
+  }
+
+  #outcome(entry: Entry, outcome: TriggerOutcome): void {
+    const { answers } = this.#parts;
+    const { reports } = this.#listener;
+    if (outcome.kind === "event") {
+      entry.hasFired = true;
+      if (entry.work.bundlePath === null) entry.lastEvent = outcome.payload;
+      entry.unacknowledged = entry.serial;
+      reports.outcome(entry.work.id, outcome);
+      return;
+    }
+    this.#end(entry);
+    const words = outcome.kind === "failed" ? { ...outcome, error: answers.error(outcome.error) } : outcome;
+    reports.outcome(entry.work.id, words);
+  }
+
+  #ceased(entry: Entry): void {
+    entry.lastEvent = undefined;
+    this.#listener.reports.ceased(entry.work.id);
+  }
+
+  #log(raw: LogRecord): void {
+    const entry = this.#roster.bySerial(raw.serial);
+    if (entry === undefined) return;
+    const { level, message, fields } = this.#parts.answers.record(raw);
+    this.#listener.reports.log(entry.work.id, level, message, fields);
+  }
+
+  #signs({ polled }: Extract<FromRunner, { k: "signs" }>): void {
+    for (const serial of polled) {
+      const entry = this.#roster.bySerial(serial);
+      if (entry !== undefined) this.#listener.reports.polled(entry.work.id);
+    }
+  }
+
+  #ignoredAbort({ id, kind, args, ms }: Extract<FromRunner, { k: "ignoredAbort" }>): void {
+    this.#listener.reports.ignoredAbort({ id, kind, ms, args: this.#parts.answers.text(args) });
+  }
+
+  #condemned(guilty: readonly Entry[], error: ErrorFacts): void {
+    for (const entry of guilty) this.#outcome(entry, { kind: "failed", error });
+    const name = guilty[0] === undefined ? "a trigger that was stopped" : `trigger "${guilty[0].work.kind}"`;
+    this.#child?.kill(`${name} held up all others`);
+    this.#isBlamed = true;
+  }
+
+  #gone(child: TriggerChild, reason: string): void {
+    if (this.#child !== child) return;
+    this.#parts.guardian.release(child.pid);
+    this.#progressAt = child.answeredAt;
+    this.#child = null;
+    if (this.#late !== null) clearTimeout(this.#late);
+    if (this.#isClosing) {
+      this.#closed.resolve();
+      return;
+    }
+    if (this.#isRetiring) {
+      this.#isRetiring = false;
+      this.#isBlamed = false;
+      this.#takeBack();
+      this.#attend();
+      return;
+    }
+    this.#crashed(reason);
+  }
+
+  #crashed(reason: string): void {
+    const isBlamed = this.#isBlamed;
+    const who = this.#stalls.current?.who;
+    const seen = typeof who === "number" ? (this.#roster.bySerial(who)?.work.id ?? null) : null;
+    const running = this.#roster.running();
+    this.#isBlamed = false;
+    this.#takeBack();
+    const lifetimeMs = performance.now() - this.#startedAt;
+    if (lifetimeMs > IN_A_ROW_MS) this.#crashes = 0;
+    const delayMs = isBlamed ? 0 : Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** this.#crashes++);
+    this.#parts.options.logger.warn("the trigger process has ended; starting another", {
+      reason,
+      delayMs,
+      lifetimeMs: Math.round(lifetimeMs),
+      triggers: this.#roster.size,
+    });
+    if (!isBlamed) this.#listener.crashed({ reason, running, lifetimeMs, seen });
+    if (this.#isClosing) return;
+    this.#again = setTimeout(() => {
+      this.#again = null;
+      this.#attend();
+    }, delayMs);
+  }
+
+  /** There is no child that runs any of them. */
+  #takeBack(): void {
+    this.#isReady = false;
+    this.#stalls.end();
+    this.#roster.takeBack();
+  }
+
+  #end(entry: Entry): void {
+    this.#forget(entry);
+    this.#listener.ended(entry);
+  }
+
+  /** Answers the serial it had in the present child. */
+  #forget(entry: Entry): number | null {
+    this.#roster.forget(entry);
+    if (this.#roster.deadBundles > this.#maxDeadBundles) this.#renewLater();
+    if (this.#roster.size === 0) this.#attend();
+    return entry.serial;
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * Random edits of real runs. `TRADEWIND_EDIT_HISTORIES` says how many histories there are, `TRADEWIND_EDIT_SEED` with which one
+ * they begin: `TRADEWIND_EDIT_SEED=17 TRADEWIND_EDIT_HISTORIES=1` runs the DAG and the edits of history 17 again.
+ */
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { createTriggerer } from "../../src/processes/triggerer.ts";
+import { resolveConfig } from "../../src/service/config.ts";
+import { openHome } from "../../src/service/home.ts";
+import { silentLogger } from "../../src/service/logger.ts";
+import { SchedulerRig } from "../support/scheduler-rig.ts";
+import { editedDag, preamble } from "./edited-dags.ts";
+import { EditedHistory } from "./edited-runs.ts";
+
+const HISTORIES = Number(process.env.TRADEWIND_EDIT_HISTORIES ?? 24);
+const FIRST = Number(process.env.TRADEWIND_EDIT_SEED ?? 0);
+/** So many at once, on a scheduler with fewer slots: edits also find tasks that are about to begin. */
+const AT_ONCE = 4;
+const SLOTS = 2;
+const EDITS = 3;
+
+vi.setConfig({ testTimeout: 60_000 + HISTORIES * 10_000 });
+
+let rig: SchedulerRig;
+let stop: () => Promise<void> = async () => {};
+const seeds = Array.from({ length: HISTORIES }, (_, n) => FIRST + n);
+
+beforeAll(async () => {
+  rig = await SchedulerRig.open();
+  const dags = seeds.map((seed) => editedDag(seed).source);
+  await rig.publish({ "edited.ts": [preamble(rig.root), ...dags].join("\n") });
+  const config = resolveConfig({ home: join(rig.root, "triggerer") }, {});
+  const { db: database, secretBox, wakeUps } = rig;
+  const parts = { config, database, home: await openHome(config.home), logger: silentLogger };
+  const triggerer = createTriggerer({ ...parts, secretBox, wakeUps });
+  await triggerer.start();
+  stop = () => triggerer.stop(0);
+  await rig.scheduler({ parallelism: SLOTS });
+});
+afterAll(() => stop());
+
+test(`a run that is a success after random edits has run every task that its rules demand: ${HISTORIES} histories`, async () => {
+  const histories = seeds.map((seed) => new EditedHistory(rig, editedDag(seed), seed));
+  const waiting = [...histories];
+  const failures: string[] = [];
+  const live = async () => {
+    for (let next = waiting.shift(); next; next = waiting.shift())
+      await next.live(EDITS).catch((error: Error) => failures.push(error.message));
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, live));
+  expect(failures, failures.join("\n\n")).toEqual([]);
+  expect(histories.every(({ editCount }) => editCount >= EDITS)).toBe(true);
+  await rig.until(() => rig.poolsAreExact(), "exact counts of used slots");
+});

@@ -1,0 +1,380 @@
+/**
+ * One history of a real run: edits through the store at random moments while a scheduler drives it, then calm, until it has
+ * ended as success. What was executed is read from the ledger file that the tasks write, what was edited from the rows before
+ * and after each edit; both are compared with the rule of success.
+ */
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import type { DagManifest } from "@tradewind/sdk/manifest";
+import { isFinished, OCCUPYING, type TaskState } from "../../src/model/index.ts";
+import { adhoc, type Connection } from "../../src/store/database.ts";
+import { runEdits } from "../../src/store/run-edit.ts";
+import { giveOrder } from "../../src/store/run-orders.ts";
+import { sendSignals } from "../../src/store/signals.ts";
+import type { SchedulerRig } from "../support/scheduler-rig.ts";
+import type { EditedDag } from "./edited-dags.ts";
+import { type Random, randomOf } from "./random-dag.ts";
+import { keyOf } from "./reference-shape.ts";
+import { type EndedInstance, Ledger, unmetDemands } from "./success-rule.ts";
+
+interface Row {
+  readonly task_id: string;
+  readonly map_index: number;
+  readonly state: TaskState;
+  readonly try_number: number;
+}
+
+/** A line of the ledger file, or a run of the sub-DAG. */
+interface Line {
+  readonly run: string;
+  readonly task: string;
+  readonly index: number;
+  readonly try: number;
+  readonly what: "begin" | "success" | "failed" | "skipped";
+  readonly at: number;
+  /** Of a list. */
+  readonly length?: number;
+}
+
+interface Seen {
+  readonly at: number;
+  readonly tryNumber: number;
+  readonly isCutShort: boolean;
+  readonly isOut: boolean;
+}
+
+interface Fact {
+  readonly at: number;
+  readonly tell: (ledger: Ledger) => void;
+}
+
+const EDITS = [
+  "cancel",
+  "markRun",
+  "markTasks",
+  "clear",
+  "clearFailed",
+  "clearDownstream",
+  "clearGroup",
+] as const;
+
+/** The tasks of a group, and those of a mapped group. */
+const GROUPS = [
+  ["first", "second"],
+  ["one", "two"],
+] as const;
+
+type Edit = (typeof EDITS)[number] | (typeof REMEDIES)[number];
+
+/** A calm run has to be a success after these: a task that was marked has no output, and what needs it fails again. */
+const REMEDIES = ["clearFailed", "clearFailed", "clearAll", "queue"] as const;
+
+export class EditedHistory {
+  readonly #rig: SchedulerRig;
+  readonly #dag: EditedDag;
+  readonly #random: Random;
+  readonly #name: string;
+  /** What each edit did, in words. */
+  readonly #edits: string[] = [];
+  readonly #facts: Fact[] = [];
+  /** By instance: how each edit found it, and whether it cut short what was under way. */
+  readonly #seen = new Map<string, Seen[]>();
+  #id = 0;
+  #manifest!: DagManifest;
+
+  constructor(rig: SchedulerRig, dag: EditedDag, seed: number) {
+    this.#rig = rig;
+    this.#dag = dag;
+    this.#random = randomOf(seed ^ 0x2545f491);
+    this.#name = `history-${seed}`;
+  }
+
+  get editCount(): number {
+    return this.#edits.length;
+  }
+
+  /** Rejects with what has happened, in words. */
+  async live(edits: number): Promise<void> {
+    try {
+      await this.#live(edits);
+    } catch (error) {
+      throw new Error(`${(error as Error).message}\n${await this.#story()}`, { cause: error });
+    }
+  }
+
+  async #live(edits: number): Promise<void> {
+    this.#id = await this.#rig.trigger(this.#dag.dagId, { runId: this.#name });
+    const sql = "SELECT v.manifest FROM dag_run r JOIN dag_version v ON v.id = r.version_id WHERE r.id = $1";
+    this.#manifest = (await this.#rig.db.one<{ manifest: DagManifest }>(adhoc(sql), [this.#id]))!.manifest;
+    for (let n = 0; n < edits; n++) {
+      await this.#moment();
+      if (this.#dag.isDriven && this.#random.chance(0.4)) await this.#signal();
+      await this.#edit(this.#random.one(EDITS));
+    }
+    writeFileSync(`${this.#rig.root}/calm-${this.#name}`, "");
+    let state = await this.#ended();
+    for (const kind of REMEDIES) {
+      if (state === "success") break;
+      await this.#edit(kind);
+      state = await this.#ended();
+    }
+    assert.equal(state, "success", "it was cleared until it could be a success");
+    // A run that a person marked is what that person says.
+    if ((await this.#rig.run(this.#id)).end_reason === null)
+      assert.deepEqual(await this.#unmet(), [], "the run is a success");
+  }
+
+  /** Any moment: after so many lines of its ledger, or when the run has ended. */
+  async #moment(): Promise<void> {
+    const lines = this.#lines().length + this.#random.below(7);
+    await this.#rig.until(
+      async () => this.#lines().length >= lines || (await this.#isIdle()),
+      `${lines} lines of ${this.#name}`,
+    );
+  }
+
+  /** Nothing is left to do, but for what only a signal starts. */
+  async #isIdle(): Promise<boolean> {
+    const { state } = await this.#rig.run(this.#id);
+    if (state === "success" || state === "failed") return true;
+    const rows = await this.#rows(this.#rig.db);
+    return rows.length > 0 && rows.every((row) => isFinished(row.state) || row.task_id === "sig");
+  }
+
+  async #ended(): Promise<string> {
+    // Once: each order makes the owner read the run again.
+    let isClosed = false;
+    await this.#rig.until(async () => {
+      const { state } = await this.#rig.run(this.#id);
+      if (state === "success" || state === "failed") return true;
+      if (this.#dag.isDriven && !isClosed && (await this.#isIdle())) {
+        isClosed = true;
+        await this.#close();
+      }
+      return false;
+    }, `end of ${this.#name}`);
+    return (await this.#rig.run(this.#id)).state;
+  }
+
+  async #signal(): Promise<void> {
+    const sent = { namespace: "default", key: this.#dag.signal, value: null, sender: "test" };
+    await sendSignals(this.#rig.db, [sent]);
+    this.#rig.wakeUps.send("signals");
+  }
+
+  async #close(): Promise<void> {
+    const order = {
+      dagId: this.#dag.dagId,
+      runId: this.#name,
+      user: "Ann",
+      taskId: null,
+      action: "stop",
+    } as const;
+    await this.#rig.db.transaction((tx) => giveOrder(tx, order));
+    this.#rig.wakeUps.send(`run:${this.#id}`);
+  }
+
+  async #edit(kind: Edit): Promise<void> {
+    await this.#rig.db.transaction(async (tx) => {
+      // As the edit does: nothing moves until it is done.
+      await tx.rows(adhoc("SELECT 1 FROM dag_run WHERE id = $1 FOR UPDATE"), [this.#id]);
+      const at = performance.timeOrigin + performance.now();
+      const before = await this.#rows(tx);
+      const named = await this.#apply(tx, kind);
+      this.#record(at, before, await this.#rows(tx), { kind, named });
+    });
+    this.#rig.wakeUps.send("runs");
+    this.#rig.wakeUps.send(`run:${this.#id}`);
+  }
+
+  /** Answers the tasks whose state a person has set. */
+  async #apply(tx: Connection, kind: Edit): Promise<(row: Row) => boolean> {
+    const id = this.#id;
+    const clear = (only: "any" | "failed", tasks: readonly string[] | null) =>
+      runEdits.clearTasks(tx, {
+        runs: [{ dagRunId: id, tasks: tasks?.map((taskId) => ({ taskId, mapIndex: null })) ?? null }],
+        ...{ only, resetRuns: true, latestVersion: false, refuseRunning: false, dryRun: false },
+      });
+    const some = this.#manifest.tasks.map(({ taskId }) => taskId).filter(() => this.#random.chance(0.25));
+    switch (kind) {
+      case "cancel":
+        await runEdits.cancelRun(tx, id, "cancelled by a test");
+        // What was under way fails; what had not begun is left to do.
+        return ({ state }) => state === "failed";
+      case "markRun": {
+        const state = this.#random.one(["success", "failed", "queued"] as const);
+        await runEdits.markRun(tx, id, state);
+        return (row) => state === "success" || (state === "failed" && row.state === "failed");
+      }
+      case "markTasks": {
+        const state = this.#random.one(["success", "failed", "skipped"] as const);
+        const tasks = some.map((taskId) => ({ taskId, mapIndex: null }));
+        await runEdits.markTasks(tx, { runs: [{ dagRunId: id, tasks }], state, dryRun: false });
+        return (row) => some.includes(row.task_id) && row.state === state;
+      }
+      case "clear":
+        await clear("any", this.#random.chance(0.2) ? null : some);
+        break;
+      case "clearFailed":
+        await clear("failed", null);
+        break;
+      case "clearAll":
+        await clear("any", null);
+        break;
+      case "queue":
+        await runEdits.markRun(tx, id, "queued");
+        break;
+      case "clearDownstream":
+        await clear("any", this.#withDownstream(some.slice(0, 1)));
+        break;
+      case "clearGroup":
+        await clear(
+          "any",
+          this.#random.one(GROUPS).map((name) => this.#taskNamed(name)),
+        );
+    }
+    return () => false;
+  }
+
+  #taskNamed(name: string): string {
+    return this.#manifest.tasks.find(({ taskId }) => taskId === name || taskId.endsWith(`.${name}`))!.taskId;
+  }
+
+  #withDownstream(tasks: readonly string[]): string[] {
+    const found = new Set(tasks);
+    for (let before = -1; before !== found.size; ) {
+      before = found.size;
+      for (const { taskId, upstream } of this.#manifest.tasks)
+        if (upstream.some((id) => found.has(id))) found.add(taskId);
+    }
+    return [...found];
+  }
+
+  #record(
+    at: number,
+    before: readonly Row[],
+    after: readonly Row[],
+    { kind, named }: { readonly kind: string; readonly named: (row: Row) => boolean },
+  ): void {
+    const changes: string[] = [];
+    for (const row of after) {
+      const former = before.find((each) => nameOf(each) === nameOf(row));
+      const hasChanged = former?.state !== row.state;
+      const key = this.#keyOf(row.task_id, row.map_index);
+      if (hasChanged) changes.push(`${key} ${former?.state} ${row.state}`);
+      if (named(row) && (hasChanged || kind === "markTasks"))
+        this.#facts.push({ at, tell: (ledger) => ledger.mark(key, row.state) });
+      if (hasChanged && (row.state === "none" || row.state === "restarting"))
+        this.#facts.push({ at, tell: (ledger) => ledger.clear(key) });
+      const seen = { at, tryNumber: row.try_number, isCutShort: hasChanged, isOut: OCCUPYING.has(row.state) };
+      this.#seen.set(key, [...(this.#seen.get(key) ?? []), seen]);
+    }
+    this.#edits.push(`${kind}: ${changes.join(", ")}`);
+  }
+
+  async #unmet(): Promise<string[]> {
+    const ledger = new Ledger();
+    const lines = [...this.#lines(), ...(await this.#childLines())];
+    const facts = [...this.#facts];
+    for (const { at, index, task, try: tryNumber, what } of lines) {
+      const key = this.#keyOf(task, index);
+      const edits = this.#seen.get(key)?.filter((each) => each.tryNumber >= tryNumber && each.at < at) ?? [];
+      // What an attempt says after it was cut short counts for nothing.
+      if (edits.some(({ isCutShort }) => isCutShort)) continue;
+      // The engine had let it begin before its process came to say so.
+      const isLate = what === "begin" ? edits.find(({ isOut }) => isOut) : undefined;
+      const tell = (to: Ledger) => (what === "begin" ? to.begin(key) : to.end(key, what));
+      facts.push({ at: isLate ? isLate.at - 0.001 : at, tell });
+    }
+    for (const { tell } of facts.sort((a, b) => a.at - b.at)) tell(ledger);
+    const rows = await this.#rows(this.#rig.db);
+    const length = lines.findLast(({ task, what }) => task === "list" && what === "success")?.length;
+    const list = ledger.of({ taskId: "list", path: [] });
+    // A list that a person only says to be there is none.
+    const hasNoItems = length === 0 || list.marked > list.ended;
+    const ended = rows.map((row): EndedInstance => {
+      const path = this.#pathOf(row.task_id, row.map_index);
+      const isListEnd = this.#isMapped(row.task_id) && path.length === 0 && hasNoItems;
+      return { taskId: row.task_id, path, state: row.state, skip: [], isListEnd };
+    });
+    const isStarted = lines.some(({ task }) => task === "sig");
+    return [
+      ...unmetDemands(this.#manifest, ended, ledger, (taskId) => taskId === "sig" && !isStarted),
+      ...this.#wrongLength(rows, ledger, length),
+    ];
+  }
+
+  /** A map whose instances have all begun after its list was made has as many items as the list. */
+  #wrongLength(rows: readonly Row[], ledger: Ledger, length: number | undefined): string[] {
+    const made = ledger.of({ taskId: "list", path: [] }).ended;
+    return (this.#manifest.maps ?? []).flatMap(({ mapId }) => {
+      const tasks = this.#manifest.tasks.filter(({ map }) => map === mapId).map(({ taskId }) => taskId);
+      const each = rows.filter(({ map_index, task_id }) => tasks.includes(task_id) && map_index >= 0);
+      const isNew = each.every(
+        (row) => ledger.of({ taskId: row.task_id, path: [row.map_index] }).begun > made,
+      );
+      // A task that a person marked before its map had items has none of them.
+      const lengths = isNew ? tasks.map((id) => each.filter(({ task_id }) => task_id === id).length) : [];
+      return lengths
+        .filter((items) => items > 0 && items !== length)
+        .map((items) => `${mapId} has ${items} of ${length} items`);
+    });
+  }
+
+  #lines(): Line[] {
+    let text = "";
+    try {
+      text = readFileSync(`${this.#rig.root}/ledger`, "utf8");
+    } catch {}
+    const own = text.split("\n").filter((line) => line.includes(`"${this.#name}"`));
+    return own.map((line) => JSON.parse(line) as Line);
+  }
+
+  /** The sub-DAG has a run for each try of its task. */
+  async #childLines(): Promise<Line[]> {
+    const children = await this.#rig.db.rows<{
+      readonly parent_try: number;
+      readonly state: "success" | "failed";
+      readonly queued_at: Date;
+      readonly ended_at: Date | null;
+    }>(adhoc("SELECT * FROM dag_run WHERE parent_run_id = $1 AND parent_try IS NOT NULL"), [this.#id]);
+    return children.flatMap(({ ended_at, parent_try, queued_at, state }) => {
+      const facts = { run: this.#name, task: "sub", index: -1, try: parent_try };
+      const begun = { ...facts, what: "begin" as const, at: queued_at.getTime() };
+      return ended_at ? [begun, { ...facts, what: state, at: ended_at.getTime() }] : [begun];
+    });
+  }
+
+  #rows(db: Connection): Promise<Row[]> {
+    const sql =
+      "SELECT task_id, map_index, state, try_number FROM task_instance WHERE dag_run_id = $1 ORDER BY 1, 2";
+    return db.rows<Row>(adhoc(sql), [this.#id]);
+  }
+
+  #isMapped(taskId: string): boolean {
+    return this.#manifest.tasks.some((task) => task.taskId === taskId && task.map);
+  }
+
+  #pathOf(taskId: string, mapIndex: number): number[] {
+    return this.#isMapped(taskId) && mapIndex >= 0 ? [mapIndex] : [];
+  }
+
+  #keyOf(taskId: string, mapIndex: number): string {
+    return keyOf(taskId, this.#pathOf(taskId, mapIndex));
+  }
+
+  async #story(): Promise<string> {
+    const rows = await this.#rows(this.#rig.db);
+    const states = rows.map(
+      (row) => `${this.#keyOf(row.task_id, row.map_index)} ${row.state} ${row.try_number}`,
+    );
+    const lines = this.#lines().map(
+      (line) => `${this.#keyOf(line.task, line.index)} ${line.what} ${line.try}`,
+    );
+    return [this.#name, this.#dag.source, ...this.#edits, lines.join(", "), states.join(", ")].join("\n");
+  }
+}
+
+function nameOf({ map_index, task_id }: Row): string {
+  return `${task_id} ${map_index}`;
+}

@@ -1,0 +1,27 @@
+/** The table of starts that wait, as a database would hold it. */
+import assert from "node:assert/strict";
+import type { StartChanges, StoredStart } from "../../src/model/index.ts";
+
+/** What is stored after a batch with these changes. They must fit: nothing is removed twice, added twice or out of order. */
+export function startsAfter(
+  stored: readonly StoredStart[],
+  changes: readonly StartChanges[],
+): readonly StoredStart[] {
+  const after = [...stored];
+  for (const { added, before, from, taskId } of changes) {
+    for (let ordinal = from; ordinal < before; ordinal++) {
+      const index = after.findIndex((start) => start.taskId === taskId && start.ordinal === ordinal);
+      assert.notEqual(index, -1, `start ${ordinal} of ${taskId} is not stored`);
+      after.splice(index, 1);
+    }
+    for (const start of added) {
+      const last = after.findLast((each) => each.taskId === taskId);
+      assert.ok(
+        last === undefined || last.ordinal + 1 === start.ordinal,
+        `start ${start.ordinal} of ${taskId}`,
+      );
+      after.push(start);
+    }
+  }
+  return JSON.parse(JSON.stringify(after)) as StoredStart[];
+}
