@@ -1,10 +1,14 @@
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { BackfillDesk } from "../../test/support/backfill-desk.ts";
 import { seedJob } from "../../test/support/catalogue-seed.ts";
+import { pgProxy } from "../../test/support/pg-proxy.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
+import { silentLogger } from "../service/logger.ts";
+import { WakeUps } from "../signal/wake-up.ts";
 import { adoptBackfill, startBackfillRuns } from "../store/backfill-claim.ts";
 import { planBackfill } from "../store/backfill-plan.ts";
-import { adhoc } from "../store/database.ts";
+import { adhoc, Database } from "../store/database.ts";
+import { BackfillHost } from "./backfill-host.ts";
 import { VersionCache } from "./version-cache.ts";
 
 describe("a host of backfills", () => {
@@ -54,5 +58,24 @@ describe("a host of backfills", () => {
     expect(await desk.over(id)).toBe("done");
     expect((await jobs()).length).toBe(former + 1);
     await rig.until(async () => (await jobs()).every((state) => state === "stopped"), "the job goes again");
+  });
+
+  it("drains although its query gets no answer", async () => {
+    const proxy = await pgProxy(rig.db.url);
+    const database = Database.connect(proxy.url);
+    onTestFinished(async () => {
+      await database.close(100);
+      await proxy.close();
+    });
+    await database.one(adhoc("SELECT 1"));
+    proxy.set({ kind: "hang" });
+    const makeJob = () => expect.unreachable();
+    const wakeUps = new WakeUps(database, { enabled: false });
+    const host = new BackfillHost({ database, wakeUps, logger: silentLogger, listens: false, makeJob });
+    await host.start();
+    await expect.poll(() => proxy.withheld, { interval: 5 }).toBeGreaterThan(0);
+    await host.drain();
+    database.giveUpIn(0);
+    await host.stop();
   });
 });

@@ -64,9 +64,9 @@ export class BackfillHost implements Service {
     this.#loop = this.#run();
   }
 
+  /** Does not wait for the loop: its query may be waiting for a database that does not answer. */
   async drain(): Promise<void> {
     this.#over.abort();
-    await this.#loop;
     await this.#hosted?.job.drain();
   }
 
@@ -116,6 +116,8 @@ export class BackfillHost implements Service {
       throw error;
     }
     this.#hosted = hosted;
+    // The drain began while the job was starting.
+    if (this.#over.signal.aborted) await this.#dismiss();
   }
 
   async #dismiss(graceMs?: number): Promise<void> {

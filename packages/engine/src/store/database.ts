@@ -156,7 +156,7 @@ export class Database implements Connection {
     this.#listening.clear();
     const ends = [this.#pool, this.#pipelines].map((pool) => (pool.ending ? undefined : pool.end()));
     const late = Promise.withResolvers<void>();
-    const timer = setTimeout(late.resolve, withinMs + 500);
+    const timer = setTimeout(late.resolve, this.#isGivenUp ? 0 : withinMs + 500);
     await Promise.race([Promise.all(ends), late.promise]);
     clearTimeout(timer);
     if (this.#givingUp !== null) clearTimeout(this.#givingUp);
