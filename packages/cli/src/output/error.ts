@@ -22,6 +22,7 @@ const ENGINE_EXITS: Readonly<Record<string, ExitCode>> = {
   DATABASE_REFUSED: EXIT.server,
   DATABASE_RIGHTS: EXIT.server,
   DATABASE_UNREACHABLE: EXIT.server,
+  DATABASE_TOO_OLD: EXIT.server,
   HOME_IN_USE: EXIT.conflict,
 };
 

@@ -80,3 +80,39 @@ it("names the file that the address names and nobody can read", async () => {
   );
   expect(said).toMatch(/^The database .*127\.0\.0\.1:1 .*\/nowhere\.pem.* \[DATABASE_UNREACHABLE\]$/);
 });
+
+/** A server that accepts every client and answers every query with its version, as PostgreSQL would. */
+async function serverOfVersion(version: string): Promise<string> {
+  const message = (type: string, body: Buffer) => {
+    const head = Buffer.from(`${type}0000`);
+    head.writeInt32BE(body.length + 4, 1);
+    return Buffer.concat([head, body]);
+  };
+  const numbers = (...bytes: number[]) => Buffer.from(bytes);
+  const ready = message("Z", Buffer.from("I"));
+  const column = Buffer.concat([numbers(0, 1), Buffer.from("server_version\0"), Buffer.alloc(18)]);
+  const value = Buffer.concat([numbers(0, 1, 0, 0, 0, version.length), Buffer.from(version)]);
+  const answer = [message("T", column), message("D", value), message("C", Buffer.from("SHOW\0")), ready];
+  const server = createServer((socket) => {
+    socket.on("error", () => {});
+    socket.once("data", () => {
+      socket.write(Buffer.concat([message("R", numbers(0, 0, 0, 0)), ready]));
+      socket.on("data", (chunk) => (chunk[0] === 0x58 ? socket.end() : socket.write(Buffer.concat(answer))));
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  return `postgres://ann@127.0.0.1:${(server.address() as { port: number }).port}/shop`;
+}
+
+it("refuses a server that is older than PostgreSQL 15", async () => {
+  expect(await told(await serverOfVersion("14.11 (Debian 14.11-1)"))).toMatch(
+    /^The database "shop" at .* is PostgreSQL 14\.11 \(Debian 14\.11-1\); Tradewind needs PostgreSQL 15 or newer\. .* \[DATABASE_TOO_OLD\]$/,
+  );
+});
+
+it.each(["15.0", "16beta1", "18.4"])("accepts PostgreSQL %s", async (version) => {
+  const database = await reachDatabase(await serverOfVersion(version), { applicationName: "test" });
+  await database.close();
+});

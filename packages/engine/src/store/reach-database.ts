@@ -50,13 +50,31 @@ async function tryToReach(url: string, options: ReachOptions): Promise<EngineErr
     // What breaks after the connection was made is told to whoever uses the next.
     client.on("error", () => {});
     await client.connect();
-    return null;
+    return tooOld(url, await serverVersion(client));
   } catch (cause) {
     return unreached(url, cause);
   } finally {
     // Also of one that was not made: the driver may have left the server waiting for a password.
     await client?.end().catch(() => {});
   }
+}
+
+/** The oldest PostgreSQL that the fault suite passes on. */
+const OLDEST_MAJOR = 15;
+
+async function serverVersion(client: pg.Client): Promise<string> {
+  const { rows } = await client.query<{ server_version: string }>("SHOW server_version");
+  return rows[0]?.server_version ?? "";
+}
+
+/** @param version As the server states it, e.g. "14.11 (Debian 14.11-1)". */
+function tooOld(url: string, version: string): EngineError | null {
+  if (Number.parseInt(version, 10) >= OLDEST_MAJOR) return null;
+  return new EngineError(
+    "DATABASE_TOO_OLD",
+    `${nameOf(url)} is PostgreSQL ${version}; Tradewind needs PostgreSQL ${OLDEST_MAJOR} or newer. Upgrade the server, or set DATABASE_URL to a newer one.`,
+    { details: { version, oldest: OLDEST_MAJOR } },
+  );
 }
 
 function unreached(url: string, cause: unknown): EngineError {

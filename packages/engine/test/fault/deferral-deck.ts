@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Random, randomOf } from "../reference/random-dag.ts";
 import type { PgProxy } from "../support/pg-proxy.ts";
-import type { PrivatePostgres } from "../support/private-postgres.ts";
+import type { CrashablePostgres } from "../support/private-postgres.ts";
 import type { ComponentProcess } from "./component-process.ts";
 import type { FaultInstallation } from "./installation.ts";
 import type { SchedulerPlace, SchedulerProcess } from "./scheduler-process.ts";
@@ -16,7 +16,7 @@ import type { TakeoverWatch } from "./watches.ts";
 
 export interface DeferralParts {
   readonly installation: FaultInstallation;
-  readonly postgres: PrivatePostgres;
+  readonly postgres: CrashablePostgres;
   /** The way of the second scheduler to the database, and that of the second triggerer. */
   readonly proxies: readonly PgProxy[];
   readonly runs: TakeoverWatch;

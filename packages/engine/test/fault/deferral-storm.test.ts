@@ -4,12 +4,11 @@
  * stop, and every wait must have come to the one end that its script allows: no event lost, nobody resumed twice, nobody
  * too early. TRADEWIND_FAULT_SEED repeats a run's programs and faults, TRADEWIND_FAULT_SCALE makes it longer.
  */
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { pgProxy } from "../support/pg-proxy.ts";
-import { privatePostgres } from "../support/private-postgres.ts";
+import { crashablePostgres } from "../support/private-postgres.ts";
 import { type LogLine, type Place, readLog } from "./component-process.ts";
 import { DeferralDeck } from "./deferral-deck.ts";
 import { FaultInstallation } from "./installation.ts";
@@ -36,7 +35,7 @@ test("tasks that wait resume exactly once, whatever is killed, stopped and cut o
   timeout: 240_000 * Math.max(1, SCALE),
 }, async () => {
   console.log(`fault test of waits: TRADEWIND_FAULT_SEED=${SEED} TRADEWIND_FAULT_SCALE=${SCALE}`);
-  const postgres = await privatePostgres();
+  const postgres = await crashablePostgres();
   const proxies = await Promise.all([pgProxy(postgres.url), pgProxy(postgres.url)]);
   const installation = await FaultInstallation.open(postgres.url);
   const gates = new Gates(installation.root);
@@ -125,7 +124,7 @@ test("tasks that wait resume exactly once, whatever is killed, stopped and cut o
   expect(longest).toBeLessThan(TAKEOVER_MS);
   expect(verdict.toldAfterMs[1]).toBeLessThan(TOLD_MS);
   expect(logs.filter(isAlarming)).toEqual([]);
-  expect(await serverComplaints(postgres.server.dataDirectory)).toEqual([]);
+  expect(await postgres.complaints()).toEqual([]);
 
   // Faults that hit nothing prove nothing.
   expect(verdict.waits).toBeGreaterThanOrEqual(WAITS);
@@ -220,9 +219,4 @@ const EXPECTED = /^the triggers make no progress/;
 /** A database that is away is a warning; whatever is called an error, or comes from Node itself, is a defect. */
 function isAlarming({ level, message }: LogLine): boolean {
   return (level === "error" || level === "crash") && !EXPECTED.test(message);
-}
-
-async function serverComplaints(dataDirectory: string): Promise<string[]> {
-  const log = await readFile(join(dataDirectory, "..", "server.log"), "utf8");
-  return log.split("\n").filter((line) => /deadlock detected|PANIC|violates/.test(line));
 }

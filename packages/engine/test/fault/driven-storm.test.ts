@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { pgProxy } from "../support/pg-proxy.ts";
-import { privatePostgres } from "../support/private-postgres.ts";
+import { crashablePostgres } from "../support/private-postgres.ts";
 import { readLog } from "./component-process.ts";
 import { DrivenLoad } from "./driven-load.ts";
 import { type Expected, foretell, judgeCounting, judgeFlowing, missing, tasksOf } from "./driven-verdict.ts";
@@ -28,7 +28,7 @@ test("every signal has its effect once, whoever dies meanwhile", {
   timeout: 240_000 * Math.max(1, SCALE),
 }, async () => {
   console.log(`fault test: TRADEWIND_FAULT_SEED=${SEED} TRADEWIND_FAULT_SCALE=${SCALE}`);
-  const postgres = await privatePostgres();
+  const postgres = await crashablePostgres();
   const proxy = await pgProxy(postgres.url);
   const installation = await FaultInstallation.open(postgres.url);
   await installation.addPools({ two: 2 });

@@ -6,14 +6,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Random, randomOf } from "../reference/random-dag.ts";
 import type { PgProxy } from "../support/pg-proxy.ts";
-import type { PrivatePostgres } from "../support/private-postgres.ts";
+import type { CrashablePostgres } from "../support/private-postgres.ts";
 import type { FaultInstallation } from "./installation.ts";
 import type { SchedulerPlace, SchedulerProcess } from "./scheduler-process.ts";
 import type { TakeoverWatch } from "./watches.ts";
 
 export interface FaultParts {
   readonly installation: FaultInstallation;
-  readonly postgres: PrivatePostgres;
+  readonly postgres: CrashablePostgres;
   /** The way of the last place to the database. */
   readonly proxy: PgProxy;
   readonly takeovers: TakeoverWatch;

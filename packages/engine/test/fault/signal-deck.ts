@@ -7,7 +7,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Random, randomOf } from "../reference/random-dag.ts";
 import type { PgProxy } from "../support/pg-proxy.ts";
-import type { PrivatePostgres } from "../support/private-postgres.ts";
+import type { CrashablePostgres } from "../support/private-postgres.ts";
 import type { FaultInstallation } from "./installation.ts";
 import { type SignalPlace, SignalProcess } from "./signal-process.ts";
 import {
@@ -22,7 +22,7 @@ import {
 
 export interface SignalStormParts {
   readonly installation: FaultInstallation;
-  readonly postgres: PrivatePostgres;
+  readonly postgres: CrashablePostgres;
   /** Of the last place of those who listen, and of those who write. */
   readonly ways: { readonly listening: PgProxy; readonly writing: PgProxy };
   readonly listeners: readonly SignalPlace[];

@@ -6,7 +6,7 @@
  * faults, TRADEWIND_FAULT_SCALE makes it longer.
  */
 import { writeFileSync } from "node:fs";
-import { mkdir, readFile } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -14,7 +14,7 @@ import { expect, test } from "vitest";
 import { ensureToken, openHome } from "../../src/service/home.ts";
 import { retryDeadLetter } from "../../src/store/signals-watch.ts";
 import { type PgProxy, pgProxy } from "../support/pg-proxy.ts";
-import { privatePostgres } from "../support/private-postgres.ts";
+import { crashablePostgres } from "../support/private-postgres.ts";
 import { type LogLine, logOf, type Place, readLog } from "./component-process.ts";
 import { FaultInstallation } from "./installation.ts";
 import { SendLedger } from "./send-ledger.ts";
@@ -36,7 +36,7 @@ test("every signal is stored once and has its effect once, in the order of its k
 }, async () => {
   console.log(`fault test of signals: TRADEWIND_FAULT_SEED=${SEED} TRADEWIND_FAULT_SCALE=${SCALE}`);
   // So that it can be told whose commit came late.
-  const postgres = await privatePostgres({ settings: { track_commit_timestamp: "on" } });
+  const postgres = await crashablePostgres({ settings: { track_commit_timestamp: "on" } });
   const [listening, writing] = await Promise.all([pgProxy(postgres.url), pgProxy(postgres.url)]);
   const installation = await FaultInstallation.open(postgres.url);
   const folder = join(installation.root, "storm");
@@ -93,7 +93,7 @@ test("every signal is stored once and has its effect once, in the order of its k
   expect(problems).toEqual([]);
   expect(installation.crashes()).toEqual([]);
   expect(logs.filter(isAlarming)).toEqual([]);
-  expect(await serverComplaints(postgres.server.dataDirectory)).toEqual([]);
+  expect(await postgres.complaints()).toEqual([]);
 
   // Faults that hit nothing prove nothing.
   expect(counts.stored).toBeGreaterThanOrEqual(SIGNALS * SCALE);
@@ -222,9 +222,4 @@ const EXPECTED = /^a signal was given up/;
 /** A database that is away is a warning; whatever is called an error, or comes from Node itself, is a defect. */
 function isAlarming({ level, message }: LogLine): boolean {
   return (level === "error" || level === "crash") && !EXPECTED.test(message);
-}
-
-async function serverComplaints(dataDirectory: string): Promise<string[]> {
-  const log = await readFile(join(dataDirectory, "..", "server.log"), "utf8");
-  return log.split("\n").filter((line) => /deadlock detected|PANIC|violates/.test(line));
 }

@@ -4,12 +4,10 @@
  * one end that the reference interpreter foretold. TRADEWIND_FAULT_SEED repeats a run's programs and faults,
  * TRADEWIND_FAULT_SCALE makes it longer.
  */
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { type PgProxy, pgProxy } from "../support/pg-proxy.ts";
-import { privatePostgres } from "../support/private-postgres.ts";
+import { crashablePostgres } from "../support/private-postgres.ts";
 import { type LogLine, readLog } from "./component-process.ts";
 import { FaultDeck } from "./fault-deck.ts";
 import { FaultInstallation } from "./installation.ts";
@@ -30,7 +28,7 @@ test("three schedulers, killed, stopped and cut off over and over, do exactly wh
   timeout: 240_000 * Math.max(1, SCALE),
 }, async () => {
   console.log(`fault test: TRADEWIND_FAULT_SEED=${SEED} TRADEWIND_FAULT_SCALE=${SCALE}`);
-  const postgres = await privatePostgres();
+  const postgres = await crashablePostgres();
   const proxy = await pgProxy(postgres.url);
   const installation = await FaultInstallation.open(postgres.url);
   const programs = [...randomPrograms(SEED, 10), ...sturdyPrograms(SEED, 3)];
@@ -88,7 +86,7 @@ test("three schedulers, killed, stopped and cut off over and over, do exactly wh
   expect(takeovers.isWaiting).toBe(false);
   expect(longest).toBeLessThan(10_000);
   expect(logs.filter(isAlarming)).toEqual([]);
-  expect(await serverComplaints(postgres.server.dataDirectory)).toEqual([]);
+  expect(await postgres.complaints()).toEqual([]);
 
   // Faults that hit nothing prove nothing.
   expect(deck.counts.killed).toBeGreaterThanOrEqual(1);
@@ -196,9 +194,4 @@ async function occupied(installation: FaultInstallation): Promise<object[]> {
 /** A database that is away is a warning; whatever is called an error, or comes from Node itself, is a defect. */
 function isAlarming({ level }: LogLine): boolean {
   return level === "error" || level === "crash";
-}
-
-async function serverComplaints(dataDirectory: string): Promise<string[]> {
-  const log = await readFile(join(dataDirectory, "..", "server.log"), "utf8");
-  return log.split("\n").filter((line) => /deadlock detected|PANIC|violates/.test(line));
 }

@@ -1,28 +1,71 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { inject } from "vitest";
 import { isRunning } from "../../src/service/process-identity.ts";
 import { EmbeddedPostgres } from "../../src/store/embedded/embedded-postgres.ts";
 import { afterFile } from "./after-file.ts";
+import { endSessions, givenServer, onServer, urlOf } from "./given-server.ts";
 import { seedFolder } from "./seed-folder.ts";
 
-/** A server of its own, durable as in production, for tests that stop, kill or restart it. */
-export interface PrivatePostgres {
-  readonly server: EmbeddedPostgres;
-  /** A migrated database; the port stays the same over restarts. */
+/** A server that a test may crash. */
+export interface CrashablePostgres {
+  /** A migrated database; the address stays the same over crashes. */
   readonly url: string;
   /** Ends it without a shutdown checkpoint: "immediate" as an operator would, "kill" as the out-of-memory killer does. */
   crash(how?: "immediate" | "kill"): Promise<void>;
   /** Starts it again after a crash or stop, through recovery. */
   resume(): Promise<void>;
+  /** Lines of the server's log that report a deadlock, a crash or a violated constraint. */
+  complaints(): Promise<string[]>;
+}
+
+/** A server of its own, durable as in production, for tests that stop, kill or restart it. */
+export interface PrivatePostgres extends CrashablePostgres {
+  readonly server: EmbeddedPostgres;
   restart(mode?: "fast" | "immediate"): Promise<void>;
   close(): Promise<void>;
 }
 
-export async function privatePostgres(
-  options: { readonly settings?: Readonly<Record<string, string | number>> } = {},
-): Promise<PrivatePostgres> {
+interface PostgresOptions {
+  readonly settings?: Readonly<Record<string, string | number>>;
+}
+
+/**
+ * A private server; or, if one is given, a database of its own there, of which a crash only ends the sessions, old
+ * and new. Settings are then those of the given server, and its log is not read.
+ */
+export async function crashablePostgres(options: PostgresOptions = {}): Promise<CrashablePostgres> {
+  const server = givenServer();
+  if (server === undefined) return privatePostgres(options);
+  await checkSettings(server, options.settings ?? {});
+  const name = `tw_test_${process.pid}_${randomBytes(4).toString("hex")}`;
+  await onServer(server, `CREATE DATABASE ${name} TEMPLATE ${inject("testPostgres").template}`);
+  opened.push(async () => {
+    await onServer(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+  });
+  let resume = async () => {};
+  return {
+    url: urlOf(server, name),
+    crash: async () => {
+      resume = endSessions(server, name);
+    },
+    resume: () => resume(),
+    complaints: async () => [],
+  };
+}
+
+async function checkSettings(server: string, settings: Readonly<Record<string, string | number>>) {
+  for (const [name, wanted] of Object.entries(settings)) {
+    const [row] = await onServer<{ value: string }>(server, "SELECT current_setting($1) AS value", [name]);
+    if (row?.value !== String(wanted))
+      throw new Error(`this test needs ${name} = ${wanted}; the given server has ${row?.value}`);
+  }
+}
+
+export async function privatePostgres(options: PostgresOptions = {}): Promise<PrivatePostgres> {
   const home = await mkdtemp(join(tmpdir(), "tw-private-"));
   await seedFolder(join(home, "postgres"));
   const server = await EmbeddedPostgres.start({
@@ -44,6 +87,10 @@ export async function privatePostgres(
       while (isRunning(server.pid)) await sleep(5);
     },
     resume: () => server.resume(),
+    complaints: async () => {
+      const log = await readFile(join(server.dataDirectory, "..", "server.log"), "utf8");
+      return log.split("\n").filter((line) => /deadlock detected|PANIC|violates/.test(line));
+    },
     restart: (mode = "fast") => server.restart(mode),
     close,
   };

@@ -5,6 +5,7 @@ import pg from "pg";
 import { Database } from "../../src/store/database.ts";
 import { EmbeddedPostgres } from "../../src/store/embedded/embedded-postgres.ts";
 import { migrate } from "../../src/store/migrate.ts";
+import { givenServer, urlOf } from "./given-server.ts";
 import { schemaHash } from "./seed-folder.ts";
 
 /**
@@ -37,20 +38,16 @@ const IN_USE = 731_001;
 const BUILDING = 731_002;
 
 async function open(folder: string): Promise<SharedPostgres> {
-  await mkdir(folder, { recursive: true });
-  const server = await EmbeddedPostgres.start({
-    dataDir: join(folder, `uid-${process.getuid?.() ?? 0}`),
-    // What survives a power cut is tested on servers of their own.
-    settings: { fsync: "off", full_page_writes: "off", max_connections: 300, max_wal_size: "1GB" },
-  });
-  server.release();
-  const admin = new pg.Client({ connectionString: server.urlOf("postgres"), application_name: "test run" });
+  const given = givenServer();
+  const server = given === undefined ? await startShared(folder) : null;
+  const adminUrl = given ?? (server as EmbeddedPostgres).urlOf("postgres");
+  const admin = new pg.Client({ connectionString: adminUrl, application_name: "test run" });
   admin.on("error", () => {});
   await admin.connect();
   await admin.query("SELECT pg_advisory_lock_shared($1)", [IN_USE]);
-  const template = await buildTemplate(admin, server);
+  const template = await buildTemplate(admin, adminUrl);
   return {
-    adminUrl: server.urlOf("postgres"),
+    adminUrl,
     template,
     stop: async (cleanUp) => {
       await admin.query("SELECT pg_advisory_unlock_shared($1)", [IN_USE]);
@@ -58,14 +55,25 @@ async function open(folder: string): Promise<SharedPostgres> {
       if (rows[0].last === true) {
         await dropLeftovers(admin);
         await cleanUp();
-        await server.stop("fast");
+        await server?.stop("fast");
       }
       await admin.end().catch(() => {});
     },
   };
 }
 
-async function buildTemplate(admin: pg.Client, server: EmbeddedPostgres): Promise<string> {
+async function startShared(folder: string): Promise<EmbeddedPostgres> {
+  await mkdir(folder, { recursive: true });
+  const server = await EmbeddedPostgres.start({
+    dataDir: join(folder, `uid-${process.getuid?.() ?? 0}`),
+    // What survives a power cut is tested on servers of their own.
+    settings: { fsync: "off", full_page_writes: "off", max_connections: 300, max_wal_size: "1GB" },
+  });
+  server.release();
+  return server;
+}
+
+async function buildTemplate(admin: pg.Client, adminUrl: string): Promise<string> {
   const name = `tw_template_${await schemaHash()}`;
   await admin.query("SELECT pg_advisory_lock($1)", [BUILDING]);
   try {
@@ -75,7 +83,7 @@ async function buildTemplate(admin: pg.Client, server: EmbeddedPostgres): Promis
     if (rows[0]?.done === true) return name;
     await admin.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
     await admin.query(`CREATE DATABASE ${name}`);
-    const db = Database.connect(server.urlOf(name), { max: 1 });
+    const db = Database.connect(urlOf(adminUrl, name), { max: 1 });
     await migrate(db);
     await db.close();
     // Marked last: a template whose building was interrupted is built again.
