@@ -1,12 +1,12 @@
 /** What `tradewind standalone` does when it cannot start, or is told to stop before it has. */
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { runCli } from "./support/standalone-process.ts";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { runCli, StandaloneProcess, spawnCli } from "./support/standalone-process.ts";
 
 let folder: string;
 let home: string;
@@ -25,13 +25,17 @@ const start = (...options: string[]) => runCli(["standalone", ...options], {});
 it.runIf(process.platform === "linux")("says at once that a home cannot be made", async () => {
   const { code, stderr } = await start("--home", "/proc/tradewind", "--dags", dags, "--port", "0");
   expect(code).toBe(1);
-  expect(stderr).toMatch(/^error: The home folder \/proc\/tradewind cannot be used: .* \[HOME_UNUSABLE\]\n$/);
+  expect(stderr).toMatch(
+    /^Starting Tradewind…\nerror: The home folder \/proc\/tradewind cannot be used: .* \[HOME_UNUSABLE\]\n$/,
+  );
 });
 
 it("says in one line that the DAG folder is missing, and makes nothing", async () => {
   const { code, stderr } = await start("--home", home, "--dags", join(folder, "none"), "--port", "0");
   expect(code).toBe(1);
-  expect(stderr).toMatch(/^error: The DAG folder .*none cannot be read .* \[DAG_FOLDER_UNREADABLE\]\n$/);
+  expect(stderr).toMatch(
+    /^Starting Tradewind…\nerror: The DAG folder .*none cannot be read .* \[DAG_FOLDER_UNREADABLE\]\n$/,
+  );
   expect(existsSync(home)).toBe(false);
 });
 
@@ -42,7 +46,9 @@ it("says in one line that the port is taken, before it makes a database", async 
   try {
     const { code, stderr } = await start("--home", home, "--dags", dags, "--port", String(port));
     expect(code).toBe(5);
-    expect(stderr).toMatch(/^error: The API cannot listen on 127\.0\.0\.1:\d+: .* \[API_ADDRESS\]\n$/);
+    expect(stderr).toMatch(
+      /^Starting Tradewind…\nerror: The API cannot listen on 127\.0\.0\.1:\d+: .* \[API_ADDRESS\]\n$/,
+    );
     expect(existsSync(join(home, "postgres"))).toBe(false);
   } finally {
     other.close();
@@ -63,4 +69,23 @@ it("ends by one signal while it starts, and leaves no server behind", async () =
   expect(stderr).not.toContain("Tradewind is running");
   expect(code).toBe(0);
   expect(existsSync(join(fresh, "postgres", "data", "postmaster.pid"))).toBe(false);
+});
+
+it("starts without a DAG folder, says how to write the first DAG, and shows its failed run", async () => {
+  const empty = join(folder, "empty");
+  await mkdir(empty);
+  const child = spawnCli(["standalone", "--port", "0"], {}, empty);
+  const standalone = new StandaloneProcess(empty, child);
+  onTestFinished(() => standalone.remove());
+  await standalone.until(/Starting the database…\n/);
+  await standalone.until(
+    /There is no DAG in .*\/empty\/dags yet\..* save this as .*\/empty\/dags\/hello\.ts:/,
+  );
+  const [, code] = /hello\.ts:\n\n([\s\S]*?\n {4}\}\);\n)/.exec(standalone.stderr) ?? [];
+  await writeFile(
+    join(empty, "dags", "hello.ts"),
+    code?.replace('"Hello, world!"', 'Promise.reject(Error("no"))') ?? "",
+  );
+  await standalone.until(/^ {2}1 DAG loaded: hello$/m);
+  await standalone.until(/^✗ hello .* failed in .*\n {4}greet, try 1: Error: no$/m);
 });

@@ -1,7 +1,8 @@
+import { mkdir } from "node:fs/promises";
 import { Command } from "@commander-js/extra-typings";
 import { Client } from "../client/client.ts";
 import { wholeNumber } from "../input/values.ts";
-import { showFirstMinute } from "../output/first-minute.ts";
+import { showActivity } from "../output/activity.ts";
 import type { Session } from "../session.ts";
 import { serve } from "./service.ts";
 
@@ -10,7 +11,7 @@ export function command(session: Session) {
     .description(
       "run everything on this machine: database, DAG processor, scheduler with local executor, triggerer, API server",
     )
-    .option("--dags <folder>", "the DAG folder (TRADEWIND_DAGS, else dags)")
+    .option("--dags <folder>", "the DAG folder (TRADEWIND_DAGS, else dags, which is created if needed)")
     .option(
       "--port <port>",
       "where the API listens; 0 = any free port (TRADEWIND_PORT, else 8080)",
@@ -41,18 +42,23 @@ export function command(session: Session) {
       "clients need a certificate signed by this one (TRADEWIND_SIGNALS_TLS_CA)",
     )
     .action(async (options) => {
+      const { terminal } = session;
+      const onStep = (step: string) =>
+        terminal.liveStatus ? terminal.status(`${step}…`) : terminal.note(`${step}…`);
+      // Before the engine is imported, which takes most of a second.
+      onStep("Starting Tradewind");
       const { resolveConfig, startStandalone } = await import("@tradewind/engine");
       const config = resolveConfig(
         { ...options, drainMs: options.drain, home: session.options.home },
         session.host.env,
       );
-      const startedAt = new Date();
-      session.terminal.status("Starting the database…");
+      if (options.dags === undefined && !session.host.env.TRADEWIND_DAGS)
+        await mkdir(config.dags, { recursive: true });
+      const since = new Date();
       await serve(
         session,
-        (signal) => startStandalone(config, signal),
+        (signal) => startStandalone(config, { signal, onStep }),
         ({ url, token, watch }, signal) => {
-          const { terminal } = session;
           const line = (name: string, value: string) =>
             terminal.note(`  ${terminal.paintNote("dim", name.padEnd(6))} ${value}`);
           terminal.note(`${terminal.paintNote("bold", "Tradewind is running.")} Ctrl-C stops it.`);
@@ -60,11 +66,8 @@ export function command(session: Session) {
           line("home", config.home);
           line("token", `${config.home}/token`);
           line("dags", config.dags);
-          return showFirstMinute(session, new Client({ url, token, pid: undefined }), {
-            since: startedAt,
-            watch,
-            signal,
-          });
+          const client = new Client({ url, token, pid: undefined });
+          return showActivity(session, client, { dags: config.dags, since, watch, signal });
         },
       );
     });

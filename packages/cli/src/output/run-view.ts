@@ -121,7 +121,8 @@ function parentText({ parent }: DagRun): string | null {
   return `task ${parentTask(parent)} of run ${parent.dag_run_id} of ${parent.dag_id}`;
 }
 
-function failureText(instance: TaskInstance): string {
+/** The task that failed, its try and the reason. */
+export function failureText(instance: TaskInstance): string {
   const { reason, try_number } = instance;
   return `${plainLine(instanceName(instance))}, try ${try_number}${reason ? `: ${plainLine(reason)}` : ""}`;
 }

@@ -18,7 +18,7 @@ export class StandaloneProcess {
   readonly child: ChildProcess;
   stderr = "";
 
-  private constructor(folder: string, child: ChildProcess) {
+  constructor(folder: string, child: ChildProcess) {
     this.folder = folder;
     this.child = child;
     child.stderr!.setEncoding("utf8").on("data", (text: string) => {
@@ -109,9 +109,10 @@ export class StandaloneProcess {
 }
 
 /** A command of its own process; its environment has nothing of a server but what is given. */
-export function spawnCli(args: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
+export function spawnCli(args: readonly string[], env: NodeJS.ProcessEnv, cwd?: string): ChildProcess {
   const { PATH, HOME, TMPDIR, NODE_COMPILE_CACHE } = process.env;
   return spawn(process.execPath, ["--conditions=source", MAIN, ...args], {
+    cwd,
     env: { PATH, HOME, TMPDIR, NODE_COMPILE_CACHE, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });

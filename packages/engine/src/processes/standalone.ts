@@ -43,8 +43,17 @@ export interface Standalone {
   stop(): Promise<void>;
 }
 
-/** `signal`: gives up the start between two of its steps, and undoes what it has done. */
-export async function startStandalone(config: Config, signal?: AbortSignal): Promise<Standalone> {
+export interface StandaloneStart {
+  /** Gives up the start between two of its steps, and undoes what it has done. */
+  readonly signal?: AbortSignal;
+  /** Called before each step that takes time, with what it does. */
+  readonly onStep?: (step: string) => void;
+}
+
+export async function startStandalone(
+  config: Config,
+  { signal, onStep }: StandaloneStart = {},
+): Promise<Standalone> {
   const logger = createLogger({ level: config.logLevel, format: config.logFormat });
   // What a user is most likely to have got wrong comes first: before a home is made, a database takes its seconds.
   await new DagFolder(config.dags).requireReadable();
@@ -55,6 +64,7 @@ export async function startStandalone(config: Config, signal?: AbortSignal): Pro
     await requireAddress(config);
     const user = await chooseUserCodeAccount({ config, home, logger, dags: config.dags });
     signal?.throwIfAborted();
+    onStep?.("Starting the database");
     const { database, connect, stop } = await openDatabase(config, {
       applicationName: "tradewind standalone",
       supervise: logger.child({ component: "postgres" }),
@@ -62,8 +72,10 @@ export async function startStandalone(config: Config, signal?: AbortSignal): Pro
     });
     undo.push(stop);
     signal?.throwIfAborted();
+    onStep?.("Checking the schema");
     await migrate(database);
     signal?.throwIfAborted();
+    onStep?.("Starting the services");
     const token = await ensureToken(home);
     await ensureAdminToken(database, token);
     const secretBox = await SecretBox.load(home.secretKey, process.env.TRADEWIND_SECRET_KEY);
