@@ -24,6 +24,8 @@ export { probeSecrets } from "./processes/stored-secrets.ts";
 export { startTriggerer } from "./processes/triggerer.ts";
 export { type Config, resolveConfig } from "./service/config.ts";
 export { EngineError } from "./service/errors.ts";
+export { missingVariableHint } from "./service/missing-variable.ts";
+export { userEnvironment, withheldNames } from "./service/user-environment.ts";
 export { migrate, migrationStatus } from "./store/migrate.ts";
 export { serverVersion } from "./store/server-version.ts";
 export { blockerRemedy, describeBlocker, signalBlockers } from "./store/signals-blockers.ts";

@@ -9,6 +9,7 @@ import { branchOutcome, shortCircuitOutcome } from "./choice.ts";
 import type { TaskContext } from "./context.ts";
 import { controlOf, type Rescheduled, type TaskSkipped } from "./control.ts";
 import { deferralOf, methodOf } from "./deferral.ts";
+import { setEnv } from "./env.ts";
 import { errorFacts } from "./error-facts.ts";
 import { show, TaskError, type TaskErrorCode, type TriggerErrorCode } from "./errors.ts";
 import { inputValues } from "./inputs.ts";
@@ -32,11 +33,12 @@ export async function runAttempt(plan: DagPlan, call: TaskCall): Promise<TaskOut
     const steps = new Steps(call);
     const outbox = new Outbox(call);
     const production = new Production(call, task.settings.produces);
+    const missing = await setEnv(plan, call).catch(unreached);
+    if (missing instanceof Unreached) return missing.outcome;
+    if (missing[0] !== undefined) throw missing[0];
     const params = await validateParams(plan.params, call.conf);
-    const startedBy = await startingSignals(task, call).catch((error: unknown) => new Unreached(error));
-    if (startedBy instanceof Unreached) {
-      return { kind: "failed", error: errorFacts(startedBy.cause), retry: true };
-    }
+    const startedBy = await startingSignals(task, call).catch(unreached);
+    if (startedBy instanceof Unreached) return startedBy.outcome;
     const ctx = taskContext(plan, call, params, {
       ...steps.context(),
       ...outbox.context(),
@@ -74,12 +76,14 @@ export async function runAttempt(plan: DagPlan, call: TaskCall): Promise<TaskOut
 
 /** The engine could not be asked what the task needs to begin: another try may find it back. */
 class Unreached {
-  readonly cause: unknown;
+  readonly outcome: TaskOutcome;
 
-  constructor(cause: unknown) {
-    this.cause = cause;
+  constructor(error: unknown) {
+    this.outcome = { kind: "failed", error: errorFacts(error), retry: true };
   }
 }
+
+const unreached = (error: unknown) => new Unreached(error);
 
 /** Mistakes in how a task waits: thrown through the author's code, and the same at every try. */
 const HOPELESS: ReadonlySet<string> = new Set<TaskErrorCode | TriggerErrorCode>([

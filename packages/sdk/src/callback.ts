@@ -6,6 +6,7 @@ import { baseContext } from "./call-context.ts";
 import { runCancelHooks } from "./cancel.ts";
 import type { CallbackContext, GroupCallbackContext } from "./context.ts";
 import type { DeadlineContext } from "./deadline.ts";
+import { setEnv } from "./env.ts";
 import { errorFacts } from "./error-facts.ts";
 import type { Json } from "./manifest.ts";
 import { openWorkError } from "./open-work.ts";
@@ -29,6 +30,9 @@ export async function runCallback(plan: DagPlan, call: CallbackCall): Promise<Ca
     );
   });
   try {
+    // What is missing may be the very failure that is reported here.
+    const missing = await setEnv(plan, call).catch((error: unknown) => [errorFacts(error)]);
+    for (const { message } of missing) call.host.log("warn", message);
     await Promise.race([work(), limit]);
     clearTimeout(timer);
     const open = await openWorkError(call.host, `the callback for ${call.event}`);

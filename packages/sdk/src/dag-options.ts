@@ -3,6 +3,7 @@ import { type ConditionPart, conditionManifest, noTasks } from "./condition.ts";
 import type { AnyParams, Callback } from "./context.ts";
 import { type Deadline, deadlinesOf } from "./deadline.ts";
 import { type Duration, durationMs } from "./duration.ts";
+import { checkEnv, type Env } from "./env.ts";
 import { DagDefinitionError, show } from "./errors.ts";
 import { isoInstant, MOMENT_FORMS, type Moment } from "./instant.ts";
 import type { DagManifest } from "./manifest.ts";
@@ -63,6 +64,8 @@ export interface DagOptions<S extends StandardSchemaV1 = NoSchema> {
    * finished; or nothing ("stopped").
    */
   readonly endWhen?: "stopped" | "batchDone";
+  /** Environment variables of its tasks and callbacks: texts, `variable("key")`, `connection("id").host`. */
+  readonly env?: Env;
   /** Options for all tasks that do not say otherwise. */
   readonly defaults?: TaskDefaults<SchemaOutput<S>>;
   /** Validates the run's conf into `ctx.params`: zod, valibot, arktype, or any other Standard Schema. */
@@ -107,6 +110,7 @@ export interface CheckedDagOptions {
   readonly params: StandardSchemaV1 | null;
   readonly callbacks: DagCallbacks;
   readonly timetable: Timetable<unknown> | null;
+  readonly env: Env | undefined;
 }
 
 /** All that `dag()` takes. docs/guides/options.md has a row for each. */
@@ -127,6 +131,7 @@ export const DAG_OPTION_NAMES = [
   "deadline",
   "stop",
   "endWhen",
+  "env",
   "defaults",
   "params",
   "tags",
@@ -180,6 +185,7 @@ export function checkDagOptions(options: unknown, where: string): CheckedDagOpti
     params: params ?? paramsOf(o["schedule"]),
     callbacks: { onSuccess, onFailure, ...(deadlines && { deadlines }) },
     timetable: isTimetable(o["schedule"]) ? o["schedule"] : null,
+    env: checkEnv(o["env"], where),
   };
 }
 

@@ -83,13 +83,14 @@ export function dag(id: string, ...rest: unknown[]): Dag {
     throw new DagDefinitionError("TW_EMPTY_DAG", `${where} has no tasks; add one with d.task()`);
   }
   checkGroups(draft);
-  const { settings, params, callbacks } = checked;
+  const { settings, params, callbacks, env } = checked;
   const { tasks, groups, maps } = draft;
   const plan = {
     dagId: id,
     settings,
     params,
     callbacks,
+    env,
     tasks,
     groups,
     maps,

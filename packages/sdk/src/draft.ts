@@ -3,11 +3,13 @@
  * writes into it. Nothing here runs user code except the build functions.
  */
 import type { BranchChoice, DagBuilder } from "./builder.ts";
+import { checkEnv } from "./env.ts";
 import { DagDefinitionError, naming, show } from "./errors.ts";
 import { GROUP_OPTION_NAMES, groupPlan } from "./group-options.ts";
 import { type Group, type Output, own, ownerOf, sourceOf } from "./handle.ts";
 import { HandleCheck } from "./handle-check.ts";
 import type { InputSource, MapManifest } from "./manifest.ts";
+import { checkId } from "./name.ts";
 import { isOperator } from "./operator.ts";
 import { flag, knownOptions, wholeOrNull } from "./option-check.ts";
 import {
@@ -329,6 +331,7 @@ export class DraftBuilder {
       settings: taskSettings(layers, where),
       drive,
       callbacks: taskCallbacks(layers),
+      env: checkEnv(options["env"], where),
       inputs,
       map,
       upstream: new Set([
@@ -388,13 +391,4 @@ true satisfies keyof DagBuilder extends keyof DraftBuilder ? true : false;
 function mostOf(options: RawOptions): number {
   const { maxActivePerRun: most } = options;
   return typeof most === "number" ? most : Number.POSITIVE_INFINITY;
-}
-
-/** Ids become folders and parts of URLs, where "." and ".." mean something else. */
-function checkId(id: unknown, where: string): string {
-  if (typeof id === "string" && /^(?!\.+$)[A-Za-z0-9_.-]{1,250}$/.test(id)) return id;
-  throw new DagDefinitionError(
-    "TW_BAD_ID",
-    `${where}: an id has 1 to 250 of the characters A-Z a-z 0-9 _ . - and is not only dots, got ${show(id)}`,
-  );
 }

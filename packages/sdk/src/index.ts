@@ -107,6 +107,7 @@ export {
 export type { DeferOptions, Deferred, DefersWell, StartFrom, WrongDeferral } from "./deferral.ts";
 export type { Duration, DurationUnit } from "./duration.ts";
 export { type Ending, endWith } from "./ending.ts";
+export { type ConnectionReference, connection, type Env, type EnvReference, variable } from "./env.ts";
 export {
   DagDefinitionError,
   type DefinitionErrorCode,

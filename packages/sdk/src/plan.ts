@@ -1,6 +1,7 @@
 /** A defined DAG, from the inside: what the builder collects and what describing and running it read. */
 import type { GroupCallback, TaskContext } from "./context.ts";
 import type { DagCallbacks, DagSettings } from "./dag-options.ts";
+import type { Env } from "./env.ts";
 import type { GroupManifest, InputSource, MapManifest, TaskManifest, TriggerCall } from "./manifest.ts";
 import type { Operator } from "./operator.ts";
 import type { ResultTasks } from "./program.ts";
@@ -56,6 +57,8 @@ export interface TaskPlan {
   /** What drives it besides its upstream; only what its author has said. */
   readonly drive: TaskDrive;
   readonly callbacks: TaskCallbacks;
+  /** Its own, without that of the DAG. */
+  readonly env: Env | undefined;
   readonly inputs: Readonly<Record<string, InputSource>>;
   /** The innermost map it is in. */
   readonly map: string | null;
@@ -80,6 +83,7 @@ export interface DagPlan {
   readonly settings: DagSettings;
   readonly params: StandardSchemaV1 | null;
   readonly callbacks: DagCallbacks;
+  readonly env: Env | undefined;
   readonly tasks: ReadonlyMap<string, TaskPlan>;
   readonly groups: ReadonlyMap<string, GroupPlan>;
   readonly maps: ReadonlyMap<string, MapManifest>;

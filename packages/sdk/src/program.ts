@@ -84,8 +84,11 @@ export interface TaskHost {
   readonly abort: AbortSignal;
   log(level: LogLevel, message: string, fields?: Readonly<Record<string, Json>>): void;
   output(taskId: string, mapIndex: number | null): Promise<Json | undefined>;
-  variable(key: string): Promise<string | undefined>;
+  /** @param name Of the environment variable that it is read for: a name that sounds secret hides the value in logs. */
+  variable(key: string, name?: string): Promise<string | undefined>;
   connection(id: string): Promise<ConnectionFacts | undefined>;
+  /** Sets environment variables until this call has ended. Left out by engines that know no `env`. */
+  environment?(values: Readonly<Record<string, string>>): void;
   /** What this try has done so far, by the name of the step: `ctx.once` and `ctx.until`. */
   recall(): Promise<Readonly<Record<string, JournalEntry>>>;
   /** Keeps the result of a `ctx.once`; it is durable when this resolves. */

@@ -2,6 +2,7 @@
 import { baseContext } from "./call-context.ts";
 import { CONDITION } from "./condition.ts";
 import type { BaseContext } from "./context.ts";
+import { setEnv } from "./env.ts";
 import { errorFacts } from "./error-facts.ts";
 import { show, TaskError } from "./errors.ts";
 import type { TaskManifest } from "./manifest.ts";
@@ -88,6 +89,8 @@ async function reaction(plan: DagPlan, call: ReactCall): Promise<SignalAction> {
   const schema = node?.kind === "signal" ? node.schema : null;
   const { namespace, key, version } = signal;
   const heard = { namespace, key, value: await receivedValue(key, schema, signal.value), version };
+  const [missing] = await setEnv(plan, call);
+  if (missing !== undefined) throw missing;
   const ctx: SignalContext = Object.freeze({ ...baseContext(plan, call), taskId });
   const action = await tradewindCallsUserCode(operator.onSignal.bind(operator), heard, ctx);
   if (Object.hasOwn(SignalAction, action)) return action;

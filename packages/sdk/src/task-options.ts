@@ -3,6 +3,7 @@ import { type AnyAsset, assetManifests, type Producible } from "./asset.ts";
 import type { AnyParams, Callback, CancelCallback } from "./context.ts";
 import { type Deadline, deadlinesOf } from "./deadline.ts";
 import { type Duration, durationMs } from "./duration.ts";
+import type { Env } from "./env.ts";
 import { DagDefinitionError, show } from "./errors.ts";
 import type { Upstream } from "./handle.ts";
 import type { TaskManifest, TriggerRule, WeightRule } from "./manifest.ts";
@@ -100,6 +101,8 @@ export interface TaskOptions<Params = AnyParams> extends TaskDefaults<Params> {
   readonly produces?: readonly Producible[];
   /** What it reads, for people to see: nothing waits for it. */
   readonly consumes?: readonly AnyAsset[];
+  /** Environment variables, in addition to those of the DAG's `env`; of the same name, these win. */
+  readonly env?: Env;
   /** Markdown, shown in the UI. */
   readonly docs?: string;
 }
@@ -170,6 +173,7 @@ export const TASK_OPTION_NAMES: readonly string[] = [
   "consumes",
   "deadline",
   "docs",
+  "env",
   "every",
   "inputs",
   "lifetime",

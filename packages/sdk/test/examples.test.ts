@@ -16,6 +16,7 @@ import {
 } from "tradewind";
 import type { CancelContext, DagBuilder, Duration, HeardSignal, Output, TaskContext, TriggerContext } from "tradewind";
 import { dates, Timetable, type TimetableQuestion } from "tradewind";
+import { connection, variable } from "tradewind";
 import { asset, assetAlias, averageOf, cross, deadline, email, sendSignal, webhook, zip } from "tradewind";
 import { z } from "zod";
 declare function isHoliday(day: Date): boolean;

@@ -7,6 +7,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { OpenWorkTracker } from "@tradewind/engine/open-work";
 import { errorFacts } from "@tradewind/sdk/error-facts";
 import type { ErrorFacts, TaskHost } from "@tradewind/sdk/program";
+import { setEnvironment } from "./call-environment.ts";
 
 /** @param subject `task "load"`, for messages. @param failed The outcome of a call that has crashed. */
 export async function guarded<T>(
@@ -18,7 +19,11 @@ export async function guarded<T>(
   const guardedCall = new GuardedCall(subject);
   underWay.add(guardedCall);
   try {
-    const watching: TaskHost = { ...host, openWork: () => tracker.leftOpen(guardedCall) };
+    const watching: TaskHost = {
+      ...host,
+      openWork: () => tracker.leftOpen(guardedCall),
+      environment: (values) => setEnvironment(tracker, guardedCall, values),
+    };
     const outcome = tracker.run(guardedCall, () => call(watching));
     await Promise.race([outcome, guardedCall.crashed]);
     // One turn: a promise rejected and never awaited shows itself now.

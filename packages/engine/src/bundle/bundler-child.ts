@@ -6,6 +6,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
+import { hintOfService } from "../service/missing-variable.ts";
 import { type ProcessUser, userCodeProcess } from "../service/process-user.ts";
 import type { BundleResult, BundlerReply, BundlerRequest, DagFile, InputStamp } from "./bundler/protocol.ts";
 import { bundlerEnvironment } from "./child-environment.ts";
@@ -158,7 +159,7 @@ export class BundlerChild {
     if (this.#inHand.size === 0) this.#unwatch();
     // An import that is under way keeps its own time limit.
     else if (this.#importing === null) this.#watch(SILENCE_MS);
-    this.#options.onDone(this, file, result);
+    this.#options.onDone(this, file, explained(result));
   }
 
   #watch(ms: number): void {
@@ -210,4 +211,13 @@ export class BundlerChild {
     this.#output += text.length;
     if (this.#output <= MAX_OUTPUT) this.#options.onOutput(text.trimEnd());
   }
+}
+
+/** Code around the line at fault may name variables that have nothing to do with it. */
+const CODE_FRAME = /^ *>? *\d* \|.*$/gm;
+
+function explained(result: BundleResult): BundleResult {
+  if (result.kind !== "failed") return result;
+  const hint = hintOfService(result.message.replace(CODE_FRAME, ""), "for the DAG processor");
+  return hint === null ? result : { ...result, message: `${result.message}\n${hint}` };
 }

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
+import { userEnvironment } from "../service/user-environment.ts";
 import { adhoc } from "../store/database.ts";
 import type { BundlerReply, BundlerRequest } from "./bundler/protocol.ts";
 import { dagText, FolderFixture, importErrors, processorOn, versions } from "./dag-folder-fixture.ts";
@@ -251,6 +252,32 @@ it("gives DAG files neither credentials nor the channel, and restores what they 
   expect(docs[0]?.docs).not.toContain("secret");
   expect(docs[0]?.docs).toContain('"undefined"');
   expect(docs[1]?.docs).toBe(JSON.stringify([null, folder.path]));
+});
+
+it("gives DAG files the environment of tasks, and says which variable an import lacks", async () => {
+  const folder = new FolderFixture();
+  vi.stubEnv("SHOP_REGION", "eu");
+  vi.stubEnv("SHOP_KEY", "not-passed");
+  vi.stubEnv("TRADEWIND_TASK_ENV", "SHOP_REG*");
+  onTestFinished(() => void vi.unstubAllEnvs());
+  await folder.write({
+    "a.ts": dagText("a", "", "{ docs: JSON.stringify(process.env) }"),
+    "b.ts": `if (!process.env.SHOP_KEY) throw new Error("SHOP_KEY is not set");\n${dagText("b")}`,
+    "c.ts": `const key = process.env.SHOP_KEY;\nthrow new Error("something else");\n${dagText("c")}`,
+  });
+  await processorOn(test.db, folder, { children: 1 }).runOnce();
+  const [version] = await test.db.rows<{ docs: string }>(
+    adhoc("SELECT manifest->>'docs' AS docs FROM dag_version WHERE dag_id = 'a'"),
+  );
+  expect(JSON.parse(version?.docs ?? "{}")).toEqual(userEnvironment(process.env));
+  expect(version?.docs).toContain('"SHOP_REGION":"eu"');
+  const { "b.ts": error, "c.ts": other } = await importErrors(test.db);
+  expect(other).toContain("> 2 | throw");
+  expect(other).not.toContain("TRADEWIND_TASK_ENV");
+  expect(error).toMatch(
+    /\nSHOP_KEY is set for the DAG processor but not passed to tasks: add it to TRADEWIND_TASK_ENV\.$/,
+  );
+  expect(error).not.toContain("not-passed");
 });
 
 it("the result of a file is out before the next one is imported, though nobody reads it yet", async () => {

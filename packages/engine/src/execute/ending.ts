@@ -26,6 +26,7 @@ export interface Ending {
     readonly aborted: boolean;
     readonly dropped: number;
     readonly large?: true;
+    readonly env?: readonly string[];
   } | null;
   /** Set when there is no report: the process is gone. */
   readonly exit: { readonly code: number | null; readonly signal: string | null } | null;

@@ -5,12 +5,13 @@
  */
 
 import type { Json } from "@tradewind/sdk/manifest";
-import type { Deferral, ErrorFacts } from "@tradewind/sdk/program";
+import type { ErrorFacts } from "@tradewind/sdk/program";
 import { durationText, errorText } from "@tradewind/sdk/wording";
 import type { Known, LargePlace, LargeValue, OutputReference } from "../model/index.ts";
 import type { LargeOutputs, OpenText } from "../output/large-outputs.ts";
 import { EngineError, messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
+import { missingVariableHint } from "../service/missing-variable.ts";
 import { AttemptLog } from "./attempt-log.ts";
 import type {
   AttemptOutcome,
@@ -23,6 +24,7 @@ import type {
   Workload,
 } from "./contract.ts";
 import { attemptOutcome, callbackError, type Ending, errorFacts, reactionAnswer } from "./ending.ts";
+import { CLOSING, callbackSubject, sequence, subjectOf, waitingText } from "./job-wording.ts";
 import { IncomingOutput } from "./large-transfer.ts";
 import { SecretMask } from "./mask.ts";
 import { clean, maskFailure } from "./masked-outcome.ts";
@@ -38,6 +40,8 @@ export interface JobSettings {
   readonly callbackTimeoutMs: number;
   /** null: an output that is too large for the database fails its task. */
   readonly outputs: LargeOutputs | null;
+  /** Names of environment variables that this process has and user code has not. */
+  readonly withheld: ReadonlySet<string>;
 }
 
 export type Job = AttemptJob | CallbackJob | ReactionJob;
@@ -114,7 +118,8 @@ abstract class BaseJob {
     if (ask.what === "output") return await services.output(this.dagRunId, ask.taskId, ask.mapIndex);
     if (ask.what === "variable") {
       const value = await services.variable(ask.key);
-      if (value !== undefined) this.#hide(variableSecrets(ask.key, value), `variable "${ask.key}"`);
+      for (const name of value === undefined ? [] : new Set([ask.key, ask.name ?? ask.key]))
+        this.#hide(variableSecrets(name, value ?? ""), `variable "${ask.key}"`);
       return value;
     }
     const connection = await services.connection(ask.connectionId);
@@ -157,6 +162,14 @@ abstract class BaseJob {
   /** Only an attempt of a task has steps to remember, and signals that started it. */
   protected journal(_ask: JournalQuestion): Promise<Json | undefined> {
     return Promise.reject(new Error("only a task has steps"));
+  }
+
+  /** Names the variable that the error may be about; says so in the log, too. */
+  protected explained(error: ErrorFacts, { report }: Ending): ErrorFacts {
+    const hint = missingVariableHint(error.message, this.settings.withheld, { given: report?.env ?? [] });
+    if (hint === null) return error;
+    this.log.engine("warn", hint);
+    return { ...error, message: `${error.message}\n${hint}` };
   }
 
   #hide(secrets: readonly string[], origin: string): void {
@@ -278,14 +291,18 @@ export class AttemptJob extends BaseJob {
   /** The event that reports the end; says in the log what the user must know. */
   ended(ending: Ending): ExecutorEvent {
     const outcome = maskFailure(this.#outcome(ending), this.mask);
-    if (outcome.kind === "failed") this.log.engine("error", errorText(outcome.error));
-    else if (outcome.kind === "skipped")
+    const event = { type: "ended", attempt: this.id, at: Date.now() } as const;
+    if (outcome.kind === "failed") {
+      this.log.engine("error", errorText(outcome.error));
+      return { ...event, outcome: { ...outcome, error: this.explained(outcome.error, ending) } };
+    }
+    if (outcome.kind === "skipped")
       this.log.engine("info", `Skipped: ${outcome.reason ?? "no reason given"}.`);
     else if (outcome.kind === "deferred") this.log.engine("info", waitingText(outcome));
     else if (outcome.kind === "rescheduled")
       this.log.engine("info", `To be called again in ${durationText(outcome.afterMs)}.`);
     else if (!this.log.silent) this.log.engine("info", CLOSING[outcome.kind]);
-    return { type: "ended", attempt: this.id, at: Date.now(), outcome };
+    return { ...event, outcome };
   }
 }
 
@@ -322,8 +339,9 @@ export class CallbackJob extends BaseJob {
         ? errorFacts("CALLBACK_CANCELLED", `${this.subject} was cancelled.`)
         : callbackError(this.subject, ending);
     const error = found === null ? null : clean(found, this.mask);
-    if (error !== null) this.log.engine("error", `Callback failed: ${errorText(error)}`);
-    return { type: "callbackEnded", callbackId: this.id, error };
+    if (error === null) return { type: "callbackEnded", callbackId: this.id, error };
+    this.log.engine("error", `Callback failed: ${errorText(error)}`);
+    return { type: "callbackEnded", callbackId: this.id, error: this.explained(error, ending) };
   }
 }
 
@@ -367,31 +385,8 @@ export class ReactionJob extends BaseJob {
     }
     const facts = clean(error, this.mask);
     this.log.engine("error", `No answer: ${errorText(facts)}`);
-    return { type: "reactionEnded", reactionId, action: null, error: facts };
+    return { type: "reactionEnded", reactionId, action: null, error: this.explained(facts, ending) };
   }
-}
-
-const CLOSING = { success: "Succeeded.", cancelled: "Cancelled.", lost: "Lost; it does not count as a try." };
-
-function waitingText({ trigger, timeoutMs }: Deferral): string {
-  const limit = timeoutMs === null ? "" : `, for ${durationText(timeoutMs)} at most`;
-  return `Waits for the trigger ${trigger.kind}${limit}.`;
-}
-
-function sequence({ step, elapsedMs }: Workload): string {
-  if (step !== null) return ` goes on at ${step.method}()`;
-  return elapsedMs > 0 ? " goes on" : "";
-}
-
-function subjectOf(workload: Workload): string {
-  const index = workload.mapIndex >= 0 ? `[${workload.mapIndex}]` : "";
-  return `task "${workload.taskId}"${index}`;
-}
-
-function callbackSubject(workload: CallbackWorkload): string {
-  const { groupId, mapIndex, run, taskId } = workload;
-  if (groupId) return `group "${groupId}"${mapIndex === undefined ? "" : `[${mapIndex}]`}`;
-  return taskId === null ? `run "${run.runId}"` : `task "${taskId}"`;
 }
 
 /** How long a stream may take to end when it is asked to; null: it is none. */

@@ -2,6 +2,7 @@
 import type { LargeOutputs } from "../output/large-outputs.ts";
 import type { Logger } from "../service/logger.ts";
 import type { ProcessUser } from "../service/process-user.ts";
+import { withheldNames } from "../service/user-environment.ts";
 import type { TaskServices } from "./contract.ts";
 import type { JobSettings } from "./job.ts";
 
@@ -12,8 +13,6 @@ export interface LocalExecutorOptions {
   readonly streamingSlots?: number;
   readonly services: TaskServices;
   readonly logger: Logger;
-  /** Names of environment variables that user code gets besides the usual; a trailing `*` matches any ending. */
-  readonly envAllow?: readonly string[];
   /** From asking a task to stop to killing it, unless the task has a grace period of its own. */
   readonly graceMs?: number;
   /** Tasks per process, at most. */
@@ -47,5 +46,6 @@ export function jobSettings(options: LocalExecutorOptions): JobSettings {
     memoryMb: options.memoryMb ?? null,
     callbackTimeoutMs: options.callbackTimeoutMs ?? 60_000,
     outputs: options.outputs ?? null,
+    withheld: withheldNames(process.env),
   };
 }

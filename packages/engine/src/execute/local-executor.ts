@@ -8,6 +8,7 @@
 
 import { EngineError } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
+import { userEnvironment } from "../service/user-environment.ts";
 import { childEntries } from "./child-entry.ts";
 import type {
   CallbackWorkload,
@@ -19,7 +20,6 @@ import type {
   Workload,
 } from "./contract.ts";
 import type { Ending, Interference } from "./ending.ts";
-import { taskEnvironment } from "./environment.ts";
 import { ExecutionLease, LEASE_ENDED } from "./execution-lease.ts";
 import { Guardian } from "./guardian.ts";
 import { Heirs } from "./heirs.ts";
@@ -93,7 +93,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
         guardian: this.#guardian,
         logger: options.logger,
         process: {
-          environment: taskEnvironment(process.env, options.envAllow),
+          environment: userEnvironment(process.env),
           cwd: options.cwd ?? process.cwd(),
           user: options.user ?? null,
           graceMs: options.graceMs ?? 5_000,

@@ -82,7 +82,8 @@ export type ToChild =
 /** What user code asks for while it runs. */
 export type Question =
   | { readonly what: "output"; readonly taskId: string; readonly mapIndex: number | null }
-  | { readonly what: "variable"; readonly key: string }
+  /** `name`: of the environment variable that it is read for. */
+  | { readonly what: "variable"; readonly key: string; readonly name?: string }
   | { readonly what: "connection"; readonly connectionId: string }
   | { readonly what: "recall" }
   | { readonly what: "startedBy" }
@@ -127,6 +128,8 @@ export interface EndedMessage {
   readonly unclean: string | null;
   /** The output of the success is what came in pieces. */
   readonly large?: true;
+  /** Names of environment variables that were set for it. Left out: none. */
+  readonly env?: readonly string[];
 }
 
 export type FromChild =
@@ -151,12 +154,13 @@ export function readFromChild(raw: unknown): FromChild | null {
   if (raw.k === "request") return isQuestion(raw.ask) && typeof raw.n === "number" ? (raw as never) : null;
   if (raw.k === "piece") return typeof raw.text === "string" ? (raw as never) : null;
   if (raw.k !== "ended" || !isOutcome(raw.outcome)) return null;
+  if (raw.env !== undefined && !isTexts(raw.env)) return null;
   return typeof raw.logged === "number" && typeof raw.dropped === "number" ? (raw as never) : null;
 }
 
 function isQuestion(raw: unknown): boolean {
   if (!isRecord(raw)) return false;
-  if (raw.what === "variable") return typeof raw.key === "string";
+  if (raw.what === "variable") return typeof raw.key === "string" && isText(raw.name ?? null);
   if (raw.what === "connection") return typeof raw.connectionId === "string";
   if (raw.what === "recall" || raw.what === "startedBy" || raw.what === "isLatest") return true;
   if (raw.what === "remember") return typeof raw.name === "string" && raw.value !== undefined;

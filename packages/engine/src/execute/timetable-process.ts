@@ -10,9 +10,10 @@ import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import type { DueFacts, ErrorFacts } from "@tradewind/sdk/program";
 import { EngineError } from "../service/errors.ts";
+import { withMissingVariables } from "../service/missing-variable.ts";
 import { type ProcessUser, userCodeProcess } from "../service/process-user.ts";
+import { userEnvironment } from "../service/user-environment.ts";
 import { childEntries } from "./child-entry.ts";
-import { taskEnvironment } from "./environment.ts";
 import { JsonLines } from "./json-lines.ts";
 import {
   type DuePiece,
@@ -126,7 +127,7 @@ class TimetableChild {
 
   constructor(entry: string, { heapMb = HEAP_MB, user }: TimetableProcessOptions) {
     this.#process = spawn(process.execPath, [`--max-old-space-size=${heapMb}`, entry], {
-      ...userCodeProcess(taskEnvironment(process.env), user),
+      ...userCodeProcess(userEnvironment(process.env), user),
       stdio: ["ignore", "pipe", "pipe", "pipe"],
       detached: true,
     });
@@ -223,9 +224,8 @@ function nonsense(what: string): EngineError {
 
 /** With the code that the author's error has, if any. */
 function threw({ name, message, code }: ErrorFacts): EngineError {
-  return code === null
-    ? new EngineError("TIMETABLE_THREW", `${name}: ${message}`)
-    : new EngineError(code, message);
+  const told = withMissingVariables(message, "for the scheduler");
+  return code === null ? new EngineError("TIMETABLE_THREW", `${name}: ${told}`) : new EngineError(code, told);
 }
 
 function gone(how: string): EngineError {

@@ -9,7 +9,7 @@ import { migrate } from "../store/migrate.ts";
 import { reachDatabase } from "../store/reach-database.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
 import { stopServices } from "./service-parts.ts";
-import { chooseUserCodeAccount } from "./user-code-account.ts";
+import { prepareUserCode } from "./user-code.ts";
 
 /** `tradewind dag-processor`: bundles a DAG folder into a shared database. New DAGs start paused there. */
 export async function startDagProcessor(
@@ -19,7 +19,7 @@ export async function startDagProcessor(
   const logger = createLogger({ level: config.logLevel, format: config.logFormat });
   const url = requireDatabaseUrl(config, "dag-processor");
   const home = await openHome(config.home);
-  const user = await chooseUserCodeAccount({ config, home, logger, dags: config.dags });
+  const user = await prepareUserCode({ config, home, logger, dags: config.dags });
   const database = await reachDatabase(
     url,
     { applicationName: "tradewind dag-processor" },

@@ -23,7 +23,7 @@ import { checkedRuns, checkOptions } from "./dag-run-job-input.ts";
 import { openDatabase } from "./open-database.ts";
 import { runDriverOptions } from "./run-driver.ts";
 import { type ServiceParts, stopServices } from "./service-parts.ts";
-import { chooseUserCodeAccount } from "./user-code-account.ts";
+import { prepareUserCode } from "./user-code.ts";
 
 /**
  * Where a `DagRunJob` works, and how much it does at once.
@@ -298,7 +298,7 @@ async function openParts(
   // Before the home is opened: that would create the folder.
   if (config.databaseUrl === undefined) await requireStandalone(config.home);
   const home = await openHome(config.home);
-  const user = await chooseUserCodeAccount({ config, home, logger });
+  const user = await prepareUserCode({ config, home, logger });
   const secretBox = await SecretBox.load(home.secretKey, process.env.TRADEWIND_SECRET_KEY);
   const { database, stop } = await openDatabase(config, { applicationName: "tradewind driver" });
   const wakeUps = new WakeUps(database);

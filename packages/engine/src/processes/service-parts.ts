@@ -9,7 +9,7 @@ import type { Database } from "../store/database.ts";
 import { migrate } from "../store/migrate.ts";
 import { reachDatabase } from "../store/reach-database.ts";
 import { warnOfUnreadable } from "./stored-secrets.ts";
-import { chooseUserCodeAccount } from "./user-code-account.ts";
+import { prepareUserCode } from "./user-code.ts";
 
 /** What services are made of. */
 export interface ServiceParts {
@@ -37,7 +37,7 @@ export async function openServiceParts(
   const logger = createLogger({ level: config.logLevel, format: config.logFormat });
   const url = requireDatabaseUrl(config, command);
   const home = await openHome(config.home);
-  const user = await chooseUserCodeAccount({ config, home, logger });
+  const user = await prepareUserCode({ config, home, logger });
   const secretBox = await SecretBox.load(home.secretKey, process.env.TRADEWIND_SECRET_KEY);
   const applicationName = `tradewind ${service}`;
   const database = await reachDatabase(url, { max: connections, applicationName }, { logger, signal });

@@ -30,7 +30,7 @@ import { createSignalBridge } from "./signal-bridge.ts";
 import { createSignalServer } from "./signal-server.ts";
 import { warnOfUnreadable } from "./stored-secrets.ts";
 import { createTriggerer } from "./triggerer.ts";
-import { chooseUserCodeAccount } from "./user-code-account.ts";
+import { prepareUserCode } from "./user-code.ts";
 
 /** No other scheduler goes on with its runs: nothing is gained by a longer drain. */
 const DRAIN_MS = 5_000;
@@ -62,7 +62,7 @@ export async function startStandalone(
   const undo: (() => Promise<void>)[] = [() => lock.release()];
   try {
     await requireAddress(config);
-    const user = await chooseUserCodeAccount({ config, home, logger, dags: config.dags });
+    const user = await prepareUserCode({ config, home, logger, dags: config.dags });
     signal?.throwIfAborted();
     onStep?.("Starting the database");
     const { database, connect, stop } = await openDatabase(config, {

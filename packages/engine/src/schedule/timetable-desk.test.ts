@@ -211,6 +211,20 @@ describe("the desk", () => {
     expect(error?.message).not.toContain(`Error: ${process.pid} `);
   });
 
+  it("asks in the environment of tasks, and says which variable a timetable lacks", async () => {
+    vi.stubEnv("SHOP_REGION", "eu");
+    vi.stubEnv("SHOP_KEY", "not-passed");
+    vi.stubEnv("TRADEWIND_TASK_ENV", "SHOP_REG*");
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const look = "throw new Error(process.env.SHOP_REGION + ', but SHOP_KEY is ' + process.env.SHOP_KEY);";
+    await rig.publish({ "lacking.ts": file("lacking", look) });
+    desk.look();
+    await failed("lacking");
+    expect((await plan(rig, "lacking")).error?.message).toBe(
+      "Error: eu, but SHOP_KEY is undefined\nSHOP_KEY is set for the scheduler but not passed to tasks: add it to TRADEWIND_TASK_ENV.",
+    );
+  });
+
   it("gives back what it holds when it stops", async () => {
     await rig.publish({ "h_hangs.ts": file("h_hangs", "for (;;);"), "i_good.ts": file("i_good", GOOD) });
     desk.look();

@@ -14,6 +14,7 @@ describe("readConfig", () => {
       databaseConnections: 10,
       parallelism: expect.any(Number),
       streamingSlots: 0,
+      taskEnv: [],
       stopGraceMs: 5_000,
       drainMs: undefined,
       maxMapLength: 100_000,

@@ -2,6 +2,7 @@ import { availableParallelism } from "node:os";
 import { isAbsolute, resolve } from "node:path";
 import { EngineError } from "./errors.ts";
 import { LOG_LEVELS, type LogLevel } from "./logger.ts";
+import { namesIn, problemOf } from "./user-environment.ts";
 
 /** What a service is told at its start: by flag, else by environment variable, else by default. */
 export interface Config {
@@ -20,6 +21,8 @@ export interface Config {
   readonly streamingSlots: number;
   /** The account that user code runs as, by name or number; needs root. Undefined: one is chosen when started as root. */
   readonly taskUser: string | undefined;
+  /** Variables of the environment that user code gets besides the usual; `*` stands for any text. */
+  readonly taskEnv: readonly string[];
   /** How long a task that is asked to stop may take before its process group is killed. */
   readonly stopGraceMs: number;
   /** How long running tasks may go on after a scheduler was asked to stop. Undefined: the default of the command. */
@@ -119,6 +122,7 @@ const SETTINGS: Settings = {
       throw new Unfit(`is ${JSON.stringify(text)}: it must be a user's name or number, such as 60802.`);
     },
   },
+  taskEnv: { flag: "--task-env", variable: "TRADEWIND_TASK_ENV", fallback: "", read: allowList },
   stopGraceMs: {
     flag: "--stop-grace-ms",
     variable: "TRADEWIND_STOP_GRACE_MS",
@@ -233,6 +237,7 @@ export function readConfig(sources: ConfigSources = {}): Config {
     parallelism: value("parallelism"),
     streamingSlots: value("streamingSlots"),
     taskUser: value("taskUser"),
+    taskEnv: value("taskEnv"),
     stopGraceMs: value("stopGraceMs"),
     drainMs: value("drainMs"),
     maxMapLength: value("maxMapLength"),
@@ -347,6 +352,12 @@ function names(text: string): string[] {
   throw new Unfit(
     `is ${JSON.stringify(text)}: it must be names with commas between them, such as default,slow.`,
   );
+}
+
+function allowList(text: string): string[] {
+  const problem = problemOf(text);
+  if (problem === null) return namesIn(text);
+  throw new Unfit(problem);
 }
 
 function oneOf<T extends string>(text: string, choices: readonly T[]): T {

@@ -9,6 +9,7 @@ import { clean } from "../execute/masked-outcome.ts";
 import { connectionSecrets, variableSecrets } from "../execute/secret-forms.ts";
 import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
+import { withMissingVariables } from "../service/missing-variable.ts";
 import type { TriggerServices } from "./contract.ts";
 import type { LogRecord, TriggerQuestion } from "./runner-protocol.ts";
 
@@ -35,7 +36,8 @@ export class RunnerAnswers {
   }
 
   error(facts: ErrorFacts): ErrorFacts {
-    return clean(facts, this.#mask);
+    const error = clean(facts, this.#mask);
+    return { ...error, message: withMissingVariables(error.message, "for the triggerer") };
   }
 
   text(text: string): string {

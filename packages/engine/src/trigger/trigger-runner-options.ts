@@ -6,8 +6,6 @@ import type { TriggerServices } from "./contract.ts";
 export interface TriggerRunnerOptions {
   readonly services: TriggerServices;
   readonly logger: Logger;
-  /** Names of environment variables the child may have besides the usual ones; see `taskEnvironment`. */
-  readonly envAllow?: readonly string[];
   readonly cwd?: string;
   /** The account that triggers run as, which needs root; left out, that of this process. */
   readonly user?: ProcessUser | null | undefined;

@@ -1,5 +1,6 @@
 import { expect, it, onTestFinished, vi } from "vitest";
 import { silentLogger } from "../service/logger.ts";
+import { userEnvironment } from "../service/user-environment.ts";
 import { PASSWORD, RunnerUnderTest, SERVICES, triggerText } from "./testing/runner-under-test.ts";
 import { TriggerRunner } from "./trigger-runner.ts";
 
@@ -198,6 +199,27 @@ it("gives its child no secret of the engine", async () => {
     delete process.env["TRADEWIND_SECRET_KEY"];
     delete process.env["DATABASE_URL"];
   }
+});
+
+it("gives its child the environment of tasks, and says which variable a trigger lacks", async () => {
+  vi.stubEnv("SHOP_REGION", "eu");
+  vi.stubEnv("SHOP_KEY", "not-passed");
+  vi.stubEnv("TRADEWIND_TASK_ENV", "SHOP_REG*");
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const under = await RunnerUnderTest.start();
+  under.run(1, "env", await under.bundle(triggerText("env", `yield { ...process.env };`)));
+  expect(await under.event(1)).toEqual(userEnvironment(process.env));
+  const lacking = triggerText(
+    "lacking",
+    `throw new Error("SHOP_KEY of " + process.env.SHOP_REGION + " is missing");`,
+  );
+  under.run(2, "lacking", await under.bundle(lacking));
+  expect(await under.outcome(2)).toMatchObject({
+    error: {
+      message:
+        "SHOP_KEY of eu is missing\nSHOP_KEY is set for the triggerer but not passed to tasks: add it to TRADEWIND_TASK_ENV.",
+    },
+  });
 });
 
 it("lets no more than the limit work for one key at a time", async () => {

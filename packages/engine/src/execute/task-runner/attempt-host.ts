@@ -24,6 +24,7 @@ import type { FromChild, Question } from "../protocol.ts";
 import { readRunEnd } from "../run-end-reply.ts";
 import type { OpenWorkTracker } from "./open-work.ts";
 import type { OutputCapture } from "./output-capture.ts";
+import type { TaskEnvironment } from "./task-environment.ts";
 
 /** Signals that user code made others of; those do not show up as listeners. */
 const combined = new WeakSet<AbortSignal>();
@@ -50,6 +51,7 @@ export interface HostChannel {
   readonly send: (message: FromChild) => void;
   readonly output: OutputCapture;
   readonly work: OpenWorkTracker;
+  readonly environment: TaskEnvironment;
   /** Whether the process must wait for the supervisor even if nothing else keeps it alive. */
   readonly await: (waiting: boolean) => void;
 }
@@ -88,8 +90,13 @@ export class AttemptHost implements TaskHost {
     return await this.#ask({ what: "output", taskId, mapIndex });
   }
 
-  async variable(key: string): Promise<string | undefined> {
-    return (await this.#ask({ what: "variable", key })) as string | undefined;
+  async variable(key: string, name?: string): Promise<string | undefined> {
+    const ask = { what: "variable", key, ...(name !== undefined && { name }) } as const;
+    return (await this.#ask(ask)) as string | undefined;
+  }
+
+  environment(values: Readonly<Record<string, string>>): void {
+    if (!this.#ended) this.#channel.environment.set(values);
   }
 
   async connection(id: string): Promise<ConnectionFacts | undefined> {

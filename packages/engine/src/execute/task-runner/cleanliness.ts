@@ -9,6 +9,7 @@ const RSS_EVERY = 32;
 
 export class Cleanliness {
   readonly #cwd = process.cwd();
+  readonly #environment: NodeJS.ProcessEnv;
   #environmentChanged = false;
   #resources: string[] = [];
   #listeners = 0;
@@ -18,16 +19,21 @@ export class Cleanliness {
     const touched = (): void => {
       this.#environmentChanged = true;
     };
-    process.env = new Proxy(process.env, {
+    this.#environment = new Proxy(process.env, {
       set(target, key, value) {
         touched();
         return Reflect.set(target, key, value);
+      },
+      defineProperty(target, key, attributes) {
+        touched();
+        return Reflect.defineProperty(target, key, attributes);
       },
       deleteProperty(target, key) {
         touched();
         return Reflect.deleteProperty(target, key);
       },
     });
+    process.env = this.#environment;
   }
 
   /** What is here now belongs to the process or to a bundle's module level. */
@@ -43,7 +49,7 @@ export class Cleanliness {
     const open = surplus(resources, this.#resources);
     if (open !== "") return `left open: ${open}`;
     if (countListeners() !== this.#listeners) return "left or removed a listener on the process";
-    if (this.#environmentChanged) return "changed the environment";
+    if (this.#environmentChanged || process.env !== this.#environment) return "changed the environment";
     if (process.cwd() !== this.#cwd) return "changed the working directory";
     if (++this.#checks % RSS_EVERY === 0 && process.memoryUsage.rss() > RSS_LIMIT_BYTES)
       return "holds much memory";

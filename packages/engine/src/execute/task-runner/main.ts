@@ -22,6 +22,7 @@ import { LargeValues, limitsOf, piecesOf, sizeUp } from "./large-values.ts";
 import { OpenWorkTracker } from "./open-work.ts";
 import { OutputCapture } from "./output-capture.ts";
 import { loadedProgram, loadPrograms, triggerIn } from "./programs.ts";
+import { TaskEnvironment } from "./task-environment.ts";
 
 const socket = new Socket({ fd: CHANNEL_FD });
 const channel = new JsonLines<FromChild>(socket, {
@@ -37,6 +38,8 @@ process.setSourceMapsEnabled(true);
 output.install();
 noteCombinedSignals();
 const work = OpenWorkTracker.installed();
+// Before changes are watched: those that are made here are undone here.
+const environment = new TaskEnvironment(process.env);
 const cleanliness = new Cleanliness();
 
 socket.on("close", endAll);
@@ -58,7 +61,7 @@ function receive(message: ToChild): void {
 }
 
 async function perform(message: JobMessage): Promise<void> {
-  const host = new AttemptHost(message.id, { send, output, work, await: holdOpen });
+  const host = new AttemptHost(message.id, { send, output, work, environment, await: holdOpen });
   current = { host, kind: message.k };
   output.begin(message.logLimit);
   holdOpen(false);
@@ -131,6 +134,7 @@ function finish(
   const { kind } = current;
   current = null;
   host.end();
+  const env = environment.restore();
   holdOpen(true);
   const ended = (value: JobOutcome, why: string | null): EndedMessage => ({
     k: "ended",
@@ -141,6 +145,7 @@ function finish(
     aborted: host.aborted,
     unclean: why,
     ...(large && { large }),
+    ...(env.length > 0 && { env }),
   });
   const exit = crashed ? () => process.exit(1) : undefined;
   try {

@@ -189,7 +189,7 @@ export const SECRETS = {
   key: "extra-key-77",
 };
 
-const SERVICES: TaskServices = {
+export const SERVICES: TaskServices = {
   output: async (dagRunId, taskId) => ({ dagRunId, taskId }),
   variable: async (key) => {
     if (key === "broken") throw new Error("connection to postgres://user:secret@db failed");

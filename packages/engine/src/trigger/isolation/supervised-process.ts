@@ -7,9 +7,9 @@
  * and is not yet acknowledged may come again after a restart, so its receiver deduplicates.
  */
 import type { ErrorFacts, TriggerAbortKind } from "@tradewind/sdk/program";
-import { taskEnvironment } from "../../execute/environment.ts";
 import type { Guardian } from "../../execute/guardian.ts";
 import { messageOf } from "../../service/errors.ts";
+import { userEnvironment } from "../../service/user-environment.ts";
 import type { RunnerReports, TriggerOutcome, TriggerWork } from "../contract.ts";
 import type { RunnerAnswers } from "../runner-answers.ts";
 import type { FromRunner, LogRecord } from "../runner-protocol.ts";
@@ -215,7 +215,7 @@ export class SupervisedProcess {
       const child: TriggerChild = new TriggerChild(
         {
           entry,
-          environment: taskEnvironment(process.env, options.envAllow),
+          environment: userEnvironment(process.env),
           cwd: options.cwd ?? process.cwd(),
           user: options.user ?? null,
           memoryMb: options.memoryMb ?? 2_048,

@@ -1,0 +1,31 @@
+/**
+ * The environment variables that a DAG or a task sets for itself. A process runs one task at a time, so they are set in the
+ * process itself, where also the programs that a task starts find them, and are taken back when the task ends.
+ */
+export class TaskEnvironment {
+  readonly #target: NodeJS.ProcessEnv;
+  /** What was there before; undefined: nothing. */
+  readonly #before = new Map<string, string | undefined>();
+
+  constructor(target: NodeJS.ProcessEnv) {
+    this.#target = target;
+  }
+
+  set(values: Readonly<Record<string, string>>): void {
+    for (const [name, value] of Object.entries(values)) {
+      if (!this.#before.has(name)) this.#before.set(name, this.#target[name]);
+      this.#target[name] = value;
+    }
+  }
+
+  /** The names that were set. */
+  restore(): string[] {
+    const names = [...this.#before.keys()];
+    for (const [name, value] of this.#before) {
+      if (value === undefined) delete this.#target[name];
+      else this.#target[name] = value;
+    }
+    this.#before.clear();
+    return names;
+  }
+}
