@@ -104,6 +104,17 @@ describe("dags test", () => {
     expect(stderr).toContain('{"region":"eu","host":"h","port":5,"databaseUrl":null}');
   });
 
+  it("gives tasks the environment that they have in a run, and says what of this shell is not in it", async () => {
+    const env = { SHOP_REGION: "eu", SHOP_KEY: "not-passed", TRADEWIND_TASK_ENV: "SHOP_REG*" };
+    const { code, stderr } = await runCli(["dags", "test", TROUBLE, "--dag", "lacks"], env);
+    expect(code).toBe(1);
+    expect(stderr).toContain("Error: SHOP_KEY is not set in eu, in batch");
+    expect(stderr).toContain(
+      "SHOP_KEY is set in this shell but not passed to tasks: add it to TRADEWIND_TASK_ENV.",
+    );
+    expect(stderr).not.toContain("not-passed");
+  });
+
   it("a broken file shows where it is broken", async () => {
     const { code, stderr } = await testAsProcess(`${DAGS}/broken.ts`);
     expect(code).toBe(1);

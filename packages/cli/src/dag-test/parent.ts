@@ -1,7 +1,7 @@
 /**
  * `dags test`: bundles the file as the DAG processor would, then runs the DAG in a child of this process. The author's
- * code never runs in the command itself, and sees neither the server's token nor its database. What the code prints
- * goes to stderr; stdout is for the result.
+ * code never runs in the command itself, and has the environment that tasks have: what works here works in a run. What the
+ * code prints goes to stderr; stdout is for the result.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -33,9 +33,6 @@ export interface TestOptions {
   readonly skipWaits?: boolean | undefined;
 }
 
-/** The engine's own keys: a DAG under test has no use for them. */
-const WITHHELD = ["DATABASE_URL", "TRADEWIND_TOKEN", "TRADEWIND_SECRET_KEY"];
-
 export async function testDag(session: Session, options: TestOptions): Promise<ExitCode> {
   const outFolder = await mkdtemp(join(tmpdir(), "tradewind-test-"));
   try {
@@ -55,9 +52,12 @@ export async function testDag(session: Session, options: TestOptions): Promise<E
 }
 
 async function runChild(session: Session, request: TestRequest): Promise<ExitCode> {
-  const printer = new TestPrinter(session, request);
-  const env = { ...session.host.env };
-  for (const name of WITHHELD) delete env[name];
+  const { missingVariableHint, userEnvironment, withheldNames } = await import("@tradewind/engine");
+  const env = userEnvironment(session.host.env);
+  const withheld = withheldNames(session.host.env);
+  const printer = new TestPrinter(session, request, (message) =>
+    missingVariableHint(message, withheld, { set: "in this shell" }),
+  );
   const child = fork(fileURLToPath(new URL(`./child${extname(import.meta.url)}`, import.meta.url)), {
     env,
     execArgv: [...process.execArgv, "--enable-source-maps"],

@@ -17,15 +17,18 @@ export class TestPrinter {
   readonly #session: Session;
   readonly #dagId: string;
   readonly #skipsWaits: boolean;
+  readonly #hint: (message: string) => string | null;
   /** Tasks that have started and neither ended nor begun to wait. */
   readonly #running = new Set<string>();
   #result: Extract<TestReport, { type: "finished" }> | undefined;
   #refusal: Extract<TestReport, { type: "refused" }> | undefined;
 
-  constructor(session: Session, { dagId, options }: TestRequest) {
+  /** @param hint What may help with an error. */
+  constructor(session: Session, { dagId, options }: TestRequest, hint: (message: string) => string | null) {
     this.#session = session;
     this.#dagId = dagId;
     this.#skipsWaits = options.clock === "virtual";
+    this.#hint = hint;
   }
 
   report(report: TestReport): void {
@@ -125,7 +128,11 @@ export class TestPrinter {
     this.#session.note(
       `${mark} ${name(report)} ${paintStateNote(terminal, report.state)} in ${span(report.durationMs / 1000)}${outputText(report.output)}${reasonText(report)}`,
     );
-    if (report.error) this.#session.note(indent(errorText(report.error)));
+    if (report.error) {
+      this.#session.note(indent(errorText(report.error)));
+      const hint = this.#hint(report.error.message);
+      if (hint !== null) this.#session.note(indent(hint));
+    }
     if (report.retryAt) this.#session.note(`    tries again at ${this.#at(report.retryAt)}`);
   }
 

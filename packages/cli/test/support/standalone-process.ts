@@ -43,7 +43,11 @@ export class StandaloneProcess {
   }
 
   /** On a folder that a former one has left. */
-  static async startOn(folder: string, more: readonly string[] = []): Promise<StandaloneProcess> {
+  static async startOn(
+    folder: string,
+    more: readonly string[] = [],
+    env: NodeJS.ProcessEnv = {},
+  ): Promise<StandaloneProcess> {
     const args = [
       "standalone",
       "--home",
@@ -56,7 +60,7 @@ export class StandaloneProcess {
       "4",
       ...more,
     ];
-    const child = spawnCli(args, {});
+    const child = spawnCli(args, env);
     const standalone = new StandaloneProcess(folder, child);
     await standalone.until(/Tradewind is running/);
     return standalone;

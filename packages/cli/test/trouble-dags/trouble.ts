@@ -30,3 +30,10 @@ export const crashes = dag("crashes", {}, (d) => {
   });
   d.task("hangs", { after: first }, () => new Promise<void>(() => {}));
 });
+
+export const lacks = dag("lacks", { env: { MODE: "batch" } }, (d) => {
+  d.task("look", () => {
+    const { MODE, SHOP_KEY, SHOP_REGION } = process.env;
+    if (SHOP_KEY === undefined) throw new Error(`SHOP_KEY is not set in ${SHOP_REGION}, in ${MODE}`);
+  });
+});
