@@ -8,6 +8,7 @@ import { DagDefinitionError, show } from "./errors.ts";
 import { isoInstant, MOMENT_FORMS, type Moment } from "./instant.ts";
 import type { DagManifest } from "./manifest.ts";
 import { atLeast, choice, flag, func, knownOptions, text } from "./option-check.ts";
+import { DAG_OPTION_NAMES } from "./option-names.ts";
 import {
   type EventParams,
   type EventSchedule,
@@ -113,37 +114,8 @@ export interface CheckedDagOptions {
   readonly env: Env | undefined;
 }
 
-/** All that `dag()` takes. docs/guides/options.md has a row for each. */
-export const DAG_OPTION_NAMES = [
-  "schedule",
-  "start",
-  "end",
-  "catchup",
-  "jitter",
-  "pauseAfterFailures",
-  "maxActiveRuns",
-  "maxActiveTasks",
-  "maxActiveTasksPerDag",
-  "runTimeout",
-  "runRetries",
-  "runRetryDelay",
-  "runRetryFrom",
-  "deadline",
-  "stop",
-  "endWhen",
-  "env",
-  "defaults",
-  "params",
-  "tags",
-  "owner",
-  "description",
-  "docs",
-  "onSuccess",
-  "onFailure",
-] as const satisfies readonly (keyof DagOptions)[];
-
 export function checkDagOptions(options: unknown, where: string): CheckedDagOptions {
-  const o = knownOptions(options, DAG_OPTION_NAMES, where);
+  const o = knownOptions(options, DAG_OPTION_NAMES, where, "dag");
   const schedule = scheduleManifest(o["schedule"], `${where}: schedule`);
   const start = instant(o["start"], `${where}: start`);
   const end = instant(o["end"], `${where}: end`);

@@ -279,9 +279,19 @@ const mistakes: Record<string, [code: string, message: RegExp, make: (d: DagBuil
     /"respectRules"; known options: /,
     (d) => d.task("t", { respectRules: true } as never, () => 1),
   ],
+  "option of the DAG at a task": [
+    "TW_UNKNOWN_OPTION",
+    /task "t": unknown option "owner"; "owner" is an option of the DAG: give it to dag\(\)$/,
+    (d) => d.task("t", { owner: "me" } as never, () => 1),
+  ],
+  "option of tasks at a group": [
+    "TW_UNKNOWN_OPTION",
+    /group "g": .* or for all tasks of the group in "defaults: { pool: … }"$/,
+    (d) => d.group("g", { pool: "gpu" } as never, (g) => g.task("t", () => 1)),
+  ],
   "rule in defaults": [
     "TW_UNKNOWN_OPTION",
-    /group "g": defaults: unknown option "rule"/,
+    /group "g": defaults: unknown option "rule"; .* give it to the task; defaults do not take it$/,
     (d) => d.group("g", { defaults: { rule: "allDone" } as never }, (g) => g.task("t", () => 1)),
   ],
   "negative retries": [
@@ -451,4 +461,18 @@ test("a DAG of 20,000 tasks in 100 groups can be defined", () => {
     }
   });
   expect(manifestOf(defined).tasks).toHaveLength(20_000);
+});
+
+test.each([
+  ["retries", /give it to the task, or .* "defaults: { retries: … }"; runRetries retries the whole run/],
+  ["timeout", /"timeout" is an option of tasks: .*; runTimeout limits the whole run$/],
+  ["pool", /"pool" is an option of tasks: .* in "defaults: { pool: … }"$/],
+  ["rule", /"rule" is an option of tasks: give it to the task$/],
+  ["default_args", /it is called "defaults"$/],
+  ["start_date", /it is called "start"$/],
+  ["executionTimeout", /it is called "timeout"; "timeout" is an option of tasks/],
+])("an error about the option %s of a DAG says where it belongs", (name, message) => {
+  expect(() => dag("x", { [name]: 1 } as never, () => {})).toThrow(
+    expect.objectContaining({ code: "TW_UNKNOWN_OPTION", message: expect.stringMatching(message) }),
+  );
 });

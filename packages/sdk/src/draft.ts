@@ -5,13 +5,13 @@
 import type { BranchChoice, DagBuilder } from "./builder.ts";
 import { checkEnv } from "./env.ts";
 import { DagDefinitionError, naming, show } from "./errors.ts";
-import { GROUP_OPTION_NAMES, groupPlan } from "./group-options.ts";
+import { checkGroupOptions, groupPlan } from "./group-options.ts";
 import { type Group, type Output, own, ownerOf, sourceOf } from "./handle.ts";
 import { HandleCheck } from "./handle-check.ts";
 import type { InputSource, MapManifest } from "./manifest.ts";
 import { checkId } from "./name.ts";
 import { isOperator } from "./operator.ts";
-import { flag, knownOptions, wholeOrNull } from "./option-check.ts";
+import { flag, wholeOrNull } from "./option-check.ts";
 import {
   type GroupPlan,
   ITEM,
@@ -185,7 +185,7 @@ export class DraftBuilder {
   group(id: string, ...rest: unknown[]): Group {
     const [given, build] = this.#optionsAndFunction(id, rest, "group");
     const where = this.#groupName(id);
-    const options = knownOptions(given, GROUP_OPTION_NAMES, where);
+    const options = checkGroupOptions(given, [], where);
     return this.#build(id, { options, where, map: this.#scope.map }, (inner) =>
       inner.build(build as unknown as (g: DraftBuilder) => unknown, where),
     );
@@ -194,7 +194,7 @@ export class DraftBuilder {
   mapGroup(id: string, ...rest: unknown[]): Group {
     const [given, build] = this.#optionsAndFunction(id, rest, "mapGroup");
     const where = this.#groupName(id);
-    const options = knownOptions(given, [...GROUP_OPTION_NAMES, "label", "limit", "over"], where);
+    const options = checkGroupOptions(given, ["label", "limit", "over"], where);
     const mapId = this.#fullId(id);
     const limit = wholeOrNull(options, "limit", where);
     const map = this.#handles.map(options, { mapId, limit, where });

@@ -8,7 +8,8 @@ import { type Duration, durationMs } from "./duration.ts";
 import { DagDefinitionError, show } from "./errors.ts";
 import type { Upstream } from "./handle.ts";
 import type { GroupManifest } from "./manifest.ts";
-import { atLeast, func, text } from "./option-check.ts";
+import { atLeast, func, knownOptions, text } from "./option-check.ts";
+import { GROUP_OPTION_NAMES } from "./option-names.ts";
 import type { GroupCallbacks, GroupPlan, TaskPlan } from "./plan.ts";
 import { reactsOf } from "./reaction.ts";
 import type { RawOptions, TaskDefaults } from "./task-options.ts";
@@ -35,17 +36,10 @@ export interface GroupOptions<Params = AnyParams> {
   readonly docs?: string;
 }
 
-/** All that a group takes. docs/guides/options.md has a row for each. */
-export const GROUP_OPTION_NAMES = [
-  "after",
-  "defaults",
-  "retries",
-  "retryDelay",
-  "onSuccess",
-  "onFailure",
-  "onRetry",
-  "docs",
-] as const satisfies readonly (keyof GroupOptions)[];
+/** Checks the names of a group's options; `extra` names those of a mapped one. */
+export function checkGroupOptions(options: unknown, extra: readonly string[], where: string): RawOptions {
+  return knownOptions(options, [...GROUP_OPTION_NAMES, ...extra], where, "group");
+}
 
 export function groupPlan(
   o: RawOptions,

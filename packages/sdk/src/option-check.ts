@@ -1,11 +1,16 @@
 /** Checks of single options. Each error names the place, the option and what it takes. */
 import { DagDefinitionError, show } from "./errors.ts";
-import { nearest } from "./wording.ts";
+import { belongsTo, meant, type OptionPlace } from "./misplaced-option.ts";
 
 type Options = Readonly<Record<string, unknown>>;
 
 /** The options object itself, after refusing names that nobody reads. */
-export function knownOptions(options: unknown, names: readonly string[], where: string): Options {
+export function knownOptions(
+  options: unknown,
+  names: readonly string[],
+  where: string,
+  place?: OptionPlace,
+): Options {
   if (options === undefined) return {};
   if (typeof options !== "object" || options === null || Array.isArray(options)) {
     throw new DagDefinitionError(
@@ -15,8 +20,7 @@ export function knownOptions(options: unknown, names: readonly string[], where: 
   }
   for (const name of Object.keys(options)) {
     if (names.includes(name)) continue;
-    const near = nearest(name, names);
-    const remedy = near ? `did you mean "${near}"?` : `known options: ${names.join(", ")}`;
+    const remedy = (place && belongsTo(name, place)) ?? meant(name, names);
     throw new DagDefinitionError("TW_UNKNOWN_OPTION", `${where}: unknown option "${name}"; ${remedy}`);
   }
   return options as Options;

@@ -18,6 +18,7 @@ import {
   text,
   wholeOrNull,
 } from "./option-check.ts";
+import { TASK_DEFAULT_NAMES, TASK_OPTION_NAMES } from "./option-names.ts";
 import type { TaskDrive } from "./plan.ts";
 import type { Rule } from "./rule.ts";
 import type { CronSchedule, IntervalSchedule } from "./schedule.ts";
@@ -138,50 +139,6 @@ const UNLIMITED_RETRIES = 1_000_000_000;
 /** Options as they arrive at run time: any may be missing or wrong. */
 export type RawOptions = Readonly<Record<string, unknown>>;
 
-/** Those of them that `defaults` takes, too. */
-export const TASK_DEFAULT_NAMES = [
-  "retries",
-  "retryDelay",
-  "retryBackoff",
-  "maxRetryDelay",
-  "timeout",
-  "pool",
-  "poolSlots",
-  "priority",
-  "weightRule",
-  "queue",
-  "executor",
-  "isolation",
-  "memory",
-  "openWork",
-  "dependsOnPast",
-  "waitForDownstream",
-  "maxActivePerDag",
-  "maxActivePerRun",
-  "grace",
-  "onSignalTimeout",
-  "onSuccess",
-  "onFailure",
-  "onRetry",
-  "onCancel",
-] as const satisfies readonly (keyof TaskDefaults)[];
-
-/** All that a task of any kind takes. docs/guides/options.md has a row for each. */
-export const TASK_OPTION_NAMES: readonly string[] = [
-  ...TASK_DEFAULT_NAMES,
-  "after",
-  "consumes",
-  "deadline",
-  "docs",
-  "env",
-  "every",
-  "inputs",
-  "lifetime",
-  "on",
-  "produces",
-  "rule",
-];
-
 export const RULES: readonly TriggerRule[] = [
   "allSuccess",
   "allFailed",
@@ -208,12 +165,12 @@ const STREAMING: RawOptions = {
 
 /** Checks the `defaults` of a DAG or group; their values are checked with each task that uses them. */
 export function checkDefaults(defaults: unknown, where: string): RawOptions {
-  return knownOptions(defaults, TASK_DEFAULT_NAMES, `${where}: defaults`);
+  return knownOptions(defaults, TASK_DEFAULT_NAMES, `${where}: defaults`, "defaults");
 }
 
 /** Checks the names of a task's options; `extra` names those of its kind. */
 export function checkTaskOptions(options: unknown, extra: readonly string[], where: string): RawOptions {
-  return knownOptions(options, [...TASK_OPTION_NAMES, ...extra], where);
+  return knownOptions(options, [...TASK_OPTION_NAMES, ...extra], where, "task");
 }
 
 /** The settings of a task from its options and the defaults around it, outermost first. */
