@@ -25,7 +25,7 @@ const tw = (...argv: string[]) =>
 beforeAll(async () => {
   server = await Installation.open();
   url = await server.app.listen({ host: "127.0.0.1", port: 0 });
-  await server.addDag(manifestOf("etl", [{ taskId: "wait" }, { taskId: "sleep" }]));
+  await server.addDag(manifestOf("etl", [{ taskId: "wait" }, { taskId: "sleep" }, { taskId: "idle" }]));
   const run = await server.addRun("etl", { runId: "r1" });
   triggerer = await addTriggerer(server, { host: "alpha" });
   shared = await addTrigger(server, {
@@ -124,6 +124,38 @@ describe("waiting", () => {
     expect(stdout).toMatch(/^sleep +etl +r1 .* +- +time +timed/m);
     expect(stdout).not.toContain("wait[");
     expect((await tw("waiting", "--task", "none")).stderr).toContain("Nothing waits.");
+  });
+
+  it.each([
+    [["waiting", "--dag", "etk"], /There is no DAG "etk" .*\n.*did you mean "etl"\?/],
+    [["waiting", "--limit", "0", "--dag", "etk"], /There is no DAG "etk" /],
+    [["waiting", "--dag", "etl", "--run", "r2"], /has no run "r2" .*\n.*did you mean "r1"\?/],
+    [["waiting", "--run", "r"], /no DAG has a run "r"\. \[NOT_FOUND\]/],
+    [["waiting", "--dag", "etl", "--task", "wat"], /has no task "wat" .*\n.*did you mean "wait"\?/],
+    [["waiting", "--dag", "etl", "--run", "r1", "--task", "wat"], /"wat" .*\n.*did you mean "wait"\?/],
+    [["triggers", "list", "--dag", "etk"], /There is no DAG "etk" .*\n.*did you mean "etl"\?/],
+    [["deadlines", "list", "--dag", "etk"], /There is no DAG "etk" /],
+    [["deadlines", "list", "--dag", "etl", "--run", "r2"], /has no run "r2" /],
+    [["deadlines", "dead", "--dag", "etk"], /There is no DAG "etk" /],
+    [["deadlines", "retry", "--all", "--dag", "etk"], /There is no DAG "etk" /],
+    [["assets", "list", "--dag", "etk"], /There is no DAG "etk" /],
+    [["assets", "events", "--dag", "etk"], /There is no DAG "etk" /],
+    [["backfill", "list", "etk"], /There is no DAG "etk" /],
+    [["signals", "conditions", "etk"], /There is no DAG "etk" /],
+    [["runs", "list", "--parent", "etl/r2"], /has no run "r2" .*\n.*did you mean "r1"\?/],
+  ])("rejects a filter by something that does not exist: %j", async (argv, message) => {
+    const { code, stderr, stdout } = await tw(...argv);
+    expect([code, stdout]).toEqual([3, ""]);
+    expect(stderr).toMatch(message);
+  });
+
+  it.each([
+    [["waiting", "--dag", "etl", "--run", "r1", "--task", "idle"]],
+    [["waiting", "--run", "r1", "--kind", "none"]],
+    [["triggers", "list", "--dag", "etl", "--kind", "none"]],
+    [["deadlines", "list", "--dag", "etl", "--run", "r1", "--task", "idle"]],
+  ])("is empty without an error where what it names exists: %j", async (argv) => {
+    expect(await tw(...argv)).toMatchObject({ code: 0, stdout: "" });
   });
 
   it("is what `tasks why` says of one of them", async () => {

@@ -36,7 +36,7 @@ describe("HttpError", () => {
     const none = { dagId: null, runId: null, taskId: null };
     const dag = { ...none, collection: "dags", dagId: "a/b" };
     expect(placeOf("/dags/a%2Fb/dagRuns?limit=1")).toEqual(dag);
-    expect(placeOf("/dags/a%2Fb/tasks/t")).toEqual(dag);
+    expect(placeOf("/dags/a%2Fb/tasks/t")).toEqual({ ...dag, taskId: "t" });
     expect(placeOf("/dags/a%2Fb/dagRuns/r/taskInstances/t/0/why")).toEqual({
       ...dag,
       runId: "r",

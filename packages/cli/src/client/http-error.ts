@@ -35,11 +35,12 @@ export function placeOf(path: string, body?: unknown): Place {
   const named = (body as { dag_id?: unknown } | undefined)?.dag_id;
   const [dagId = null, runs, runId = null, tasks, taskId = null] = collection === "dags" ? parts : [];
   const isRun = runs === "dagRuns";
+  const ofTask = runs === "tasks" ? runId : null;
   return {
     collection,
     dagId: dagId ?? (typeof named === "string" ? named : null),
     runId: isRun ? runId : null,
-    taskId: isRun && tasks === "taskInstances" ? taskId : null,
+    taskId: isRun && tasks === "taskInstances" ? taskId : ofTask,
   };
 }
 

@@ -5,7 +5,8 @@ import { CliError } from "../errors.ts";
 import type { Session } from "../session.ts";
 import { type Client, type ListCall, path } from "./client.ts";
 import { HttpError, type Place } from "./http-error.ts";
-import type { Dag, DagRun, ImportProblem, TaskInstance } from "./resources.ts";
+import { MAP_INDEX_FORMS } from "./map-index.ts";
+import type { Dag, DagRun, ImportProblem, Task, TaskInstance } from "./resources.ts";
 
 /** Of so many one may have been meant. */
 const SEEN = 1_000;
@@ -22,7 +23,10 @@ const LISTS: Readonly<Record<string, string>> = {
 export async function withRemedy(error: unknown, session: Session | undefined): Promise<unknown> {
   if (!(error instanceof HttpError) || error.status !== 404 || session === undefined) return error;
   try {
-    const remedy = await remedyFor(error.place, session.client);
+    const remedy =
+      error.code === "MAP_INDEX_REQUIRED"
+        ? `choose one with --map-index <which>: ${MAP_INDEX_FORMS}`
+        : await remedyFor(error.place, session.client);
     if (remedy === null) return error;
     const { code, exit, fields, message } = error;
     return new CliError(code, message, { exit, remedy, fields, cause: error });
@@ -38,6 +42,7 @@ async function remedyFor(place: Place, client: Client): Promise<string | null> {
   const list = LISTS[collection];
   if (dagId === null || dagId === "~") return list ? `\`tradewind ${list}\` shows those there are` : null;
   if (!(await exists(client, path`/dags/${dagId}`))) return missingDag(client, dagId);
+  if (runId === null && taskId !== null) return missingTask(client, dagId, taskId);
   if (runId === null || runId === "~") return null;
   const run = path`/dags/${dagId}/dagRuns/${runId}`;
   if (!(await exists(client, run))) {
@@ -61,6 +66,15 @@ async function missingDag(client: Client, dagId: string): Promise<string> {
     dags.map((dag) => dag.dag_id),
   );
   return `${near}\`tradewind dags list\` shows all DAGs${await brokenFiles(client, dagId)}`;
+}
+
+async function missingTask(client: Client, dagId: string, taskId: string): Promise<string> {
+  const tasks = await ids<Task>(client, { path: path`/dags/${dagId}/tasks`, key: "tasks" });
+  const near = meant(
+    taskId,
+    tasks.map((task) => task.task_id),
+  );
+  return `${near}\`tradewind dags show ${dagId}\` shows its tasks`;
 }
 
 /** It may be in a file that does not load. */

@@ -1,5 +1,6 @@
 import { Command } from "@commander-js/extra-typings";
 import { path } from "../client/client.ts";
+import { requireNamed } from "../client/named-filter.ts";
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { parseInstant, parseJson, readSource, wholeNumber } from "../input/values.ts";
@@ -59,13 +60,15 @@ function addList(assets: Command, session: Session): void {
     .option("--dag <id>", "only those that this DAG names")
     .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
     .action(async (text, { dag, limit }) => {
+      const what = "cannot list the assets";
       const listed = await session.client.list<Asset>({
         path: "/assets",
         key: "assets",
-        what: "cannot list the assets",
+        what,
         query: { uri_pattern: text, dag_ids: dag, order_by: "uri" },
         limit,
       });
+      await requireNamed(session.client, what, listed, { dag });
       await session.printList(listed, ASSET_COLUMNS, "There are no such assets.");
     });
 }
@@ -106,10 +109,11 @@ function addEvents(assets: Command, session: Session): void {
     .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
     .action(async (uri, { dag, limit, partition, since }) => {
       if (uri !== undefined) await find(session, uri);
+      const what = "cannot list the events";
       const listed = await session.client.list<AssetEvent>({
         path: "/assets/events",
         key: "asset_events",
-        what: "cannot list the events",
+        what,
         query: {
           uri,
           source_dag_id: dag,
@@ -119,6 +123,7 @@ function addEvents(assets: Command, session: Session): void {
         },
         limit,
       });
+      await requireNamed(session.client, what, listed, { dag });
       await session.printList(listed, EVENT_COLUMNS, "There are no such events.");
     });
 }

@@ -1,6 +1,7 @@
 import { Command, Option } from "@commander-js/extra-typings";
 import { type Backfill, type DryRunDate, type MadeBackfill, readProgress } from "../client/backfills.ts";
 import { path } from "../client/client.ts";
+import { requireNamed } from "../client/named-filter.ts";
 import { usageError } from "../errors.ts";
 import { parseConf, parseDuration, parseInstant, wholeNumber } from "../input/values.ts";
 import { backfillColumns, backfillFields, dryRunColumns, watchBackfill } from "../output/backfill-view.ts";
@@ -90,13 +91,15 @@ export function command(session: Session) {
     .option("--active", "only those that are not over")
     .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 25)
     .action(async (dag, { active, limit }) => {
+      const what = "cannot list the backfills";
       const listed = await session.client.list<Backfill>({
         path: "/backfills",
         key: "backfills",
-        what: "cannot list the backfills",
+        what,
         query: { dag_id: dag, active: active ? true : undefined, order_by: "-id" },
         limit,
       });
+      await requireNamed(session.client, what, listed, { dag });
       await session.printList(listed, backfillColumns(terminal), "There are no such backfills.");
     });
 

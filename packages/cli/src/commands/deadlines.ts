@@ -1,5 +1,6 @@
 import { Command, Option } from "@commander-js/extra-typings";
 import { path } from "../client/client.ts";
+import { requireNamed } from "../client/named-filter.ts";
 import { usageError } from "../errors.ts";
 import { wholeNumber } from "../input/values.ts";
 import type { Column } from "../output/table.ts";
@@ -50,13 +51,15 @@ export function command(session: Session) {
     .option("--task <task>", "only of this task")
     .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
     .action(async ({ dag, limit, missed, run, state, task }) => {
+      const what = "cannot list the deadlines";
       const listed = await session.client.list<Deadline>({
         path: "/deadlines",
         key: "deadlines",
-        what: "cannot list the deadlines",
+        what,
         query: { state: missed ? ["missed"] : state, dag_id: dag, dag_run_id: run, task_id: task },
         limit,
       });
+      await requireNamed(session.client, what, listed, { dag, run, task });
       await session.printList(listed, deadlineColumns(session), "There are no such deadlines.");
     });
 
@@ -102,14 +105,17 @@ export function command(session: Session) {
   return deadlines;
 }
 
-function readDead({ client }: Session, dag: string | undefined, limit: number) {
-  return client.list<Delivery>({
+async function readDead({ client }: Session, dag: string | undefined, limit: number) {
+  const what = "cannot list the deliveries";
+  const listed = await client.list<Delivery>({
     path: "/deadlines/deliveries",
     key: "deliveries",
-    what: "cannot list the deliveries",
+    what,
     query: { state: ["dead"], dag_id: dag },
     limit,
   });
+  await requireNamed(client, what, listed, { dag });
+  return listed;
 }
 
 function deadlineColumns({ terminal }: Session): readonly Column<Deadline>[] {

@@ -2,6 +2,7 @@
 import type { Command } from "@commander-js/extra-typings";
 import { type Listed, path } from "../client/client.ts";
 import { findRunId, RUN_ARGUMENT } from "../client/find-run.ts";
+import { requireNamed } from "../client/named-filter.ts";
 import type { RunConditions, SignalRule } from "../client/resources.ts";
 import { wholeNumber } from "../input/values.ts";
 import type { Column } from "../output/table.ts";
@@ -30,9 +31,7 @@ export function addConditions(signals: Command, session: Session): void {
     .option("--limit <n>", "of how many runs at most; 0 = all", wholeNumber(0), 20)
     .action(async (dag, run, { limit }) => {
       const listed = await read(session, { dag, run }, limit);
-      // Nothing is found of a DAG that does not exist, either.
-      if (dag !== undefined && listed.items.length === 0)
-        await session.client.get(path`/dags/${dag}`, { what: `cannot read the conditions of ${dag}` });
+      await requireNamed(session.client, `cannot read the conditions of ${dag}`, listed, { dag });
       if (session.format !== "table") return session.printList(listed, [], "");
       const lines = listed.items.flatMap(linesOf);
       const empty =

@@ -1,5 +1,6 @@
 import { Command, Option } from "@commander-js/extra-typings";
 import { path } from "../client/client.ts";
+import { requireNamed } from "../client/named-filter.ts";
 import type { Trigger } from "../client/resources.ts";
 import { wholeNumber } from "../input/values.ts";
 import type { Column } from "../output/table.ts";
@@ -27,13 +28,15 @@ export function command(session: Session) {
       "\nStates: hot = a triggerer runs it · cold = it cannot fire yet · timed = it fires by the clock alone · unowned = it should be run and is not",
     )
     .action(async ({ dag, kind, limit, queue, state, triggerer }) => {
+      const what = "cannot list the triggers";
       const listed = await session.client.list<Trigger>({
         path: "/triggers",
         key: "triggers",
-        what: "cannot list the triggers",
+        what,
         query: { state, kind, queue, dag_id: dag, triggerer_id: triggerer },
         limit,
       });
+      await requireNamed(session.client, what, listed, { dag });
       await session.printList(listed, columns(session), "There are no such triggers: nothing waits for one.");
     });
 

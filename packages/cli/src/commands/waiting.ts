@@ -1,5 +1,6 @@
 import { Command } from "@commander-js/extra-typings";
 import type { Listed } from "../client/client.ts";
+import { requireNamed } from "../client/named-filter.ts";
 import type { TriggerRunner, Wait } from "../client/resources.ts";
 import { wholeNumber } from "../input/values.ts";
 import { instanceColumns } from "../output/instance-name.ts";
@@ -14,6 +15,7 @@ interface WaitPage {
 }
 
 const PAGE = 1000;
+const WHAT = "cannot list what waits";
 
 export function command(session: Session) {
   return new Command("waiting")
@@ -27,6 +29,7 @@ export function command(session: Session) {
     .action(async ({ dag, kind, limit, run, task, trigger }) => {
       const query = { dag_id: dag, run_id: run, task_id: task, kind, trigger_id: trigger };
       const waits = await read(session, query, limit);
+      await requireNamed(session.client, WHAT, waits, { dag, run, task });
       await session.printList(waits, waitColumns(waits.items, "many triggers"), "Nothing waits.");
     });
 }
@@ -37,14 +40,13 @@ async function read(
   filter: Readonly<Record<string, string | number | undefined>>,
   limit: number,
 ): Promise<Listed<Wait>> {
-  const what = "cannot list what waits";
   if (limit !== 0) {
-    return client.list<Wait>({ path: "/waiting", key: "waiting", what, query: filter, limit });
+    return client.list<Wait>({ path: "/waiting", key: "waiting", what: WHAT, query: filter, limit });
   }
   const items: Wait[] = [];
   for (let cursor: string | null = ""; cursor !== null; ) {
     const page: WaitPage = await client.get<WaitPage>("/waiting", {
-      what,
+      what: WHAT,
       query: { ...filter, order_by: "trigger_id", cursor, limit: PAGE },
     });
     items.push(...page.waiting);
