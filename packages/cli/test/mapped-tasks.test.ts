@@ -70,6 +70,25 @@ it("shows labels and paths, and takes them for the index", async () => {
   expect(why.stderr).toContain("`tradewind tasks logs maps r1 load --map-index 1`");
 });
 
+it("names instances the same in a dry run of `runs clear` and in `tasks mark`", async () => {
+  const { stderr } = await tw("runs", "clear", "maps", "r1", "--dry-run", "--only-failed");
+  expect(stderr).toContain("would run again: load[south], odd.");
+  const marked = await tw("tasks", "mark", "maps", "r1", "load", "failed", "--map-index", "1", "--yes");
+  expect(marked.stderr).toContain("Task load[south] of r1 marked as failed.");
+});
+
+it("names the instance that has asked for a run by its label", async () => {
+  const child = await server.addRun("maps", { runId: "child" });
+  await server.sql(
+    "UPDATE dag_run SET parent_run_id = $2, parent_task_id = 'load', parent_map_index = 1 WHERE id = $1",
+    [child, run],
+  );
+  expect((await tw("runs", "list", "maps")).stdout).toMatch(/^maps +child .* maps r1 load\[south\]$/m);
+  expect((await tw("runs", "show", "maps", "child")).stdout).toMatch(
+    /^asked for by +task load\[south\] of run r1 of maps$/m,
+  );
+});
+
 it("explains what an empty list in a list does, and takes what stands for its instances", async () => {
   const empty = "each.work[1/*] is skipped\n";
   expect((await tw("tasks", "why", "maps", "r1", "end")).stdout).toBe(
@@ -96,8 +115,8 @@ it("says of a map how its instances stand, of one that is not there which there 
   const { stdout } = await tw("tasks", "why", "maps", "r1", "load");
   expect(stdout).toBe(
     "load has 3 instances: 1 failed, 1 none, 1 success\n" +
-      "  1 is failed, namely [south]: It has ended: failed. [FINISHED]\n" +
-      `  1 is not started, namely [${LONG}]: Nothing holds it back: the scheduler is about to queue it. [READY]\n`,
+      "  1 is failed, namely load[south]: It has ended: failed. [FINISHED]\n" +
+      `  1 is not started, namely load[${LONG}]: Nothing holds it back: the scheduler is about to queue it. [READY]\n`,
   );
   const json = JSON.parse((await tw("tasks", "why", "maps", "r1", "load", "--json")).stdout);
   expect(json.instances).toContainEqual({ state: "failed", count: 1 });
@@ -106,7 +125,9 @@ it("says of a map how its instances stand, of one that is not there which there 
     expect(answer.code, argv[0]).not.toBe(0);
     expect(answer.stderr, argv[0]).toMatch(/has no instance "9": there are 0 to 2/);
   }
-  expect((await tw("tasks", "logs", "maps", "r1", "load")).stderr).toMatch(/say which instance .* 0 to 2/);
+  expect((await tw("tasks", "logs", "maps", "r1", "load")).stderr).toMatch(
+    /has 3 mapped instances: .* 0 to 2 \[MAP_INDEX_REQUIRED\]\n.*--map-index <which>: its map index, its path/,
+  );
 });
 
 it("says what is wrong with the list of a map that could not begin", async () => {
@@ -142,6 +163,6 @@ it("names what failed before a map that could not begin, and of an instance what
     "late.b[1] is upstream_failed\n  because late.a[1] is failed\n    because try 1 failed\n",
   );
   expect((await tw("tasks", "why", "maps", "items", "late.b")).stdout).toContain(
-    "2 are upstream_failed, such as [0]: Its rule allSuccess says upstream_failed: late.a is failed. [UPSTREAM_DECIDED]",
+    "2 are upstream_failed, such as late.b[0]: Its rule allSuccess says upstream_failed: late.a is failed. [UPSTREAM_DECIDED]",
   );
 });

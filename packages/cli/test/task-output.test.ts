@@ -71,8 +71,12 @@ it("says why there is none", async () => {
   expect(stderr).toMatch(
     /left no output "return_value": it is failed; tradewind tasks why etl r1 bad says more/,
   );
-  expect((await output("r1", "load")).stderr).toMatch(/is mapped: say which instance .* 0 to 1/);
-  expect((await output("r1", "load", "--map-index", "1")).stderr).toMatch(/\[1\] .*: it returned nothing/);
+  expect((await output("r1", "load")).stderr).toMatch(
+    /has 2 mapped instances: .* 0 to 1 \[MAP_INDEX_REQUIRED\]\n.*--map-index <which>: its map index, its path/,
+  );
+  expect((await output("r1", "load", "--map-index", "1")).stderr).toMatch(
+    /Task "load\[1\]" .*: it returned nothing/,
+  );
   expect((await output("r1", "nothing")).stderr).toMatch(/Task "nothing" of run "r1" .* does not exist/);
   expect((await output("r2", "big")).stderr).toMatch(/DAG "etl" has no run "r2"/);
 });

@@ -89,6 +89,8 @@ export interface DagRun {
     readonly generation: number;
     readonly since: string | null;
   } | null;
+  /** Of one run: why it does not start, or none of its tasks does. */
+  readonly held_by?: readonly { readonly code: string; readonly message: string }[];
   /** Of one run: its task instances. */
   readonly progress?: {
     readonly total: number;
@@ -104,6 +106,7 @@ export interface DagRun {
     readonly dag_run_id: string;
     readonly task_id: string;
     readonly map_index: number;
+    readonly rendered_map_index: string | null;
     readonly is_sub_dag: boolean;
   } | null;
   readonly dag_versions: readonly { readonly version_number: number }[];

@@ -7,6 +7,7 @@ import { readRunLog } from "../client/task-log.ts";
 import { findMove, tellMove } from "../client/version-move.ts";
 import { usageError } from "../errors.ts";
 import { parseDuration, wholeNumber } from "../input/values.ts";
+import { instanceName } from "../output/instance-name.ts";
 import { printEntries } from "../output/log-line.ts";
 import { runColumns, runFields, watchRun } from "../output/run-view.ts";
 import type { Session } from "../session.ts";
@@ -17,10 +18,11 @@ export function command(session: Session) {
     "list, show, wait for, stop, cancel and clear runs, read their callbacks' logs",
   );
   const { terminal } = session;
-  const parentQuery = async ({ dag, run }: ReturnType<typeof parentRun>) => ({
-    parent_dag_id: dag,
-    parent_dag_run_id: await findRunId(session.client, dag, run),
-  });
+  const parentQuery = async ({ dag, run }: ReturnType<typeof parentRun>) => {
+    const runId = await findRunId(session.client, dag, run);
+    await session.client.get<DagRun>(runPath(dag, runId), { what: `cannot list the runs of ${dag}/${run}` });
+    return { parent_dag_id: dag, parent_dag_run_id: runId };
+  };
   const runPath = (dagId: string, runId: string) => path`/dags/${dagId}/dagRuns/${runId}`;
   const hasEndedUnbegun = async (dagId: string, runId: string, onlyFailed: boolean) => {
     const what = `cannot read the run ${runId} of ${dagId}`;
@@ -203,7 +205,7 @@ function parentRun(text: string): { readonly dag: string; readonly run: string }
 }
 
 function names(instances: readonly TaskInstance[]): string {
-  const shown = instances.slice(0, 10).map((instance) => instance.task_id);
+  const shown = instances.slice(0, 10).map(instanceName);
   return instances.length > shown.length
     ? `${shown.join(", ")} and ${instances.length - shown.length} more`
     : shown.join(", ");

@@ -187,7 +187,9 @@ export function command(session: Session) {
     .option("--upstream", "and everything before it")
     .action(async (dag, run, taskId, state, options) => {
       const instance = await name(dag, run, [taskId, options.mapIndex]);
-      await session.confirm(`Mark ${shown(taskId, options.mapIndex)} of ${instance.runId} as ${state}?`);
+      const shown =
+        instance.mapIndex === -1 ? taskId : instanceName(await getInstance(session.client, instance));
+      await session.confirm(`Mark ${shown} of ${instance.runId} as ${state}?`);
       const marked = await session.client.patch<unknown>(instancePath(instance), {
         what: `cannot mark ${taskId}`,
         body: {
@@ -196,10 +198,7 @@ export function command(session: Session) {
           include_upstream: options.upstream === true,
         },
       });
-      await session.printDone(
-        marked,
-        `Task ${shown(taskId, options.mapIndex)} of ${instance.runId} marked as ${state}.`,
-      );
+      await session.printDone(marked, `Task ${shown} of ${instance.runId} marked as ${state}.`);
     });
 
   return tasks;
@@ -229,11 +228,6 @@ function columns(session: Session, listed: readonly TaskInstance[]): readonly Co
       optional: true,
     },
   ];
-}
-
-/** As it was asked for. */
-function shown(taskId: string, which: string | undefined): string {
-  return which === undefined ? taskId : `${taskId}[${which}]`;
 }
 
 async function printLog(

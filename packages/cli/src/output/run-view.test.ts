@@ -39,8 +39,11 @@ test("a run names the items of a mapped group that have failed a try, and of man
 });
 
 test("the list of runs tells the children of one map apart", () => {
-  const parent = { dag_id: "all", dag_run_id: "r1", task_id: "sub", map_index: 3, is_sub_dag: true };
-  const runs = [run({ parent }), run({ parent: { ...parent, map_index: -1 } })];
+  const task = { dag_id: "all", dag_run_id: "r1", task_id: "sub", is_sub_dag: true };
+  const runs = [
+    run({ parent: { ...task, map_index: 3, rendered_map_index: "1/0" } }),
+    run({ parent: { ...task, map_index: -1, rendered_map_index: null } }),
+  ];
   const column = runColumns({} as Terminal, runs).find(({ title }) => title === "PARENT");
-  expect(runs.map((each) => column?.value(each))).toEqual(["all r1 sub[3]", "all r1 sub"]);
+  expect(runs.map((each) => column?.value(each))).toEqual(["all r1 sub[1/0]", "all r1 sub"]);
 });

@@ -28,11 +28,7 @@ export function runColumns(terminal: Terminal, runs: readonly DagRun[]): readonl
 
 /** In a list: enough to find it by. */
 function parentName({ parent }: DagRun): string {
-  return parent ? `${parent.dag_id} ${parent.dag_run_id} ${parentTask(parent)}` : "";
-}
-
-function parentTask({ map_index, task_id }: NonNullable<DagRun["parent"]>): string {
-  return map_index < 0 ? task_id : `${task_id}[${map_index}]`;
+  return parent ? `${parent.dag_id} ${parent.dag_run_id} ${instanceName(parent)}` : "";
 }
 
 /** @param failure The task that failed first. */
@@ -41,6 +37,9 @@ export function runFields(run: DagRun, failure?: TaskInstance): Fields {
     ["dag", run.dag_id],
     ["run", run.dag_run_id],
     ["state", run.state],
+    ...(run.held_by ?? []).map(
+      ({ code, message }) => ["because", `${plainLine(message)} [${code}]`] as const,
+    ),
     ["run try", run.max_tries === null ? null : `${run.try_number} of ${run.max_tries}`],
     ["next try", run.retry_at && `${moment(run.retry_at)} (${relativeTime(run.retry_at)})`],
     ...groupFields(run),
@@ -118,7 +117,7 @@ function groupText(run: DagRun, { max_tries, retry_at, state, try_number }: RunG
 /** The task that asked for a run, and in which run of which DAG. */
 function parentText({ parent }: DagRun): string | null {
   if (!parent) return null;
-  return `task ${parentTask(parent)} of run ${parent.dag_run_id} of ${parent.dag_id}`;
+  return `task ${instanceName(parent)} of run ${parent.dag_run_id} of ${parent.dag_id}`;
 }
 
 /** The task that failed, its try and the reason. */

@@ -104,10 +104,17 @@ class Explanation {
     const instance = await this.#instance(place);
     const says = instance
       ? `${instanceName(instance)} ${stateSentence(instance)}`
-      : `${placeName(place)} ${named.state === null ? "has not started" : `is ${named.state}`}`;
-    if (this.#told.has(placeName(place)) || depth >= DEEPEST) return cause(says);
-    this.#told.add(placeName(place));
+      : `${await this.#nameOf(named)} ${named.state === null ? "has not started" : `is ${named.state}`}`;
+    const key = `${place.mapIndex} ${place.taskId}`;
+    if (this.#told.has(key) || depth >= DEEPEST) return cause(says);
+    this.#told.add(key);
     return cause(says, await this.causes(place, depth));
+  }
+
+  /** Of one that is not among the instances that were read. */
+  async #nameOf({ map_index, task_id }: NamedTask): Promise<string> {
+    const { rendered_map_index } = await this.#facts.verdict(task_id, map_index);
+    return instanceName({ task_id, map_index, rendered_map_index });
   }
 
   async #failure(place: Place): Promise<string> {
@@ -119,10 +126,6 @@ class Explanation {
   async #instance({ taskId, mapIndex }: Place): Promise<TaskInstance | undefined> {
     return (await this.#facts.instances(taskId)).find((each) => each.map_index === mapIndex);
   }
-}
-
-function placeName({ taskId, mapIndex }: Place): string {
-  return mapIndex === -1 ? taskId : `${taskId}[${mapIndex}]`;
 }
 
 function stateSentence(instance: TaskInstance): string {

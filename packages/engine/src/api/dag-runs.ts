@@ -1,4 +1,5 @@
 /** `/dags/{dag_id}/dagRuns`: list, read, create. Changes to a run are in `dag-run-edits.ts`. */
+
 import type { Json } from "@tradewind/sdk/manifest";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -42,6 +43,7 @@ import { create } from "./idempotent.ts";
 import { ParamsCheck } from "./params-check.ts";
 import { conflict, invalid, notFound } from "./problem.ts";
 import { kindsOf, RUN_KINDS, RUN_TYPES } from "./run-types.ts";
+import { heldRunReasons } from "./why-held-run.ts";
 
 const ranges = {
   ...instantRange("run_after"),
@@ -149,9 +151,16 @@ export const dagRuns: Resource = (app, options) => {
     "/api/v2/dags/:dag_id/dagRuns/:dag_run_id",
     { schema: { params: runParams, response: { 200: dagRunDocument }, tags: ["DagRun"] } },
     async ({ params }) => {
-      const run = await requireRun(database, params);
-      const groups = await showGroups(database, run.id);
-      return showDagRun(run, { groups, progress: await readRunProgress(database, run.id) });
+      const [run, dag] = await Promise.all([
+        requireRun(database, params),
+        requireDag(database, params.dag_id),
+      ]);
+      const [groups, heldBy, progress] = await Promise.all([
+        showGroups(database, run.id),
+        heldRunReasons(database, run, dag),
+        readRunProgress(database, run.id),
+      ]);
+      return showDagRun(run, { groups, heldBy, progress });
     },
   );
 

@@ -188,6 +188,7 @@ describe("tasks, versions, sources, import errors", () => {
       retry_exponential_backoff: 0,
     });
     expect((await tw.call("GET", "/dags/sales/tasks/load")).json()).toMatchObject({
+      is_mapped: false,
       trigger_rule: "one_failed",
       upstream_task_ids: ["extract"],
       retries: 2,

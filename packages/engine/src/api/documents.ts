@@ -1,4 +1,5 @@
 /** How rows become the JSON of Airflow's API: versions, runs and task instances, which several resources share. */
+
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { PATH_SEPARATOR } from "../model/map-labels.ts";
@@ -13,6 +14,7 @@ import { BUNDLE_NAME, date, iso, nullableDate, RUN_STATES, seconds, TASK_STATES 
 import { jobDocument, showJob } from "./job-document.ts";
 import { RUN_KINDS, RUN_TYPES, runTypes, TRIGGERED_BY } from "./run-types.ts";
 import { maskedArgs } from "./trigger-args.ts";
+import type { Finding } from "./why-deferred.ts";
 
 export const versionDocument = z
   .object({
@@ -95,6 +97,8 @@ export const dagRunDocument = z
       })
       .nullable()
       .optional(),
+    /** Only of one run: why it is queued, or, of a running one, why none of its tasks starts. */
+    held_by: z.array(z.object({ code: z.string(), message: z.string(), until: nullableDate })).optional(),
     /** Only of one run: how many of its task instances have ended. */
     progress: z
       .object({
@@ -113,6 +117,7 @@ export const dagRunDocument = z
         dag_run_id: z.string(),
         task_id: z.string(),
         map_index: z.number(),
+        rendered_map_index: z.string().nullable(),
         is_sub_dag: z.boolean(),
       })
       .nullable(),
@@ -133,11 +138,12 @@ export const dagRunList = z.object({
   previous_cursor: z.string().nullable(),
 });
 
-function showDetails({ groups, progress }: RunDetails) {
+function showDetails({ groups, heldBy, progress }: RunDetails) {
   const { byState, lock, slotSeconds } = progress;
   const { finished, total } = finishedOf(byState);
   return {
     ...(groups.length > 0 && { groups: groups.map(showGroup).sort(byGroupId) }),
+    held_by: heldBy.map(({ code, message, until }) => ({ code, message, until: iso(until) })),
     lock: lock && { ...lock, since: iso(lock.since) },
     progress: {
       total,
@@ -152,6 +158,8 @@ function showDetails({ groups, progress }: RunDetails) {
 /** What is shown of one run, and not in a list of runs. */
 interface RunDetails {
   readonly groups: readonly StoredGroup[];
+  /** What keeps it from starting, or from going on. */
+  readonly heldBy: readonly Finding[];
   readonly progress: RunProgress;
 }
 
@@ -178,7 +186,7 @@ export function showDagRun(row: DagRunRow, details?: RunDetails): DagRunDocument
     max_tries: row.max_tries,
     retry_at: iso(row.retry_at),
     ...(details && showDetails(details)),
-    parent: row.parent && { ...row.parent },
+    parent: row.parent && { ...row.parent, rendered_map_index: renderedMapIndex(row.parent) },
     dag_versions: [showVersion(versionOf(row))],
     bundle_version: row.bundle_hash,
     dag_display_name: row.dag_id,
@@ -331,6 +339,12 @@ export function renderedMapIndex({
 }: Pick<TaskInstanceRow, "map_index" | "place">): string | null {
   const { label, path } = place;
   return label ?? (path && [...path, ...(map_index < 0 ? ["*"] : [])].join(PATH_SEPARATOR));
+}
+
+/** As the command line names it: `load`, `load[3]`, `load[2/0]`, `load[north]`. */
+export function instanceName(row: Pick<TaskInstanceRow, "map_index" | "place" | "task_id">): string {
+  const index = renderedMapIndex(row) ?? (row.map_index < 0 ? null : row.map_index);
+  return index === null ? row.task_id : `${row.task_id}[${index}]`;
 }
 
 function showWaitedTrigger(kind: string, trigger: WaitedTrigger): z.output<typeof waitedTrigger> {

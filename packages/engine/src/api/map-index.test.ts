@@ -169,7 +169,9 @@ test("where all lists in a list are empty, each item is named all the same", asy
 });
 
 test("a map has no log of its own: one of its instances has", async () => {
-  expect((await get("/load")).detail).toMatch(/is mapped: say which instance by its map index, 0 to 2$/);
+  expect((await get("/load")).detail).toMatch(
+    / has 3 mapped instances: choose one by its map index, 0 to 2$/,
+  );
   expect((await get("/region.work")).detail).toMatch(/0 to 2$/);
 });
 
@@ -203,7 +205,7 @@ describe("why", () => {
       { code: "MAPPED", message: "It is mapped, and has 3 instances: 2 scheduled, 1 success." },
       {
         code: "POOL_FULL",
-        message: expect.stringMatching(/^2 are scheduled, such as \[south\]: Pool "tiny" is full/),
+        message: expect.stringMatching(/^2 are scheduled, such as load\[south\]: Pool "tiny" is full/),
       },
     ]);
   });
@@ -258,19 +260,19 @@ describe("why", () => {
       ],
       [
         "UPSTREAM",
-        "1 is not started, namely [3]: Its rule allSuccess waits for upstream tasks: each.a is running.",
+        "1 is not started, namely each.b[3]: Its rule allSuccess waits for upstream tasks: each.a is running.",
         "each.a[3] running",
       ],
-      ["FINISHED", "1 is skipped, namely [2]: It has ended: skipped."],
+      ["FINISHED", "1 is skipped, namely each.b[2]: It has ended: skipped."],
       [
         "UPSTREAM_DECIDED",
-        "1 is skipped, namely [2]: Its rule allSuccess says skipped: each.a is skipped.",
+        "1 is skipped, namely each.b[2]: Its rule allSuccess says skipped: each.a is skipped.",
         "each.a[2] skipped",
       ],
-      ["FINISHED", "1 is upstream_failed, namely [1]: It has ended: upstream_failed."],
+      ["FINISHED", "1 is upstream_failed, namely each.b[1]: It has ended: upstream_failed."],
       [
         "UPSTREAM_DECIDED",
-        "1 is upstream_failed, namely [1]: Its rule allSuccess says upstream_failed: each.a is failed.",
+        "1 is upstream_failed, namely each.b[1]: Its rule allSuccess says upstream_failed: each.a is failed.",
         "each.a[1] failed",
       ],
     ]);

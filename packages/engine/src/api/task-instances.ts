@@ -2,9 +2,9 @@
 import { z } from "zod";
 import type { Connection } from "../store/database.ts";
 import {
+  countMapped,
   findTaskInstance,
   type InstanceAddress,
-  lastMapIndex,
   listTaskInstances,
   listTries,
   TASK_INSTANCE_ORDER,
@@ -39,7 +39,7 @@ import {
   TASK_STATES,
   text,
 } from "./fields.ts";
-import { invalid, notFound } from "./problem.ts";
+import { invalid, notFound, Problem } from "./problem.ts";
 import { requireTask } from "./tasks.ts";
 
 /** Airflow writes the state of an instance nothing happened to as null; in a query it is one of these words. */
@@ -225,7 +225,7 @@ export function addressOf(params: z.output<typeof taskParams>, index: number): I
 }
 
 export function describe({ dagId, mapIndex: index, runId, taskId }: InstanceAddress): string {
-  return `Task "${taskId}"${index < 0 ? "" : ` [${index}]`} of run "${runId}" of DAG "${dagId}"`;
+  return `Task "${taskId}${index < 0 ? "" : `[${index}]`}" of run "${runId}" of DAG "${dagId}"`;
 }
 
 export async function requireInstance(
@@ -234,9 +234,16 @@ export async function requireInstance(
 ): Promise<TaskInstanceRow> {
   const row = await findTaskInstance(connection, address);
   if (row !== undefined) return row;
-  const last = address.mapIndex < 0 ? await lastMapIndex(connection, address) : null;
-  if (last !== null)
-    throw notFound(`${describe(address)} is mapped: say which instance by its map index, 0 to ${last}`);
+  const mapped = address.mapIndex < 0 ? await countMapped(connection, address) : null;
+  if (mapped !== null) {
+    const { count, last } = mapped;
+    const have = `has ${count} mapped ${count === 1 ? "instance" : "instances"}`;
+    throw new Problem(
+      404,
+      "MAP_INDEX_REQUIRED",
+      `${describe(address)} ${have}: choose one by its map index, ${last === 0 ? "0" : `0 to ${last}`}`,
+    );
+  }
   await requireRun(connection, { dag_id: address.dagId, dag_run_id: address.runId });
   throw notFound(`${describe(address)} does not exist, or its run has not started yet`);
 }

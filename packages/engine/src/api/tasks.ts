@@ -182,7 +182,7 @@ function show(manifest: DagManifest, task: TaskManifest, down: ReadonlyMap<strin
     operator_name: task.operator,
     params: null,
     class_ref: null,
-    is_mapped: task.map !== null,
+    is_mapped: task.map !== undefined,
     extra_links: [],
   };
 }

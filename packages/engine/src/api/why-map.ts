@@ -32,9 +32,9 @@ export async function countMapped(
   };
 }
 
-/** "2 are scheduled, such as [1]". */
-export function sayState({ count, state }: Sample, rendered: string | null): string {
-  const such = rendered === null ? "" : `, ${count === 1 ? "namely" : "such as"} [${rendered}]`;
+/** "2 are scheduled, such as load[1]". */
+export function sayState({ count, state }: Sample, name: string | null): string {
+  const such = name === null ? "" : `, ${count === 1 ? "namely" : "such as"} ${name}`;
   return `${count} ${count === 1 ? "is" : "are"} ${state === "none" ? "not started" : state}${such}`;
 }
 

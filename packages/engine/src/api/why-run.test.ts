@@ -61,7 +61,10 @@ test("a run is listed and shown with the task that asked for it, as long as that
   const link =
     "UPDATE dag_run SET parent_run_id = $2, parent_task_id = 'sub', parent_map_index = 3, parent_try = 1 WHERE id = $1";
   await tw.sql(link, [child, parent]);
-  const of = { dag_id: "parent", dag_run_id: "p", task_id: "sub", map_index: 3, is_sub_dag: true };
+  const of = {
+    ...{ dag_id: "parent", dag_run_id: "p", task_id: "sub", map_index: 3, is_sub_dag: true },
+    rendered_map_index: "3",
+  };
   expect((await tw.call("GET", "/dags/child/dagRuns/mine")).json().parent).toEqual(of);
   const { dag_runs } = (await tw.call("GET", "/dags/~/dagRuns?run_id_pattern=mine")).json();
   expect(dag_runs).toMatchObject([{ dag_run_id: "mine", parent: of }]);

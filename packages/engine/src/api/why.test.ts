@@ -57,10 +57,29 @@ test("waits for its retry delay", async () => {
   ]);
 });
 
-test("waits for a pool, with the numbers; a pool that is not there is named", async () => {
+test("waits for a pool, with its slots, the tasks that hold them, and what can be done", async () => {
+  const holder = await tw.addRun("etl", { runId: "holder", state: "running" });
+  await tw.addInstance(holder, "a", { state: "running", pool: "tiny", mapIndex: 3 });
+  await tw.addInstance(holder, "b", { state: "queued", pool: "tiny" });
+  await tw.addInstance(holder, "past", { state: "scheduled", pool: "tiny" });
+  await tw.addInstance(holder, "lost", { state: "running", pool: "default_pool" });
+  const start = 'Pool "tiny" is full: 2 of 2 slots are taken, it needs 1. Held by: ';
+  const end =
+    " It starts when enough of them are free. To start it now, enlarge the pool with: tradewind pools set tiny 3";
   expect(await ask("small", { state: "scheduled", pool: "tiny" })).toMatchObject([
-    { code: "POOL_FULL", message: 'Pool "tiny" is full: 2 of 2 slots are taken, it needs 1.' },
+    {
+      code: "POOL_FULL",
+      message: `${start}a[3] of run "holder" of DAG "etl" (running, 1 slot); b of run "holder" of DAG "etl" (queued, 1 slot).${end}`,
+    },
   ]);
+  for (let mapIndex = 10; mapIndex < 20; mapIndex++)
+    await tw.addInstance(holder, "a", { state: "running", pool: "tiny", mapIndex });
+  const [many] = await ask("small", { state: "scheduled", pool: "tiny" });
+  expect(many?.message).toMatch(/\(running, 1 slot\); and 7 more\. It starts/);
+  await tw.sql("DELETE FROM dag_run WHERE id = $1", [holder]);
+});
+
+test("names a pool that is not there", async () => {
   expect(await ask("lost", { state: "scheduled", pool: "no_such" })).toMatchObject([
     { code: "POOL_MISSING" },
   ]);
@@ -98,6 +117,16 @@ test("waits for the limits of its run and of its task over all runs", async () =
   expect(await ask("a", { state: "scheduled", limitKey: "@etl/a" })).toMatchObject([
     { code: "MAX_ACTIVE_PER_DAG", message: expect.stringContaining("limit of this task over all runs") },
   ]);
+  const active = await tw.addRun("etl", { runId: "active", state: "running" });
+  await tw.addInstance(active, "a", { state: "running", limitKey: "@etl/a" });
+  expect(await ask("a", { state: "scheduled", limitKey: "@etl/a" })).toMatchObject([
+    {
+      message: expect.stringMatching(
+        /Held by: a of run "active" of DAG "etl" \(running\)\. .* raise maxActivePerDag of the task\.$/,
+      ),
+    },
+  ]);
+  await tw.sql("DELETE FROM dag_run WHERE id = $1", [active]);
   await tw.sql("INSERT INTO pool (name, slots, occupied) VALUES ('@@etl', 3, 3) ON CONFLICT DO NOTHING");
   expect(await ask("a", { state: "scheduled", limitKey: "@etl/free\n@@etl" })).toMatchObject([
     { code: "POOL_MISSING" },

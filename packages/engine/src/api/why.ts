@@ -15,21 +15,22 @@ import {
   type InstanceAddress,
   type TaskInstanceRow,
 } from "../store/list/task-instances.ts";
-import { countActivity, countStates, previousRun, readSlots, widerAhead } from "../store/list/why.ts";
+import { countActivity, countStates, previousRun, widerAhead } from "../store/list/why.ts";
 import { type DrivenRun, readDrivenRun } from "./conditions.ts";
 import type { Resource } from "./context.ts";
 import { requireRun } from "./dag-runs.ts";
 import { requireDag } from "./dags.ts";
-import { renderedMapIndex } from "./documents.ts";
+import { instanceName, renderedMapIndex } from "./documents.ts";
 import { iso, nullableDate } from "./fields.ts";
 import { requireMapIndex } from "./map-index.ts";
 import { notFound } from "./problem.ts";
 import { addressOf, describe, mappedParams, mapQuery, taskParams } from "./task-instances.ts";
 import { deferredReasons, type Finding } from "./why-deferred.ts";
 import { againReasons, heldReasons, startReasons, underWayReasons } from "./why-driven.ts";
+import { queuedReasons, stoppedReasons } from "./why-held-run.ts";
 import { countMapped, sayState, stateCounts, sumUp } from "./why-map.ts";
+import { poolReasons } from "./why-pools.ts";
 import { retryReasons } from "./why-retried.ts";
-import { schedulerReasons } from "./why-scheduler.ts";
 import { slotReasons } from "./why-slots.ts";
 import { endReasons, listStates, upstreamReasons } from "./why-upstream.ts";
 
@@ -141,7 +142,7 @@ async function mapReasons(
 ): Promise<Reason[]> {
   const each = samples.map(async (sample) => {
     const instance = await findTaskInstance(facts.database, { ...address, mapIndex: sample.mapIndex });
-    const says = sayState(sample, instance ? renderedMapIndex(instance) : null);
+    const says = sayState(sample, instance ? instanceName(instance) : null);
     const reasons = await reasonsOf({ ...facts, instance });
     return reasons.map((one) => ({ ...one, message: `${says}: ${one.message}` }));
   });
@@ -164,10 +165,10 @@ async function reasonsOf(facts: Case): Promise<Reason[]> {
   if (run.state === "success" || run.state === "failed") {
     return [reason("RUN_FINISHED", `The run has ended: ${run.state}. Clear the task to run it again.`)];
   }
-  const general = [...(await schedulerReasons(facts.database, run)).map(shown), ...pausedReasons(facts)];
+  const general = (await stoppedReasons(facts.database, run, facts.dag)).map(shown);
   const own =
     run.state === "queued"
-      ? await queuedRunReasons(facts)
+      ? (await queuedReasons(facts.database, run, facts.manifest.maxActiveRuns)).map(shown)
       : [...(await instanceReasons(facts, state)), ...(state === "none" ? [] : underWay)];
   // That it is about to start is true only when nothing else holds it back.
   return general.length === 0 ? own : [...general, ...own.filter(({ code }) => !IMMINENT.has(code))];
@@ -193,7 +194,10 @@ async function instanceReasons(facts: Case, state: string): Promise<Reason[]> {
       return (await deferredReasons(facts.database, instance?.wait ?? null, tryEnds(facts))).map(shown);
     case "queued":
       return [
-        reason("EXECUTOR", "The executor has it, and starts it when a process and its pool slots are free."),
+        reason(
+          "EXECUTOR",
+          `It has its ${instance?.pool_slots === 1 ? "slot" : "slots"} of pool "${instance?.pool}", and waits for a free process of the executor. Raise TRADEWIND_PARALLELISM, or start another scheduler, if that lasts.`,
+        ),
       ];
     case "scheduled":
       return limitReasons(facts);
@@ -219,38 +223,6 @@ function tryEnds({ instance, task }: Case): Date | null {
     : new Date(startedAt.getTime() + task.timeoutMs);
 }
 
-function pausedReasons({ dag, run }: Case): Reason[] {
-  if (!dag.is_paused) return [];
-  return [
-    reason(
-      "DAG_PAUSED",
-      `DAG "${dag.dag_id}" is paused${dag.pause_reason === null ? "" : ` (${dag.pause_reason})`}: ${run.state === "queued" ? "its runs do not start" : "no task of it starts"}. Unpause it with: tradewind dags unpause ${dag.dag_id}`,
-    ),
-  ];
-}
-
-async function queuedRunReasons({ database, manifest, run, task }: Case): Promise<Reason[]> {
-  if (run.run_after.getTime() > Date.now())
-    return [reason("RUN_NOT_DUE", `The run starts at ${iso(run.run_after)}.`, run.run_after)];
-  if (run.run_type === "backfill")
-    return [
-      reason(
-        "RUN_QUEUED",
-        `The run is queued: its backfill starts it when its own limit has room. See: tradewind backfill list ${run.dag_id} --active`,
-      ),
-    ];
-  const { runs } = await countActivity(database, run, task.taskId);
-  if (runs >= manifest.maxActiveRuns) {
-    return [
-      reason(
-        "MAX_ACTIVE_RUNS",
-        `The run is queued: ${runs} of at most ${manifest.maxActiveRuns} runs of DAG "${run.dag_id}" are running.`,
-      ),
-    ];
-  }
-  return [reason("RUN_QUEUED", "The run is queued and will be started by the scheduler.")];
-}
-
 async function pastReasons({ database, run, task }: Case): Promise<Reason[]> {
   if (!task.dependsOnPast && !task.waitForDownstream) return [];
   const previous = await previousRun(database, run.id);
@@ -268,7 +240,7 @@ async function pastReasons({ database, run, task }: Case): Promise<Reason[]> {
 
 async function limitReasons({ database, instance, manifest, run, task }: Case): Promise<Reason[]> {
   const reasons: Reason[] = [];
-  const activity = await countActivity(database, run, task.taskId);
+  const activity = await countActivity(database, run.id, task.taskId);
   if (activity.in_run >= manifest.maxActiveTasks) {
     reasons.push(
       reason(
@@ -288,31 +260,7 @@ async function limitReasons({ database, instance, manifest, run, task }: Case): 
   }
   const needs = new Map([[instance?.pool ?? task.pool, instance?.pool_slots ?? task.poolSlots]]);
   for (const name of limitNames(instance?.limit_key ?? null)) needs.set(name, 1);
-  const pools = await readSlots(database, [...needs.keys()]);
-  for (const [name, slots] of needs) {
-    const pool = pools.find((each) => each.name === name);
-    if (pool === undefined) {
-      reasons.push(
-        reason(
-          "POOL_MISSING",
-          `Pool "${name}" does not exist. Create it with: tradewind pools set ${name} <slots>`,
-        ),
-      );
-    } else if (pool.slots >= 0 && slots > pool.slots) {
-      reasons.push(
-        reason(
-          "POOL_TOO_SMALL",
-          `Pool "${name}" has ${pool.slots} ${pool.slots === 1 ? "slot" : "slots"} in all, and it needs ${slots}: as things are it can never run. Enlarge the pool with: tradewind pools set ${name} ${slots}, or give the task fewer poolSlots.`,
-        ),
-      );
-    } else if (pool.slots >= 0 && pool.occupied + slots > pool.slots) {
-      const own = name.startsWith("@");
-      const what = own
-        ? `The limit of this ${name.startsWith("@@") ? "DAG" : "task"} over all runs is reached: ${pool.occupied} of ${pool.slots} instances are active.`
-        : `Pool "${name}" is full: ${pool.occupied} of ${pool.slots} slots are taken, it needs ${slots}.`;
-      reasons.push(reason(own ? "MAX_ACTIVE_PER_DAG" : "POOL_FULL", what));
-    }
-  }
+  reasons.push(...(await poolReasons(database, needs)).map(shown));
   if (reasons.length > 0) return reasons;
   const wider = instance && (await widerAhead(database, instance));
   if (wider) {

@@ -21,11 +21,11 @@ export function sequence({ step, elapsedMs }: Workload): string {
 
 export function subjectOf(workload: Workload): string {
   const index = workload.mapIndex >= 0 ? `[${workload.mapIndex}]` : "";
-  return `task "${workload.taskId}"${index}`;
+  return `task "${workload.taskId}${index}"`;
 }
 
 export function callbackSubject(workload: CallbackWorkload): string {
   const { groupId, mapIndex, run, taskId } = workload;
-  if (groupId) return `group "${groupId}"${mapIndex === undefined ? "" : `[${mapIndex}]`}`;
+  if (groupId) return `group "${groupId}${mapIndex === undefined ? "" : `[${mapIndex}]`}"`;
   return taskId === null ? `run "${run.runId}"` : `task "${taskId}"`;
 }

@@ -101,7 +101,7 @@ export class InstanceTable {
     if (!mayMove(from, to)) {
       throw new ModelError(
         "MODEL_ILLEGAL_MOVE",
-        `Task "${instance.node.id}" [${instance.mapIndex}] may not go from ${from} to ${to}. This is a defect of the engine.`,
+        `Task "${instance.node.id}[${instance.mapIndex}]" may not go from ${from} to ${to}. This is a defect of the engine.`,
       );
     }
     this.letGo(instance);

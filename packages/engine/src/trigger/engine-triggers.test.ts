@@ -132,7 +132,7 @@ describe("a wait for another task", () => {
     await seedTask(id, "success", 1);
     expect(await check({})).toMatchObject({ state: "success" });
     await seedTask(id, "failed", 0);
-    await expect(check({})).rejects.toThrow('Task "load"[0] of DAG "other" is failed');
+    await expect(check({})).rejects.toThrow('Task "load[0]" of DAG "other" is failed');
   });
 });
 

@@ -348,7 +348,7 @@ function taskOutcome(
   const failed = instances.find(is(args.failedStates));
   if (failed !== undefined) {
     const index = failed.map_index >= 0 ? `[${failed.map_index}]` : "";
-    const message = `Task "${args.taskId}"${index} of DAG "${args.dagId}" is ${failed.state} in run "${failed.run_id}".`;
+    const message = `Task "${args.taskId}${index}" of DAG "${args.dagId}" is ${failed.state} in run "${failed.run_id}".`;
     const error = { name: "ExternalTaskFailed", message, stack: null, code: "EXTERNAL_TASK_FAILED" };
     return { kind: "failed", error };
   }

@@ -340,7 +340,7 @@ function opening(topic: Topic, place: Place, heardBy: Place | null | undefined):
   const text = `Waiting for ${topic.what}${until} (trigger ${topic.id}).`;
   if (!heardBy) return text;
   const index = heardBy.map_index >= 0 ? `[${heardBy.map_index}]` : "";
-  const task = `task "${heardBy.task_id}"${index} of DAG "${heardBy.dag_id}", run ${heardBy.dag_run_id}`;
+  const task = `task "${heardBy.task_id}${index}" of DAG "${heardBy.dag_id}", run ${heardBy.dag_run_id}`;
   return `${text} Many tasks wait for it: what it says is in the log of ${task}.`;
 }
 

@@ -2,6 +2,7 @@
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database.ts";
 import { adhoc, statement } from "../statement.ts";
+import { type MapPlace, readMapPlaces } from "./map-places.ts";
 import {
   COUNTED_EXACTLY,
   Conditions,
@@ -51,7 +52,12 @@ interface RunParent {
   readonly task_id: string;
   readonly map_index: number;
   readonly is_sub_dag: boolean;
+  readonly place: MapPlace;
 }
+
+type StoredRow = Omit<DagRunRow, "parent"> & {
+  readonly parent: (Omit<RunParent, "place"> & { readonly id: number; readonly version_id: number }) | null;
+};
 
 export interface DagRunFilter {
   /** Missing: all DAGs. */
@@ -109,12 +115,12 @@ export const DAG_RUN_ORDER = {
   partition_date: "NULL::timestamptz",
 } as const;
 
-export function listDagRuns(
+export async function listDagRuns(
   connection: Connection,
   filter: DagRunFilter,
   page: Page,
 ): Promise<ListedPage<DagRunRow>> {
-  return listPage(connection, {
+  const listed = await listPage<StoredRow>(connection, {
     columns: COLUMNS,
     from: FROM,
     where: conditions(filter),
@@ -123,6 +129,7 @@ export function listDagRuns(
     page,
     countUpTo: COUNTED_EXACTLY,
   });
+  return { ...listed, rows: await withParentPlaces(connection, listed.rows) };
 }
 
 export function findDagRun(
@@ -130,12 +137,33 @@ export function findDagRun(
   dagId: string,
   runId: string,
 ): Promise<DagRunRow | undefined> {
-  const where = new Conditions().equals("r.dag_id", dagId).equals("r.run_id", runId);
-  return first(connection, { columns: COLUMNS, from: FROM, where });
+  return findRun(connection, new Conditions().equals("r.dag_id", dagId).equals("r.run_id", runId));
 }
 
 export function findDagRunById(connection: Connection, id: number): Promise<DagRunRow | undefined> {
-  return first(connection, { columns: COLUMNS, from: FROM, where: new Conditions().equals("r.id", id) });
+  return findRun(connection, new Conditions().equals("r.id", id));
+}
+
+async function findRun(connection: Connection, where: Conditions): Promise<DagRunRow | undefined> {
+  const row = await first<StoredRow>(connection, { columns: COLUMNS, from: FROM, where });
+  return row && (await withParentPlaces(connection, [row]))[0];
+}
+
+/** Costs a statement only where an instance of a map has asked for a run. */
+async function withParentPlaces(connection: Connection, rows: readonly StoredRow[]): Promise<DagRunRow[]> {
+  const parents = rows.flatMap(({ parent }) => parent ?? []);
+  const keys = parents.map(({ id, map_index, task_id, version_id }) => ({
+    dag_run_id: id,
+    map_index,
+    task_id,
+    version_id,
+  }));
+  const places = new Map((await readMapPlaces(connection, keys)).map((place, at) => [parents[at], place]));
+  return rows.map(({ parent, ...row }) => {
+    if (parent === null) return { ...row, parent };
+    const { id: _, version_id: __, ...shown } = parent;
+    return { ...row, parent: { ...shown, place: places.get(parent)! } };
+  });
 }
 
 /** By id; runs that are gone are missing. */
@@ -169,7 +197,8 @@ export async function reachRuns(connection: Connection, reach: RunReach): Promis
     where.raw(`(${ways.join(" OR ")})`);
   }
   where.between("COALESCE(r.logical_date, r.run_after)", { gte: reach.from, lte: reach.to });
-  return connection.rows(adhoc(`SELECT ${COLUMNS} FROM ${FROM} ${where} ORDER BY r.id`), where.values);
+  const rows = adhoc(`SELECT ${COLUMNS} FROM ${FROM} ${where} ORDER BY r.id`);
+  return withParentPlaces(connection, await connection.rows<StoredRow>(rows, where.values));
 }
 
 const READ_STATES = statement(
@@ -185,7 +214,8 @@ const COLUMNS = `r.id, r.dag_id, r.run_id, r.run_type, r.state, r.logical_date, 
   r.conf, r.triggered_by, r.triggering_user, r.note, r.end_reason, r.partition_key, r.queued_at, r.started_at, r.ended_at, r.owner_job,
   r.try_number, r.retry_at, ${MAX_TRIES} AS max_tries, r.version_id, v.number AS version_number, v.created_at AS version_created_at, v.bundle_hash,
   CASE WHEN p.id IS NOT NULL THEN json_build_object('dag_id', p.dag_id, 'dag_run_id', p.run_id, 'task_id', r.parent_task_id,
-    'map_index', r.parent_map_index, 'is_sub_dag', r.parent_try IS NOT NULL) END AS parent`;
+    'map_index', r.parent_map_index, 'is_sub_dag', r.parent_try IS NOT NULL,
+    'id', p.id, 'version_id', p.version_id) END AS parent`;
 
 const FROM =
   "dag_run r JOIN dag_version v ON v.id = r.version_id LEFT JOIN dag_run p ON p.id = r.parent_run_id";

@@ -156,20 +156,20 @@ export async function findTaskInstance(
 }
 
 /** Of the instances of a task whatever the address says of one; null: it is not mapped, or not expanded. */
-export async function lastMapIndex(
+export async function countMapped(
   connection: Connection,
   { dagId, runId, taskId }: InstanceAddress,
-): Promise<number | null> {
+): Promise<{ readonly count: number; readonly last: number } | null> {
   const where = new Conditions()
     .equals("r.dag_id", dagId)
     .equals("r.run_id", runId)
     .equals("t.task_id", taskId);
-  const row = await first<{ last: number | null }>(connection, {
-    columns: "max(t.map_index) AS last",
+  const row = await first<{ count: number; last: number | null }>(connection, {
+    columns: "count(*)::int8 AS count, max(t.map_index) AS last",
     from: "task_instance t JOIN dag_run r ON r.id = t.dag_run_id",
-    where,
+    where: where.raw("t.map_index >= 0"),
   });
-  return row?.last == null || row.last < 0 ? null : row.last;
+  return row == null || row.last === null ? null : { count: row.count, last: row.last };
 }
 
 /** The instances an edit answered with, in its order of run, task and map index. */

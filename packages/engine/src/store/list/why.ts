@@ -41,22 +41,29 @@ export interface Activity {
   /** Instances of the run that are queued or running; and those of the same task among them. */
   readonly in_run: number;
   readonly of_task: number;
-  /** Running runs of the DAG, without those of backfills: they have limits of their own. */
-  readonly runs: number;
 }
 
 export async function countActivity(
   connection: Connection,
-  run: { id: number; dag_id: string },
+  dagRunId: number,
   taskId: string,
 ): Promise<Activity> {
   const row = await connection.one<Activity>(
-    adhoc(`SELECT count(*)::int8 AS in_run, count(*) FILTER (WHERE task_id = $3)::int8 AS of_task,
-        (SELECT count(*)::int8 FROM dag_run WHERE dag_id = $2 AND state = 'running' AND backfill_id IS NULL) AS runs
+    adhoc(`SELECT count(*)::int8 AS in_run, count(*) FILTER (WHERE task_id = $2)::int8 AS of_task
       FROM task_instance WHERE dag_run_id = $1 AND state IN ('queued', 'running', 'restarting') AND NOT is_behind`),
-    [run.id, run.dag_id, taskId],
+    [dagRunId, taskId],
   );
   return row!;
+}
+
+/** Running runs of the DAG, without those of backfills: they have limits of their own. */
+export async function countRunningRuns(connection: Connection, dagId: string): Promise<number> {
+  const row = await connection.one<{ count: number }>(
+    adhoc(`SELECT count(*)::int8 AS count FROM dag_run
+      WHERE dag_id = $1 AND state = 'running' AND backfill_id IS NULL`),
+    [dagId],
+  );
+  return row!.count;
 }
 
 export interface SlotCount {

@@ -1,0 +1,45 @@
+/** The task instances that occupy slots of a pool, or of a limit that the engine counts like a pool. */
+import type { Connection } from "../database.ts";
+import { statement } from "../statement.ts";
+import { type MapPlace, readMapPlaces } from "./map-places.ts";
+
+export interface PoolHolder {
+  readonly dag_run_id: number;
+  readonly version_id: number;
+  readonly dag_id: string;
+  readonly run_id: string;
+  readonly task_id: string;
+  readonly map_index: number;
+  readonly place: MapPlace;
+  readonly state: string;
+  readonly slots: number;
+}
+
+/** The same conditions as in `pools-recount`. Index: the running runs. */
+const HOLDERS = statement(
+  "pool-holders",
+  `SELECT r.id AS dag_run_id, r.version_id, r.dag_id, r.run_id, t.task_id, t.map_index, t.state,
+     CASE WHEN t.pool = $1 THEN t.pool_slots ELSE 1 END AS slots, count(*) OVER ()::int AS total
+   FROM dag_run r JOIN task_instance t ON t.dag_run_id = r.id
+   WHERE r.state = 'running'
+     AND (t.state IN ('queued', 'running', 'restarting') AND NOT t.is_behind OR t.state = 'deferred' AND t.keeps_slot)
+     AND (t.pool = $1 OR $1 = ANY(string_to_array(t.limit_key, E'\\n')))
+   ORDER BY t.started_at NULLS LAST, r.id, t.task_id, t.map_index LIMIT $2`,
+);
+
+/** The `limit` that started first, and how many there are. */
+export async function readPoolHolders(
+  connection: Connection,
+  pool: string,
+  limit: number,
+): Promise<{ readonly holders: readonly PoolHolder[]; readonly total: number }> {
+  const rows = await connection.rows<Omit<PoolHolder, "place"> & { readonly total: number }>(HOLDERS, [
+    pool,
+    limit,
+  ]);
+  const places = await readMapPlaces(connection, rows);
+  return {
+    holders: rows.map((row, index) => ({ ...row, place: places[index]! })),
+    total: rows[0]?.total ?? 0,
+  };
+}
