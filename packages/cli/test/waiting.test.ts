@@ -175,13 +175,13 @@ describe("joint waits", () => {
   const withoutMoments = (text: string) => text.replaceAll(/moment=[^,]+/g, "moment=…");
 
   it.each([
-    ["all", all({ sig, s }), `all of sig: ${file}, s: ${ten}`],
-    ["any by name", any({ sig, token: s }), `first of sig: ${file}, token: ${ten}`],
-    ["any by position", any(sig, s), `first of ${file}, ${ten}`],
+    ["all", all({ sig, s }), `all of sig: ${file} [open], s: ${ten} [open]`],
+    ["any by name", any({ sig, token: s }), `first of sig: ${file} [open], token: ${ten} [open]`],
+    ["any by position", any(sig, s), `first of ${file} [open], ${ten} [open]`],
     [
       "all inside any",
       any({ both: all({ sig, s }), sig }),
-      `first of both: (all of sig: ${file}, s: ${ten}), sig: ${file}`,
+      `first of both: (all of sig: ${file}, s: ${ten}) [open], sig: ${file} [open]`,
     ],
   ])("names the members and their arguments: %s", async (title, trigger, text) => {
     const { id, runId, kind } = await addJointWait(title, trigger);
@@ -193,6 +193,25 @@ describe("joint waits", () => {
       expect(withoutMoments((await tw(...argv)).stdout)).toContain(`  ${text}\n`);
     const why = await tw("tasks", "why", "etl", runId, "sleep");
     expect(withoutMoments(why.stdout)).toContain(`because it waits on ${text} since`);
+  });
+
+  it("tells the members that have fired from those that are open, while the triggerer that saw it is alive", async () => {
+    const { id, runId } = await addJointWait("fired", all({ sig, s, other: sig }));
+    const owner = await addTriggerer(server, { facts: { fired: { [id]: [0, 2] } } });
+    await server.sql("UPDATE trigger SET owner_job = $2 WHERE id = $1", [id, owner]);
+    const text = `all of sig: ${file} [fired], s: ${ten} [open], other: ${file} [fired]`;
+    expect(withoutMoments((await tw("waiting", "--run", runId)).stdout)).toContain(`  ${text}\n`);
+    expect(withoutMoments((await tw("triggers", "show", id)).stdout)).toContain(`  ${text}\n`);
+    const why = async () => withoutMoments((await tw("tasks", "why", "etl", runId, "sleep")).stdout);
+    expect(await why()).toContain(`because it waits on ${text} since`);
+    const [wait] = JSON.parse((await tw("waiting", "--run", runId, "--json")).stdout);
+    expect(wait.members).toEqual([
+      { name: "sig", state: "fired" },
+      { name: "s", state: "open" },
+      { name: "other", state: "fired" },
+    ]);
+    await server.sql("UPDATE job SET lease_until = now() WHERE id = $1", [owner]);
+    expect(await why()).toContain(`all of sig: ${file} [open], s: ${ten} [open], other: ${file} [open]`);
   });
 
   it("mask the secrets in the arguments of their members, not members with such a name", async () => {

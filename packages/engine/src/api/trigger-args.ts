@@ -1,10 +1,29 @@
 /** How the arguments of a trigger are shown: without secrets, as JSON and as one line of text. */
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
 import { durationText } from "@tradewind/sdk/wording";
+import { z } from "zod";
 import { ANY_KIND, isJointKind, membersOf } from "../model/joint-wait.ts";
 import { maskSecrets } from "./secret-names.ts";
 
 type Described = Pick<TriggerCall, "args" | "kind">;
+
+/** A trigger as it is stored. */
+interface Waited extends Described {
+  /** Of a wait for all: the positions of the members that have fired. */
+  readonly fired?: readonly number[] | null;
+}
+
+export const memberDocument = z.object({ name: z.string(), state: z.enum(["open", "fired"]) });
+
+/** The members of a joint wait, by name or position, and which are still waited for; null: it is not one. */
+export function memberStates(trigger: Waited): z.output<typeof memberDocument>[] | null {
+  const members = checkedMembers(trigger);
+  return members.length === 0 ? null : members.map(([name], at) => ({ name, state: stateAt(trigger, at) }));
+}
+
+function stateAt({ fired }: Waited, at: number): "open" | "fired" {
+  return fired?.includes(at) ? "fired" : "open";
+}
 
 /** The arguments with secrets masked. The members of a joint wait are named by the author: a name masks no member. */
 export function maskedArgs(trigger: Described): Json {
@@ -18,25 +37,34 @@ export function maskedArgs(trigger: Described): Json {
 }
 
 /**
- * `path=/in/x.csv, interval=5 s`, or, for a joint wait, `all of f: tradewind.file(path=/in/x.csv), …`. Secrets are
+ * `path=/in/x.csv, interval=5 s`, or, for a joint wait, `all of f: tradewind.file(path=/in/x.csv) [fired], …`. Secrets are
  * masked. The arguments of each trigger are cut after `limit` characters.
  */
-export function argsText(trigger: Described, limit = Number.POSITIVE_INFINITY): string {
+export function argsText(trigger: Waited, limit = Number.POSITIVE_INFINITY): string {
+  return textOf(trigger, limit, (at) => ` [${stateAt(trigger, at)}]`);
+}
+
+/** @param stateOf Of the members of the outermost joint wait: what follows each. */
+function textOf(trigger: Described, limit: number, stateOf: (at: number) => string): string {
   const members = checkedMembers(trigger);
   if (members.length === 0) return shortened(plainArgs(maskSecrets(trigger.args)), limit);
   const isList = (trigger.args as { readonly list?: Json }).list === true;
-  const texts = members.map(([name, call]) => {
-    const text = isJointKind(call.kind) ? `(${argsText(call, limit)})` : triggerText(call, limit);
-    return isList ? text : `${name}: ${text}`;
+  const texts = members.map(([name, call], at) => {
+    const args = textOf(call, limit, () => "");
+    const text = isJointKind(call.kind) ? `(${args})` : called(call.kind, args);
+    return `${isList ? "" : `${name}: `}${text}${stateOf(at)}`;
   });
   return `${trigger.kind === ANY_KIND ? "first of" : "all of"} ${texts.join(", ")}`;
 }
 
 /** `tradewind.file(path=/in/x.csv)`; a joint wait needs no kind: its text begins with `all of` or `first of`. */
-export function triggerText(trigger: Described, limit = Number.POSITIVE_INFINITY): string {
+export function triggerText(trigger: Waited, limit = Number.POSITIVE_INFINITY): string {
   const text = argsText(trigger, limit);
-  if (checkedMembers(trigger).length > 0) return text;
-  return text === "" ? trigger.kind : `${trigger.kind}(${text})`;
+  return checkedMembers(trigger).length > 0 ? text : called(trigger.kind, text);
+}
+
+function called(kind: string, args: string): string {
+  return args === "" ? kind : `${kind}(${args})`;
 }
 
 /** None when one of them is not a call of a trigger: then the arguments are shown like those of any trigger. */

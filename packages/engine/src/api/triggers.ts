@@ -11,7 +11,7 @@ import { listWaiting } from "../store/list/waiting.ts";
 import type { Resource } from "./context.ts";
 import { cursorPageOf, cursorQuery, date, id, int, iso, many, nullableDate, orderBy } from "./fields.ts";
 import { notFound } from "./problem.ts";
-import { argsText, maskedArgs } from "./trigger-args.ts";
+import { argsText, maskedArgs, memberDocument, memberStates } from "./trigger-args.ts";
 import { showWait, waitDocument } from "./waiting.ts";
 
 const runner = z.object({ id: z.number(), hostname: z.string().nullable(), is_alive: z.boolean() });
@@ -22,6 +22,8 @@ const triggerShape = {
   args: z.any(),
   /** The arguments in one line of text. */
   args_text: z.string(),
+  /** Of a joint wait: what it waits for. null: it is not one. */
+  members: z.array(memberDocument).nullable(),
   /** null: built in. */
   bundle_hash: z.string().nullable(),
   queue: z.string(),
@@ -118,6 +120,7 @@ function show(row: TriggerRow): z.output<typeof listedTrigger> {
     kind: row.kind,
     args: maskedArgs(row),
     args_text: argsText(row),
+    members: memberStates(row),
     bundle_hash: row.bundle_hash,
     queue: row.queue,
     replicas: row.replicas,

@@ -4,7 +4,7 @@ import { listWaiting, WAIT_ORDER, type WaitRow } from "../store/list/waiting.ts"
 import type { Resource } from "./context.ts";
 import { renderedMapIndex } from "./documents.ts";
 import { cursorPageOf, cursorQuery, date, id, int, iso, nullableDate, orderBy } from "./fields.ts";
-import { argsText, maskedArgs } from "./trigger-args.ts";
+import { argsText, maskedArgs, memberDocument, memberStates } from "./trigger-args.ts";
 
 export const waitDocument = z
   .object({
@@ -19,6 +19,8 @@ export const waitDocument = z
     args: z.any(),
     /** The arguments in one line of text. */
     args_text: z.string(),
+    /** Of a joint wait: what it waits for. null: it is not one. */
+    members: z.array(memberDocument).nullable(),
     queue: z.string(),
     /** hot, cold, timed or unowned, as of a trigger. */
     trigger_state: z.string(),
@@ -98,6 +100,7 @@ export function showWait(row: WaitRow): z.output<typeof waitDocument> {
     kind: row.kind,
     args: maskedArgs(row),
     args_text: argsText(row),
+    members: memberStates(row),
     queue: row.queue,
     trigger_state: row.trigger_state,
     name: row.name,

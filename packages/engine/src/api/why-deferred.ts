@@ -48,7 +48,7 @@ export async function deferredReasons(
   }
   const until = earlier(wait.timeout_at, tryEnds);
   const facts = [
-    `It waits on ${triggerText({ kind, args: trigger.args }, ARGS_SHOWN)} since ${iso(deferred_at)}`,
+    `It waits on ${triggerText({ kind, args: trigger.args, fired: trigger.fired }, ARGS_SHOWN)} since ${iso(deferred_at)}`,
     until === null ? ", without a timeout" : `, until ${iso(until)} at the latest`,
     whoLooks(kind, trigger),
   ];

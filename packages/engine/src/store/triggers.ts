@@ -30,7 +30,11 @@ export interface TriggererFacts {
   readonly blocked: number;
   /** How long ago the loop of the triggers last turned. */
   readonly lagMs: number;
+  readonly fired: FiredMembers;
 }
+
+/** Of waits for all, by the id of their trigger: the positions of the members that have fired. */
+export type FiredMembers = Readonly<Record<string, readonly number[]>>;
 
 export interface Peer {
   readonly id: number;

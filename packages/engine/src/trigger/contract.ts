@@ -47,6 +47,8 @@ export interface RunnerReports {
   polled(id: number): void;
   /** What its last event told of is so no more. */
   ceased(id: number): void;
+  /** The members of a wait for all that have fired so far: all of them, each time. */
+  members(id: number, fired: readonly string[]): void;
   /** Said once per class and process. The trigger was stopped before. */
   ignoredAbort(ignored: IgnoredAbort): void;
   /** The loop stood still. Also for a trigger that is over meanwhile. */

@@ -23,6 +23,7 @@ import type { TriggerOutcome } from "./contract.ts";
 import { engineArgs } from "./engine-args.ts";
 import { isEngineKind, RUN_KIND, SIGNAL_KIND, TASK_KIND, WEBHOOK_KIND } from "./engine-kinds.ts";
 import { type SignalLook, SignalWaits } from "./engine-signals.ts";
+import { JointProgress } from "./joint-progress.ts";
 import { isForEnd, RunLooks } from "./run-looks.ts";
 import { isTriggerCall } from "./trigger-call.ts";
 
@@ -65,6 +66,7 @@ export class EngineTriggers {
   /** Conditions by trigger. */
   readonly #numbers = new Map<number, number[]>();
   readonly #joint = new Map<number, Joint>();
+  readonly progress = new JointProgress();
   readonly #signals: SignalWaits;
   readonly #runs: RunLooks;
   #lastNumber = 0;
@@ -109,6 +111,7 @@ export class EngineTriggers {
       return undefined;
     }
     if (!isJointKind(kind)) return trigger.args;
+    this.progress.add(trigger);
     const members = Object.entries(membersOf(trigger));
     const ours = members.filter(([, call]) => leavesOf(kind, call).every(isEngineKind));
     if (ours.length === 0) return trigger.args;
@@ -126,6 +129,7 @@ export class EngineTriggers {
     for (const number of this.#numbers.get(id) ?? []) this.#delete(number);
     this.#numbers.delete(id);
     this.#joint.delete(id);
+    this.progress.remove(id);
   }
 
   /** An outcome of what was run, put together with ours; null: there is still something to wait for, or it came second. */
@@ -269,7 +273,10 @@ export class EngineTriggers {
     if (path.length === 0 || outcome.kind !== "event") return [{ kind: "outcome", id: trigger.id, outcome }];
     const joint = this.#joint.get(trigger.id);
     let event: MemberEvent | null = outcome;
-    for (const { state, name } of path) event = event && state.record(name, event);
+    for (const [at, { state, name }] of path.entries()) {
+      if (event && at === path.length - 1) this.progress.observed(trigger.id, name);
+      event = event && state.record(name, event);
+    }
     if (joint === undefined || joint.whole !== null || event === null) return [];
     joint.whole = whole(event);
     joint.isOurs = joint.isAny;

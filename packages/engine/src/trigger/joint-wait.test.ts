@@ -82,3 +82,16 @@ it("ends the task when a member does", async () => {
   under.run(2, "tradewind.all", bundle, members({ one: call("fires", { payload: 1 }), ends: call("ends") }));
   expect(await under.outcome(2)).toMatchObject({ kind: "ending" });
 });
+
+it("reports the members that have fired, and none after a restart of its process", async () => {
+  const under = await RunnerUnderTest.start();
+  const bundle = await under.bundle(TRIGGERS);
+  const all = members({ one: call("fires", { payload: 1 }), two: call("waits") });
+  const reports = () => under.heard.flatMap((each) => (each.on === "members" ? [each.fired] : []));
+  under.run(1, "tradewind.all", bundle, all);
+  await under.until(() => reports().length === 2);
+  expect(reports()).toEqual([[], ["one"]]);
+  process.kill(under.runner.pid!, "SIGKILL");
+  await under.until(() => reports().length === 4);
+  expect(reports()).toEqual([[], ["one"], [], ["one"]]);
+});

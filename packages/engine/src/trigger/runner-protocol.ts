@@ -59,6 +59,8 @@ export type FromRunner =
   | { readonly k: "done"; readonly serial: number }
   /** What its last event told of is so no more. */
   | { readonly k: "ceased"; readonly serial: number }
+  /** The members of a wait for all that have fired so far. */
+  | { readonly k: "members"; readonly serial: number; readonly fired: readonly string[] }
   /** Its code went on after its abort. By `id`: its serial is not known any more. */
   | ({ readonly k: "ignoredAbort" } & IgnoredAbort)
   | { readonly k: "logs"; readonly records: readonly LogRecord[] }
@@ -85,6 +87,10 @@ export function readFromRunner(raw: unknown): FromRunner | null {
     case "done":
     case "ceased":
       return isSerial(raw["serial"]) ? (raw as never) : null;
+    case "members":
+      return isSerial(raw["serial"]) && isListOf(raw["fired"], (name) => typeof name === "string")
+        ? (raw as never)
+        : null;
     case "ignoredAbort":
       return isIgnoredAbort(raw) ? (raw as never) : null;
     case "logs":

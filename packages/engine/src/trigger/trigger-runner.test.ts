@@ -257,6 +257,7 @@ it("has a process only while there is something to run", async () => {
     log: ignore,
     polled: ignore,
     ceased: ignore,
+    members: ignore,
     blocked: ignore,
     ignoredAbort: ignore,
   });
@@ -277,6 +278,7 @@ it("has a process only while there is something to run", async () => {
     log: ignore,
     polled: ignore,
     ceased: ignore,
+    members: ignore,
     blocked: ignore,
     ignoredAbort: ignore,
   });

@@ -143,6 +143,7 @@ export class TriggererJob extends JobLoop {
       log: (id, level, message, fields) => this.#say(id, { level, message, fields }),
       polled: (id) => this.#polled.add(id),
       ceased: (id) => this.#ceased(id),
+      members: (id, fired) => this.#engine.progress.running(id, fired),
       blocked: (stall) => this.#onBlocked(stall),
       ignoredAbort: (ignored) => this.#log.ignoredAbort(ignored),
     };
@@ -186,6 +187,7 @@ export class TriggererJob extends JobLoop {
     // By a clock of its own: sweeps are asked for all the time, and would put it off for ever.
     if (performance.now() - this.#comparedAt >= SWEEP_MS) this.#looks.add("compare");
     this.#polled.write(this.lease.jobId);
+    if (this.#engine.progress.takeChange()) await this.#noteFacts();
     // Others tell us what is new; only in case that got lost, or they died, everything is looked at now and then.
     if (this.#listening?.isUp && !this.lease.someoneLeft && --this.#untilLook > 0) return;
     this.#untilLook = LOOK_EVERY;
@@ -378,6 +380,7 @@ export class TriggererJob extends JobLoop {
       queues: this.#options.queues,
       unclaimed: this.#unclaimed,
       blocked: this.#blocked,
+      fired: this.#engine.progress.report(),
       ...this.#options.runner.crashes(),
       lagMs: Math.max(0, Math.round(performance.now() - this.#options.runner.progressAt())),
     });

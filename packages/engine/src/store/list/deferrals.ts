@@ -4,7 +4,7 @@ import type { Connection } from "../database.ts";
 import { statement } from "../statement.ts";
 import { type JobRow, readJobs } from "./jobs.ts";
 import { Conditions, type Listed, list, type Page } from "./query.ts";
-import { TRIGGER_STATE, type TriggerState, WAKE_AT } from "./triggers.ts";
+import { FIRED, TRIGGER_STATE, type TriggerState, WAKE_AT } from "./triggers.ts";
 
 /** The wait a deferred instance is in. */
 export interface CurrentWait {
@@ -20,6 +20,7 @@ export interface CurrentWait {
 export interface WaitedTrigger {
   readonly id: number;
   readonly args: Json;
+  readonly fired: readonly number[] | null;
   readonly queue: string;
   readonly state: TriggerState;
   readonly wake_at: Date | null;
@@ -112,6 +113,7 @@ interface WaitColumns {
   readonly fired_at: Date | null;
   readonly trigger_id: number | null;
   readonly args: Json;
+  readonly fired: readonly number[] | null;
   readonly queue: string;
   readonly state: TriggerState;
   readonly wake_at: Date | null;
@@ -136,7 +138,7 @@ function waitOf(row: WaitColumns, jobs: ReadonlyMap<number, JobRow>): CurrentWai
 const CURRENT = statement(
   "list-current-waits",
   `SELECT k.place, d.kind, d.deferred_at, d.timeout_at, d.fired_at, g.id AS trigger_id, g.args, g.queue,
-     ${TRIGGER_STATE} AS state, ${WAKE_AT}, g.created_at, g.polled_at, g.owner_job
+     ${TRIGGER_STATE} AS state, ${WAKE_AT}, ${FIRED}, g.created_at, g.polled_at, g.owner_job
    FROM unnest($1::int8[], $2::text[], $3::int4[]) WITH ORDINALITY AS k (dag_run_id, task_id, map_index, place)
      JOIN task_instance t USING (dag_run_id, task_id, map_index)
      JOIN deferral d ON d.attempt = t.attempt

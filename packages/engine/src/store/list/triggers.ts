@@ -1,5 +1,6 @@
 /** Triggers as the API lists them: what is waited for, by whom it is run, and how many wait. */
 import type { Json } from "@tradewind/sdk/manifest";
+import { ALL_KIND } from "../../model/index.ts";
 import type { Connection } from "../database.ts";
 import { COUNTED_EXACTLY, Conditions, first, type ListedPage, listPage, type Page } from "./query.ts";
 
@@ -14,6 +15,7 @@ export interface TriggerRow {
   readonly id: number;
   readonly kind: string;
   readonly args: Json;
+  readonly fired: readonly number[] | null;
   readonly bundle_hash: string | null;
   readonly queue: string;
   readonly replicas: number;
@@ -86,6 +88,12 @@ const RESTS = `(g.wake_at > now()
 export const TRIGGER_STATE = `CASE WHEN g.timed IS NOT NULL THEN 'timed' WHEN ${alive("j")} THEN 'hot'
   WHEN ${RESTS} THEN 'cold' ELSE 'unowned' END`;
 
+/**
+ * Of a wait for all, the positions of the members that have fired, as its live owner `j` says. Without one there are none:
+ * the next owner observes all of them again.
+ */
+export const FIRED = `CASE WHEN g.kind = '${ALL_KIND}' AND ${alive("j")} THEN j.facts->'fired'->(g.id::text) END AS fired`;
+
 /** The driver has no date for a moment that never comes. */
 export const WAKE_AT = "NULLIF(g.wake_at, 'infinity') AS wake_at";
 
@@ -100,7 +108,7 @@ const IS_STATE: Readonly<Record<TriggerState, string>> = {
   unowned: `(${UNTIMED} AND NOT ${alive("j")} AND NOT ${RESTS})`,
 };
 
-const COLUMNS = `g.id, g.kind, g.args, g.bundle_hash, g.queue, g.replicas, g.dag_id, ${TRIGGER_STATE} AS state, ${WAKE_AT},
+const COLUMNS = `g.id, g.kind, g.args, g.bundle_hash, g.queue, g.replicas, g.dag_id, ${TRIGGER_STATE} AS state, ${WAKE_AT}, ${FIRED},
   g.created_at, g.claimed_at, g.polled_at, g.owner_job, j.hostname AS owner_host, ${alive("j")} AS owner_alive,
   g.standby_job, s.hostname AS standby_host, ${alive("s")} AS standby_alive,
   (SELECT count(*)::int8 FROM deferral w WHERE w.waits_on = g.id) AS waiting`;

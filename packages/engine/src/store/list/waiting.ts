@@ -7,7 +7,7 @@ import type { Connection } from "../database.ts";
 import { statement } from "../statement.ts";
 import { type MapPlace, readMapPlaces } from "./map-places.ts";
 import { COUNTED_EXACTLY, Conditions, type ListedPage, listPage, type Page } from "./query.ts";
-import { alive, TRIGGER_STATE, type TriggerState, WAKE_AT } from "./triggers.ts";
+import { alive, FIRED, TRIGGER_STATE, type TriggerState, WAKE_AT } from "./triggers.ts";
 
 export interface WaitRow {
   readonly dag_run_id: number;
@@ -21,6 +21,7 @@ export interface WaitRow {
   readonly trigger_id: number;
   readonly kind: string;
   readonly args: Json;
+  readonly fired: readonly number[] | null;
   readonly queue: string;
   readonly trigger_state: TriggerState;
   readonly wake_at: Date | null;
@@ -98,7 +99,7 @@ const DETAILS = statement(
      WHERE task->>'taskId' = asked.task_id
    )
    SELECT w.dag_run_id, w.version_id, w.dag_id, w.run_id, w.task_id, w.map_index, w.try_number, g.id AS trigger_id, g.kind, g.args, g.queue,
-     ${TRIGGER_STATE} AS trigger_state, ${WAKE_AT}, w.name, w.method, w.deferred_at, w.timeout_at,
+     ${TRIGGER_STATE} AS trigger_state, ${WAKE_AT}, ${FIRED}, w.name, w.method, w.deferred_at, w.timeout_at,
      w.started_at + own.timeout_ms * interval '1 millisecond' AS task_timeout_at,
      g.owner_job, j.hostname AS owner_host, ${alive("j")} AS owner_alive, g.polled_at
    FROM wait w JOIN trigger g ON g.id = w.waits_on LEFT JOIN job j ON j.id = g.owner_job

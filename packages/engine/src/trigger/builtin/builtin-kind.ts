@@ -17,6 +17,8 @@ export interface BuiltinHost extends TriggerHost {
   readonly lastEvent?: Json;
   /** What the last event told of is so no more: when it comes about again, it is another event. */
   ceased?(): void;
+  /** The members of a wait for all that have fired so far. */
+  members?(fired: readonly string[]): void;
 }
 
 export interface Fired {

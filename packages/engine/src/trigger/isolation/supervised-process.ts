@@ -250,6 +250,7 @@ export class SupervisedProcess {
       } else if (entry === undefined) return;
       else if (message.k === "done") this.#end(entry);
       else if (message.k === "ceased") this.#ceased(entry);
+      else if (message.k === "members") this.#listener.reports.members(entry.work.id, message.fired);
       else if (entry.unacknowledged === null) this.#outcome(entry, message.outcome);
       else entry.held = message.outcome;
     }

@@ -214,6 +214,9 @@ export class Life implements Asker {
       ceased: () => {
         if (!this.#ended) line.send({ k: "ceased", serial: this.who });
       },
+      members: (fired) => {
+        if (!this.#ended) line.send({ k: "members", serial: this.who, fired });
+      },
       limited: (key, limit, work) => places.within(key, limit, signal, work),
     };
   }

@@ -3,8 +3,9 @@
  * the joint one is.
  */
 import type { Json } from "@tradewind/sdk/manifest";
-import type { RunningTrigger, TriggerHost, TriggerProgram, TriggerYield } from "@tradewind/sdk/program";
+import type { RunningTrigger, TriggerProgram, TriggerYield } from "@tradewind/sdk/program";
 import { ALL_KIND, membersOf } from "../../model/joint-wait.ts";
+import type { BuiltinHost } from "../builtin/builtin-kind.ts";
 import { checkedMembers, cleanUp, type FindMember, identityOf, keyOf, Member } from "./joint-wait.ts";
 
 /** How long members may take to acknowledge; one with more events to come would never be done. */
@@ -20,11 +21,15 @@ export function waitForAll(find: FindMember): TriggerProgram {
 
 class WaitForAll implements RunningTrigger {
   readonly #members: readonly Member[];
+  readonly #host: BuiltinHost;
   #hasFired = false;
 
-  constructor(args: Json, find: FindMember, host: TriggerHost) {
+  constructor(args: Json, find: FindMember, host: BuiltinHost) {
     const members = checkedMembers(membersOf({ kind: ALL_KIND, args }));
     this.#members = members.map((member) => new Member(member, find, host));
+    this.#host = host;
+    // After a crash of an earlier process, what that one has reported is void.
+    this.#host.members?.([]);
   }
 
   async next(): Promise<TriggerYield> {
@@ -40,6 +45,7 @@ class WaitForAll implements RunningTrigger {
       const first = await member.next();
       if (first.kind !== "event") return ended.resolve(first);
       events[member.name] = first.payload;
+      this.#host.members?.(Object.keys(events));
       const identity = identityOf(member.call, first);
       if (identity !== null) identities.set(member.name, identity);
     });

@@ -14,6 +14,7 @@ await runner.start({
   log: () => {},
   polled: () => {},
   ceased: () => {},
+  members: () => {},
   blocked: () => {},
   ignoredAbort: () => {},
 });

@@ -24,6 +24,7 @@ export type Heard =
     }
   | { readonly on: "polled"; readonly id: number }
   | { readonly on: "ceased"; readonly id: number }
+  | { readonly on: "members"; readonly id: number; readonly fired: readonly string[] }
   | { readonly on: "blocked"; readonly stall: Stall }
   | { readonly on: "ignoredAbort"; readonly ignored: IgnoredAbort }
   /** What the engine's own log says. */
@@ -92,6 +93,7 @@ export class RunnerUnderTest {
       },
       polled: (id) => under.#hear({ on: "polled", id }),
       ceased: (id) => under.#hear({ on: "ceased", id }),
+      members: (id, fired) => under.#hear({ on: "members", id, fired }),
       blocked: (stall) => under.#hear({ on: "blocked", stall }),
       ignoredAbort: (ignored) => under.#hear({ on: "ignoredAbort", ignored }),
     });
