@@ -122,7 +122,7 @@ export const LAWS: readonly Law[] = [
           if (to?.startsWith(`${ENGINE}api/`)) return true;
           return (
             !isTypeOnly &&
-            /^(?:execute|bundle|deadline|schedule|processes)\//.test(to?.replace(ENGINE, "") ?? "")
+            /^(?:execute|bundle|notice|schedule|processes)\//.test(to?.replace(ENGINE, "") ?? "")
           );
         })
         .map(sentence),
@@ -171,7 +171,7 @@ const LOADERS =
 const CONFIGURED = /^packages\/engine\/src\/signal\/configured-service\.ts$/;
 /** What runs beside the database: the engine's own processes, and everything they are made of. */
 const SERVICES =
-  /^packages\/engine\/src\/(?:index\.ts$|(?:schedule|api|deadline|store|processes|signal|service)\/|trigger\/(?!runner\/|builtin\/))/;
+  /^packages\/engine\/src\/(?:index\.ts$|(?:schedule|api|notice|store|processes|signal|service)\/|trigger\/(?!runner\/|builtin\/))/;
 const CHILDREN = /^packages\/engine\/src\/(?:bundle\/bundler|execute\/task-runner|trigger\/runner)\//;
 /** The trigger that asks a user's own database: it needs the driver, though it holds no statement but the user's. */
 const USERS_DATABASES = /^packages\/engine\/src\/trigger\/builtin\/sql[\w-]*\.ts$/;

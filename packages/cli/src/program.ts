@@ -50,8 +50,13 @@ const GROUPS: readonly Group[] = [
   },
   {
     name: "deadlines",
-    summary: "which deadlines runs and tasks have missed, and who was told",
+    summary: "by when runs and tasks have to succeed, and which have not",
     load: () => import("./commands/deadlines.ts"),
+  },
+  {
+    name: "deliveries",
+    summary: "webhooks, mails and signals of failures and missed deadlines",
+    load: () => import("./commands/deliveries.ts"),
   },
   {
     name: "webhooks",

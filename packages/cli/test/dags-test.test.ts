@@ -44,7 +44,9 @@ describe("dags test", () => {
     const { code, stderr } = await testAsProcess(`${DAGS}/failing.ts`);
     expect(code).toBe(1);
     expect(stderr).toContain("✗ broken failed");
-    expect(stderr).toMatch(/Error: the disk is full\n.*failing\.ts:9/);
+    expect(stderr).toMatch(/Error: the disk is full\n.*failing\.ts:10/);
+    expect(stderr).toContain("! signal broken: task.failed of broken (heard by this run only)");
+    expect(stderr).toContain("! webhook pager: run.failed (not sent, because this is a test)");
   });
 
   it("what the engine refuses has its code, and frames of the author alone", async () => {

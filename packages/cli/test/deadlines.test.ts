@@ -1,4 +1,4 @@
-/** Commands about deadlines, against a real server with rows as hosts leave them. */
+/** Commands about deadlines and deliveries, against a real server with rows as hosts leave them. */
 import { beforeAll, expect, it } from "vitest";
 import { Installation, manifestOf } from "../../engine/test/api/installation.ts";
 import { addDeadline, addDelivery } from "../../engine/test/api/missed.ts";
@@ -28,7 +28,7 @@ beforeAll(async () => {
 it("lists deadlines, all or those that were missed", async () => {
   const { code, stdout } = await tw("deadlines", "list");
   expect(code).toBe(0);
-  expect(stdout).toMatch(/^DAG +RUN +TASK +AFTER +DUE +STATE +RUN IS +TOLD$/m);
+  expect(stdout).toMatch(/^DAG +RUN +TASK +AFTER +DUE +STATE +RUN IS +SENT$/m);
   expect(stdout).toMatch(/^etl +r1 +load +queued +.* +missed +running +3 of 3 given up$/m);
   expect(stdout).toMatch(/^etl +r1 +- +queued +in .* +pending +running +0$/m);
   const missed = JSON.parse((await tw("deadlines", "list", "--missed", "--json")).stdout);
@@ -38,29 +38,32 @@ it("lists deadlines, all or those that were missed", async () => {
 });
 
 it("lists what was given up, and begins again with it", async () => {
-  const { stdout } = await tw("deadlines", "dead");
-  expect(stdout).toMatch(/^ *ID +DAG +RUN +TASK +TO +MISSED +TRIES +ERROR$/m);
+  const { stdout } = await tw("deliveries", "list", "--dead");
+  expect(stdout).toMatch(/^ *ID +EVENT +DAG +RUN +TASK +TO +WHEN +STATE +TRIES +ERROR$/m);
   expect(stdout).toMatch(
-    new RegExp(`^ *${dead[0]} +etl +r1 +load +webhook pager .* 8 +The webhook at pager`, "m"),
+    new RegExp(`^ *${dead[0]} +deadline +etl +r1 +load +webhook pager .* dead +8 +The webhook at pager`, "m"),
   );
-  expect(await tw("deadlines", "retry", String(dead[0]))).toMatchObject({
+  expect(await tw("deliveries", "retry", String(dead[0]))).toMatchObject({
     code: 0,
     stderr: expect.stringContaining("1 delivery begins again."),
   });
-  expect(await tw("deadlines", "retry", String(dead[0]))).toMatchObject({
+  expect(await tw("deliveries", "retry", String(dead[0]))).toMatchObject({
     code: 5,
     stderr: expect.stringContaining("only dead ones"),
   });
-  expect(JSON.parse((await tw("deadlines", "retry", "--all", "--json")).stdout)).toHaveLength(2);
-  expect((await tw("deadlines", "dead")).stderr).toContain("Nothing was given up");
-  expect((await tw("deadlines", "retry", "--all")).stderr).toContain("Nothing was given up");
+  expect(JSON.parse((await tw("deliveries", "retry", "--all", "--json")).stdout)).toHaveLength(2);
+  expect((await tw("deliveries", "list", "--dead")).stderr).toContain("There are no such deliveries");
+  const pending = JSON.parse((await tw("deliveries", "list", "--state", "pending", "--json")).stdout);
+  expect(pending).toHaveLength(3);
+  expect(JSON.parse((await tw("deliveries", "list", "--event", "failure", "--json")).stdout)).toEqual([]);
+  expect((await tw("deliveries", "retry", "--all")).stderr).toContain("Nothing was given up");
 });
 
 it("says what is missing", async () => {
-  expect(await tw("deadlines", "retry")).toMatchObject({
+  expect(await tw("deliveries", "retry")).toMatchObject({
     code: 2,
     stderr: expect.stringContaining("their numbers, or --all"),
   });
-  expect(await tw("deadlines", "retry", "x")).toMatchObject({ code: 2 });
-  expect(await tw("deadlines", "retry", "12345")).toMatchObject({ code: 3 });
+  expect(await tw("deliveries", "retry", "x")).toMatchObject({ code: 2 });
+  expect(await tw("deliveries", "retry", "12345")).toMatchObject({ code: 3 });
 });

@@ -12,16 +12,36 @@ import type { Json } from "./manifest.ts";
 import { openWorkError } from "./open-work.ts";
 import { validateParams } from "./params.ts";
 import type { DagPlan } from "./plan.ts";
-import type { CallbackCall, CallbackOutcome } from "./program.ts";
+import type { CallbackCall, CallbackOutcome, ErrorFacts } from "./program.ts";
 import { tradewindCallsUserCode } from "./user-code.ts";
 
 /** Longer than any notification takes. */
 const CALLBACK_LIMIT_MS = 60_000;
 
-/** Runs the callback if there is one. Never rejects. */
+/** Runs the callbacks that there are, one after another: one that fails does not stop the others. Never rejects. */
 export async function runCallback(plan: DagPlan, call: CallbackCall): Promise<CallbackOutcome> {
-  const work = await workOf(plan, call);
-  if (work === undefined) return { ok: true };
+  const works = await workOf(plan, call);
+  if (works.length === 0) return { ok: true };
+  // What is missing may be the very failure that is reported here.
+  const missing = await setEnv(plan, call).catch((error: unknown) => [errorFacts(error)]);
+  for (const { message } of missing) call.host.log("warn", message);
+  const errors: ErrorFacts[] = [];
+  for (const work of works) {
+    const error = await errorOf(work, call);
+    if (error !== null) errors.push(error);
+  }
+  const [first, ...others] = errors;
+  if (first === undefined) return { ok: true };
+  return {
+    ok: false,
+    error: { ...first, message: [first, ...others].map(({ message }) => message).join("; ") },
+  };
+}
+
+async function errorOf(
+  work: () => Promise<unknown>,
+  { event, host }: CallbackCall,
+): Promise<ErrorFacts | null> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<never>((_, reject) => {
     timer = setTimeout(
@@ -30,30 +50,27 @@ export async function runCallback(plan: DagPlan, call: CallbackCall): Promise<Ca
     );
   });
   try {
-    // What is missing may be the very failure that is reported here.
-    const missing = await setEnv(plan, call).catch((error: unknown) => [errorFacts(error)]);
-    for (const { message } of missing) call.host.log("warn", message);
     await Promise.race([work(), limit]);
     clearTimeout(timer);
-    const open = await openWorkError(call.host, `the callback for ${call.event}`);
-    return open ? { ok: false, error: errorFacts(open) } : { ok: true };
+    const open = await openWorkError(host, `the callback for ${event}`);
+    return open ? errorFacts(open) : null;
   } catch (thrown) {
-    return { ok: false, error: errorFacts(thrown) };
+    return errorFacts(thrown);
   } finally {
     clearTimeout(timer);
   }
 }
 
-async function workOf(plan: DagPlan, call: CallbackCall): Promise<(() => Promise<unknown>) | undefined> {
+async function workOf(plan: DagPlan, call: CallbackCall): Promise<readonly (() => Promise<unknown>)[]> {
   const { event } = call;
   if (event === "cancel") {
     const params = await paramsOrNull(plan, call.conf);
-    return () => runCancelHooks(plan, call, { ...baseContext(plan, call), params });
+    return [() => runCancelHooks(plan, call, { ...baseContext(plan, call), params })];
   }
-  const callback = callbackOf(plan, { ...call, event });
-  if (callback === undefined) return undefined;
+  const callbacks = callbacksOf(plan, { ...call, event });
+  if (callbacks.length === 0) return [];
   const ctx = Object.freeze(await contextOf(plan, { ...call, event }));
-  return () => tradewindCallsUserCode(callback, ctx as never);
+  return callbacks.map((callback) => () => tradewindCallsUserCode(callback, ctx as never));
 }
 
 type OtherCall = CallbackCall & { readonly event: Exclude<CallbackCall["event"], "cancel"> };
@@ -75,28 +92,24 @@ async function contextOf(
   };
 }
 
-function callbackOf(plan: DagPlan, { taskId, event, deadline, groupId }: OtherCall) {
+type UserCallback = (ctx: never) => unknown;
+
+function callbacksOf(
+  plan: DagPlan,
+  { taskId, event, deadline, groupId }: OtherCall,
+): readonly UserCallback[] {
   if (event === "deadline") {
     const { deadlines } = (taskId === null ? plan : plan.tasks.get(taskId))?.callbacks ?? {};
-    return deadlines?.[deadline?.ordinal ?? -1]?.functions[deadline?.action ?? -1] ?? undefined;
+    const found = deadlines?.[deadline?.ordinal ?? -1]?.functions[deadline?.action ?? -1];
+    return found ? [found] : [];
   }
-  if (groupId) return ofEvent(event, plan.groups.get(groupId)?.callbacks);
-  if (taskId === null)
-    return event === "success"
-      ? plan.callbacks.onSuccess
-      : event === "failure"
-        ? plan.callbacks.onFailure
-        : undefined;
-  return ofEvent(event, plan.tasks.get(taskId)?.callbacks);
+  const owner = groupId ? plan.groups.get(groupId) : taskId === null ? plan : plan.tasks.get(taskId);
+  const callbacks: Partial<Record<"onSuccess" | "onFailure" | "onRetry", readonly UserCallback[]>> =
+    owner?.callbacks ?? {};
+  return callbacks[OPTION[event]] ?? [];
 }
 
-function ofEvent<C>(
-  event: "success" | "failure" | "retry",
-  callbacks: { readonly onSuccess?: C; readonly onFailure?: C; readonly onRetry?: C } | undefined,
-): C | undefined {
-  if (event === "success") return callbacks?.onSuccess;
-  return event === "failure" ? callbacks?.onFailure : callbacks?.onRetry;
-}
+const OPTION = { success: "onSuccess", failure: "onFailure", retry: "onRetry" } as const;
 
 async function paramsOrNull(plan: DagPlan, conf: Json): Promise<CallbackContext["params"]> {
   try {

@@ -7,7 +7,8 @@ import { checkEnv, type Env } from "./env.ts";
 import { DagDefinitionError, show } from "./errors.ts";
 import { isoInstant, MOMENT_FORMS, type Moment } from "./instant.ts";
 import type { DagManifest } from "./manifest.ts";
-import { atLeast, choice, flag, func, knownOptions, text } from "./option-check.ts";
+import { type CallbackOption, callbackOptions } from "./notice.ts";
+import { atLeast, choice, flag, knownOptions, text } from "./option-check.ts";
 import { DAG_OPTION_NAMES } from "./option-names.ts";
 import {
   type EventParams,
@@ -76,8 +77,10 @@ export interface DagOptions<S extends StandardSchemaV1 = NoSchema> {
   readonly description?: string;
   /** Markdown, shown in the UI. */
   readonly docs?: string;
-  readonly onSuccess?: Callback<SchemaOutput<S>>;
-  readonly onFailure?: Callback<SchemaOutput<S>>;
+  /** Functions to call, and notices to send, when a run has succeeded. */
+  readonly onSuccess?: CallbackOption<Callback<SchemaOutput<S>>>;
+  /** The same when a run has failed and is not tried again. */
+  readonly onFailure?: CallbackOption<Callback<SchemaOutput<S>>>;
 }
 
 /** Options of a DAG that runs on events and has no schema of its own for its params: they are the event. */
@@ -99,8 +102,8 @@ export type DagSettings = Omit<DagManifest, "dagId" | "paramsSchema" | "tasks" |
 
 /** The functions of a DAG that run after the fact. */
 export interface DagCallbacks {
-  readonly onSuccess?: Callback<never>;
-  readonly onFailure?: Callback<never>;
+  readonly onSuccess: readonly Callback<never>[];
+  readonly onFailure: readonly Callback<never>[];
   readonly deadlines?: readonly Deadline[];
 }
 
@@ -120,8 +123,8 @@ export function checkDagOptions(options: unknown, where: string): CheckedDagOpti
   const start = instant(o["start"], `${where}: start`);
   const end = instant(o["end"], `${where}: end`);
   const params = standardSchema(o["params"], where);
-  const onSuccess = func(o, "onSuccess", where) as Callback<never> | undefined;
-  const onFailure = func(o, "onFailure", where) as Callback<never> | undefined;
+  const { callbacks, functions, notices } = callbackOptions<Callback<never>>(o, where);
+  const { onFailure, onSuccess } = functions;
   const deadlines = deadlinesOf(o["deadline"], where);
   const settings: DagSettings = {
     description: text(o, "description", where),
@@ -144,7 +147,8 @@ export function checkDagOptions(options: unknown, where: string): CheckedDagOpti
     }),
     runTimeoutMs: o["runTimeout"] === undefined ? null : durationMs(o["runTimeout"], `${where}: runTimeout`),
     hasParams: params !== null,
-    callbacks: { success: onSuccess !== undefined, failure: onFailure !== undefined },
+    callbacks: { success: callbacks.success, failure: callbacks.failure },
+    ...notices,
     ...closing(o, where),
     ...retrying(o, where),
     ...(deadlines && { deadlines: deadlines.map(({ manifest }) => manifest) }),

@@ -332,7 +332,7 @@ const mistakes: Record<string, [code: string, message: RegExp, make: (d: DagBuil
   ],
   "callback not a function": [
     "TW_BAD_OPTION",
-    /onFailure must be a function/,
+    /onFailure takes a function, webhook\(\)/,
     (d) => d.task("t", { onFailure: "x" as never }, () => 1),
   ],
   "bad duration": [

@@ -5,11 +5,11 @@ import {
   type Deadline,
   type DeadlineContext,
   type DeadlineFunction,
-  type DeadlineNotice,
   type DeadlineOptions,
   dag,
   deadline,
   email,
+  type Notice,
   sendSignal,
   signal,
   webhook,
@@ -17,10 +17,7 @@ import {
 import { PROGRAM } from "./program.ts";
 
 /** Not written as an option: an object with a member `then` is what the linter warns of, unless it is a list. */
-function made(
-  after: DeadlineOptions["after"],
-  actions?: readonly (DeadlineFunction | DeadlineNotice)[],
-): Deadline {
+function made(after: DeadlineOptions["after"], actions?: readonly (DeadlineFunction | Notice)[]): Deadline {
   const options = Object.fromEntries([
     ["after", after],
     ["within", "30m"],

@@ -5,11 +5,9 @@
 import type { AnyParams, BaseContext } from "./context.ts";
 import { type Duration, durationMs } from "./duration.ts";
 import { DagDefinitionError, show } from "./errors.ts";
-import type { DeadlineAction, DeadlineManifest, DeadlineStart, Json } from "./manifest.ts";
+import type { DeadlineAction, DeadlineManifest, DeadlineStart } from "./manifest.ts";
+import { isNotice, type Notice } from "./notice.ts";
 import { knownOptions } from "./option-check.ts";
-import { jsonCopy } from "./output-check.ts";
-import { type AnySignal, isSignal, type Signal } from "./signal.ts";
-import { whyNotSendable } from "./signal-key.ts";
 
 /** What a function in `then` receives. */
 export interface DeadlineContext extends BaseContext {
@@ -28,12 +26,6 @@ export interface DeadlineContext extends BaseContext {
 /** Called when a deadline was missed, in a process of its own kind as other callbacks. What it throws makes it be called again. */
 export type DeadlineFunction = (ctx: DeadlineContext) => unknown;
 
-/** What {@link webhook}, {@link email} and {@link sendSignal} return. */
-export interface DeadlineNotice {
-  readonly kind: "notice";
-  readonly action: Exclude<DeadlineAction, { kind: "function" }>;
-}
-
 /** The average of the last runs, from {@link averageOf}. */
 export interface AverageOf {
   readonly kind: "averageOf";
@@ -50,7 +42,7 @@ export interface DeadlineOptions {
   /** How long after that it has to have succeeded. */
   readonly within: Duration;
   /** What is done when it has not: functions, `webhook()`, `email()`, `sendSignal()`. None: it is recorded only. */
-  readonly then?: readonly (DeadlineFunction | DeadlineNotice)[];
+  readonly then?: readonly (DeadlineFunction | Notice)[];
 }
 
 /** What {@link deadline} returns. */
@@ -104,66 +96,6 @@ export function averageOf(runs: number, options: { readonly atLeast?: number } =
   return Object.freeze({ kind: "averageOf", runs, atLeast });
 }
 
-/**
- * Posts what was missed, as JSON, to an address, or to that of a connection, with its credentials.
- *
- * @example
- * ```ts
- * deadline({ after: "queued", within: "1h", then: [webhook("https://hooks.example.com/late"), webhook("pager")] });
- * ```
- */
-export function webhook(to: string): DeadlineNotice {
-  if (typeof to !== "string" || to === "")
-    throw bad(`webhook() takes an http address or the id of a connection, got ${show(to)}`);
-  if (/^[a-z][a-z0-9+.-]*:/i.test(to) && !isHttpAddress(to))
-    throw bad(`webhook(): ${show(to)} is no address that begins with http:// or https://`);
-  return notice({ kind: "webhook", to });
-}
-
-/**
- * Sends what was missed by e-mail, through the SMTP server of a connection. Its `extra.from` is the sender.
- *
- * @example
- * ```ts
- * deadline({ after: "logicalDate", within: "6h", then: [email({ to: "ops@example.com", connection: "mail" })] });
- * ```
- */
-export function email(options: {
-  readonly to: string | readonly string[];
-  readonly connection: string;
-}): DeadlineNotice {
-  const o = knownOptions(options, ["to", "connection"], "email()");
-  const to: readonly unknown[] = Array.isArray(o["to"]) ? o["to"] : [o["to"]];
-  if (to.length === 0 || !to.every(isMailAddress))
-    throw bad(`email(): to takes one address or several, e.g. "ops@example.com", got ${show(o["to"])}`);
-  const connection = o["connection"];
-  if (typeof connection !== "string" || connection === "")
-    throw bad(`email(): connection is the id of a connection to an SMTP server, got ${show(connection)}`);
-  return notice({ kind: "email", to, connection });
-}
-
-/**
- * Sends a signal when the deadline is missed: in the same moment in which it is recorded. Without a value, it carries
- * what was missed.
- *
- * @example
- * ```ts
- * const late = signal<{ dag: string }>("late");
- * deadline({ after: "start", within: "10m", then: [sendSignal(late, { dag: "sales" })] });
- * ```
- */
-export function sendSignal<Value, Sent>(signal: Signal<Value, Sent>, value?: Sent): DeadlineNotice {
-  const given: unknown = signal;
-  if (!isSignal(given)) throw bad(`sendSignal() takes what signal() returned, got ${show(given)}`);
-  const { namespace, key }: AnySignal = given;
-  const problem = whyNotSendable({ namespace, key });
-  if (problem !== null) throw new DagDefinitionError("TW_BAD_SIGNAL", `sendSignal(): ${problem}`);
-  const refused = (message: string) => new DagDefinitionError("TW_BAD_SIGNAL", `sendSignal(): ${message}`);
-  if (value === undefined) return notice({ kind: "signal", namespace, key });
-  const json: Json = jsonCopy(value, { root: "value", notJson: refused, tooLarge: refused });
-  return notice({ kind: "signal", namespace, key, value: json });
-}
-
 /** The option `deadline`: one or several. undefined when it is left out. */
 export function deadlinesOf(value: unknown, where: string): readonly Deadline[] | undefined {
   if (value === undefined) return undefined;
@@ -175,8 +107,7 @@ export function deadlinesOf(value: unknown, where: string): readonly Deadline[] 
 
 function actionOf(given: unknown): DeadlineAction {
   if (typeof given === "function") return { kind: "function" };
-  if (typeof given === "object" && given !== null && (given as DeadlineNotice).kind === "notice")
-    return (given as DeadlineNotice).action;
+  if (isNotice(given)) return given.action;
   throw bad(`deadline(): then takes functions, webhook(), email() and sendSignal(), got ${show(given)}`);
 }
 
@@ -198,23 +129,6 @@ function isDeadline(value: unknown): value is Deadline {
 
 function isCount(value: unknown, max: number): value is number {
   return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= max;
-}
-
-/** As far as it can be told without asking: no space, no bracket, nothing that could end a line of the protocol. */
-function isMailAddress(value: unknown): value is string {
-  return typeof value === "string" && value.length <= 320 && /^[^\s<>@,;:"()]+@[^\s<>@,;:"()]+$/.test(value);
-}
-
-function isHttpAddress(value: string): boolean {
-  try {
-    return /^https?:$/.test(new URL(value).protocol);
-  } catch {
-    return false;
-  }
-}
-
-function notice(action: DeadlineNotice["action"]): DeadlineNotice {
-  return Object.freeze({ kind: "notice", action: Object.freeze(action) });
 }
 
 function bad(message: string): DagDefinitionError {

@@ -8,9 +8,10 @@ import { type Duration, durationMs } from "./duration.ts";
 import { DagDefinitionError, show } from "./errors.ts";
 import type { Upstream } from "./handle.ts";
 import type { GroupManifest } from "./manifest.ts";
-import { atLeast, func, knownOptions, text } from "./option-check.ts";
+import { type CallbackOption, callbackOptions } from "./notice.ts";
+import { atLeast, knownOptions, text } from "./option-check.ts";
 import { GROUP_OPTION_NAMES } from "./option-names.ts";
-import type { GroupCallbacks, GroupPlan, TaskPlan } from "./plan.ts";
+import type { GroupPlan, TaskPlan } from "./plan.ts";
 import { reactsOf } from "./reaction.ts";
 import type { RawOptions, TaskDefaults } from "./task-options.ts";
 
@@ -27,11 +28,11 @@ export interface GroupOptions<Params = AnyParams> {
   /** The wait before it does ("5m"). */
   readonly retryDelay?: Duration;
   /** Called when the group has succeeded: once for all its items if it is mapped, or for each if it also has retries. */
-  readonly onSuccess?: GroupCallback<Params>;
+  readonly onSuccess?: CallbackOption<GroupCallback<Params>>;
   /** Called when the group has failed and is not tried again. */
-  readonly onFailure?: GroupCallback<Params>;
+  readonly onFailure?: CallbackOption<GroupCallback<Params>>;
   /** Called when the group has failed and is tried again. */
-  readonly onRetry?: GroupCallback<Params>;
+  readonly onRetry?: CallbackOption<GroupCallback<Params>>;
   /** Markdown, shown in the UI. */
   readonly docs?: string;
 }
@@ -51,23 +52,17 @@ export function groupPlan(
   },
 ): GroupPlan {
   const { groupId, parent, map, where } = place;
-  const callback = (name: string) => func(o, name, where) as GroupCallback<never> | undefined;
-  const callbacks: GroupCallbacks = {
-    onSuccess: callback("onSuccess"),
-    onFailure: callback("onFailure"),
-    onRetry: callback("onRetry"),
-  };
+  const { callbacks, functions, notices } = callbackOptions<GroupCallback<never>>(o, where);
   const retry = retryOf(o, map, where);
-  const { onFailure: failure, onRetry: again, onSuccess: success } = callbacks;
-  const wanted = { success: Boolean(success), failure: Boolean(failure), retry: Boolean(again) };
   const manifest: GroupManifest = {
     groupId,
     parent,
     docs: text(o, "docs", where),
     ...(retry && { retry }),
-    ...(Object.values(wanted).includes(true) && { callbacks: wanted }),
+    ...(Object.values(callbacks).includes(true) && { callbacks }),
+    ...notices,
   };
-  return { manifest, callbacks };
+  return { manifest, callbacks: functions };
 }
 
 function retryOf(o: RawOptions, map: string | null, where: string): GroupManifest["retry"] {

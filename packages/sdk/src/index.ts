@@ -97,12 +97,8 @@ export {
   type Deadline,
   type DeadlineContext,
   type DeadlineFunction,
-  type DeadlineNotice,
   type DeadlineOptions,
   deadline,
-  email,
-  sendSignal,
-  webhook,
 } from "./deadline.ts";
 export type { DeferOptions, Deferred, DefersWell, StartFrom, WrongDeferral } from "./deferral.ts";
 export type { Duration, DurationUnit } from "./duration.ts";
@@ -149,6 +145,7 @@ export {
   type TimeDeltaOptions,
   TimeDeltaTrigger,
 } from "./moment-triggers.ts";
+export { type CallbackOption, email, type Notice, sendSignal, webhook } from "./notice.ts";
 export { type AnyInputs, Operator } from "./operator.ts";
 export { type Polled, PollTrigger } from "./poll-trigger.ts";
 export type { ErrorFacts, LogLevel, TriggerAbortKind } from "./program.ts";

@@ -164,7 +164,10 @@ export interface DagManifest {
   /** JSON Schema of `params`, when the validator can tell it; null otherwise. */
   readonly paramsSchema: Json | null;
   readonly hasParams: boolean;
+  /** Whether there are functions to call. */
   readonly callbacks: { readonly success: boolean; readonly failure: boolean };
+  /** Left out when there is none. */
+  readonly notices?: NoticesManifest;
   readonly tasks: readonly TaskManifest[];
   readonly groups: readonly GroupManifest[];
   /** Parents before what is inside them. Left out when there is none. */
@@ -204,14 +207,23 @@ export type DeadlineStart =
   | "start"
   | { readonly averageOf: number; readonly atLeast: number };
 
-export type DeadlineAction =
-  /** In the bundle, at the same place of the same deadline. */
-  | { readonly kind: "function" }
+/** A function is in the bundle, at the same place of the same deadline. */
+export type DeadlineAction = { readonly kind: "function" } | NoticeAction;
+
+/** What is sent when something has happened. */
+export type NoticeAction =
   /** An http address, or the id of a connection. */
   | { readonly kind: "webhook"; readonly to: string }
   | { readonly kind: "email"; readonly to: readonly string[]; readonly connection: string }
-  /** Without a value: what was missed. */
+  /** Without a value: what happened. */
   | { readonly kind: "signal"; readonly namespace: string; readonly key: string; readonly value?: Json };
+
+/** By event. Left out where there are none. */
+export interface NoticesManifest {
+  readonly success?: readonly NoticeAction[];
+  readonly failure?: readonly NoticeAction[];
+  readonly retry?: readonly NoticeAction[];
+}
 
 /** A task group: an id prefix and a box in the graph. */
 export interface GroupManifest {
@@ -222,6 +234,8 @@ export interface GroupManifest {
   readonly retry?: GroupRetryManifest;
   /** Left out when it has none. */
   readonly callbacks?: { readonly success: boolean; readonly failure: boolean; readonly retry: boolean };
+  /** Left out when there is none. */
+  readonly notices?: NoticesManifest;
 }
 
 export interface GroupRetryManifest {
@@ -300,6 +314,8 @@ export interface TaskManifest {
   /** Of a teardown: its setup, and whether its failure fails the run. */
   readonly teardown?: { readonly of: string; readonly failsRun: boolean };
   readonly callbacks: { readonly success: boolean; readonly failure: boolean; readonly retry: boolean };
+  /** Left out when there is none. */
+  readonly notices?: NoticesManifest;
   readonly docs: string | null;
   /** The innermost map it is in. Left out when it is in none. */
   readonly map?: string;

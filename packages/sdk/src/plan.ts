@@ -67,10 +67,10 @@ export interface TaskPlan {
 }
 
 /** The functions of a group that run after the fact. */
-export interface GroupCallbacks {
-  readonly onSuccess: GroupCallback<never> | undefined;
-  readonly onFailure: GroupCallback<never> | undefined;
-  readonly onRetry: GroupCallback<never> | undefined;
+interface GroupCallbacks {
+  readonly onSuccess: readonly GroupCallback<never>[];
+  readonly onFailure: readonly GroupCallback<never>[];
+  readonly onRetry: readonly GroupCallback<never>[];
 }
 
 export interface GroupPlan {

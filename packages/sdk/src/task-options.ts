@@ -7,6 +7,7 @@ import type { Env } from "./env.ts";
 import { DagDefinitionError, show } from "./errors.ts";
 import type { Upstream } from "./handle.ts";
 import type { TaskManifest, TriggerRule, WeightRule } from "./manifest.ts";
+import { type CallbackOption, callbackOptions } from "./notice.ts";
 import {
   atLeast,
   choice,
@@ -75,10 +76,12 @@ export interface TaskDefaults<Params = AnyParams> {
   readonly grace?: Duration;
   /** How long the `onSignal` of its operator may take to answer; then it has failed on the signal ("30s"). */
   readonly onSignalTimeout?: Duration;
-  readonly onSuccess?: Callback<Params>;
-  /** Called when no retry is left. */
-  readonly onFailure?: Callback<Params>;
-  readonly onRetry?: Callback<Params>;
+  /** Functions to call, and notices to send, when it has succeeded. */
+  readonly onSuccess?: CallbackOption<Callback<Params>>;
+  /** The same when it has failed and no retry is left. */
+  readonly onFailure?: CallbackOption<Callback<Params>>;
+  /** The same when a try has failed and another follows. */
+  readonly onRetry?: CallbackOption<Callback<Params>>;
   /** Called when a wait of the task ends without its event: cancelled, cleared, marked, out of time. */
   readonly onCancel?: CancelCallback<Params>;
 }
@@ -125,9 +128,9 @@ export type TaskSettings = Omit<
 >;
 
 export interface TaskCallbacks {
-  readonly onSuccess?: Callback<never>;
-  readonly onFailure?: Callback<never>;
-  readonly onRetry?: Callback<never>;
+  readonly onSuccess: readonly Callback<never>[];
+  readonly onFailure: readonly Callback<never>[];
+  readonly onRetry: readonly Callback<never>[];
   readonly onCancel?: CancelCallback<never>;
   readonly deadlines?: readonly Deadline[];
   readonly weigh?: WeightFunction;
@@ -188,6 +191,7 @@ export function taskSettings(layers: readonly RawOptions[], where: string): Task
   }
   const waitForDownstream = flag(o, "waitForDownstream", where);
   const deadlines = deadlinesOf(o["deadline"], where);
+  const { callbacks, notices } = callbackOptions(o, where);
   // Not part of the manifest: each wait says whether there is one.
   func(o, "onCancel", where);
   return {
@@ -209,11 +213,8 @@ export function taskSettings(layers: readonly RawOptions[], where: string): Task
     waitForDownstream,
     maxActivePerDag: wholeOrNull(o, "maxActivePerDag", where),
     maxActivePerRun: wholeOrNull(o, "maxActivePerRun", where),
-    callbacks: {
-      success: func(o, "onSuccess", where) !== undefined,
-      failure: func(o, "onFailure", where) !== undefined,
-      retry: func(o, "onRetry", where) !== undefined,
-    },
+    callbacks,
+    ...notices,
     docs: text(o, "docs", where),
     ...(choice(o, "openWork", ["fail", "allow"], where) === "allow" && { openWork: "allow" }),
     ...(deadlines && { deadlines: deadlines.map(({ manifest }) => manifest) }),
@@ -238,13 +239,12 @@ function weightRule(o: RawOptions, where: string): WeightRule {
 /** The callbacks that are in force for a task. */
 export function taskCallbacks(layers: readonly RawOptions[]): TaskCallbacks {
   const given = Object.assign({}, ...layers.map(definedOnly));
-  const { onCancel, onSuccess, onFailure, onRetry }: TaskCallbacks = given;
+  const { onCancel }: Pick<TaskCallbacks, "onCancel"> = given;
+  const { functions } = callbackOptions<Callback<never>>(given, "callbacks");
   const deadlines = deadlinesOf(given.deadline, "deadline");
   const weigh = typeof given.weightRule === "function" ? { weigh: given.weightRule as WeightFunction } : {};
   return {
-    onSuccess,
-    onFailure,
-    onRetry,
+    ...functions,
     ...(onCancel && { onCancel }),
     ...(deadlines && { deadlines }),
     ...weigh,

@@ -1,5 +1,13 @@
 /** The author's code that no attempt runs: callbacks, `onSignal`. */
-import type { GroupEvent, Instance, SignalFacts } from "@tradewind/engine/model";
+import type {
+  GroupChange,
+  GroupEvent,
+  Instance,
+  NoticeEvent,
+  RunModel,
+  SignalFacts,
+} from "@tradewind/engine/model";
+import type { Json } from "@tradewind/sdk/manifest";
 import type {
   CallbackCall,
   CallbackOutcome,
@@ -11,6 +19,7 @@ import type {
 } from "@tradewind/sdk/program";
 import { guarded } from "./guarded-call.ts";
 import type { Journal } from "./journal.ts";
+import { Notices, type NoticesParts } from "./notices.ts";
 import { programIn, type Triggers } from "./trigger-script.ts";
 import type { KeptWait } from "./waits.ts";
 
@@ -18,33 +27,65 @@ const asOutcome = (error: ErrorFacts) => ({ ok: false as const, error });
 
 type OfRun = Pick<CallbackCall, "run" | "conf">;
 
+export interface CallbacksParts extends Omit<NoticesParts, "journal"> {
+  readonly conf: Json;
+}
+
 export class Callbacks {
   readonly #program: Program;
   readonly #journal: Journal;
   readonly #ofRun: OfRun;
   readonly #triggers: Triggers;
+  readonly #model: RunModel;
+  readonly #notices: Notices;
 
-  constructor(program: Program, journal: Journal, ofRun: OfRun, triggers: Triggers = {}) {
+  constructor(
+    program: Program,
+    journal: Journal,
+    { clock, conf, model, run }: CallbacksParts,
+    triggers: Triggers = {},
+  ) {
     this.#program = program;
     this.#journal = journal;
-    this.#ofRun = ofRun;
+    this.#ofRun = { run, conf };
     this.#triggers = triggers;
+    this.#model = model;
+    this.#notices = new Notices({ clock, journal, model, run });
   }
 
-  /** `instance` null: of the DAG. */
-  async run(
-    instance: Instance | null,
-    event: CallbackCall["event"],
-    error: CallbackCall["error"] = null,
+  async ofTask(instance: Instance, event: NoticeEvent, error: CallbackCall["error"] = null): Promise<void> {
+    const { mapIndex, node, tryNumber } = instance;
+    this.#notices.ofTask(instance, event, error);
+    await this.#call({ taskId: node.id, event, tryNumber, error, host: this.#host(node.id, mapIndex) });
+  }
+
+  async ofRun(
+    state: string,
+    of: { readonly tryNumber: number; readonly reason: string | null },
   ): Promise<void> {
-    const taskId = instance?.node.id ?? null;
-    const host = this.#host(taskId ?? "", instance?.mapIndex ?? -1);
-    const tryNumber = instance?.tryNumber ?? 1;
-    await this.#call({ taskId, event, tryNumber, error, host });
+    const event = state === "success" ? "success" : "failure";
+    this.#notices.ofRun(this.#program.describe().notices?.[event], event, of);
+    await this.#call({ taskId: null, event, tryNumber: of.tryNumber, error: null, host: this.#host("", -1) });
   }
 
-  /** `mapIndex`: of an item of a mapped group, otherwise -1. */
-  async ofGroup(groupId: string, mapIndex: number, { event, tryNumber }: GroupEvent): Promise<void> {
+  /** The run has no more time: what is under way fails with it. */
+  async timedOut(at: number): Promise<void> {
+    const isFailed = ({ state }: Instance) => state === "failed";
+    const before = new Set([...this.#model.instances()].filter(isFailed));
+    this.#model.apply({ type: "halted", at, reason: "run timed out", active: "failed" }, at);
+    const error = {
+      name: "RunTimedOut",
+      message: "the run timed out",
+      stack: null,
+      code: "TASK_RUN_TIMED_OUT",
+    };
+    for (const instance of [...this.#model.instances()].filter(isFailed))
+      if (!before.has(instance)) await this.ofTask(instance, "failure", error);
+  }
+
+  async ofGroup({ groupId, mapIndex, retryAt }: GroupChange, each: GroupEvent): Promise<void> {
+    const { event, tryNumber } = each;
+    this.#notices.ofGroup(groupId, mapIndex, each, retryAt);
     const host = this.#host(groupId, mapIndex);
     await this.#call({ taskId: null, groupId, mapIndex, event, tryNumber, error: null, host });
   }

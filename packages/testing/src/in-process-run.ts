@@ -106,7 +106,8 @@ export class InProcessRun {
         : this.#startedAt + durationOption("until", options.until);
     const model = RunModel.load(compileGraph(this.#manifest), [], { drive: this.#driveFor(options) });
     this.#model = model;
-    this.#callbacks = new Callbacks(program, journal, { run, conf: this.#conf }, options.triggers);
+    const parts = { clock, model, run, conf: this.#conf };
+    this.#callbacks = new Callbacks(program, journal, parts, options.triggers);
     const manifest = this.#manifest;
     this.#retries = new Retries({ callbacks: this.#callbacks, clock, journal, manifest, model });
     const post = (news: () => void | Promise<void>) => this.#post(news);
@@ -171,15 +172,15 @@ export class InProcessRun {
     try {
       const reason = await this.#play();
       const state = reason === null ? "success" : "failed";
-      await this.#callbacks.run(null, state === "success" ? "success" : "failure");
-      const { actions, deadLetters, timeline, logs, signals } = this.#journal;
-      const { ended: subRuns, noted: triggeredRuns } = this.#inner;
+      await this.#callbacks.ofRun(state, { reason, tryNumber: this.#retries.tryNumber });
+      const { actions, deadLetters, timeline, logs, notices, signals } = this.#journal;
+      const runs = { subRuns: this.#inner.ended, triggeredRuns: this.#inner.noted };
       const tasks = [...this.#model.instances()].map((instance) => this.#journal.result(instance));
       const { runId } = this.#facts;
       const closedBy = this.#isTimedOut ? null : (this.#closedBy ?? this.#model.drive?.closed ?? null);
-      const noted = { actions, deadLetters, timeline, logs, triggeredRuns, subRuns, signals: signals.sent };
+      const noted = { actions, deadLetters, timeline, logs, notices, signals: signals.sent };
       const { tryNumber: tries } = this.#retries;
-      return new RunResult({ state, reason, runId, tries, tasks, closedBy, ...noted });
+      return new RunResult({ state, reason, runId, tries, tasks, closedBy, ...noted, ...runs });
     } finally {
       this.#over.abort(new DOMException("the run is over", "AbortError"));
       await this.#waits.close();
@@ -372,8 +373,7 @@ export class InProcessRun {
     if (this.#nextMoment() > now && this.#closing() <= now) return this.#close("until");
     if (this.#nextMoment() > now && this.#runEnd() <= now) {
       this.#isTimedOut = true;
-      this.#model.apply({ type: "halted", at: now, reason: "run timed out", active: "failed" }, now);
-      return;
+      return await this.#callbacks.timedOut(now);
     }
     for (const wait of this.#waits.takeFired(now)) {
       const sequel = sequelOf(wait.deferral, wait.outcome!);

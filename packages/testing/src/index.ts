@@ -5,6 +5,7 @@ export type { GivenOrder, GivenSignal, LogLine, RunOptions, RunProgress } from "
 export {
   type Action,
   type DeadLetter,
+  type NoticeResult,
   RunResult,
   type SentSignal,
   type SubRun,

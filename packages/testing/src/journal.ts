@@ -19,7 +19,7 @@ import type {
 import { History, restarted } from "./history.ts";
 import type { InnerRuns } from "./inner-runs.ts";
 import type { LogLine, RunOptions, RunProgress } from "./options.ts";
-import type { Action, DeadLetter, SentSignal, TaskResult, TimelineEntry } from "./result.ts";
+import type { Action, DeadLetter, NoticeResult, SentSignal, TaskResult, TimelineEntry } from "./result.ts";
 import { connectionOf } from "./run-facts.ts";
 import type { TryEnd } from "./sequel.ts";
 import { SignalLog } from "./signal-log.ts";
@@ -37,6 +37,7 @@ export class Journal {
   readonly logs: Record<string, LogLine[]> = {};
   readonly actions: Action[] = [];
   readonly deadLetters: DeadLetter[] = [];
+  readonly notices: NoticeResult[] = [];
   readonly signals = new SignalLog();
   readonly #options: RunOptions;
   readonly #run: RunFacts;
@@ -87,6 +88,11 @@ export class Journal {
   give(signal: SignalToSend): void {
     const { version } = this.signals.give(signal);
     this.report({ type: "signal", taskId: null, version, ...signal });
+  }
+
+  notice(notice: NoticeResult): void {
+    this.notices.push(notice);
+    this.report({ type: "notice", ...notice });
   }
 
   act(action: Omit<Action, "atMs">): void {

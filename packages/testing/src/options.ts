@@ -1,7 +1,7 @@
 import type { Duration, Json } from "@tradewind/sdk";
 import type { ConnectionFacts, ErrorFacts, LogLevel, SignalToSend } from "@tradewind/sdk/program";
 import type { When } from "./moment.ts";
-import type { Action } from "./result.ts";
+import type { Action, NoticeResult } from "./result.ts";
 import type { Triggers } from "./trigger-script.ts";
 
 /** How to run a DAG in a test. */
@@ -99,6 +99,8 @@ export type RunProgress =
     } & OfTask)
   /** A signal was sent: by a task, or from outside (null). */
   | ({ readonly type: "signal"; readonly taskId: string | null; readonly version: number } & SignalToSend)
+  /** A webhook, mail or signal of a callback option was due. */
+  | ({ readonly type: "notice" } & NoticeResult)
   /** A rule, a time or a person asks for something. */
   | ({ readonly type: "action" } & Omit<Action, "atMs">);
 

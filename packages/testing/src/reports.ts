@@ -93,10 +93,10 @@ export class Reports {
   /** The task's callback for how its try has ended, if it has. */
   async #tell(instance: Instance, outcome: EndedAttempt["outcome"] | TryEnd): Promise<void> {
     const { callbacks } = this.#parts;
-    if (outcome.kind === "success") await callbacks.run(instance, "success");
+    if (outcome.kind === "success") await callbacks.ofTask(instance, "success");
     if (outcome.kind !== "failed") return;
     const isRetried = ["up_for_retry", "scheduled"].includes(stateOf(instance));
-    await callbacks.run(instance, isRetried ? "retry" : "failure", outcome.error);
+    await callbacks.ofTask(instance, isRetried ? "retry" : "failure", outcome.error);
   }
 
   /** An attempt, or the trigger it waited for, ended the try. */

@@ -1,4 +1,6 @@
+import type { NoticeCause, NoticeReport } from "@tradewind/engine/model";
 import type { Json } from "@tradewind/sdk";
+import type { NoticeAction } from "@tradewind/sdk/manifest";
 import type { ErrorFacts, SignalToSend, TriggerRunRequest } from "@tradewind/sdk/program";
 import { DagTestError } from "./errors.ts";
 import type { LogLine } from "./options.ts";
@@ -64,6 +66,13 @@ export interface SentSignal extends SignalToSend {
   readonly version: number;
 }
 
+/** A webhook, mail or signal of `onSuccess`, `onFailure` or `onRetry`: what it says, and how it would be sent. */
+export interface NoticeResult extends NoticeReport {
+  readonly action: NoticeAction;
+  /** Of a failed group or run: the task that failed first. */
+  readonly cause: NoticeCause | null;
+}
+
 /** A run inside another, and the task that waited for it. */
 export interface SubRun {
   readonly dagId: string;
@@ -87,6 +96,7 @@ type RunResultFacts = Pick<
   | "actions"
   | "closedBy"
   | "deadLetters"
+  | "notices"
 >;
 
 /** A finished run. */
@@ -115,6 +125,8 @@ export class RunResult {
    */
   readonly closedBy: string | null;
   readonly deadLetters: readonly DeadLetter[];
+  /** Webhooks, mails and signals that were due, in order. They were only recorded; signals were heard by the run. */
+  readonly notices: readonly NoticeResult[];
 
   constructor(facts: RunResultFacts) {
     this.state = facts.state;
@@ -130,6 +142,7 @@ export class RunResult {
     this.actions = facts.actions;
     this.closedBy = facts.closedBy;
     this.deadLetters = facts.deadLetters;
+    this.notices = facts.notices;
   }
 
   /** End states by task id; of a mapped task by id and index, as in "load[0]". */

@@ -39,8 +39,8 @@ export class Retries {
   /** Calls the callbacks of groups that have ended, or are tried again. */
   async tell(): Promise<void> {
     const { callbacks, model } = this.#parts;
-    for (const { events, groupId, mapIndex } of model.groups?.takeChanges() ?? [])
-      for (const each of events) await callbacks.ofGroup(groupId, mapIndex, each);
+    for (const change of model.groups?.takeChanges() ?? [])
+      for (const each of change.events) await callbacks.ofGroup(change, each);
   }
 
   /** Begins what is due. */

@@ -61,6 +61,9 @@ export class TestPrinter {
         );
         break;
       }
+      case "notice":
+        this.#session.note(`${terminal.paintNote("yellow", "!")} ${noticeText(report)}`);
+        break;
       case "action":
         this.#session.note(`${terminal.paintNote("yellow", "»")} ${actionText(report)}`);
         break;
@@ -187,6 +190,14 @@ const DONE = { start: "starts", restart: "restarts", stop: "stops" } as const;
 
 function actionText({ taskId, action, by }: Extract<TestReport, { type: "action" }>): string {
   return taskId === null ? `the run is closed by ${by}` : `${taskId} ${DONE[action]}, by ${by}`;
+}
+
+function noticeText({ action, event, groupId, mapIndex, taskId }: RunResult["notices"][number]): string {
+  const place = taskId ?? groupId;
+  const of = place === null ? "" : ` of ${name({ taskId: place, mapIndex })}`;
+  const to = action.kind === "signal" ? action.key : action.to;
+  const sent = action.kind === "signal" ? "heard by this run only" : "not sent, because this is a test";
+  return `${action.kind} ${typeof to === "string" ? to : to.join(", ")}: ${event}${of} (${sent})`;
 }
 
 function indent(text: string): string {

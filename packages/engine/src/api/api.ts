@@ -26,6 +26,7 @@ import { dagVersions } from "./dag-versions.ts";
 import { dags } from "./dags.ts";
 import { deadlines } from "./deadlines.ts";
 import { deferrals } from "./deferrals.ts";
+import { deliveries } from "./deliveries.ts";
 import { DiskSpace } from "./disk-space.ts";
 import { eventLogs } from "./event-logs.ts";
 import { health } from "./health.ts";
@@ -76,6 +77,7 @@ const RESOURCES: readonly Resource[] = [
   dagVersions,
   dags,
   deadlines,
+  deliveries,
   deferrals,
   eventLogs,
   health,

@@ -63,7 +63,7 @@ describe("deadlines", () => {
   });
 
   test("have deliveries, which show their receivers without what may be secret", async () => {
-    const answer = await tw.call("GET", `/deadlines/deliveries?deadline_id=${id.missed}&order_by=id`);
+    const answer = await tw.call("GET", `/deliveries?deadline_id=${id.missed}&order_by=id`);
     expect(answer.body).not.toContain("hunter2");
     expect(answer.json().deliveries).toMatchObject([
       {
@@ -77,19 +77,19 @@ describe("deadlines", () => {
       { id: id.done, kind: "function", receiver: null, state: "done", attempts: 1 },
       { id: id.mail, kind: "email", receiver: "a@example.com, b@example.com", state: "pending", attempts: 2 },
     ]);
-    const dead = (await tw.call("GET", "/deadlines/deliveries?state=dead")).json();
+    const dead = (await tw.call("GET", "/deliveries?state=dead")).json();
     expect(dead).toMatchObject({ total_entries: 1, deliveries: [{ id: id.dead }] });
   });
 
   test("have dead deliveries that begin again, once, and it is on the audit log", async () => {
-    const retry = (delivery: number) => tw.call("POST", `/deadlines/deliveries/${delivery}/retry`);
+    const retry = (delivery: number) => tw.call("POST", `/deliveries/${delivery}/retry`);
     expect((await retry(id.dead)).json()).toMatchObject({ id: id.dead, state: "pending", attempts: 0 });
     const again = await retry(id.dead);
     expect(again.statusCode).toBe(409);
     expect(again.json().detail).toContain("is pending: only dead ones");
     expect((await retry(999_999)).statusCode).toBe(404);
     const [deed] = await tw.sql<{ dag_id: string }>(
-      "SELECT dag_id FROM audit_event WHERE action = 'retry_deadline_delivery'",
+      "SELECT dag_id FROM audit_event WHERE action = 'retry_delivery'",
     );
     expect(deed).toEqual({ dag_id: "etl" });
   });

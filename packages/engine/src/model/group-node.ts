@@ -1,5 +1,5 @@
 /**
- * Groups as the model sees them: only those with retries or callbacks, for all others are but names. One with retries is a
+ * Groups as the model sees them: only those with retries, callbacks or notices, for all others are but names. One with retries is a
  * unit of work: to what is outside of it, none of its tasks has ended before the whole group has ended for good. So each
  * edge that leaves such a group is covered by it: by the outermost one, if it leaves several. A group with retries that is
  * mapped, or lies in a map, is one such unit per item.
@@ -18,7 +18,7 @@ export interface GroupNode {
   /** How many times it runs again. */
   readonly retries: number;
   readonly delayMs: number;
-  readonly callbacks: NonNullable<GroupManifest["callbacks"]>;
+  readonly manifest: GroupManifest;
   /** Tasks in it and in groups inside it, by the index of their nodes, in topological order. */
   readonly members: ReadonlySet<number>;
   /** Those whose ends decide how the group has ended. */
@@ -46,8 +46,6 @@ interface Order {
   readonly scopeOf: (index: number) => Scope | null;
 }
 
-const NO_CALLBACKS = { success: false, failure: false, retry: false };
-
 /** The groups of a graph, parents first, and which of them is the innermost around a task. */
 export interface GroupSet {
   readonly all: readonly GroupNode[];
@@ -55,7 +53,7 @@ export interface GroupSet {
 }
 
 export function compileGroups(manifest: DagManifest, graph: Order): GroupSet {
-  const kept = manifest.groups.filter(({ callbacks, retry }) => retry || callbacks);
+  const kept = manifest.groups.filter(({ callbacks, notices, retry }) => retry || callbacks || notices);
   if (kept.length === 0) return { all: [], of: () => null };
   const parents = new Map(manifest.groups.map(({ groupId, parent }) => [groupId, parent]));
   const members = new Map(kept.map(({ groupId }) => [groupId, [] as number[]]));
@@ -68,7 +66,7 @@ export function compileGroups(manifest: DagManifest, graph: Order): GroupSet {
   };
   const nesting = ({ groupId }: GroupManifest) => chainOf(groupId, parents).length;
   for (const group of [...kept].sort((a, b) => nesting(a) - nesting(b))) {
-    const { callbacks, groupId, retry } = group;
+    const { groupId, retry } = group;
     const own = members.get(groupId)!;
     const parent = nearest(group.parent);
     const scope = retry ? (graph.scopes.get(retry.map ?? "") ?? null) : (parent?.scope ?? null);
@@ -81,7 +79,7 @@ export function compileGroups(manifest: DagManifest, graph: Order): GroupSet {
       children: [],
       retries: retry?.retries ?? 0,
       delayMs: retry?.delayMs ?? 0,
-      callbacks: callbacks ?? NO_CALLBACKS,
+      manifest: group,
       members: new Set(own),
       leaves: runLeaves(graph.order, graph.downstream, new Set(own)),
       scope,

@@ -19,6 +19,7 @@
  * than the rows to know how its groups stand.
  */
 import type { Expansion, Expansions } from "./expansions.ts";
+import { firstFailure } from "./first-failure.ts";
 import type { TaskNode } from "./graph.ts";
 import type { GroupNode } from "./group-node.ts";
 import {
@@ -263,6 +264,14 @@ export class Groups {
     }
   }
 
+  /** Why it has failed: the task instance that did first. */
+  firstFailure(groupId: string, mapIndex: number): Instance | undefined {
+    const slot = this.#slots.named(groupId, mapIndex);
+    if (!slot) return undefined;
+    const isLeaf = ({ index }: TaskNode) => slot.node.leaves.has(index);
+    return firstFailure(this.instancesOf(slot), isLeaf);
+  }
+
   #takeDue(): GroupSlot | undefined {
     for (let index = this.#due.length - 1; index >= 0; index--) {
       const due = this.#due[index]!;
@@ -366,7 +375,8 @@ export class Groups {
   }
 
   #tell(slot: GroupSlot, event: GroupEvent["event"]): void {
-    if (slot.node.callbacks[event]) slot.events.push({ event, tryNumber: slot.tryNumber });
+    const { callbacks, notices } = slot.node.manifest;
+    if (callbacks?.[event] || notices?.[event]) slot.events.push({ event, tryNumber: slot.tryNumber });
   }
 }
 

@@ -12,6 +12,7 @@ export { type Asking, Drive, isDriven, isStreaming, type StoredDrive, storedDriv
 export * from "./errors.ts";
 export { type Expansion, type ExpansionRow, Expansions, type ScopePlace } from "./expansions.ts";
 export { failingReason } from "./failing.ts";
+export { firstFailure } from "./first-failure.ts";
 export * from "./graph.ts";
 export type { GroupChange, GroupEvent, GroupRow, GroupState } from "./groups.ts";
 export { haltedAs } from "./halting.ts";
@@ -32,6 +33,7 @@ export * from "./latest.ts";
 export { unifiedDiff } from "./line-diff.ts";
 export * from "./map-labels.ts";
 export type { MapChanges } from "./mapping.ts";
+export * from "./notice.ts";
 export { type Cancel, GRACE_MS, type Order } from "./orders.ts";
 export * from "./run.ts";
 export type { RunEvent } from "./run-event.ts";

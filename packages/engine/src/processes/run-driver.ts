@@ -39,6 +39,7 @@ export function runDriverOptions(
     version: VERSION,
     lengths: new LargeLengths(outputs),
     maxMapLength: config.maxMapLength,
+    onFailure: config.onFailure,
     isAlone: config.databaseUrl === undefined,
     drainMs: config.drainMs ?? DRAIN_MS,
     stopGraceMs: config.stopGraceMs,

@@ -4,7 +4,7 @@ import type { Config } from "../service/config.ts";
 import { startAll } from "../service/service.ts";
 import { unknownDags } from "../store/served-dags.ts";
 import { createBackfillHost } from "./backfill.ts";
-import { createDeadlineHost } from "./deadlines.ts";
+import { createNoticeHost } from "./notices.ts";
 import { runDriverOptions } from "./run-driver.ts";
 import {
   type DrainingProcess,
@@ -54,7 +54,7 @@ export async function startScheduler(
   const services = [
     scheduler,
     ...(runs === undefined ? [createBackfillHost(parts, { dags })] : []),
-    createDeadlineHost(parts, scheduler),
+    createNoticeHost(parts, scheduler),
     ...(bridged ? [bridged.bridge] : []),
   ];
   await startAll(services, parts.logger);

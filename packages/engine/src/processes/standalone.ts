@@ -21,8 +21,8 @@ import { migrate } from "../store/migrate.ts";
 import { ensureAdminToken } from "../store/tokens.ts";
 import { createApi } from "./api.ts";
 import { createBackfillHost } from "./backfill.ts";
-import { createDeadlineHost } from "./deadlines.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
+import { createNoticeHost } from "./notices.ts";
 import { openDatabase } from "./open-database.ts";
 import { createScheduler } from "./scheduler.ts";
 import { stopServices } from "./service-parts.ts";
@@ -109,7 +109,7 @@ export async function startStandalone(
       ...(await createSignalServer({ config, database: apiDatabase, logger, signals })),
       scheduler,
       createBackfillHost(parts),
-      createDeadlineHost(parts, scheduler),
+      createNoticeHost(parts, scheduler),
       triggerer,
       processor,
       ...(bridged ? [bridged.bridge] : []),

@@ -12,7 +12,7 @@ let rig: SplitRig;
 let scheduler: SplitProcess;
 
 const DAGS = `
-  import { asset, continuous, cron, dag, DagRunTrigger, dates, deadline, ExternalTaskTrigger, on, signal, start,
+  import { asset, continuous, cron, dag, DagRunTrigger, dates, deadline, ExternalTaskTrigger, on, sendSignal, signal, start,
     TimeDeltaTrigger, Trigger, WebhookTrigger } from "tradewind";
   import { existsSync, writeFileSync } from "node:fs";
   const touch = (name) => writeFileSync("@ROOT@/" + name, "");
@@ -37,6 +37,10 @@ const DAGS = `
     dag("held", held),
     dag("single", { maxActiveRuns: 1 }, held),
     dag("pooled", (d) => { d.task("a", { pool: "narrow" }, () => 1); }),
+    dag("alerts", (d) => {
+      d.task("a", (_, ctx) => open(ctx.run.id));
+      d.task("b", { onFailure: sendSignal(signal("alert")) }, () => { throw new Error("no disk"); });
+    }),
     dag("late_start", late("start", "late_start"), held),
     dag("late_queued", late("queued", "late_queued"), held),
     dag("late_backfill", { ...over, ...late("start", "late_backfill") }, (d) => { d.task("a", () => open("late_backfill")); }),
@@ -171,6 +175,11 @@ const effects: Readonly<Record<string, () => Promise<void>>> = {
     await rig.save({ "back.ts": file("back", "{}") });
     await rig.is("SELECT FROM dag WHERE dag_id = 'back' AND NOT is_stale");
     await rig.runIs((await rig.trigger("back")).id, "success");
+  },
+  "a notice of a failed task is delivered while its run goes on": async () => {
+    await rig.trigger("alerts", { dag_run_id: "alerts" });
+    await rig.is("SELECT FROM signal WHERE namespace = 'default' AND key = 'alert'");
+    touch("alerts");
   },
   "a deadline that counts from the start of a run is judged when it is due": async () => {
     await rig.trigger("late_start", { dag_run_id: "late_start" });

@@ -268,7 +268,7 @@ export class BackfillJob extends DrainingJob {
       case "callbacks":
         this.#lookAt("callbacks");
         break;
-      case "deadlines":
+      case "notices":
       case "handed":
       case "slots":
       case "states":

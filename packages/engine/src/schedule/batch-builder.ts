@@ -1,7 +1,7 @@
 /** Turns what actors decided into the rows of one batch. */
 
 import { randomUUID } from "node:crypto";
-import type { Json } from "@tradewind/sdk/manifest";
+import type { Json, NoticeAction } from "@tradewind/sdk/manifest";
 import {
   type Change,
   type GroupChange,
@@ -15,11 +15,12 @@ import type { DeferralWrite, WaitEnd } from "../store/deferrals.ts";
 import type { InstanceWrite } from "../store/instance-moves.ts";
 import { limitNames } from "../store/limit-key.ts";
 import type { MapWrite } from "../store/map-expansions.ts";
-import type { CallbackWrite, InstanceBirth, RunBatch, RunEnd, SignalWrite } from "../store/run-batch.ts";
+import type { InstanceBirth, RunBatch, RunEnd, SignalWrite } from "../store/run-batch.ts";
 import type { AgainWrite, DriveWrite } from "../store/run-drives.ts";
 import type { GroupWrite } from "../store/run-groups.ts";
 import type { RetryWrite } from "../store/run-retry.ts";
 import { stateSignal } from "./attempt-write.ts";
+import { type EventTraces, traceGroup, traceRun } from "./event-traces.ts";
 import type { RunActor, Traces } from "./run-actor.ts";
 
 /** One actor's part of a batch; kept until the commit is known, to be given back if it failed. */
@@ -52,6 +53,8 @@ export function changesOf(actor: RunActor): ActorChanges {
 export interface BatchOwner {
   readonly jobId: number;
   readonly hostname: string;
+  /** What the installation sends when a run has failed. */
+  readonly onFailure: readonly NoticeAction[];
 }
 
 /** States that are news to the outside; scheduled and queued are the scheduler's own bookkeeping. */
@@ -110,7 +113,7 @@ export function isEmpty(batch: RunBatch): boolean {
 }
 
 export function buildBatch(
-  owner: BatchOwner,
+  { onFailure, ...owner }: BatchOwner,
   parts: readonly ActorChanges[],
   extra: RunEnds & { readonly traces: Traces },
 ): RunBatch {
@@ -140,8 +143,9 @@ export function buildBatch(
   }
   const waitEnds = waitsEnded(parts, extra.traces.waitEnds);
   const actors = new Map(parts.map(({ actor }) => [actor.id, actor]));
-  const callbacks: CallbackWrite[] = extra.traces.callbacks.map((each) => ({ id: randomUUID(), ...each }));
-  const groups = groupWrites(parts, callbacks);
+  // Copies: a batch that is refused is built again from the same traces.
+  const events = { callbacks: [...extra.traces.callbacks], deliveries: [...extra.traces.deliveries] };
+  const groups = groupWrites(parts, events);
   for (const end of extra.ends) {
     const actor = actors.get(end.runId);
     if (!actor) continue;
@@ -152,18 +156,7 @@ export function buildBatch(
     const closedBy = actor.model.drive?.closed ?? null;
     const value = { state: end.state, ...(closedBy !== null && { closedBy: plain(closedBy) }) };
     signals.push({ namespace: "run", key: `${dagId}/${runId}`, value });
-    const { callbacks: wanted } = actor.version.manifest;
-    const event = end.state === "success" ? "success" : "failure";
-    if (wanted[event] && !isEndedByHand(actor))
-      callbacks.push({
-        id: randomUUID(),
-        runId: end.runId,
-        taskId: null,
-        mapIndex: null,
-        event,
-        tryNumber: actor.run.try_number,
-        error: null,
-      });
+    if (!isEndedByHand(actor)) traceRun(actor, end, { ...events, onFailure });
   }
   for (const [pool, delta] of slots) if (delta === 0) slots.delete(pool);
   return {
@@ -177,7 +170,8 @@ export function buildBatch(
     attempts: extra.traces.attempts,
     outputs: extra.traces.outputs,
     signals,
-    callbacks,
+    callbacks: events.callbacks.map((each) => ({ id: randomUUID(), ...each })),
+    deliveries: events.deliveries,
     sends: extra.traces.signals,
     deferrals: waitsBegun(parts, extra.traces.deferrals, waitEnds),
     waitEnds,
@@ -190,21 +184,18 @@ export function buildBatch(
   };
 }
 
-/** Nobody is called back by what is ended so, whether teardowns were left or not: whoever did it knows. */
+/** What is ended so calls nobody back and sends nothing, whether teardowns were left or not: whoever did it knows. */
 function isEndedByHand({ run }: RunActor): boolean {
   return run.ending !== null;
 }
 
-function groupWrites(parts: readonly ActorChanges[], callbacks: CallbackWrite[]): GroupWrite[] {
+function groupWrites(parts: readonly ActorChanges[], traces: EventTraces): GroupWrite[] {
   const writes: GroupWrite[] = [];
   for (const { actor, groups } of parts) {
-    for (const { events, ...group } of groups ?? []) {
+    for (const change of groups ?? []) {
+      const { events: _, ...group } = change;
       writes.push({ runId: actor.id, ...group });
-      for (const each of isEndedByHand(actor) ? [] : events) {
-        const mapIndex = group.mapIndex < 0 ? null : group.mapIndex;
-        const of = { runId: actor.id, taskId: null, groupId: group.groupId, mapIndex };
-        callbacks.push({ id: randomUUID(), ...of, ...each, error: null });
-      }
+      if (!isEndedByHand(actor)) traceGroup(actor, change, traces);
     }
   }
   return writes;

@@ -9,6 +9,7 @@ function cutsWaits(batch: Pick<RunBatch, "waitEnds">): boolean {
 
 export function sendNews(wakeUps: WakeUps, batch: RunBatch): void {
   if (batch.sends.length > 0) wakeUps.send("signals");
+  if (batch.deliveries.length > 0) wakeUps.send("notices");
   if (batch.deferrals.length > 0) wakeUps.send("triggers");
   if (cutsWaits(batch)) {
     wakeUps.send("unwaited");

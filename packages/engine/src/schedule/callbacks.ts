@@ -13,7 +13,7 @@ import type { Executor } from "../execute/contract.ts";
 import type { Logger } from "../service/logger.ts";
 import { ADOPT_LIMIT, adoptCallbacks, loadCallbacks, type StoredCallback } from "../store/callbacks.ts";
 import type { Database } from "../store/database.ts";
-import { endCallbacks } from "../store/deadline-deliveries.ts";
+import { endCallbacks } from "../store/deliveries.ts";
 import type { ServedDags } from "../store/served-dags.ts";
 import { runFacts } from "./run-facts.ts";
 

@@ -1,4 +1,5 @@
 /** What a job that drives runs is made of. */
+import type { NoticeAction } from "@tradewind/sdk/manifest";
 import type { BundleCache } from "../execute/bundle-cache.ts";
 import type { Executor } from "../execute/contract.ts";
 import type { LeaseTerm, LeaseTimes } from "../job/lease.ts";
@@ -36,6 +37,8 @@ export interface DagRunJobOptions {
   readonly maxMapLength?: number;
   /** Runs, plans, backfills and callbacks of other DAGs are left to other jobs. Left out: all. */
   readonly dags?: ServedDags | undefined;
+  /** What is sent for every run that fails. Left out: nothing. */
+  readonly onFailure?: readonly NoticeAction[];
   /** The account that timetables run as; left out, that of this process. */
   readonly user?: ProcessUser | null | undefined;
 }

@@ -8,7 +8,7 @@
  * stored after all (the answer was lost) then name attempts that are no longer current, and are ignored.
  */
 import { hostname } from "node:os";
-import type { AttemptOutcome, Executor, ExecutorEvent } from "../execute/contract.ts";
+import type { AttemptOutcome, ExecutorEvent } from "../execute/contract.ts";
 import { JobLoop } from "../job/job-loop.ts";
 import { OCCUPYING } from "../model/index.ts";
 import type { WakeUps } from "../signal/wake-up.ts";
@@ -55,8 +55,7 @@ export abstract class DagRunJob extends JobLoop {
   protected readonly actors = new Map<number, RunActor>();
   /** Other jobs of this kind are alive: pools are shared with them. */
   protected hasPeers = false;
-  readonly #infraLossBudget: number;
-  readonly #executors: readonly Executor[];
+  readonly #options: DagRunJobOptions;
   readonly #mailbox: ReportBox;
   readonly #inHand = new InHand();
   readonly #admission: Admission;
@@ -82,8 +81,7 @@ export abstract class DagRunJob extends JobLoop {
     this.wakeUps = options.wakeUps;
     this.dags = dags;
     this.lease.onExtended = leaseListener(options);
-    this.#infraLossBudget = options.infraLossBudget ?? INFRA_LOSS_BUDGET;
-    this.#executors = options.executors;
+    this.#options = options;
     this.#admission = new Admission(options.executors, {
       database: options.database,
       inHand: this.#inHand,
@@ -127,12 +125,12 @@ export abstract class DagRunJob extends JobLoop {
   protected abstract onWaitingForPast(): void;
 
   protected override async onStart(): Promise<void> {
-    for (const executor of this.#executors) await executor.start((event) => this.#hear(event));
+    for (const executor of this.#options.executors) await executor.start((event) => this.#hear(event));
     await this.#admission.refreshPools();
   }
 
   protected override async onStopping(graceMs: number): Promise<void> {
-    await Promise.all(this.#executors.map((executor) => executor.stop(graceMs)));
+    await Promise.all(this.#options.executors.map((executor) => executor.stop(graceMs)));
     this.#timers.disarm();
     this.#driving.stop();
     await this.#waitEnds.close();
@@ -150,7 +148,7 @@ export abstract class DagRunJob extends JobLoop {
   /** What is shared with other jobs of this kind. */
   protected get load(): OwnLoad {
     const [admission, callbacks, inHand] = [this.#admission, this.#callbacks, this.#inHand];
-    const [executors, stale] = [this.#executors, this.#stale];
+    const [executors, stale] = [this.#options.executors, this.#stale];
     return { admission, callbacks, executors, inHand, stale, drop: (actor) => this.#forget(actor) };
   }
 
@@ -269,7 +267,8 @@ export abstract class DagRunJob extends JobLoop {
       const begunWithSlots = this.#waits.begin({ touched, traces, now: this.lease.now() });
       const parts = [...touched].map(changesOf);
       const ends = runEnds(parts, this.lease.now());
-      const batch = buildBatch({ jobId: this.lease.jobId, hostname: HOST }, parts, { traces, ...ends });
+      const owner = { jobId: this.lease.jobId, hostname: HOST, onFailure: this.#options.onFailure ?? [] };
+      const batch = buildBatch(owner, parts, { traces, ...ends });
       const news = this.hasPeers ? this.#admission.newsOfWaiting(this.lease.jobId) : null;
       if (isEmpty(batch)) {
         if (news) await this.database.pipeline([news]);
@@ -358,12 +357,12 @@ export abstract class DagRunJob extends JobLoop {
       this.#dispatcher.forgetRun(actor);
       this.#admission.adopt(actor, this.#inHand.of(actor.id));
       for (const instance of this.#inHand.reconcile(actor)) {
-        const how = { traces, at, budget: this.#infraLossBudget };
+        const how = { traces, at, budget: this.#options.infraLossBudget ?? INFRA_LOSS_BUDGET };
         if (actor.lost(instance, "the process that ran it is gone", how))
           this.#admission.freed(actor, instance);
       }
     }
-    if (actors.some(({ version }) => version.hasDeadlines)) this.wakeUps.send("deadlines");
+    if (actors.some(({ version }) => version.hasDeadlines)) this.wakeUps.send("notices");
     return actors;
   }
 

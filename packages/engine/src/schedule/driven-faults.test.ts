@@ -122,6 +122,7 @@ const NO_BATCH: RunBatch = {
     signals: [],
     sends: [],
     callbacks: [],
+    deliveries: [],
     deferrals: [],
     waitEnds: [],
     ends: [],

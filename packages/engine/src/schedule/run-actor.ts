@@ -7,8 +7,10 @@ import { randomUUID } from "node:crypto";
 import type { ErrorFacts, RunFacts } from "@tradewind/sdk/program";
 import type { AttemptOutcome } from "../execute/contract.ts";
 import {
+  failureReason,
   type Instance,
   isStreaming,
+  type NoticeEvent,
   type Place,
   type RunEnding,
   type RunModel,
@@ -16,12 +18,13 @@ import {
 } from "../model/index.ts";
 import type { DeferralWrite, FiredDeferral, WaitEnd } from "../store/deferrals.ts";
 import { limitKeyOf } from "../store/limit-key.ts";
-import type { AttemptWrite, CallbackWrite, SignalWrite } from "../store/run-batch.ts";
+import type { AttemptWrite, SignalWrite } from "../store/run-batch.ts";
 import type { ClaimedRun } from "../store/run-claim.ts";
 import type { DeadLetterWrite } from "../store/run-drives.ts";
 import { type OutputWrite, outputOf } from "../store/run-outputs.ts";
 import type { SignalDraft } from "../store/signals.ts";
 import { attemptWrite, stateSignal, tidy } from "./attempt-write.ts";
+import { type EventTraces, traceTask } from "./event-traces.ts";
 import type { RunEars } from "./run-ears.ts";
 import { runFacts } from "./run-facts.ts";
 import { successDrafts } from "./success-signals.ts";
@@ -38,10 +41,9 @@ import {
 } from "./waiting.ts";
 
 /** What a report leaves behind besides state: rows for the batch. */
-export interface Traces {
+export interface Traces extends EventTraces {
   readonly attempts: AttemptWrite[];
   readonly outputs: OutputWrite[];
-  readonly callbacks: Omit<CallbackWrite, "id">[];
   readonly signals: SignalDraft[];
   /** States that the rows of the batch do not show: a task that ended has begun again. */
   readonly states: SignalWrite[];
@@ -55,6 +57,7 @@ export function noTraces(): Traces {
     attempts: [],
     outputs: [],
     callbacks: [],
+    deliveries: [],
     signals: [],
     states: [],
     deferrals: [],
@@ -198,9 +201,9 @@ export class RunActor {
     const retryAt = budget === null ? null : how.at + this.#retryDelay(instance, how.at);
     const event = { type: "lost", ...key, at: how.at, reason, budget, retryAt } as const;
     if (!this.model.apply(event, how.at)) return false;
-    if (instance.state === "failed") this.#callback("failure", instance, how.traces, lostError(reason));
+    if (instance.state === "failed") this.#trace("failure", instance, how.traces, lostError(reason));
     else how.traces.attempts.push({ ...before, state: "failed", reason: tidy(reason) });
-    if (instance.state === "up_for_retry") this.#callback("retry", instance, how.traces, lostError(reason));
+    if (instance.state === "up_for_retry") this.#trace("retry", instance, how.traces, lostError(reason));
     return true;
   }
 
@@ -229,7 +232,7 @@ export class RunActor {
     const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt: instance.attempt ?? "" };
     if (!this.model.apply({ type: "lost", ...key, at, reason: "stopped", budget: null, retryAt: null }, at))
       return false;
-    if (instance.state === "success") this.#callback("success", instance, traces, null);
+    if (instance.state === "success") this.#trace("success", instance, traces, null);
     return true;
   }
 
@@ -317,7 +320,7 @@ export class RunActor {
     if (output !== undefined) traces.outputs.push(this.#output(key, "return_value", output));
     if (outcome.skip.length > 0) traces.outputs.push(this.#output(key, "tradewind.skip", outcome.skip));
     traces.signals.push(...successDrafts(this.facts, instance, outcome.signals));
-    this.#callback("success", instance, traces, null);
+    this.#trace("success", instance, traces, null);
     return true;
   }
 
@@ -329,12 +332,12 @@ export class RunActor {
     const { error, retry } = outcome;
     const before = attemptWrite(this.id, instance, at);
     const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt: instance.attempt ?? "" };
-    const reason = `${error.code ?? error.name}: ${error.message}`;
+    const reason = failureReason(error);
     const retryAt = at + this.#retryDelay(instance, at);
     if (!this.model.apply({ type: "failed", ...key, at, retry, retryAt, reason }, at)) return false;
     const retried = instance.state === "up_for_retry" || instance.state === "scheduled";
     if (retried) traces.attempts.push({ ...before, state: "failed", reason: tidy(reason) });
-    this.#callback(retried ? "retry" : "failure", instance, traces, error);
+    this.#trace(retried ? "retry" : "failure", instance, traces, error);
     return true;
   }
 
@@ -358,23 +361,9 @@ export class RunActor {
     return instance.place;
   }
 
-  /** Stored with what it is about, and run afterwards by whatever process is free: nothing that it does can undo that. */
-  #callback(
-    event: "success" | "failure" | "retry",
-    instance: Instance,
-    traces: Traces,
-    error: ErrorFacts | null,
-  ): void {
-    const { node, mapIndex, tryNumber } = instance;
-    if (!node.manifest.callbacks[event]) return;
-    traces.callbacks.push({
-      runId: this.id,
-      taskId: node.id,
-      mapIndex,
-      event,
-      tryNumber,
-      error: error && { ...error },
-    });
+  /** Stored with what it is about, and run or sent afterwards: nothing that it does can undo that. */
+  #trace(event: NoticeEvent, instance: Instance, traces: Traces, error: ErrorFacts | null): void {
+    traceTask(this, event, instance, { ...traces, error });
   }
 
   #output(of: InstanceKey, key: OutputWrite["key"], value: OutputWrite["value"]): OutputWrite {

@@ -1,5 +1,6 @@
 /** Runs that are ended before their tasks have: they took longer than they may, or somebody has ended them. */
 import { type Instance, isOccupying } from "../model/index.ts";
+import { traceTask } from "./event-traces.ts";
 import type { RunActor, Traces } from "./run-actor.ts";
 
 /**
@@ -17,10 +18,9 @@ export function timeOut(actor: RunActor, now: number, traces: Traces): Instance[
   const reason = "the run timed out";
   actor.model.apply({ type: "halted", at: now, reason, active: "failed" }, now);
   for (const { instance, isFailed } of before) {
-    const { mapIndex, node, state, tryNumber } = instance;
-    if (isFailed || state !== "failed" || !node.manifest.callbacks.failure) continue;
+    if (isFailed || instance.state !== "failed") continue;
     const error = { name: "RunTimedOut", message: reason, stack: null, code: "TASK_RUN_TIMED_OUT" };
-    traces.callbacks.push({ runId: actor.id, taskId: node.id, mapIndex, event: "failure", tryNumber, error });
+    traceTask(actor, "failure", instance, { ...traces, error });
   }
   return before
     .filter(({ instance, isHolding }) => isHolding && !isOccupying(instance))

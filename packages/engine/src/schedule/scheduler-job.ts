@@ -299,7 +299,7 @@ export class SchedulerJob extends DrainingJob {
     if (created > 0) this.#look = { ...this.#look, queued: true };
     if (created > 0) this.#isUntold = true;
     if (created > 0) this.wakeUps.send("states");
-    if (created > 0) this.wakeUps.tellHere("deadlines");
+    if (created > 0) this.wakeUps.tellHere("notices");
     if (dags > 0) return this.#lookAt({ due: true });
     if (this.#dueTimer) clearTimeout(this.#dueTimer);
     const wait = await nextDueIn(this.database, this.dags);
@@ -353,7 +353,7 @@ export class SchedulerJob extends DrainingJob {
   #wakeUp(topic: Topic | ""): void {
     if (tellsOfStates(topic)) this.askSignals("states");
     // The first is the most frequent of all topics, and means nothing else here. The others are for the hosts.
-    if (topic === "states" || topic === "backfills" || topic === "deadlines") return;
+    if (topic === "states" || topic === "backfills" || topic === "notices") return;
     if (topic === "slots") {
       this.#sharing.peerHasRoom();
       return;

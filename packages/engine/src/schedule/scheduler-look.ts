@@ -79,5 +79,5 @@ export function lookFor(topic: Topic | ""): Partial<Look> {
 
 /** Passed on to the hosts of backfills and deadlines in this process, and to the scheduler itself. */
 export function concernsHosts(topic: Topic | ""): topic is Topic {
-  return ["backfills", "deadlines", "jobs", "runs"].includes(topic) || topic.startsWith("run:");
+  return ["backfills", "notices", "jobs", "runs"].includes(topic) || topic.startsWith("run:");
 }

@@ -33,6 +33,7 @@ describe("readConfig", () => {
       signalsTlsCert: undefined,
       signalsTlsKey: undefined,
       signalsTlsCa: undefined,
+      onFailure: [],
       logLevel: "info",
       logFormat: "pretty",
     });

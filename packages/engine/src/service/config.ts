@@ -1,8 +1,23 @@
 import { availableParallelism } from "node:os";
-import { isAbsolute, resolve } from "node:path";
+import type { NoticeAction } from "@tradewind/sdk/manifest";
+import { readNotices } from "./configured-notices.ts";
 import { EngineError } from "./errors.ts";
 import { LOG_LEVELS, type LogLevel } from "./logger.ts";
-import { namesIn, problemOf } from "./user-environment.ts";
+import {
+  allowList,
+  databaseUrl,
+  duration,
+  file,
+  folder,
+  host,
+  names,
+  oneOf,
+  outputStore,
+  publicUrl,
+  signalService,
+  Unfit,
+  whole,
+} from "./setting-values.ts";
 
 /** What a service is told at its start: by flag, else by environment variable, else by default. */
 export interface Config {
@@ -55,6 +70,8 @@ export interface Config {
   readonly signalsTlsCert: string | undefined;
   readonly signalsTlsKey: string | undefined;
   readonly signalsTlsCa: string | undefined;
+  /** What is sent for every run that fails. */
+  readonly onFailure: readonly NoticeAction[];
   readonly logLevel: LogLevel;
   readonly logFormat: "pretty" | "json";
 }
@@ -197,6 +214,12 @@ const SETTINGS: Settings = {
   signalsTlsCert: fileSetting("--signals-tls-cert", "TRADEWIND_SIGNALS_TLS_CERT"),
   signalsTlsKey: fileSetting("--signals-tls-key", "TRADEWIND_SIGNALS_TLS_KEY"),
   signalsTlsCa: fileSetting("--signals-tls-ca", "TRADEWIND_SIGNALS_TLS_CA"),
+  onFailure: {
+    flag: "--on-failure",
+    variable: "TRADEWIND_ON_FAILURE",
+    fallback: "",
+    read: readNotices,
+  },
   logLevel: {
     flag: "--log-level",
     variable: "TRADEWIND_LOG_LEVEL",
@@ -256,6 +279,7 @@ export function readConfig(sources: ConfigSources = {}): Config {
     signalsTlsCert: value("signalsTlsCert"),
     signalsTlsKey: value("signalsTlsKey"),
     signalsTlsCa: value("signalsTlsCa"),
+    onFailure: value("onFailure"),
     logLevel: value("logLevel"),
     logFormat: value("logFormat"),
   };
@@ -271,8 +295,6 @@ export function requireDatabaseUrl(config: Config, service: string): string {
   );
 }
 
-class Unfit extends Error {}
-
 function readFrom<T>(source: string, read: () => T): T {
   try {
     return read();
@@ -282,106 +304,8 @@ function readFrom<T>(source: string, read: () => T): T {
   }
 }
 
-function folder(text: string, cwd: string): string {
-  if (text === "" || text.includes("\0")) throw new Unfit("must name a folder.");
-  return resolve(cwd, text);
-}
-
 function fileSetting(flag: string, variable: string): Setting<string | undefined> {
   return { flag, variable, fallback: undefined, read: file };
-}
-
-function file(text: string, cwd: string): string {
-  if (text === "" || text.includes("\0")) throw new Unfit("must name a file.");
-  return resolve(cwd, text);
-}
-
-function host(text: string): string {
-  if (!/^[\w.:%-]+$/.test(text)) {
-    throw new Unfit(
-      `is ${JSON.stringify(text)}: it must be a host name or an address, such as 127.0.0.1 or 0.0.0.0.`,
-    );
-  }
-  return text;
-}
-
-/** A module is named by its path; anything else must be an address. */
-function signalService(text: string, cwd: string): string {
-  if (text === "postgres" || /^grpcs?:\/\/[^/?#\s]+\/?$/.test(text)) return text;
-  if (/^\w+:\/\//.test(text) || text.includes("\0"))
-    throw new Unfit(`must be postgres, grpc://host:port, or the path of a module.`);
-  return resolve(cwd, text);
-}
-
-/**
- * `file:` alone stands for a folder of the home, wherever that is moved to. A path that begins anywhere would be another
- * folder for each process, and references to it are kept.
- */
-function outputStore(text: string, cwd: string): string {
-  if (text.startsWith("file:") && !text.includes("\0")) {
-    const path = text.slice(5).replace(/^\/\/(?=\/)/, "");
-    if (path === "") return "file:";
-    if (isAbsolute(path)) return `file:${resolve(path)}`;
-    throw new Unfit(
-      `is ${JSON.stringify(text)}: the folder needs its whole path, such as file:${resolve(cwd, path)}.`,
-    );
-  }
-  if (/^s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:\/[^?#\s]*)?$/.test(text)) return text.replace(/\/+$/, "");
-  throw new Unfit(`is ${JSON.stringify(text)}: it must be file:/folder or s3://bucket/prefix.`);
-}
-
-function whole(text: string, least: number, most: number): number {
-  const number = Number(text);
-  if (/^\d+$/.test(text) && number >= least && number <= most) return number;
-  throw new Unfit(`is ${JSON.stringify(text)}: it must be a whole number from ${least} to ${most}.`);
-}
-
-const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
-
-/** Milliseconds. */
-function duration(text: string, most: number): number {
-  const [, number, unit = ""] = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text) ?? [];
-  const ms = Math.round(Number(number) * (UNIT_MS[unit] ?? Number.NaN));
-  if (ms >= 0 && ms <= most) return ms;
-  throw new Unfit(`is ${JSON.stringify(text)}: it must be a duration up to 24h, such as 30s, 10m or 0s.`);
-}
-
-function names(text: string): string[] {
-  const found = [...new Set(text.split(",").map((name) => name.trim()))];
-  if (found.every((name) => /^[\w.-]{1,250}$/.test(name))) return found;
-  throw new Unfit(
-    `is ${JSON.stringify(text)}: it must be names with commas between them, such as default,slow.`,
-  );
-}
-
-function allowList(text: string): string[] {
-  const problem = problemOf(text);
-  if (problem === null) return namesIn(text);
-  throw new Unfit(problem);
-}
-
-function oneOf<T extends string>(text: string, choices: readonly T[]): T {
-  const choice = choices.find((each) => each === text.toLowerCase());
-  if (choice !== undefined) return choice;
-  throw new Unfit(`is ${JSON.stringify(text)}: it must be one of ${choices.join(", ")}.`);
-}
-
-/** The value itself is never part of the message: it holds a password. */
-function publicUrl(text: string): string {
-  const shape = "must be the API's address for others, without a query: https://tradewind.example.com.";
-  const url = URL.canParse(text) ? new URL(text) : null;
-  if (url === null || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "")
-    throw new Unfit(shape);
-  return url.href.replace(/\/+$/, "");
-}
-
-function databaseUrl(text: string): string {
-  const shape = "must be a PostgreSQL URL: postgresql://user:password@host:5432/name.";
-  if (!URL.canParse(text)) throw new Unfit(shape);
-  const { protocol } = new URL(text);
-  if (protocol !== "postgresql:" && protocol !== "postgres:")
-    throw new Unfit(`starts with ${protocol}//: it ${shape}`);
-  return text;
 }
 
 /** From command line flags (absent ones may be undefined) and environment. */

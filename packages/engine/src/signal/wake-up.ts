@@ -19,10 +19,10 @@ const GAP_MS = 5;
 const ASK_MS = 5_000;
 const ASK = "ask-states";
 
-/** "runs": queued runs to start; "deadlines": runs that have deadlines were created or started; "dags": a DAG changed; "pools": slots freed or resized; "run:<id>": that run was edited; "ended": a run ended, or tasks that the next date may wait for; "tasks": tasks ended (told only here); "jobs": a component came or ended; "triggers": there are new ones; "unwaited": waits ended without their triggers, or tries without their sub-DAGs; "callbacks": there are some that no job has; "fired": a trigger fired; "signals": there are new ones; "states": there are new ones of the engine's own; "backfills": one was made, changed or left; "slots": a scheduler has free slots; "handed": it handed runs to another. */
+/** "runs": queued runs to start; "notices": runs that have deadlines were created or started, or deliveries stored; "dags": a DAG changed; "pools": slots freed or resized; "run:<id>": that run was edited; "ended": a run ended, or tasks that the next date may wait for; "tasks": tasks ended (told only here); "jobs": a component came or ended; "triggers": there are new ones; "unwaited": waits ended without their triggers, or tries without their sub-DAGs; "callbacks": there are some that no job has; "fired": a trigger fired; "signals": there are new ones; "states": there are new ones of the engine's own; "backfills": one was made, changed or left; "slots": a scheduler has free slots; "handed": it handed runs to another. */
 export type Topic =
   | "runs"
-  | "deadlines"
+  | "notices"
   | "dags"
   | "pools"
   | "ended"

@@ -25,12 +25,12 @@ export interface StoredCallback extends RunRow {
 }
 
 const COLUMNS = `c.id, c.dag_run_id, c.task_id, c.map_index, c.group_id, c.event, c.try_number, c.error, ${RUN_COLUMNS}, v.bundle_hash,
-  d.ordinal AS deadline_ordinal, y.place AS deadline_place, y.due_at AS deadline_due_at, NULL::json AS wait`;
+  (y.report->>'ordinal')::int AS deadline_ordinal, y.place AS deadline_place, (y.report->>'dueAt')::timestamptz AS deadline_due_at, NULL::json AS wait`;
 
 const LOAD = statement(
   "callback-load",
   `SELECT ${COLUMNS} FROM callback c JOIN dag_run r ON r.id = c.dag_run_id JOIN dag_version v ON v.id = r.version_id
-     LEFT JOIN deadline_delivery y ON y.id = c.delivery_id LEFT JOIN deadline d ON d.id = y.deadline_id
+     LEFT JOIN delivery y ON y.id = c.delivery_id
    WHERE c.id = ANY($1)`,
 );
 

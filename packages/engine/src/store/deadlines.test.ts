@@ -3,8 +3,8 @@ import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { seedDag } from "../../test/support/catalogue-seed.ts";
 import { testDatabase } from "../../test/support/test-database.ts";
 import { adhoc, type Database } from "./database.ts";
-import { deliveryDone, deliveryFailed, takeDeliveries } from "./deadline-deliveries.ts";
 import { deadlinesOfVersion, judgeDeadlines, keepDeadlines, lookAtDeadlines } from "./deadlines.ts";
+import { deliveryDone, deliveryFailed, takeDeliveries } from "./deliveries.ts";
 
 const HOUR = 3_600_000;
 const queuedWithin = (withinMs: number) => ({
@@ -107,7 +107,7 @@ describe("deadlines as rows", () => {
     for (let last = await judgeDeadlines(db, 7); last.due > 0; last = await judgeDeadlines(db, 7))
       missed += last.missed;
     expect(missed).toBe(20);
-    expect((await db.rows(adhoc("SELECT 1 FROM deadline_delivery"))).length).toBe(20);
+    expect((await db.rows(adhoc("SELECT 1 FROM delivery"))).length).toBe(20);
     expect((await db.rows(adhoc("SELECT 1 FROM signal WHERE namespace = 'deadline'"))).length).toBe(20);
     for (const id of ids) expect(await rows(id)).toHaveLength(1);
   });
@@ -167,7 +167,7 @@ describe("deadlines as rows", () => {
     expect([first.attempts, second.attempts]).toEqual([1, 2]);
     expect(await deliveryFailed(db, first, "too late to say")).toBe(false);
     const stored = async () =>
-      db.one<{ state: string; error: string | null }>(adhoc("SELECT state, error FROM deadline_delivery"));
+      db.one<{ state: string; error: string | null }>(adhoc("SELECT state, error FROM delivery"));
     expect(await stored()).toEqual({ state: "pending", error: null });
     await deliveryDone(db, first.id);
     await deliveryFailed(db, second, "it was the second time");
@@ -196,14 +196,13 @@ describe("with 50,000 deadlines and their deliveries", () => {
              ), due AS (
                INSERT INTO deadline (dag_run_id, task_id, ordinal, counts_from, actions, due_at, clear_number, state)
                SELECT id, '', 0, 'queued', '[]', now() + run_id::int * interval '1 minute', 0,
-                 CASE WHEN run_id::int % 2 = 0 THEN 'pending' ELSE 'missed' END FROM made RETURNING id
+                 CASE WHEN run_id::int % 2 = 0 THEN 'pending' ELSE 'missed' END FROM made RETURNING id, dag_run_id
              )
-             INSERT INTO deadline_delivery (deadline_id, place, action, due_at, missed_at, state, next_try_at)
-             SELECT id, 0, '{"kind":"webhook","to":"x"}', now(), now(),
+             INSERT INTO delivery (dag_run_id, event, deadline_id, place, action, report, state, next_try_at)
+             SELECT dag_run_id, 'deadline', id, 0, '{"kind":"webhook","to":"x"}', '{}',
                CASE WHEN id % 2 = 0 THEN 'pending' ELSE 'done' END, now() + interval '1 hour' FROM due`),
     );
-    for (const table of ["dag_run", "deadline", "deadline_delivery"])
-      await db.rows(adhoc(`ANALYZE ${table}`));
+    for (const table of ["dag_run", "deadline", "delivery"]) await db.rows(adhoc(`ANALYZE ${table}`));
     await lookAtDeadlines(db);
     await judgeDeadlines(db, 100);
     await takeDeliveries(db, { limit: 8, leaseMs: 1 });
@@ -237,7 +236,7 @@ describe("with 50,000 deadlines and their deliveries", () => {
       const scans = nodes(plan).filter(
         (node) =>
           node["Node Type"] === "Seq Scan" &&
-          ["dag_run", "deadline", "deadline_delivery"].includes(node["Relation Name"] ?? ""),
+          ["dag_run", "deadline", "delivery"].includes(node["Relation Name"] ?? ""),
       );
       expect(scans, `${mode}: ${JSON.stringify(plan)}`).toEqual([]);
     }

@@ -3,7 +3,7 @@
  *
  * *Keep* takes notes of runs that came to be, started or ended, and gives each of their deadlines its row as soon as it
  * is known when it is due. *Judge* decides what is due: a miss is stored with all that follows from it, its deliveries
- * and its signals.
+ * and its signal.
  *
  *  - Locks: the notes, or the due rows, passing over locked ones. Runs are only read: after the row is locked, so that
  *    what is read is no older than the row. Last of all the signals' keys, in their order.
@@ -13,9 +13,10 @@
  *    once, by its unique key, and counts anew only for a run that was cleared more often than the row knows of.
  *  - Woke up late: needs no lease; what it finds due is due by the database's clock, and judged by what is stored.
  */
-import type { DeadlineAction, DeadlineManifest, Json } from "@tradewind/sdk/manifest";
+import type { DeadlineAction, DeadlineManifest } from "@tradewind/sdk/manifest";
 import { type DeadlineFacts, deadlineDue, deadlineVerdict } from "../model/index.ts";
 import type { Connection, Database } from "./database.ts";
+import { addDeliveries, type DeliveryWrite } from "./deliveries.ts";
 import { type SignalDraft, sendSignals } from "./signals.ts";
 import { statement } from "./statement.ts";
 
@@ -49,6 +50,7 @@ interface JudgedRow {
   readonly due_at: Date;
   readonly dag_id: string;
   readonly run_id: string;
+  readonly logical_date: Date | null;
   readonly succeeded_at: Date | null;
   readonly now: Date;
 }
@@ -62,12 +64,12 @@ export interface DeadlineLook {
 
 const inMs = (moment: string) => `extract(epoch FROM ${moment} - now())::float8 * 1000`;
 
-/** Indexes: deadline_note_pkey, deadline_due, deadline_delivery_due: each asked for its first entry. */
+/** Indexes: deadline_note_pkey, deadline_due, delivery_due: each asked for its first entry. */
 const LOOK = statement(
   "deadline-look",
   `SELECT EXISTS (SELECT FROM deadline_note) AS "hasNotes",
      (SELECT ${inMs("due_at")} FROM deadline WHERE state = 'pending' ORDER BY due_at LIMIT 1) AS "dueInMs",
-     (SELECT ${inMs("next_try_at")} FROM deadline_delivery WHERE state = 'pending'
+     (SELECT ${inMs("next_try_at")} FROM delivery WHERE state = 'pending'
       ORDER BY next_try_at LIMIT 1) AS "deliveryInMs"`,
 );
 
@@ -149,7 +151,7 @@ const LOCK_DUE = statement(
  */
 const FACTS = statement(
   "deadline-facts",
-  `SELECT d.id, d.dag_run_id, d.task_id, d.ordinal, d.counts_from, d.actions, d.due_at, r.dag_id, r.run_id,
+  `SELECT d.id, d.dag_run_id, d.task_id, d.ordinal, d.counts_from, d.actions, d.due_at, r.dag_id, r.run_id, r.logical_date,
      clock_timestamp() AS now,
      CASE WHEN d.task_id = '' THEN CASE WHEN r.state = 'success' THEN r.ended_at END
           ELSE (SELECT CASE WHEN coalesce(bool_and(t.state IN ('success', 'skipped', 'removed')), r.state = 'success')
@@ -163,18 +165,6 @@ const FACTS = statement(
 const DECIDE = statement(
   "deadline-decide",
   "UPDATE deadline SET state = $2, decided_at = now() WHERE id = ANY($1)",
-);
-
-/** A signal is sent in this transaction: that delivery is done. */
-const DELIVER = statement(
-  "deadline-deliver",
-  `INSERT INTO deadline_delivery (deadline_id, place, action, due_at, missed_at, state, attempts, ended_at)
-   SELECT d.id, a.place - 1, a.action, d.due_at, now(),
-     CASE WHEN a.action->>'kind' = 'signal' THEN 'done' ELSE 'pending' END,
-     CASE WHEN a.action->>'kind' = 'signal' THEN 1 ELSE 0 END,
-     CASE WHEN a.action->>'kind' = 'signal' THEN now() END
-   FROM deadline d CROSS JOIN LATERAL json_array_elements(d.actions) WITH ORDINALITY AS a(action, place)
-   WHERE d.id = ANY($1)`,
 );
 
 export async function lookAtDeadlines(db: Connection): Promise<DeadlineLook> {
@@ -288,32 +278,39 @@ async function judge(tx: Connection, locked: readonly { id: number }[]): Promise
   if (missed.length === 0) return 0;
   const ids = missed.map(({ id }) => id);
   await tx.rows(DECIDE, [ids, "missed"]);
-  await tx.rows(DELIVER, [ids]);
-  await sendSignals(tx, missed.flatMap(signalsOf));
+  const deliveries = missed.flatMap(deliveriesOf);
+  if (deliveries.length > 0) await addDeliveries(tx, deliveries);
+  await sendSignals(tx, missed.map(signalOf));
   return missed.length;
 }
 
-/** The engine's own, then those that its author asked for. */
-function signalsOf(row: JudgedRow): SignalDraft[] {
-  const { actions, dag_id: dagId, run_id: runId, task_id: taskId } = row;
-  const value: Json = {
-    state: "missed",
-    dagId,
-    runId,
-    taskId: taskId === "" ? null : taskId,
+/** The engine's own. */
+function signalOf(row: JudgedRow): SignalDraft {
+  const { dag_id: dagId, run_id: runId, task_id: taskId } = row;
+  const key = taskId === "" ? `${dagId}/${runId}` : `${dagId}/${runId}/${taskId}`;
+  return { namespace: "deadline", key, value: { state: "missed", ...factsOf(row) }, sender: "engine" };
+}
+
+function deliveriesOf(row: JudgedRow): DeliveryWrite[] {
+  const { dag_run_id: runId, id: deadlineId, task_id: taskId } = row;
+  const report = {
+    event: "deadline.missed",
+    ...factsOf(row),
+    logicalDate: row.logical_date?.toISOString() ?? null,
+  };
+  const of = { runId, event: "deadline", deadlineId, taskId: taskId === "" ? null : taskId } as const;
+  return row.actions.map((action, place) => {
+    return { ...of, groupId: null, mapIndex: -1, place, action, report, cause: null };
+  });
+}
+
+function factsOf(row: JudgedRow) {
+  return {
+    dagId: row.dag_id,
+    runId: row.run_id,
+    taskId: row.task_id === "" ? null : row.task_id,
     ordinal: row.ordinal,
     after: row.counts_from,
     dueAt: row.due_at.toISOString(),
   };
-  const key = taskId === "" ? `${dagId}/${runId}` : `${dagId}/${runId}/${taskId}`;
-  const asked = actions.filter((action) => action.kind === "signal");
-  return [
-    { namespace: "deadline", key, value, sender: "engine" },
-    ...asked.map((action) => ({
-      namespace: action.namespace,
-      key: action.key,
-      value: action.value === undefined ? value : action.value,
-      sender: `deadline:${key}`,
-    })),
-  ];
 }

@@ -13,6 +13,7 @@ import type { Json } from "@tradewind/sdk/manifest";
 import type { TaskState } from "../model/index.ts";
 import type { Call } from "./database.ts";
 import { type DeferralWrite, deferralCalls, type WaitEnd } from "./deferrals.ts";
+import { type DeliveryWrite, deliveryCall } from "./deliveries.ts";
 import { type InstanceWrite, moveCall } from "./instance-moves.ts";
 import { type MapWrite, mapCalls } from "./map-expansions.ts";
 import type { PoolView } from "./pool-occupancy.ts";
@@ -105,6 +106,7 @@ export interface RunBatch {
   /** What tasks send with their success. */
   readonly sends: readonly SignalDraft[];
   readonly callbacks: readonly CallbackWrite[];
+  readonly deliveries: readonly DeliveryWrite[];
   readonly deferrals: readonly DeferralWrite[];
   readonly waitEnds: readonly WaitEnd[];
   readonly ends: readonly RunEnd[];
@@ -232,6 +234,7 @@ export function batchCalls(batch: RunBatch): Call[] {
         batch.jobId,
       ]),
     );
+  if (batch.deliveries.length > 0) calls.push(deliveryCall(batch.deliveries));
   if (ends.length > 0)
     calls.push(call(END_RUNS, [column(ends, "runId"), column(ends, "state"), column(ends, "reason")]));
   return [...calls, ...groupCalls(batch.groups), ...retryCalls(batch.retries)];

@@ -32,6 +32,8 @@ export interface ClaimedRun extends RunRow {
   /** Somebody has ended it, and this is how it ends, with `end_reason`, when its teardowns have; null: nobody has. */
   readonly ending: "success" | "failed" | null;
   readonly end_reason: string | null;
+  /** Of the run of a sub-DAG: the try of the task that it is; null: of any other run. */
+  readonly parent_try: number | null;
   /** No attempt was ever made and no order given: every task instance is still `none`, there is nothing to load. */
   readonly is_fresh: boolean;
 }
@@ -50,7 +52,7 @@ export interface InstanceColumns {
 }
 
 export const CLAIMED = `r.id, ${RUN_COLUMNS}, r.version_id, r.generation, r.try_number, r.retry_at, r.ending,
-  r.end_reason, d.is_paused, v.task_count, v.first_tasks`;
+  r.end_reason, r.parent_try, d.is_paused, v.task_count, v.first_tasks`;
 
 export const CLAIM_TASKS = 20_000;
 const ANY_SLOTS = 2_000_000_000;

@@ -262,6 +262,7 @@ describe("at the same time", () => {
     const end: RunBatch = {
       retries: [],
       groups: [],
+      deliveries: [],
       ...{
         jobId,
         hostname: "here",

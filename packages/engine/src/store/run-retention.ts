@@ -5,7 +5,7 @@
  *
  * What is still needed stays, however old: a run whose successor by date is not over, which may ask how its past went
  * (`dependsOnPast`); the newest of a DAG, which the next one will ask; runs of a backfill that is not over, for its
- * figures; runs with a callback, or the news of a missed deadline, that is not delivered yet.
+ * figures; runs with a callback that has not run, or a delivery that is still tried.
  *
  * Rows that somebody has locked are passed over, so that no edit waits for more than one batch and none is waited for.
  * The condition is asked again of the locked rows, by a statement of its own that sees what was committed meanwhile: a
@@ -22,8 +22,7 @@ const ENDED = "('success', 'failed')";
 /** Of `dag_run`; $1: the age. Null: of none. */
 const DELETABLE = `dag_run.state IN ${ENDED} AND dag_run.ended_at < now() - $1::float8 * interval '1 millisecond'
    AND NOT EXISTS (SELECT 1 FROM callback c WHERE c.dag_run_id = dag_run.id)
-   AND NOT EXISTS (SELECT 1 FROM deadline l JOIN deadline_delivery y ON y.deadline_id = l.id
-                   WHERE l.dag_run_id = dag_run.id AND y.state IN ('pending', 'handed'))
+   AND NOT EXISTS (SELECT 1 FROM delivery y WHERE y.dag_run_id = dag_run.id AND y.state IN ('pending', 'handed'))
    AND NOT EXISTS (SELECT 1 FROM backfill b WHERE b.id = dag_run.backfill_id AND b.ended_at IS NULL)
    AND NOT EXISTS (SELECT 1 FROM backfill_date d JOIN backfill b ON b.id = d.backfill_id
                    WHERE d.dag_run_id = dag_run.id AND b.ended_at IS NULL)
@@ -49,7 +48,15 @@ const CHOOSE = statement(
 );
 
 /** What hangs on a run and may be much, in the order in which a large run is emptied. */
-const PARTS = ["task_attempt", "deferral", "journal", "xcom", "map_label", "task_instance"] as const;
+const PARTS = [
+  "task_attempt",
+  "deferral",
+  "journal",
+  "xcom",
+  "map_label",
+  "delivery",
+  "task_instance",
+] as const;
 
 const SIZES = statement(
   "clean-size-runs",

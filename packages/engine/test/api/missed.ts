@@ -34,8 +34,9 @@ export async function addDelivery(
 ): Promise<number> {
   const { attempts = 8, error = null, state = "dead" } = how;
   const [row] = await tw.sql<{ id: number }>(
-    `INSERT INTO deadline_delivery (deadline_id, place, action, due_at, missed_at, state, attempts, error)
-     SELECT $1, 0, $2, due_at, now(), $3, $4, $5 FROM deadline WHERE id = $1 RETURNING id`,
+    `INSERT INTO delivery (dag_run_id, event, deadline_id, task_id, place, action, report, state, attempts, error)
+     SELECT dag_run_id, 'deadline', id, nullif(task_id, ''), 0, $2, '{}', $3, $4, $5 FROM deadline WHERE id = $1
+     RETURNING id`,
     [deadlineId, JSON.stringify(action), state, attempts, error],
   );
   return row?.id ?? 0;

@@ -91,6 +91,7 @@ export class SchedulerRig {
       shared?: boolean;
       logger?: Logger;
       url?: string;
+      database?: Database;
       settings?: Record<string, string>;
       lease?: LeaseTimes;
       dags?: readonly string[];
@@ -103,7 +104,7 @@ export class SchedulerRig {
     );
     const home = await openHome(config.home);
     const isOwn = options.shared === false || options.url !== undefined;
-    const database = isOwn ? Database.connect(options.url ?? this.url) : this.db;
+    const database = options.database ?? (isOwn ? Database.connect(options.url ?? this.url) : this.db);
     const wakeUps = options.shared === false ? new WakeUps(database) : this.wakeUps;
     const logger =
       options.logger ?? (process.env.TRADEWIND_TEST_LOG ? createLogger({ level: "debug" }) : silentLogger);

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { DagProcessor } from "../../src/bundle/dag-processor.ts";
 import { createApi } from "../../src/processes/api.ts";
 import { createBackfillHost } from "../../src/processes/backfill.ts";
-import { createDeadlineHost } from "../../src/processes/deadlines.ts";
+import { createNoticeHost } from "../../src/processes/notices.ts";
 import { createScheduler } from "../../src/processes/scheduler.ts";
 import type { ServiceParts } from "../../src/processes/service-parts.ts";
 import { createTriggerer } from "../../src/processes/triggerer.ts";
@@ -119,7 +119,7 @@ export class SplitRig {
     const services = [
       scheduler,
       createBackfillHost(parts, { lookMs: NEVER_MS, lease: RARELY }),
-      createDeadlineHost(parts, scheduler, { times: { lookMs: NEVER_MS } }),
+      createNoticeHost(parts, scheduler, { times: { lookMs: NEVER_MS } }),
     ];
     for (const service of services) await service.start();
     return this.#started(parts, services.toReversed());

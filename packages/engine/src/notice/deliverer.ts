@@ -5,13 +5,15 @@
 
 import { EngineError, messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
-import type { Connection } from "../store/database.ts";
+import type { Database } from "../store/database.ts";
 import {
+  deliverSignal,
   deliveryDone,
   deliveryFailed,
   type TakenDelivery,
   takeDeliveries,
-} from "../store/deadline-deliveries.ts";
+} from "../store/deliveries.ts";
+import { noticeValue } from "./notice-text.ts";
 import { deliver, type FindConnection } from "./notices.ts";
 
 const AT_ONCE = 8;
@@ -22,11 +24,15 @@ const LEASE_MS = 90_000;
 const MAX_ERROR = 1_000;
 
 export interface DelivererOptions {
-  readonly database: Connection;
+  readonly database: Database;
   readonly connection: FindConnection;
+  /** How others reach the API, for links. */
+  readonly publicUrl?: string | undefined;
   readonly logger: Logger;
   /** One has ended: there is room, or something to look for. */
   readonly onEnd: () => void;
+  /** A signal was sent. */
+  readonly onSignal: () => void;
   /** Functions have been handed to whoever runs callbacks. */
   readonly onHanded?: (() => void) | undefined;
   readonly attemptMs?: number;
@@ -68,17 +74,32 @@ export class Deliverer {
     await Promise.all(this.#underWay);
   }
 
+  async #deliver(delivery: TakenDelivery): Promise<void> {
+    const { attemptMs = ATTEMPT_MS, connection, database, onSignal, publicUrl } = this.#options;
+    const { action } = delivery;
+    if (action.kind !== "signal") {
+      const signal = AbortSignal.any([AbortSignal.timeout(attemptMs), this.#over.signal]);
+      return await deliver(action, delivery, { connection, signal, publicUrl });
+    }
+    const { key, namespace, value = noticeValue(delivery) } = action;
+    if (await deliverSignal(database, delivery, { namespace, key, value, sender: senderOf(delivery) }))
+      onSignal();
+  }
+
   /** Never rejects. */
   async #attempt(delivery: TakenDelivery): Promise<void> {
-    const { attemptMs = ATTEMPT_MS, connection, database, logger } = this.#options;
-    const limit = AbortSignal.timeout(attemptMs);
+    const { database, logger } = this.#options;
     const facts = { delivery: delivery.id, dag: delivery.dag_id, run: delivery.run_id };
     try {
-      const error = await deliver(delivery, connection, AbortSignal.any([limit, this.#over.signal])).then(
+      const error = await this.#deliver(delivery).then(
         () => null,
         (thrown: unknown) => thrown,
       );
-      if (error === null) return await deliveryDone(database, delivery.id);
+      if (error === null) {
+        // A signal was sent together with its end.
+        if (delivery.action.kind !== "signal") await deliveryDone(database, delivery.id);
+        return;
+      }
       if (this.#over.signal.aborted) return;
       const code = error instanceof EngineError ? `${error.code}: ` : "";
       const text = `${code}${messageOf(error)}`.slice(0, MAX_ERROR);
@@ -89,4 +110,9 @@ export class Deliverer {
       logger.warn("what came of a delivery could not be stored", { ...facts, error: String(error) });
     }
   }
+}
+
+function senderOf({ dag_id: dagId, event, report, run_id: runId }: TakenDelivery): string {
+  const { taskId } = report;
+  return [`${event}:${dagId}`, runId, ...(typeof taskId === "string" ? [taskId] : [])].join("/");
 }

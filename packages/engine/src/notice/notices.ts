@@ -3,44 +3,52 @@
  * the receiver and what it answered, and no secret.
  */
 import { createHmac } from "node:crypto";
-import type { DeadlineAction, Json } from "@tradewind/sdk/manifest";
+import type { Json, NoticeAction } from "@tradewind/sdk/manifest";
 import type { ConnectionFacts } from "@tradewind/sdk/program";
 import { EngineError, messageOf } from "../service/errors.ts";
-import type { TakenDelivery } from "../store/deadline-deliveries.ts";
-import { missDocument, missSubject, missText } from "./miss-report.ts";
+import type { TakenDelivery } from "../store/deliveries.ts";
+import { idempotencyKey, noticeDocument, noticeSubject, noticeText } from "./notice-text.ts";
 import { type SmtpServer, sendMail } from "./smtp-client.ts";
 
 export type FindConnection = (id: string) => Promise<ConnectionFacts | undefined>;
 
 /** Resolves when the receiver has taken it. */
-export async function deliver(
-  delivery: TakenDelivery,
-  connection: FindConnection,
-  signal: AbortSignal,
-): Promise<void> {
-  const { action } = delivery;
-  if (action.kind === "webhook") await postWebhook(action, delivery, { connection, signal });
-  else if (action.kind === "email") await mail(action, delivery, { connection, signal });
+export async function deliver(action: SentAction, delivery: TakenDelivery, means: Means): Promise<void> {
+  if (action.kind === "webhook") await postWebhook(action, delivery, means);
+  else await mail(action, delivery, means);
 }
 
-interface Means {
+/** What leaves the installation. */
+export type SentAction = Exclude<NoticeAction, { kind: "signal" }>;
+
+export interface Means {
   readonly connection: FindConnection;
   readonly signal: AbortSignal;
+  /** How others reach the API; undefined: messages have no link. */
+  readonly publicUrl?: string | undefined;
+}
+
+function runUrl(
+  { dag_id: dagId, run_id: runId }: TakenDelivery,
+  publicUrl: string | undefined,
+): string | null {
+  if (publicUrl === undefined) return null;
+  return `${publicUrl}/api/v2/dags/${encodeURIComponent(dagId)}/dagRuns/${encodeURIComponent(runId)}`;
 }
 
 async function postWebhook(
-  { to }: Extract<DeadlineAction, { kind: "webhook" }>,
+  { to }: Extract<NoticeAction, { kind: "webhook" }>,
   delivery: TakenDelivery,
-  { connection, signal }: Means,
+  { connection, publicUrl, signal }: Means,
 ): Promise<void> {
   const isAddress = /^https?:\/\//i.test(to);
   const facts = isAddress ? null : await required(connection, to);
   const url = facts === null ? new URL(to) : addressOf(facts);
-  const body = JSON.stringify(missDocument(delivery));
+  const body = JSON.stringify(noticeDocument(delivery, runUrl(delivery, publicUrl)));
   const headers = new Headers({
     "content-type": "application/json",
-    "tradewind-delivery": String(delivery.id),
     ...(facts === null ? {} : credentials(facts, body)),
+    "idempotency-key": idempotencyKey(delivery),
   });
   let status: number;
   try {
@@ -50,11 +58,11 @@ async function postWebhook(
     status = answer.status;
   } catch (error) {
     const cause = messageOf((error as { cause?: unknown }).cause ?? error);
-    throw new EngineError("DEADLINE_WEBHOOK", `The webhook at ${url.host} did not answer: ${cause}`);
+    throw new EngineError("NOTICE_WEBHOOK", `The webhook at ${url.host} did not answer: ${cause}`);
   }
   if (status < 200 || status > 299)
     throw new EngineError(
-      "DEADLINE_WEBHOOK",
+      "NOTICE_WEBHOOK",
       `The webhook at ${url.host} answered ${status}; only 2xx says that it has it`,
     );
 }
@@ -100,9 +108,9 @@ function addressOf(facts: ConnectionFacts): URL {
 }
 
 async function mail(
-  { connection: id, to }: Extract<DeadlineAction, { kind: "email" }>,
+  { connection: id, to }: Extract<NoticeAction, { kind: "email" }>,
   delivery: TakenDelivery,
-  { connection, signal }: Means,
+  { connection, publicUrl, signal }: Means,
 ): Promise<void> {
   const facts = await required(connection, id);
   const server = smtpServer(facts);
@@ -114,10 +122,10 @@ async function mail(
   const message = {
     from,
     to,
-    subject: missSubject(delivery),
-    text: missText(delivery),
-    date: delivery.missed_at,
-    messageId: `deadline-${delivery.id}-${delivery.missed_at.getTime()}@${domain}`,
+    subject: noticeSubject(delivery),
+    text: noticeText(delivery, runUrl(delivery, publicUrl)),
+    date: delivery.occurred_at,
+    messageId: `${delivery.event}-${idempotencyKey(delivery)}@${domain}`,
   };
   await sendMail(server, message, signal);
 }
@@ -147,13 +155,13 @@ async function required(connection: FindConnection, id: string): Promise<Connect
   const facts = await connection(id);
   if (facts !== undefined) return facts;
   throw new EngineError(
-    "DEADLINE_CONNECTION",
-    `There is no connection "${id}". Make it with \`tradewind connections set ${id}\`; \`tradewind deadlines retry\` begins again with what was given up by then.`,
+    "NOTICE_CONNECTION",
+    `There is no connection "${id}". Make it with \`tradewind connections set ${id}\`; \`tradewind deliveries retry\` begins again with what was given up by then.`,
   );
 }
 
 function unusable(id: string, why: string): EngineError {
-  return new EngineError("DEADLINE_CONNECTION", `The connection "${id}" cannot be used: ${why}.`);
+  return new EngineError("NOTICE_CONNECTION", `The connection "${id}" cannot be used: ${why}.`);
 }
 
 function objectOf(value: Json): Readonly<Record<string, Json>> {

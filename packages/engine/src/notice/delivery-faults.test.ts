@@ -1,29 +1,29 @@
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { ComponentProcess, type Place } from "../../test/fault/component-process.ts";
-import { DeadlineDesk, PostReceiver } from "../../test/support/deadline-desk.ts";
+import { NoticeDesk, PostReceiver } from "../../test/support/notice-desk.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { SmtpTestServer } from "../../test/support/smtp-server.ts";
 import { DELIVERY_ATTEMPTS } from "../model/index.ts";
 import { adhoc, Database } from "../store/database.ts";
-import { reviveDeliveries } from "../store/deadline-deliveries.ts";
 import { deadlinesOfVersion, judgeDeadlines, keepDeadlines } from "../store/deadlines.ts";
+import { reviveDeliveries } from "../store/deliveries.ts";
 
-class DeadlineProcess extends ComponentProcess {
+class NoticeProcess extends ComponentProcess {
   constructor(place: Place, attemptMs: number, leaseMs: number) {
-    super(place, "deadline-program.ts", { FAULT_TIMES: `${attemptMs},${leaseMs}` });
+    super(place, "notice-program.ts", { FAULT_TIMES: `${attemptMs},${leaseMs}` });
   }
 }
 
 describe("deliveries of missed deadlines", () => {
   let rig: SchedulerRig;
-  let desk: DeadlineDesk;
+  let desk: NoticeDesk;
   const receiver = new PostReceiver();
   const smtp = new SmtpTestServer();
 
   beforeAll(async () => {
     rig = await SchedulerRig.open();
-    desk = new DeadlineDesk(rig);
+    desk = new NoticeDesk(rig);
     await receiver.open();
     await smtp.open();
     const address = JSON.stringify(receiver.url);
@@ -77,14 +77,14 @@ describe("deliveries of missed deadlines", () => {
       "tradewind-signature": `sha256=${createHmac("sha256", "s3cret")
         .update(post?.text ?? "")
         .digest("hex")}`,
-      "tradewind-delivery": String((await desk.deliveries(id))[0]?.id),
+      "idempotency-key": expect.stringMatching(new RegExp(`^${(await desk.deliveries(id))[0]?.id}-\\d+$`)),
     });
   });
 
   it("are made by whoever comes after one that died between the miss and the delivery", async () => {
     const id = await rig.trigger("all");
     await miss();
-    expect((await desk.deliveries(id)).map(({ state }) => state)).toEqual(["pending", "pending", "done"]);
+    expect((await desk.deliveries(id)).map(({ state }) => state)).toEqual(["pending", "pending", "pending"]);
     await desk.host();
     expect((await desk.settled(id)).map(({ attempts, state }) => [state, attempts])).toEqual([
       ["done", 1],
@@ -106,7 +106,7 @@ describe("deliveries of missed deadlines", () => {
       JSON.stringify([{ kind: "webhook", to: mute.url }]),
     ]);
     const place = { home: `${rig.root}/host`, databaseUrl: rig.url, ledger: `${rig.root}/ledger` };
-    const first = new DeadlineProcess(place, 60_000, 1_500);
+    const first = new NoticeProcess(place, 60_000, 1_500);
     onTestFinished(() => first.discard());
     await first.ready;
     await rig.until(async () => mute.heard.length === 1, "the first attempt");
@@ -116,7 +116,7 @@ describe("deliveries of missed deadlines", () => {
     await desk.host();
     expect(await desk.settled(id)).toMatchObject([{ state: "done", attempts: 2 }]);
     expect(mute.heard).toHaveLength(2);
-    const [one, two] = mute.heard.map(({ headers }) => headers["tradewind-delivery"]);
+    const [one, two] = mute.heard.map(({ headers }) => headers["idempotency-key"]);
     expect(one).toBe(two);
   });
 
@@ -147,7 +147,7 @@ describe("deliveries of missed deadlines", () => {
       ledger: `${rig.root}/ledger`,
     });
     const ids: number[] = [];
-    const hosts: DeadlineProcess[] = [];
+    const hosts: NoticeProcess[] = [];
     onTestFinished(async () => {
       await Promise.all(hosts.map((host) => host.discard()));
     });
@@ -155,7 +155,7 @@ describe("deliveries of missed deadlines", () => {
       // Every other receiver's answer is a refusal, or none.
       receiver.status = round % 2 === 0 ? 500 : 204;
       receiver.isMute = round % 3 === 2;
-      const host = new DeadlineProcess(place(`storm${round}`), 400, 1_000);
+      const host = new NoticeProcess(place(`storm${round}`), 400, 1_000);
       hosts.push(host);
       for (let each = 0; each < 10; each++) ids.push(await rig.trigger("posted"));
       await host.ready;
@@ -173,9 +173,7 @@ describe("deliveries of missed deadlines", () => {
     await rig.until(
       async () => {
         await rig.db.rows(
-          adhoc(
-            "UPDATE deadline_delivery SET next_try_at = now() WHERE state = 'pending' AND error IS NOT NULL",
-          ),
+          adhoc("UPDATE delivery SET next_try_at = now() WHERE state = 'pending' AND error IS NOT NULL"),
         );
         const rows = (await Promise.all(ids.map((id) => desk.deliveries(id)))).flat();
         return rows.length === ids.length && rows.every(({ state }) => state === "done");
@@ -185,7 +183,9 @@ describe("deliveries of missed deadlines", () => {
     );
     const deliveries = (await Promise.all(ids.map((id) => desk.deliveries(id)))).flat();
     const taken = receiver.heard.filter(({ status }) => status === 204);
-    const heard = new Set(taken.map(({ headers }) => Number(headers["tradewind-delivery"])));
+    const heard = new Set(
+      taken.map(({ headers }) => Number.parseInt(String(headers["idempotency-key"]), 10)),
+    );
     expect(deliveries.filter(({ id }) => !heard.has(id))).toEqual([]);
     const keys = await rig.db.rows<{ n: number }>(
       adhoc(`SELECT count(*) AS n FROM signal s JOIN dag_run r ON s.key = r.dag_id || '/' || r.run_id
@@ -238,7 +238,7 @@ describe("deliveries of missed deadlines", () => {
       await rig.until(async () => /500/.test((await desk.deliveries(id))[0]?.error ?? ""), "its end");
       // Without its error, so that the end of the next one can be told from this.
       await rig.db.rows(
-        adhoc("UPDATE deadline_delivery SET next_try_at = now(), error = NULL WHERE state = 'pending'"),
+        adhoc("UPDATE delivery SET next_try_at = now(), error = NULL WHERE state = 'pending'"),
       );
     }
     const [dead] = await desk.settled(id);

@@ -2,18 +2,18 @@ import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { SchedulerProcess } from "../../test/fault/scheduler-process.ts";
-import { DeadlineDesk } from "../../test/support/deadline-desk.ts";
+import { NoticeDesk } from "../../test/support/notice-desk.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 
 describe("the function of a deadline", () => {
   let rig: SchedulerRig;
-  let desk: DeadlineDesk;
+  let desk: NoticeDesk;
   let ledger: string;
   let gate: string;
 
   beforeAll(async () => {
     rig = await SchedulerRig.open();
-    desk = new DeadlineDesk(rig);
+    desk = new NoticeDesk(rig);
     ledger = `${rig.root}/ledger`;
     gate = `${rig.root}/gate`;
     await writeFile(ledger, "");

@@ -1,6 +1,6 @@
 /**
- * Looks after deadlines, beside a scheduler and apart from its loop. Event driven: it wakes up when runs come, start or
- * end, and at the moment the next deadline or delivery is due. Beyond that it looks every few seconds at three indexes
+ * Judges deadlines, and delivers what they and other events tell, beside a scheduler and apart from its loop. Event driven:
+ * it wakes up when runs come, start or end, when deliveries are stored, and at the moment the next deadline or delivery is due. Beyond that it looks every few seconds at three indexes
  * that are mostly empty, in case a wake-up got lost or another host died.
  *
  * Any number of hosts may be at it: what one has in hand the others pass over (store/deadlines.ts). None of them owns
@@ -12,7 +12,6 @@ import { Outage } from "../service/outage.ts";
 import type { Service } from "../service/service.ts";
 import type { Topic, WakeUps } from "../signal/wake-up.ts";
 import type { Connection, Database } from "../store/database.ts";
-import { buryDeliveries } from "../store/deadline-deliveries.ts";
 import {
   deadlinesOfVersion,
   judgeDeadlines,
@@ -20,6 +19,7 @@ import {
   lookAtDeadlines,
   type OwnedDeadlines,
 } from "../store/deadlines.ts";
+import { buryDeliveries } from "../store/deliveries.ts";
 import { Deliverer, type DelivererOptions } from "./deliverer.ts";
 import type { FindConnection } from "./notices.ts";
 
@@ -31,7 +31,7 @@ const DUE_AT_ONCE = 100;
 const BURY_EVERY_MS = 10_000;
 const VERSIONS_KEPT = 500;
 
-export interface DeadlineHostOptions {
+export interface NoticeHostOptions extends Pick<DelivererOptions, "publicUrl"> {
   readonly database: Database;
   readonly logger: Logger;
   readonly wakeUps: WakeUps;
@@ -45,9 +45,9 @@ export interface DeadlineHostOptions {
   };
 }
 
-export class DeadlineHost implements Service {
-  readonly name = "deadlines";
-  readonly #options: DeadlineHostOptions;
+export class NoticeHost implements Service {
+  readonly name = "notices";
+  readonly #options: NoticeHostOptions;
   readonly #deliverer: Deliverer;
   readonly #over = new AbortController();
   /** By version, which never changes. */
@@ -57,14 +57,16 @@ export class DeadlineHost implements Service {
   #bell = Promise.withResolvers<void>();
   #buryAt = 0;
 
-  constructor(options: DeadlineHostOptions) {
+  constructor(options: NoticeHostOptions) {
     this.#options = options;
-    const { connection, database, logger, onHanded, times = {} } = options;
+    const { connection, database, logger, onHanded, publicUrl, times = {}, wakeUps } = options;
     this.#deliverer = new Deliverer({
       database,
       connection,
       logger,
       onHanded,
+      publicUrl,
+      onSignal: () => wakeUps.send("signals"),
       onEnd: () => this.#bell.resolve(),
       ...times,
     });
@@ -87,7 +89,7 @@ export class DeadlineHost implements Service {
 
   async #run(): Promise<void> {
     const { signal } = this.#over;
-    const outage = new Outage(this.#options.logger, "look after deadlines");
+    const outage = new Outage(this.#options.logger, "look after deadlines and deliveries");
     const rest = (ms: number) => sleep(ms, undefined, { signal }).catch(() => {});
     while (!signal.aborted) {
       this.#bell = Promise.withResolvers();
@@ -156,7 +158,7 @@ export class DeadlineHost implements Service {
   }
 }
 
-/** A run may have been created, started, ended or edited. */
+/** A run may have been created, started, ended or edited, or a delivery stored. */
 function concerns(topic: Topic): boolean {
-  return topic === "deadlines" || topic === "runs" || topic === "ended" || topic.startsWith("run:");
+  return topic === "notices" || topic === "runs" || topic === "ended" || topic.startsWith("run:");
 }

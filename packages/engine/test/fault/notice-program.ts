@@ -1,5 +1,5 @@
 /** A host of deadlines as a process of its own, for tests that kill it. FAULT_TIMES: an attempt's limit, its lease. */
-import { DeadlineHost } from "../../src/deadline/deadline-host.ts";
+import { NoticeHost } from "../../src/notice/notice-host.ts";
 import { requireDatabaseUrl, resolveConfig } from "../../src/service/config.ts";
 import { createLogger } from "../../src/service/logger.ts";
 import { WakeUps } from "../../src/signal/wake-up.ts";
@@ -7,7 +7,7 @@ import { Database } from "../../src/store/database.ts";
 
 const [attemptMs = 1_000, leaseMs = 2_000] = (process.env.FAULT_TIMES ?? "").split(",").map(Number);
 const database = Database.connect(requireDatabaseUrl(resolveConfig({}), "deadlines"), { max: 2 });
-const host = new DeadlineHost({
+const host = new NoticeHost({
   database,
   logger: createLogger({ level: "debug", format: "json" }),
   wakeUps: new WakeUps(database),

@@ -26,7 +26,7 @@ export interface SmtpServer {
   readonly allowsAnyCertificate?: boolean;
 }
 
-/** Rejects with `DEADLINE_MAIL`: the server, where it stopped, and what it said. */
+/** Rejects with `NOTICE_MAIL`: the server, where it stopped, and what it said. */
 export async function sendMail(server: SmtpServer, message: MailMessage, signal: AbortSignal): Promise<void> {
   const talk = new Conversation(server);
   const give = () => talk.destroy(new Error("it took too long"));
@@ -36,7 +36,7 @@ export async function sendMail(server: SmtpServer, message: MailMessage, signal:
     await converse(talk, server, message);
   } catch (error) {
     const what = `The SMTP server ${server.host}:${server.port} did not take the message: ${messageOf(error)}`;
-    throw new EngineError("DEADLINE_MAIL", what, { cause: error });
+    throw new EngineError("NOTICE_MAIL", what, { cause: error });
   } finally {
     signal.removeEventListener("abort", give);
     talk.destroy();

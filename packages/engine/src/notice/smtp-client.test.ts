@@ -93,7 +93,7 @@ describe("an e-mail", () => {
     expect(headers["Bcc"]).toBeUndefined();
     expect(body).toBe(".\r\n.\r\nRSET");
     const wrong = send(server, {}, { ...MESSAGE, to: ["a@b.example>\r\nRCPT TO:<thief@example.com"] });
-    await expect(wrong).rejects.toMatchObject({ code: "DEADLINE_MAIL" });
+    await expect(wrong).rejects.toMatchObject({ code: "NOTICE_MAIL" });
     expect(server.lines.some((line) => line.includes("TO:<thief"))).toBe(false);
   });
 
@@ -140,7 +140,7 @@ describe("encryption and credentials", () => {
     for (const tls of ["starttls", "implicit"] as const) {
       const server = await open({ certificate: CERTIFICATE, tls, auth: ["PLAIN"], users });
       await expect(send(server, { ...secure, tls, allowsAnyCertificate: false })).rejects.toMatchObject({
-        code: "DEADLINE_MAIL",
+        code: "NOTICE_MAIL",
       });
       expect(server.mails).toEqual([]);
       expect(server.lines.some((line) => line.startsWith("AUTH"))).toBe(false);
@@ -177,7 +177,7 @@ describe("encryption and credentials", () => {
       auth: ["PLAIN"],
       users,
     });
-    await expect(send(server, secure)).rejects.toMatchObject({ code: "DEADLINE_MAIL" });
+    await expect(send(server, secure)).rejects.toMatchObject({ code: "NOTICE_MAIL" });
     expect(server.mails).toEqual([]);
   });
 });
@@ -192,7 +192,7 @@ describe("a server that does not take it", () => {
     );
     expect(full.mails).toEqual([]);
     const busy = await open({ answer: (line) => (line.startsWith("EHLO") ? "421 later" : undefined) });
-    await expect(send(busy)).rejects.toMatchObject({ code: "DEADLINE_MAIL" });
+    await expect(send(busy)).rejects.toMatchObject({ code: "NOTICE_MAIL" });
   });
 
   it("may hang up, or be none at all", async () => {
@@ -220,7 +220,7 @@ describe("a server that does not take it", () => {
     };
     await expect(sendMail(target, MESSAGE, AbortSignal.timeout(200))).rejects.toThrow("it took too long");
     await expect(sendMail(target, MESSAGE, AbortSignal.abort())).rejects.toMatchObject({
-      code: "DEADLINE_MAIL",
+      code: "NOTICE_MAIL",
     });
   });
 

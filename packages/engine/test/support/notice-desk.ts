@@ -1,8 +1,8 @@
-/** Deadline hosts beside a scheduler rig, with receivers that really listen. */
+/** Notice hosts beside a scheduler rig, with receivers that really listen. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
-import { DeadlineHost, type DeadlineHostOptions } from "../../src/deadline/deadline-host.ts";
+import { NoticeHost, type NoticeHostOptions } from "../../src/notice/notice-host.ts";
 import { silentLogger } from "../../src/service/logger.ts";
 import { createConnection, openConnection } from "../../src/store/connections.ts";
 import { adhoc, type Database } from "../../src/store/database.ts";
@@ -21,7 +21,11 @@ export interface DeadlineRow {
 
 export interface DeliveryRow {
   readonly id: number;
-  readonly deadline_id: number;
+  readonly event: string;
+  readonly deadline_id: number | null;
+  readonly task_id: string | null;
+  readonly group_id: string | null;
+  readonly map_index: number;
   readonly place: number;
   readonly state: string;
   readonly attempts: number;
@@ -29,7 +33,7 @@ export interface DeliveryRow {
   readonly next_try_at: Date;
 }
 
-export class DeadlineDesk {
+export class NoticeDesk {
   readonly rig: SchedulerRig;
 
   constructor(rig: SchedulerRig) {
@@ -38,15 +42,16 @@ export class DeadlineDesk {
 
   /** Until the end of the test. */
   async host(
-    options: Pick<DeadlineHostOptions, "times"> & { readonly database?: Database } = {},
-  ): Promise<DeadlineHost> {
-    const { database = this.rig.db, times } = options;
-    const host = new DeadlineHost({
+    options: Pick<NoticeHostOptions, "publicUrl" | "times"> & { readonly database?: Database } = {},
+  ): Promise<NoticeHost> {
+    const { database = this.rig.db, publicUrl, times } = options;
+    const host = new NoticeHost({
       database,
       logger: silentLogger,
       wakeUps: this.rig.wakeUps,
       onHanded: () => this.rig.lookForCallbacks(),
       connection: (id) => openConnection(database, this.rig.secretBox, id),
+      publicUrl,
       ...(times && { times }),
     });
     await host.start();
@@ -60,8 +65,7 @@ export class DeadlineDesk {
   }
 
   deliveries(runId: number): Promise<DeliveryRow[]> {
-    const sql = `SELECT y.* FROM deadline_delivery y JOIN deadline d ON d.id = y.deadline_id
-                 WHERE d.dag_run_id = $1 ORDER BY y.id`;
+    const sql = "SELECT * FROM delivery WHERE dag_run_id = $1 ORDER BY id";
     return this.rig.db.rows<DeliveryRow>(adhoc(sql), [runId]);
   }
 
@@ -86,7 +90,7 @@ export class DeadlineDesk {
   /** All deliveries that rest are due now. */
   async hurry(): Promise<void> {
     await this.rig.db.rows(
-      adhoc("UPDATE deadline_delivery SET next_try_at = now() WHERE state = 'pending' AND error IS NOT NULL"),
+      adhoc("UPDATE delivery SET next_try_at = now() WHERE state = 'pending' AND error IS NOT NULL"),
     );
   }
 

@@ -1,20 +1,20 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { DeadlineDesk, PostReceiver } from "../../test/support/deadline-desk.ts";
+import { NoticeDesk, PostReceiver } from "../../test/support/notice-desk.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database.ts";
 import { runEdits } from "../store/run-edit.ts";
 
 describe("deadlines of runs and tasks", () => {
   let rig: SchedulerRig;
-  let desk: DeadlineDesk;
+  let desk: NoticeDesk;
   let gate: string;
   let ledger: string;
   const receiver = new PostReceiver();
 
   beforeAll(async () => {
     rig = await SchedulerRig.open();
-    desk = new DeadlineDesk(rig);
+    desk = new NoticeDesk(rig);
     await receiver.open();
     gate = `${rig.root}/gate`;
     ledger = `${rig.root}/ledger`;
@@ -186,7 +186,7 @@ describe("deadlines of runs and tasks", () => {
     const id = await rig.trigger("stuck");
     await rig.until(async () => (await desk.states(id))["#0"] === "missed", "the miss");
     expect((await rig.run(id)).state).toBe("queued");
-    expect((await desk.deliveries(id)).map(({ state }) => state)).toEqual(["done"]);
+    expect((await desk.settled(id)).map(({ state }) => state)).toEqual(["done"]);
   });
 
   it("calls a function again that threw", async () => {

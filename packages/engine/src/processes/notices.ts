@@ -1,19 +1,20 @@
-import { DeadlineHost, type DeadlineHostOptions } from "../deadline/deadline-host.ts";
+import { NoticeHost, type NoticeHostOptions } from "../notice/notice-host.ts";
 import type { SchedulerJob } from "../schedule/scheduler-job.ts";
 import { openConnection } from "../store/connections.ts";
 import type { ServiceParts } from "./service-parts.ts";
 
 /** Beside every scheduler; their connections and wake-ups are shared. */
-export function createDeadlineHost(
+export function createNoticeHost(
   parts: ServiceParts,
   scheduler: SchedulerJob,
-  how: Pick<DeadlineHostOptions, "times"> = {},
-): DeadlineHost {
-  const { database, logger, secretBox, wakeUps } = parts;
-  return new DeadlineHost({
+  how: Pick<NoticeHostOptions, "times"> = {},
+): NoticeHost {
+  const { config, database, logger, secretBox, wakeUps } = parts;
+  return new NoticeHost({
     database,
-    logger: logger.child({ component: "deadlines" }),
+    logger: logger.child({ component: "notices" }),
     wakeUps,
+    publicUrl: config.publicUrl,
     onHanded: () => scheduler.lookForCallbacks(),
     connection: (id) => openConnection(database, secretBox, id),
     ...how,
