@@ -47,6 +47,8 @@ export interface Workload {
   readonly conf: Json;
   /** The versions of the signals that this try is due to; left out: none. */
   readonly startedBy?: readonly number[];
+  /** All of these signals, in this order; left out: they are read when the process asks for them. */
+  readonly signals?: readonly ReceivedSignal[];
   /** Of a streaming task, which does not end by itself: how long it may take once it is asked to. Left out: of others. */
   readonly streamGraceMs?: number;
   readonly timeoutMs: number | null;

@@ -235,14 +235,14 @@ export class AttemptJob extends BaseJob {
   }
 
   message(): RunMessage {
-    const { attempt, taskId, mapIndex, tryNumber, maxTries, step, elapsedMs, inputs, run, conf, bundlePath } =
-      this.workload;
-    const { startedBy } = this.workload;
+    const { attempt, taskId, mapIndex, tryNumber, maxTries, step, elapsedMs, inputs } = this.workload;
+    const { bundlePath: bundle, conf, run, signals, startedBy } = this.workload;
     const call = {
       ...{ attempt, taskId, mapIndex, tryNumber, maxTries, step, elapsedMs, inputs, run, conf },
       ...(startedBy && { startedBy }),
     };
-    return { k: "run", id: attempt, bundle: bundlePath, call, logLimit: this.settings.maxLogBytes };
+    const logLimit = this.settings.maxLogBytes;
+    return { k: "run", id: attempt, bundle, call, logLimit, ...(signals && { signals }) };
   }
 
   override get large(): readonly LargePlace[] {

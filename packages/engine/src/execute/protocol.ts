@@ -9,6 +9,7 @@ import type {
   CallbackOutcome,
   ReactCall,
   ReactOutcome,
+  ReceivedSignal,
   RunEndRequest,
   SignalToSend,
   TaskCall,
@@ -54,7 +55,10 @@ interface Assignment<K extends string, C> {
   readonly large?: readonly PieceTarget[];
 }
 
-export type RunMessage = Assignment<"run", TaskCall>;
+export interface RunMessage extends Assignment<"run", TaskCall> {
+  /** Those of the call's `startedBy`; left out: the child has to ask for them. */
+  readonly signals?: readonly ReceivedSignal[];
+}
 export type CallbackMessage = Assignment<"callback", Omit<CallbackCall, "trigger">>;
 export type ReactMessage = Assignment<"react", ReactCall>;
 

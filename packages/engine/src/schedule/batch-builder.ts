@@ -5,6 +5,7 @@ import type { Json, NoticeAction } from "@tradewind/sdk/manifest";
 import {
   type Change,
   type GroupChange,
+  type Instance,
   isOccupying,
   type MapChanges,
   type Place,
@@ -124,6 +125,7 @@ export function buildBatch(
   const signals: SignalWrite[] = [...extra.traces.states];
   const drives: DriveWrite[] = [];
   const again: AgainWrite[] = [];
+  const startedBy = new Set<number>();
   for (const { actor, changes, drive, maps: mapped } of parts) {
     if (drive) drives.push(drive);
     if (mapped) maps.push({ runId: actor.id, ...mapped });
@@ -134,6 +136,7 @@ export function buildBatch(
         instances.push(instanceWrite(actor.id, change));
       settle(slots, actor, change);
       const { instance } = change;
+      if (instance.state === "queued") addCauses(startedBy, actor, instance);
       if (change.from !== null && instance.maxTries !== change.fromMaxTries) {
         const { mapIndex, maxTries } = instance;
         again.push({ runId: actor.id, taskId: instance.node.id, mapIndex, maxTries });
@@ -181,10 +184,19 @@ export function buildBatch(
     drives,
     again,
     deadLetters: extra.traces.deadLetters,
+    startedBy: [...startedBy],
   };
 }
 
-/** What is ended so calls nobody back and sends nothing, whether teardowns were left or not: whoever did it knows. */
+/** A batch reads so many signals at most; a process whose signals are not among them reads them itself. */
+const MAX_STARTING_SIGNALS = 1_000;
+
+function addCauses(to: Set<number>, { model }: RunActor, { node }: Instance): void {
+  const versions = model.drive?.startedBy(node.id) ?? [];
+  if (to.size + versions.length <= MAX_STARTING_SIGNALS) for (const version of versions) to.add(version);
+}
+
+/** A run that a person ended runs no callbacks and sends nothing, whether teardowns were left or not. */
 function isEndedByHand({ run }: RunActor): boolean {
   return run.ending !== null;
 }

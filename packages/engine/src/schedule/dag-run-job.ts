@@ -15,7 +15,7 @@ import type { WakeUps } from "../signal/wake-up.ts";
 import { type Database, sqlState } from "../store/database.ts";
 import type { JobKind } from "../store/job-lease.ts";
 import { recountPools } from "../store/pool-occupancy.ts";
-import { batchCalls, POOL_FULL, type RunBatch, settledPools } from "../store/run-batch.ts";
+import { batchCalls, POOL_FULL, type RunBatch, settledPools, startingSignals } from "../store/run-batch.ts";
 import { type ClaimedRun, rereadRuns } from "../store/run-claim.ts";
 import type { ServedDags } from "../store/served-dags.ts";
 import { Admission, type Admitted } from "./admission.ts";
@@ -24,7 +24,7 @@ import { sendNews } from "./batch-news.ts";
 import { Callbacks } from "./callbacks.ts";
 import { Caution, isRefusal } from "./caution.ts";
 import { type DagRunJobOptions, INFRA_LOSS_BUDGET, LEASE, leaseListener } from "./dag-run-job-options.ts";
-import { Dispatcher, undispatchable } from "./dispatcher.ts";
+import { Dispatcher, type StartingSignals, undispatchable } from "./dispatcher.ts";
 import { Driving } from "./driving.ts";
 import { Expanding, type Recall } from "./expanding.ts";
 import { Gates } from "./gates.ts";
@@ -279,7 +279,8 @@ export abstract class DagRunJob extends JobLoop {
         const results = await this.database.pipeline(news ? [...calls, news] : calls);
         this.#admission.settle(settledPools(batch, results));
         if (isAwaited) this.wakeUps.tellOthers("pools");
-        return this.#committed(batch, admitted, reports);
+        this.#settle(reports);
+        return this.#committed(batch, admitted, startingSignals(batch, results));
       } catch (error) {
         if (sqlState(error) !== POOL_FULL || isLast || begunWithSlots) throw error;
         for (const { actor, ...part } of parts) actor.model.giveBack(part.changes, part);
@@ -289,8 +290,7 @@ export abstract class DagRunJob extends JobLoop {
     }
   }
 
-  #committed(batch: RunBatch, admitted: readonly Admitted[], reports: readonly Report[]): void {
-    this.#settle(reports);
+  #committed(batch: RunBatch, admitted: readonly Admitted[], signals: StartingSignals): void {
     for (const write of batch.instances) {
       if (write.to === "success") this.#dispatcher.forget(write.runId, write.taskId, write.mapIndex);
       // Ended without a report of its own (the run timed out): the process is still there.
@@ -298,7 +298,7 @@ export abstract class DagRunJob extends JobLoop {
         this.#inHand.abandon(write.fromAttempt, "the run timed out");
     }
     for (const output of batch.outputs) if (output.key === "return_value") this.#dispatcher.remember(output);
-    this.#dispatch(admitted);
+    this.#dispatch(admitted, signals);
     noteRetries(this.actors, batch.retries);
     for (const { runId } of batch.ends) {
       const actor = this.actors.get(runId);
@@ -319,13 +319,13 @@ export abstract class DagRunJob extends JobLoop {
   }
 
   /** The answer may have come after a long sleep: others may have these runs by now, so look first. */
-  #dispatch(admitted: readonly Admitted[]): void {
+  #dispatch(admitted: readonly Admitted[], signals: StartingSignals): void {
     if (!this.lease.isTrusted()) {
       for (const { actor } of admitted) this.markStale(actor.id);
       return;
     }
     this.#inHand.take(admitted);
-    this.#dispatcher.dispatch(admitted);
+    this.#dispatcher.dispatch(admitted, signals);
   }
 
   /** The batch is void, or nobody knows: forget what these actors decided and read them again. */

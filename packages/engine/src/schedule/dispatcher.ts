@@ -6,7 +6,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Json } from "@tradewind/sdk/manifest";
-import type { SettledInput } from "@tradewind/sdk/program";
+import type { ReceivedSignal, SettledInput } from "@tradewind/sdk/program";
 import type { BundleCache } from "../execute/bundle-cache.ts";
 import type { AttemptOutcome, Executor, Workload } from "../execute/contract.ts";
 import type { Lease } from "../job/lease.ts";
@@ -49,11 +49,15 @@ export interface DispatcherOptions {
   readonly failed: (attempt: string, reason: string) => void;
 }
 
+/** By version: what the batch has read of the signals that its attempts are due to. */
+export type StartingSignals = ReadonlyMap<number, ReceivedSignal>;
+
 /** What a workload is made of besides its instance. */
 interface Needs {
   readonly path: string;
   readonly inputs: Pick<Workload, "inputs" | "large">;
   readonly step: Workload["step"];
+  readonly signals: StartingSignals;
 }
 
 export class Dispatcher {
@@ -89,7 +93,7 @@ export class Dispatcher {
   }
 
   /** Submits at once what has all it needs; the rest follows when the database has answered. */
-  dispatch(admitted: readonly Admitted[]): void {
+  dispatch(admitted: readonly Admitted[], signals: StartingSignals): void {
     const later: Admitted[] = [];
     const now = new Map<Executor, Workload[]>();
     for (const each of admitted) {
@@ -97,12 +101,12 @@ export class Dispatcher {
       const inputs = path === undefined ? null : this.#inputs(each, null);
       const step = this.#stepOf(each, null);
       if (path === undefined || inputs === null || step === undefined) later.push(each);
-      else push(now, each.executor, this.#workload(each, { path, inputs, step }));
+      else push(now, each.executor, this.#workload(each, { path, inputs, step, signals }));
     }
     for (const [executor, workloads] of now) executor.submit(workloads);
     // A bundle that cannot be had must not hold up the tasks of another.
     for (const group of Map.groupBy(later, (each) => each.actor.version.bundleHash).values())
-      void this.#dispatchLater(group);
+      void this.#dispatchLater(group, signals);
   }
 
   /** Attempts that wait here, and that their executor does not know of yet. */
@@ -110,23 +114,23 @@ export class Dispatcher {
     return this.#waiting.get(executor) ?? 0;
   }
 
-  async #dispatchLater(admitted: readonly Admitted[]): Promise<void> {
+  async #dispatchLater(admitted: readonly Admitted[], signals: StartingSignals): Promise<void> {
     for (const { executor } of admitted) this.#waiting.set(executor, this.waiting(executor) + 1);
     try {
-      await this.#submitWhenReady(admitted);
+      await this.#submitWhenReady(admitted, signals);
     } finally {
       for (const { executor } of admitted) this.#waiting.set(executor, this.waiting(executor) - 1);
     }
   }
 
-  async #submitWhenReady(admitted: readonly Admitted[]): Promise<void> {
+  async #submitWhenReady(admitted: readonly Admitted[], signals: StartingSignals): Promise<void> {
     let wanted = admitted;
     const { epoch } = this.#options.lease;
     for (let wait = 50; ; wait = Math.min(wait * 2, 1_000)) {
       wanted = wanted.filter((each) => this.#isWanted(each, epoch));
       if (wanted.length === 0) return;
       try {
-        return await this.#submit(wanted, epoch);
+        return await this.#submit(wanted, epoch, signals);
       } catch (error) {
         this.#options.logger.warn("dispatch has to wait", { error: messageOf(error) });
         if (!isTransient(error)) {
@@ -138,7 +142,7 @@ export class Dispatcher {
     }
   }
 
-  async #submit(wanted: readonly Admitted[], epoch: number): Promise<void> {
+  async #submit(wanted: readonly Admitted[], epoch: number, signals: StartingSignals): Promise<void> {
     const { database, bundles } = this.#options;
     const paths = new Map<string, string>();
     for (const { bundleHash } of new Set(wanted.map(({ actor }) => actor.version)))
@@ -151,7 +155,8 @@ export class Dispatcher {
       const inputs = this.#inputs(each, stored) ?? (await this.#measured(each, stored));
       if (!this.#isWanted(each, epoch)) continue;
       const path = paths.get(each.actor.version.bundleHash) ?? "";
-      each.executor.submit([this.#workload(each, { path, inputs, step: this.#stepOf(each, steps) ?? null })]);
+      const step = this.#stepOf(each, steps) ?? null;
+      each.executor.submit([this.#workload(each, { path, inputs, step, signals })]);
     }
   }
 
@@ -254,7 +259,7 @@ export class Dispatcher {
       ...needs.inputs,
       run: actor.facts,
       conf: actor.run.conf,
-      ...driven(actor, instance),
+      ...driven(actor, instance, needs.signals),
       // What is left of it: waits and reschedules of the same try have used some.
       timeoutMs: manifest.timeoutMs === null ? null : Math.max(1, manifest.timeoutMs - elapsedMs),
       memoryMb: manifest.memoryMb,
@@ -290,11 +295,15 @@ function largeApart(inputs: Readonly<Record<string, InputStanding>>): Needs["inp
 function driven(
   { model }: RunActor,
   { node: { id, manifest } }: Instance,
-): Pick<Workload, "startedBy" | "streamGraceMs"> {
+  signals: StartingSignals,
+): Pick<Workload, "startedBy" | "signals" | "streamGraceMs"> {
   if (model.drive === null) return {};
   const versions = model.drive.startedBy(id);
+  const read = versions.flatMap((version) => signals.get(version) ?? []);
   return {
     ...(versions.length > 0 && { startedBy: versions }),
+    // Only all of them: which of the others are large and which are gone, the log says when the process asks for them.
+    ...(read.length > 0 && read.length === versions.length && { signals: read }),
     ...(isStreaming(manifest) && { streamGraceMs: manifest.graceMs ?? GRACE_MS }),
   };
 }

@@ -127,7 +127,7 @@ const NO_BATCH: RunBatch = {
     waitEnds: [],
     ends: [],
   },
-  ...{ drives: [], again: [], deadLetters: [] },
+  ...{ drives: [], again: [], deadLetters: [], startedBy: [] },
 };
 const EVERYTHING = { olderThanMs: 0, staleMs: 0, batch: 100_000 };
 

@@ -10,6 +10,7 @@
  * attempts and knows from their executor job that nobody has them in hand.
  */
 import type { Json } from "@tradewind/sdk/manifest";
+import type { ReceivedSignal } from "@tradewind/sdk/program";
 import type { TaskState } from "../model/index.ts";
 import type { Call } from "./database.ts";
 import { type DeferralWrite, deferralCalls, type WaitEnd } from "./deferrals.ts";
@@ -22,6 +23,7 @@ import { type GroupWrite, groupCalls } from "./run-groups.ts";
 import { type OutputWrite, outputCalls } from "./run-outputs.ts";
 import { type RetryWrite, retryCalls } from "./run-retry.ts";
 import { type SignalDraft, sendCalls } from "./signals.ts";
+import { smallSignalsCall } from "./signals-read.ts";
 import { type Statement, statement } from "./statement.ts";
 
 /** SQLSTATEs raised by tw_require. */
@@ -116,6 +118,8 @@ export interface RunBatch {
   /** Finished instances that begin again. */
   readonly again: readonly AgainWrite[];
   readonly deadLetters: readonly DeadLetterWrite[];
+  /** Signals that queued attempts are due to, by version: read in the same round trip, for their processes. */
+  readonly startedBy: readonly number[];
 }
 
 /** FOR SHARE: an edit or a take-over, which updates the row, waits for us or makes us fail; other batches do not. */
@@ -201,6 +205,7 @@ export function batchCalls(batch: RunBatch): Call[] {
   const calls: Call[] = [];
   calls.push(call(FENCE, [batch.jobId, column(batch.fences, "runId"), column(batch.fences, "generation")]));
   if (batch.slots.size > 0) calls.push(call(SETTLE, [[...batch.slots.keys()], [...batch.slots.values()]]));
+  if (batch.startedBy.length > 0) calls.push(smallSignalsCall(batch.startedBy));
   if (batch.maps.length > 0) calls.push(...mapCalls(batch.maps));
   if (batch.births.length > 0) calls.push(call(BEAR, birthValues(batch)));
   if (batch.attempts.length > 0) calls.push(call(ATTEMPTS, attemptValues(batch)));
@@ -243,6 +248,15 @@ export function batchCalls(batch: RunBatch): Call[] {
 /** Of the results of `batchCalls`, the pools that were settled, as they are now. */
 export function settledPools(batch: RunBatch, results: readonly unknown[][]): PoolView[] {
   return batch.slots.size > 0 ? (results[1] as PoolView[]) : [];
+}
+
+/** Of the results of `batchCalls`, the signals of `startedBy` by version, without those that are large or gone. */
+export function startingSignals(
+  batch: Pick<RunBatch, "slots" | "startedBy">,
+  results: readonly unknown[][],
+): ReadonlyMap<number, ReceivedSignal> {
+  const rows = batch.startedBy.length > 0 ? results[batch.slots.size > 0 ? 2 : 1] : [];
+  return new Map((rows as ReceivedSignal[]).map((signal) => [signal.version, signal]));
 }
 
 function birthValues({ births }: RunBatch): unknown[] {

@@ -274,7 +274,7 @@ describe("at the same time", () => {
         attempts: [],
       },
       ...{ outputs: [], signals: [], sends: [], callbacks: [], deferrals: [], waitEnds: [] },
-      ...{ drives: [], again: [], deadLetters: [] },
+      ...{ drives: [], again: [], deadLetters: [], startedBy: [] },
       fences: [{ runId: run.id, generation }],
       ends: [{ runId: run.id, state: "success", reason: null }],
     };

@@ -4,7 +4,14 @@ import { testDatabase } from "../../test/support/test-database.ts";
 import { adhoc, call, type Database } from "./database.ts";
 import { sendSignals } from "./signals.ts";
 import { LOG_BEGIN, startAfterVersion, startNow, startSince } from "./signals-position.ts";
-import { latestSignals, readKey, readLog, readMatching, signalsByVersion } from "./signals-read.ts";
+import {
+  latestSignals,
+  readKey,
+  readLog,
+  readMatching,
+  signalsByVersion,
+  smallSignalsCall,
+} from "./signals-read.ts";
 
 interface Plan {
   readonly "Node Type": string;
@@ -34,6 +41,7 @@ beforeAll(async () => {
   await readKey(db, { ...key, namespace: "task" });
   await latestSignals(db, "n", ["k1"]);
   await signalsByVersion(db, [1]);
+  await db.pipeline([smallSignalsCall([1])]);
   for (let at = 0; at < 10; at++) {
     await db.rows(
       adhoc(`INSERT INTO signal (namespace, key, value, sender)
@@ -73,6 +81,7 @@ describe("with 200,000 signals", () => {
     ["signal-read-key", () => `('n', 'k1', ${head.id - 3}, '${head.tx}', ${head.id}, NULL, 100)`],
     ["signal-read-system-key", () => `('task', 'k2', ${head.id - 3}, '${head.tx}', ${head.id}, NULL, 100)`],
     ["signal-read-versions", () => `('{${head.id},${head.id - 7}}')`],
+    ["signal-read-small", () => `('{${head.id},${head.id - 7}}')`],
     ["signal-latest", () => "('n', '{k1,k3,none}')"],
   ])("%s reads a few rows only", async (name, values) => {
     const plan = await explain(`EXECUTE "${name}"${values()}`, true);

@@ -8,7 +8,7 @@
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { ReceivedSignal } from "@tradewind/sdk/program";
-import { call, type Database } from "./database.ts";
+import { type Call, call, type Database } from "./database.ts";
 import { finalPosition, HELD_MS } from "./signals-horizon.ts";
 import { comparePositions, type LogPosition, laterPosition } from "./signals-position.ts";
 import { statement } from "./statement.ts";
@@ -105,6 +105,16 @@ const READ_VERSIONS = statement(
   "signal-read-versions",
   `SELECT s.namespace, s.key, s.value, s.id AS version
    FROM unnest($1::bigint[]) WITH ORDINALITY AS u(id, at) JOIN signal s ON s.id = u.id ORDER BY u.at`,
+);
+
+/** PostgreSQL keeps what is not longer in the row, as it is. */
+const SMALL_BYTES = 1_900;
+
+/** Neither a value out of the row nor a compressed one is opened: those are read when a task process needs them. */
+const READ_SMALL = statement(
+  "signal-read-small",
+  `SELECT s.namespace, s.key, s.value, s.id AS version FROM unnest($1::bigint[]) AS u(id) JOIN signal s ON s.id = u.id
+   WHERE s.value IS NULL OR (pg_column_size(s.value) <= ${SMALL_BYTES} AND pg_column_compression(s.value) IS NULL)`,
 );
 
 /** Index: signal_key. */
@@ -228,6 +238,11 @@ export async function latestSignals(
 }
 
 const SYSTEM: ReadonlySet<string> = new Set(["task", "run"]);
+
+/** These, in any order; without those that are not there any more, and without large ones. */
+export function smallSignalsCall(versions: readonly number[]): Call {
+  return call(READ_SMALL, versions);
+}
 
 /** These, in this order; without those that are not there any more. */
 export async function signalsByVersion(db: Database, versions: readonly number[]): Promise<ReceivedSignal[]> {

@@ -61,11 +61,14 @@ export class AttemptHost implements TaskHost {
   readonly #controller = new AbortController();
   readonly #channel: HostChannel;
   readonly #pending = new Map<number, Pending>();
+  readonly #signals: readonly ReceivedSignal[] | undefined;
   #questions = 0;
   #ended = false;
 
-  constructor(id: string, channel: HostChannel) {
+  /** @param signals Those that the attempt is due to, where they came with it. */
+  constructor(id: string, channel: HostChannel, signals?: readonly ReceivedSignal[]) {
     this.id = id;
+    this.#signals = signals;
     this.#channel = channel;
   }
 
@@ -112,7 +115,7 @@ export class AttemptHost implements TaskHost {
   }
 
   async startedBy(): Promise<readonly ReceivedSignal[]> {
-    return ((await this.#ask({ what: "startedBy" })) ?? []) as unknown as ReceivedSignal[];
+    return this.#signals ?? (((await this.#ask({ what: "startedBy" })) ?? []) as unknown as ReceivedSignal[]);
   }
 
   async triggerRun(request: TriggerRunRequest): Promise<TriggeredRunFacts> {

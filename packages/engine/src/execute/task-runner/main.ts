@@ -61,7 +61,8 @@ function receive(message: ToChild): void {
 }
 
 async function perform(message: JobMessage): Promise<void> {
-  const host = new AttemptHost(message.id, { send, output, work, environment, await: holdOpen });
+  const signals = message.k === "run" ? message.signals : undefined;
+  const host = new AttemptHost(message.id, { send, output, work, environment, await: holdOpen }, signals);
   current = { host, kind: message.k };
   output.begin(message.logLimit);
   holdOpen(false);
