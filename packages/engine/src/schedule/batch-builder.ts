@@ -137,10 +137,8 @@ export function buildBatch(
       settle(slots, actor, change);
       const { instance } = change;
       if (instance.state === "queued") addCauses(startedBy, actor, instance);
-      if (change.from !== null && instance.maxTries !== change.fromMaxTries) {
-        const { mapIndex, maxTries } = instance;
-        again.push({ runId: actor.id, taskId: instance.node.id, mapIndex, maxTries });
-      }
+      if (hasNewTries(change))
+        again.push({ runId: actor.id, taskId: instance.node.id, mapIndex: instance.mapIndex });
       if (SIGNALLED.has(instance.state)) signals.push(stateSignal(actor.run, instance));
     }
   }
@@ -262,7 +260,13 @@ function instanceWrite(runId: number, change: Change): InstanceWrite {
     attemptStartedAt: instance.attemptStartedAt,
     keepsSlot: instance.state === "deferred" && instance.wait?.keepsSlot === true,
     isBehind: instance.isBehind,
+    maxTries: hasNewTries(change) ? instance.maxTries : null,
   };
+}
+
+/** It begins again, with as many tries as its task has. */
+function hasNewTries({ from, fromMaxTries, instance }: Change): boolean {
+  return from !== null && instance.maxTries !== fromMaxTries;
 }
 
 /** PostgreSQL takes no NUL in text, and one bad message must not void a batch. */

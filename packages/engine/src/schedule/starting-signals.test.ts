@@ -114,6 +114,16 @@ it("gives every start of a burst its own value in order, without a query per sta
   expect(timesAsked("signal-read-versions")).toBe(0);
 });
 
+it("stores the tries of a start with its state, and no retry of an earlier start counts against it", async () => {
+  const { id } = await begin("tries", 0);
+  await send("go", [1, 2]);
+  await waiting(id, 2);
+  open("tries");
+  await end(id, 3);
+  const sql = adhoc("SELECT try_number, max_tries FROM task_instance WHERE dag_run_id = $1");
+  expect(await rig.db.rows(sql, [id])).toEqual([{ try_number: 3, max_tries: 3 }]);
+});
+
 it("leaves large values to the process that needs them", async () => {
   const { id } = await begin("large", null);
   const values = [randomBytes(400_000).toString("hex"), "x".repeat(50_000), "small", null];

@@ -75,12 +75,11 @@ export function loadDrives(db: Connection, runIds: readonly number[]): Promise<D
   return db.rows<DriveRow>(LOAD, [runIds]);
 }
 
-/** An instance that has finished and begins again: what it gave is gone, and its tries are counted anew. */
+/** An instance that has finished and begins again: its output is deleted. */
 export interface AgainWrite {
   readonly runId: number;
   readonly taskId: string;
   readonly mapIndex: number;
-  readonly maxTries: number;
 }
 
 /** A signal that the `onSignal` of a task could not deal with. */
@@ -96,13 +95,8 @@ export interface DeadLetterWrite {
 
 const AGAIN = statement(
   "drive-again",
-  `WITH forgotten AS (
-     DELETE FROM xcom x USING unnest($1::bigint[], $2::text[], $3::int[]) AS u(run, task, map)
-     WHERE x.dag_run_id = u.run AND x.task_id = u.task AND x.map_index = u.map
-   )
-   UPDATE task_instance t SET max_tries = u.tries
-   FROM unnest($1::bigint[], $2::text[], $3::int[], $4::int[]) AS u(run, task, map, tries)
-   WHERE t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map`,
+  `DELETE FROM xcom x USING unnest($1::bigint[], $2::text[], $3::int[]) AS u(run, task, map)
+   WHERE x.dag_run_id = u.run AND x.task_id = u.task AND x.map_index = u.map`,
 );
 
 const BURY = statement(
@@ -175,7 +169,6 @@ export function drivenCalls({
         again.map(({ runId }) => runId),
         again.map(({ taskId }) => taskId),
         again.map(({ mapIndex }) => mapIndex),
-        again.map(({ maxTries }) => maxTries),
       ),
     );
   return [...calls, ...letterCalls(deadLetters)];
