@@ -109,7 +109,15 @@ const ordered: fc.Arbitrary<Step> = fc.record({
   pick,
   action: fc.constantFrom("start", "restart", "stop"),
 });
-const edited: fc.Arbitrary<Step> = fc.record({ kind: fc.constantFrom("clear", "mark"), pick });
+const picks = fc.nat({ max: 63 });
+const few = fc.tuple(pick, pick).map(([one, other]) => (1 << one) | (1 << other));
+const state = fc.constantFrom("success", "failed", "failed", "skipped");
+const edited: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant("clear"), picks, onlyFailed: fc.boolean() }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant("mark"), picks: few, as: state }) },
+  { weight: 2, arbitrary: fc.constant<Step>({ kind: "cancel", as: "failed" }) },
+  { weight: 1, arbitrary: fc.constant<Step>({ kind: "cancel", as: "success" }) },
+);
 
 const steps = (step: fc.Arbitrary<Step>, maxLength = 60) =>
   fc.array(step, { minLength: 1, maxLength, size: "max" });
@@ -125,7 +133,7 @@ const anything = fc.oneof(
 
 function live(facts: Facts, steps: readonly Step[]): DrivenLockstep {
   const run = new DrivenLockstep(manifestOf(facts));
-  for (const step of steps) if (!run.isOver) run.step(step);
+  for (const step of steps) if (!run.isOver || isEdit(step)) run.step(step);
   return run;
 }
 
@@ -174,6 +182,63 @@ test("n signals are n runs of each task that they start: none is lost, none coun
   );
 });
 
+/** An attempt fails for good, queued or running. */
+const FAILS = 7;
+
+/** Tasks that wait for a start as well as for their upstream, and little that stops them. */
+const startedDag: fc.Arbitrary<Facts> = fc.record({
+  tasks: fc.array(
+    task(5).chain((facts) =>
+      fc.record({
+        ...each(facts),
+        upstream: fc.array(fc.nat({ max: 4 }), { minLength: 1, maxLength: 2 }),
+        isStreaming: fc.nat({ max: 5 }).map((n) => n === 0),
+        rules: fc.oneof(
+          { weight: 2, arbitrary: fc.constant([]) },
+          {
+            weight: 2,
+            arbitrary: fc.constant<SignalRule[]>([{ action: "start", when: signal("a"), once: false }]),
+          },
+          { weight: 1, arbitrary: fc.array(rule(5), { maxLength: 2 }) },
+        ),
+      }),
+    ),
+    { minLength: 2, maxLength: 5 },
+  ),
+  stop: fc.option(condition(2), { freq: 9 }),
+  endsWithBatch: fc.boolean(),
+});
+
+test("edits lose no start, and a run is a success only if every task that its rules demand has run", () => {
+  const step = fc.oneof(
+    { weight: 1, arbitrary: anything.filter((each) => !isEdit(each)) },
+    { weight: 1, arbitrary: reported },
+    { weight: 2, arbitrary: fc.record({ kind: fc.constant("attempt"), pick, outcome: fc.constant(FAILS) }) },
+    { weight: 1, arbitrary: sent },
+  );
+  const started = steps(step, 15).map((each): Step[] => [{ kind: "signal", key: "a" }, ...each]);
+  const phase = fc.record({ before: started, edits: fc.array(edited, { minLength: 1, maxLength: 2 }) });
+  const counts = { reopened: 0, carriedOut: 0 };
+  fc.assert(
+    fc.property(startedDag, fc.array(phase, { minLength: 1, maxLength: 4 }), (facts, phases) => {
+      const run = live(
+        facts,
+        phases.flatMap(({ before, edits }) => [...before, ...edits]),
+      );
+      run.toTheEnd();
+      // What failed is cleared, and all goes well from now on.
+      run.step({ kind: "clear", picks: 0, onlyFailed: true });
+      run.toTheEnd();
+      counts.reopened += run.reopened;
+      counts.carriedOut += run.carriedOut;
+    }),
+    { numRuns: 2 * RUNS },
+  );
+  // Histories that never happened prove nothing.
+  expect(counts.reopened).toBeGreaterThan(RUNS);
+  expect(counts.carriedOut).toBeGreaterThan(0);
+});
+
 /** A loss that counts: after two of them the try has failed, and what fails is not tried again here. */
 function isRetried(outcome: number): boolean {
   return Math.floor(outcome / 2) % 9 === 6;
@@ -198,7 +263,7 @@ test("what is downstream of a task that began again runs again after it, never b
 });
 
 function isEdit({ kind }: Step): boolean {
-  return kind === "clear" || kind === "mark";
+  return kind === "clear" || kind === "mark" || kind === "cancel";
 }
 
 function each<T extends object>(facts: T): { [K in keyof T]: fc.Arbitrary<T[K]> } {

@@ -1,12 +1,20 @@
 import { expect, test } from "vitest";
 import { dagManifest, taskManifest } from "../../test/reference/manifests.ts";
+import { Drive } from "./drive.ts";
 import { compileGraph } from "./graph.ts";
 import { beginAgain, type EditableRow } from "./implied-ends.ts";
+import { isStopped } from "./orders.ts";
 import { RunModel } from "./run.ts";
+import { RuleSet } from "./signal-rules.ts";
 
 const row = (taskId: string, state: EditableRow["state"], facts: Partial<EditableRow> = {}): EditableRow => {
   const rest = { mapIndex: -1, tryNumber: 0, maxTries: 0, attempt: null, retryAt: null, infraLosses: 0 };
   return { taskId, state, ...rest, isMarked: false, ...facts };
+};
+const driveOf = (tasks: ReturnType<typeof taskManifest>[]) => {
+  const manifest = dagManifest(tasks);
+  const run = { dagId: "dag", runId: "run", conf: {} };
+  return new Drive({ manifest, rules: new RuleSet(manifest), run, startedAt: 0 });
 };
 const NOTHING = { skips: [], expansions: [], groups: [] };
 const again = (
@@ -36,6 +44,19 @@ test("a skip that an attempt asked for, or a person set, stays", () => {
     row("c", "skipped"),
   ];
   expect(again(rows, tasks)).toEqual([]);
+});
+
+test("a skip is implied by anything but an attempt, a person or a stop", () => {
+  const run = RunModel.load(compileGraph(dagManifest([taskManifest("a")])), [], {
+    drive: driveOf([taskManifest("a")]),
+  });
+  run.start(0);
+  run.apply({ type: "ordered", taskId: "a", action: "stop", reason: "Ann" }, 1);
+  expect(run.get("a")).toMatchObject({ state: "skipped", attempt: null, reason: "stopped by Ann" });
+  expect(isStopped(run.get("a")!.reason)).toBe(true);
+  expect(
+    ["trigger rule allSuccess", "the run was closed by Ann", "cancelled by Ann", null].some(isStopped),
+  ).toBe(false);
 });
 
 test("a task that only a signal or a time starts is not demanded before it was started", () => {

@@ -1,13 +1,14 @@
 /**
  * Which instances begin again after an edit of a run that goes on.
  *
- * An end that no attempt reported and no person set is implied: by a trigger rule, a branch, a map, or the end of the run
- * itself. An implied end holds while it follows from the rest of the run. After a clear or a mark, each implied end that
+ * An end that no attempt reported, no person set and no stop caused is implied: by a trigger rule, a branch, a map, or the
+ * end of the run itself. An implied end holds while it follows from the rest of the run. After a clear or a mark, each implied end that
  * does not follow any more is taken back, and the task is judged like one that has never begun. The same holds for a task
  * that its rule has let run and that has not begun. So a run succeeds only if every task that its rules demand has run after
  * what it depends on, or was marked by a person.
  *
- * A task that needs a start of its own, and never had one, is not demanded by the rules: its end stays.
+ * A task that needs a start of its own, and never had one, is not demanded by the rules: its end stays. A start that ended
+ * before the task began counts as its first try (orders.ts).
  */
 import { Branches, type BranchVerdict } from "./branches.ts";
 import { needsStart } from "./drive.ts";
@@ -23,7 +24,7 @@ import { judge, type Verdict } from "./trigger-rules.ts";
 
 /** An instance as an edit finds it. */
 export interface EditableRow extends InstanceRow {
-  /** A person set its state. */
+  /** A person set its state, or a person or a rule stopped it. */
   readonly isMarked: boolean;
   /** The list of its map was read, and is empty or unusable: that end follows while the list's sources stay as they are. */
   readonly isListEnd?: boolean;
@@ -136,7 +137,7 @@ function isLetThrough({ state, step }: EditableRow): boolean {
   return state === "scheduled" && (step ?? null) === null;
 }
 
-/** Neither an attempt nor a person has ended it. */
+/** Neither an attempt nor a person nor a stop has ended it. */
 export function isImpliedEnd({ attempt, isMarked, state }: EditableRow): boolean {
   return IMPLIED.has(state) && attempt === null && !isMarked;
 }

@@ -8,7 +8,15 @@ export type { BranchVerdict } from "./branches.ts";
 export { Cron, validateCron } from "./cron.ts";
 export * from "./deadline.ts";
 export * from "./diagram.ts";
-export { type Asking, Drive, isDriven, isStreaming, type StoredDrive, storedDrive } from "./drive.ts";
+export {
+  type Asking,
+  Drive,
+  isDriven,
+  isStreaming,
+  needsStart,
+  type StoredDrive,
+  storedDrive,
+} from "./drive.ts";
 export * from "./errors.ts";
 export { type Expansion, type ExpansionRow, Expansions, type ScopePlace } from "./expansions.ts";
 export { failingReason } from "./failing.ts";
@@ -34,7 +42,7 @@ export { unifiedDiff } from "./line-diff.ts";
 export * from "./map-labels.ts";
 export type { MapChanges } from "./mapping.ts";
 export * from "./notice.ts";
-export { type Cancel, GRACE_MS, type Order } from "./orders.ts";
+export { type Cancel, GRACE_MS, isStopped, type Order } from "./orders.ts";
 export * from "./run.ts";
 export type { RunEvent } from "./run-event.ts";
 export { runRetryAt } from "./run-retry.ts";

@@ -216,6 +216,41 @@ describe("start", () => {
     expect(run.states.t).toBe("scheduled");
   });
 
+  test("a start that its upstream rules out counts as a try: cleared, its task needs no other start", () => {
+    const run = new Run([task("up"), task("t", { upstream: ["up"], rules: [on("start", "a")] })]);
+    run.turn().begin("up").hear("a").fail("up").turn();
+    expect([run.states.t, run.tries("t"), run.starts("t")]).toEqual(["upstream_failed", 1, 0]);
+    run.edit("up", { state: "none", attempt: null }).edit("t", { state: "none" });
+    run.turn().begin("up").succeed("up").turn();
+    expect(run.states.t).toBe("scheduled");
+    expect(run.model.drive!.startedBy("t")).toEqual([1]);
+  });
+
+  test("a start that ends with its run counts as a try, one that a closed run forgets does not", () => {
+    const tasks = [task("up"), task("t", { upstream: ["up"], rules: [on("start", "a")] })];
+    const halted = new Run(tasks).turn().begin("up").hear("a").turn();
+    halted.model.apply({ type: "halted", at: 2_000, reason: "the run timed out", active: "failed" }, 2_000);
+    expect([halted.states.t, halted.tries("t"), halted.starts("t")]).toEqual(["skipped", 1, 0]);
+    const closed = new Run(tasks).turn().begin("up").hear("a").close();
+    expect([closed.states.t, closed.tries("t"), closed.starts("t")]).toEqual(["skipped", 0, 0]);
+  });
+
+  test("a stream that waits for its upstream with a start of its own is skipped when the run is closed", () => {
+    const run = new Run([task("up"), streaming("t", { upstream: ["up"], rules: [on("start", "a")] })]);
+    run.turn().begin("up").hear("a").fail("up").turn();
+    run.edit("up", { state: "none", attempt: null }).edit("t", { state: "none" });
+    expect(run.turn().close().states.t).toBe("skipped");
+  });
+
+  test("finished tasks begin again upstream first, in whatever order they were started", () => {
+    const run = new Run([task("up"), task("t", { upstream: ["up"] })]);
+    run.turn().begin("up").succeed("up").turn().begin("t").turn();
+    run.order("t", "start").succeed("t").order("up", "start").turn();
+    // The end of "t" is not stored yet: "up" waits for that, as it does after a reload.
+    expect(run.states).toEqual({ up: "success", t: "scheduled" });
+    expect(run.turn().states).toEqual({ up: "scheduled", t: "none" });
+  });
+
   test("a task that waits for a start is judged again when its upstream begins again, loaded or not", () => {
     const run = new Run([
       task("up", { rules: [on("start", "a")] }),

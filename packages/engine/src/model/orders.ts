@@ -15,6 +15,9 @@
  * A start is taken when a task begins for the first time, and when it begins again after it had finished. Whatever else
  * makes it begin (it is restarted, cleared by hand, tried again, or waits for its upstream once more) takes none, and
  * has the cause that it had. What begins again for its upstream's sake has none.
+ *
+ * A start is also taken by a task that ends before it begins: its upstream rules it out, its run is ended, or a person marks
+ * it. If the task needs a start, that one counts as a try: it needs no other when it is cleared.
  */
 import { type Drive, isStreaming } from "./drive.ts";
 import type { Instance } from "./instance.ts";
@@ -47,6 +50,14 @@ export interface Order {
 
 /** How long a task may take to end when it is stopped, unless it says otherwise. */
 export const GRACE_MS = 10_000;
+
+/** How the reason of a task that was stopped begins. */
+const STOPPED_BY = "stopped by ";
+
+/** Whether an instance ended with this reason because a rule or a person has stopped it. */
+export function isStopped(reason: string | null): boolean {
+  return reason?.startsWith(STOPPED_BY) === true;
+}
 
 export class Orders {
   readonly #table: InstanceTable;
@@ -112,6 +123,14 @@ export class Orders {
     return !lacksStart;
   }
 
+  /** It is about to end without having begun: with it ends the start that it waited with. */
+  endStart(instance: Instance): void {
+    const { id } = instance.node;
+    if (instance.tryNumber > 0 || this.#drive.starts(id) === 0) return;
+    this.#drive.takeStart(id);
+    if (this.#drive.needsStart(id)) instance.tryNumber = 1;
+  }
+
   /** true: some rule has fired. What fires acts in the order of the rules. */
   hear(heard: Heard): boolean {
     const firings = this.#drive.hear(heard);
@@ -173,7 +192,8 @@ export class Orders {
   /** Lets finished tasks begin again. `archive` is called with each as it was. */
   beginAgain(archive: (instance: Instance) => void): boolean {
     let hasBegun = false;
-    for (const slot of this.#again) {
+    // Upstream first, as after a reload: what has just begun again does not hide an end that is not stored.
+    for (const slot of [...this.#again].sort((a, b) => a.node.index - b.node.index)) {
       const isOver = slot.instances.every(({ state }) => isFinished(state));
       if (!isOver || this.#drive.starts(slot.node.id) === 0) {
         this.#again.delete(slot);
@@ -275,7 +295,7 @@ export class Orders {
       if (isFinished(state) || (state === "none" && tryNumber === 0)) continue;
       if (state === "queued" || state === "running" || state === "restarting") {
         this.#drive.setStopping(slot.node.id, reason);
-        this.#cancel(instance, `stopped by ${reason}`, state !== "restarting");
+        this.#cancel(instance, STOPPED_BY + reason, state !== "restarting");
       } else {
         this.#leaveSlots(instance);
         this.#endStopped(instance, reason, this.#moves.now);
@@ -284,8 +304,10 @@ export class Orders {
   }
 
   #endStopped(instance: Instance, reason: string, at: number): void {
-    const state = isStreaming(instance.node.manifest) ? "success" : "skipped";
-    this.#moves.end(instance, state, { at, reason: `stopped by ${reason}` });
+    // What waits for its upstream with a start of its own may never have begun.
+    const isWaiting = instance.state === "none" && this.#drive.needsStart(instance.node.id);
+    const state = isStreaming(instance.node.manifest) && !isWaiting ? "success" : "skipped";
+    this.#moves.end(instance, state, { at, reason: STOPPED_BY + reason });
     if (state === "success") this.noteSuccess(instance);
     this.noteFinished(instance);
   }

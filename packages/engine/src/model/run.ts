@@ -74,7 +74,7 @@ export class RunModel {
     this.#mapping = graph.scopes.length > 0 ? new Mapping(table, end) : null;
     this.#branches = new Branches(table, skips, (instance, reason) => end(instance, "skipped", reason));
     const [moves, branches, mapping, orders] = [this.#moves, this.#branches, this.#mapping, this.#orders];
-    this.#settling = new Settling({ table, moves, branches, mapping, orders, drive, end });
+    this.#settling = new Settling({ table, moves, branches, mapping, orders, end });
   }
 
   /** How many instances were looked at so far: the measure of work. */
@@ -387,12 +387,13 @@ export class RunModel {
       const isTeardown = node.manifest.role === "teardown";
       // It is left to run, and may have waited for what is not made any more.
       if (isTeardown) this.#table.reconsider(slot);
-      else this.drive?.forgetStarts(node.id);
       for (const instance of instances) {
         if (isTeardown || isFinished(instance.state)) continue;
+        if (instance.state === "none") this.#orders?.endStart(instance);
         this.#moves.halt(instance, event);
         hasEnded = true;
       }
+      if (!isTeardown) this.drive?.forgetStarts(node.id);
     }
     return hasEnded;
   }

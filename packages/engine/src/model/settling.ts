@@ -3,7 +3,6 @@
  * later ones; then groups that have nothing left to do, which others may see now; then what the run's own rules make of it.
  */
 import type { Branches } from "./branches.ts";
-import type { Drive } from "./drive.ts";
 import { type Instance, isHeld, isUnexpanded } from "./instance.ts";
 import type { InstanceTable } from "./instance-table.ts";
 import type { Mapping } from "./mapping.ts";
@@ -17,7 +16,6 @@ interface SettlingParts {
   readonly branches: Branches;
   readonly mapping: Mapping | null;
   readonly orders: Orders | null;
-  readonly drive: Drive | null;
   readonly end: (instance: Instance, state: TaskState, reason: string) => void;
 }
 
@@ -63,16 +61,16 @@ export class Settling {
 
   /** false: it has to wait. */
   #decide(instance: Instance): boolean {
-    const { drive, end, mapping, moves, orders, table } = this.#parts;
+    const { end, mapping, moves, orders, table } = this.#parts;
     if (isUnexpanded(instance) && !mapping!.isJudged(instance)) {
       mapping!.leaveToMap(instance);
       return true;
     }
     const verdict = table.verdictOn(instance);
-    const { manifest, gated, id } = instance.node;
+    const { manifest, gated } = instance.node;
     if (verdict === "wait") return false;
     if (verdict !== "run") {
-      if (instance.tryNumber === 0) drive?.takeStart(id);
+      orders?.endStart(instance);
       end(instance, verdict, `trigger rule ${manifest.rule}`);
     } else if (isUnexpanded(instance)) mapping!.leaveToMap(instance);
     else if (gated && instance.gate !== "open") {

@@ -6,6 +6,7 @@ import {
   type EditableRow,
   isImpliedEnd,
   isListEnd,
+  isStopped,
   type TaskState,
 } from "../model/index.ts";
 import type { Connection } from "./database.ts";
@@ -118,7 +119,7 @@ export async function withRestarted(tx: Connection, restart: Restart): Promise<E
   return [...again];
 }
 
-/** Neither an attempt nor a person has ended it: it follows from the rest of the run. */
+/** Neither an attempt nor a person nor a stop has ended it: it follows from the rest of the run. */
 export function isImplied(row: EditedInstance): boolean {
   return isImpliedEnd(editable(row));
 }
@@ -135,7 +136,7 @@ function editable(row: EditedInstance): EditableRow & { readonly row: EditedInst
     retryAt: null,
     infraLosses: 0,
     step: row.step,
-    isMarked: row.is_marked,
+    isMarked: row.is_marked || isStopped(row.reason),
     isListEnd: isListEnd(row.reason),
   };
 }

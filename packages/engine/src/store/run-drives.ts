@@ -211,26 +211,6 @@ export function closeDrives(runIds: readonly number[]): Call {
   return call(CLOSE, runIds);
 }
 
-const SET_STATE = statement("drive-set-state", "UPDATE run_drive SET state = $2 WHERE dag_run_id = $1");
-
-/** Tasks that were to stop, and have been cleared since: they begin anew when they have. The runs are locked. */
-export async function forgetStops(
-  tx: Connection,
-  tasks: readonly { readonly dag_run_id: number; readonly task_id: string }[],
-): Promise<void> {
-  for (const { dag_run_id: runId, state } of await loadDrives(
-    tx,
-    tasks.map((task) => task.dag_run_id),
-  )) {
-    const drive = state as { readonly tasks?: Record<string, { stopping?: string }> };
-    const stopping = tasks.filter(
-      (task) => task.dag_run_id === runId && drive.tasks?.[task.task_id]?.stopping !== undefined,
-    );
-    for (const { task_id } of stopping) delete drive.tasks?.[task_id]?.stopping;
-    if (stopping.length > 0) await tx.rows(SET_STATE, [runId, JSON.stringify(drive)]);
-  }
-}
-
 const OPEN_NOW = statement(
   "drive-open-now",
   `INSERT INTO run_drive (dag_run_id, tx, signal_id, since)

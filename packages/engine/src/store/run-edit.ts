@@ -9,6 +9,7 @@
 import { haltedAs, isFinished, OCCUPYING } from "../model/index.ts";
 import type { Connection } from "./database.ts";
 import { cancelWaits } from "./deferrals.ts";
+import { endStarts, forgetStops } from "./edited-drives.ts";
 import {
   type EditedInstance,
   isImplied,
@@ -21,7 +22,7 @@ import {
 import { archiveAttempts, forgetOutputs, type InstanceKeys } from "./instance-record.ts";
 import { limitNames } from "./limit-key.ts";
 import { createRun } from "./run-create.ts";
-import { closeDrives, forgetStops } from "./run-drives.ts";
+import { closeDrives } from "./run-drives.ts";
 import type {
   ClearEdit,
   ClearResult,
@@ -260,6 +261,7 @@ async function markTasks(tx: Connection, edit: MarkEdit): Promise<MarkResult> {
   });
   if (!edit.dryRun) {
     await archiveAttempts(tx, keyColumns(chosen), true);
+    await endStarts(tx, chosen);
     await tx.rows(MARK, [
       ...keyColumns(chosen),
       chosen.map(() => edit.state),
@@ -322,6 +324,7 @@ async function endRun(
   const open = all.filter((row) => !isFinished(row.state) && !left.has(row));
   const states = open.map((row) => haltedAs(row.state, end.state));
   await archiveAttempts(tx, keyColumns(open), true);
+  await endStarts(tx, open);
   // Marking a run as success also covers what has not begun; a run that fails leaves it to do.
   await tx.rows(MARK, [...keyColumns(open), states, end.reason, end.state === "success"]);
   await release(tx, open);

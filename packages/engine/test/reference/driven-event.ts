@@ -29,6 +29,8 @@ export interface DrivenTask {
   cause: DrivenCause;
   /** What is under way is to stop. */
   isStopping: boolean;
+  /** Its end follows from the rest of the run: no attempt reported it, no person set it, nothing stopped it. */
+  isImplied: boolean;
   /** Its state is the one in the database. */
   isStored: boolean;
   /** The database has its current attempt, under way: all that it may lack is how that ended. */
@@ -47,8 +49,15 @@ export type DrivenEvent =
     }
   | { readonly what: "fail"; readonly of: string; readonly retry: boolean }
   | { readonly what: "lose"; readonly of: string; readonly budget: number | null }
-  /** By hand. */
-  | { readonly what: "clear" | "mark"; readonly of: string }
+  /** By hand. In a run that has ended, it begins again with nothing but the states of its tasks. */
+  | {
+      readonly what: "edit";
+      readonly clear: readonly string[];
+      readonly mark: readonly string[];
+      readonly as: "success" | "failed" | "skipped";
+    }
+  /** By hand: the run ends now. */
+  | { readonly what: "cancel"; readonly as: "success" | "failed" }
   /** All states are in the database now. */
   | { readonly what: "store" }
   /** Tasks that have finished do what they were asked to, if their end is stored or no task comes after them. */

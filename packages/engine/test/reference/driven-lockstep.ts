@@ -7,11 +7,15 @@
 import assert from "node:assert/strict";
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import {
+  beginAgain,
+  type Cause,
   compileGraph,
   Drive,
+  type EditableRow,
   type Graph,
   type Instance,
-  type InstanceRow,
+  isImpliedEnd,
+  needsStart,
   OCCUPYING,
   RuleSet,
   type RunEvent,
@@ -19,11 +23,12 @@ import {
   type StoredDrive,
   type StoredStart,
 } from "../../src/model/index.ts";
+import { DrivenDemands } from "./driven-demands.ts";
 import { endsOf } from "./driven-ends.ts";
 import { type Action, type DrivenEvent, type DrivenState, type DrivenTask, isEnded } from "./driven-event.ts";
 import { DrivenOrder } from "./driven-order.ts";
 import { DrivenReference } from "./driven-reference.ts";
-import { clearedRow, freshRows, markedRow, rowAfter } from "./driven-rows.ts";
+import { clearedRow, freshRows, haltedRow, markedRow, rowAfter } from "./driven-rows.ts";
 import { startsAfter } from "./stored-starts.ts";
 
 /** A run may start itself again and again: so many steps are enough of it. */
@@ -31,12 +36,13 @@ const PATIENCE = 40;
 
 /** What a database would hold. */
 interface Stored {
-  readonly rows: ReadonlyMap<string, InstanceRow>;
+  readonly rows: ReadonlyMap<string, EditableRow>;
   readonly drive: string;
   readonly starts: readonly StoredStart[];
   /** So many signals of the log were heard. */
   readonly position: number;
   readonly reference: DrivenReference;
+  readonly demands: DrivenDemands;
 }
 
 /** One thing that happens to whatever it can happen to; `pick` chooses among that. */
@@ -44,8 +50,10 @@ export type Step =
   | { readonly kind: "signal"; readonly key: string }
   | { readonly kind: "order"; readonly pick: number; readonly action: Action }
   | { readonly kind: "attempt"; readonly pick: number; readonly outcome: number }
-  /** By hand, past the model, which is loaded again. */
-  | { readonly kind: "clear" | "mark"; readonly pick: number }
+  /** By hand, past the model, which is loaded again. Each bit of `picks` stands for a task. */
+  | { readonly kind: "clear"; readonly picks: number; readonly onlyFailed: boolean }
+  | { readonly kind: "mark"; readonly picks: number; readonly as: "success" | "failed" | "skipped" }
+  | { readonly kind: "cancel"; readonly as: "success" | "failed" }
   | { readonly kind: PlainStep };
 
 export type PlainStep = "close" | "tick" | "turn" | "commit" | "giveBack" | "crash" | "forge";
@@ -67,6 +75,15 @@ export class DrivenLockstep {
   #attempts = 0;
   readonly #order: DrivenOrder;
   readonly #causes = new Map<string, (readonly number[])[]>();
+  #demands = new DrivenDemands();
+  #startedAt = 1_000;
+  #isCancelled = false;
+  /** Edits of a run that had ended. */
+  reopened = 0;
+  /** Starts that were carried out by an edit, after their task had ended without them. */
+  get carriedOut(): number {
+    return this.#demands.carriedOut;
+  }
 
   constructor(manifest: DagManifest) {
     this.#manifest = manifest;
@@ -80,6 +97,7 @@ export class DrivenLockstep {
       starts: [],
       position: 0,
       reference: this.#reference.copy(),
+      demands: this.#demands.copy(),
     };
     this.#model = this.#load();
     this.#compare("the beginning");
@@ -110,7 +128,10 @@ export class DrivenLockstep {
         break;
       case "clear":
       case "mark":
-        this.#edit(one(this.#manifest.tasks, step.pick).taskId, step.kind);
+        this.#edit(step);
+        break;
+      case "cancel":
+        this.#cancel(step.as);
         break;
       case "tick":
         this.#tick();
@@ -151,7 +172,10 @@ export class DrivenLockstep {
       this.step({ kind: "attempt", pick: steps, outcome: 0 });
       this.step({ kind: "turn" });
     }
+    if (this.#isCancelled) return;
     assert.equal(this.#model.isPending, false);
+    if (this.#reference.end() === "success")
+      assert.deepEqual(this.#demands.unmet(this.#reference), [], "the run is a success");
   }
 
   /** By task, the signals that each of its tries was due to. */
@@ -185,6 +209,7 @@ export class DrivenLockstep {
 
   #note(): void {
     this.#order.note(this.#reference, this.#now);
+    this.#demands.note(this.#reference);
     for (const { id, state, tries } of this.#movable()) {
       const causes = this.#causes.get(id) ?? [];
       this.#causes.set(id, causes);
@@ -305,6 +330,7 @@ export class DrivenLockstep {
       starts: startsAfter(this.#stored.starts, this.#model.drive!.takeStarts()),
       position: this.#position,
       reference: this.#reference.copy(),
+      demands: this.#demands.copy(),
     };
     for (const { attempt } of this.#model.takeCancels()) this.#asked.add(attempt);
     for (const instance of this.#model.instances()) this.#checkAsked(instance);
@@ -339,6 +365,7 @@ export class DrivenLockstep {
 
   #crash(): void {
     this.#reference = this.#stored.reference.copy();
+    this.#demands = this.#stored.demands.copy();
     this.#position = this.#stored.position;
     this.#model = this.#load();
     // The next owner asks again.
@@ -351,18 +378,80 @@ export class DrivenLockstep {
     this.#listen();
   }
 
-  #edit(id: string, how: "clear" | "mark"): void {
-    this.#commit();
-    const row = this.#stored.rows.get(id)!;
-    if (how === "clear" && (row.state === "none" || (row.state === "scheduled" && !row.step))) return;
-    const { retries } = this.#manifest.tasks.find(({ taskId }) => taskId === id)!;
-    const after = how === "mark" ? markedRow(row) : clearedRow(row, retries);
-    const drive = JSON.parse(this.#stored.drive) as { tasks?: Record<string, { stopping?: string }> };
-    if (how === "clear") delete drive.tasks?.[id]?.stopping;
-    this.#reference.happen({ what: how, of: id });
-    const rows = new Map(this.#stored.rows).set(id, after);
-    this.#stored = { ...this.#stored, rows, drive: JSON.stringify(drive), reference: this.#reference.copy() };
+  #edit(step: Extract<Step, { kind: "clear" | "mark" }>): void {
+    if (!this.#isCancelled) this.#commit();
+    const before = [...this.#stored.rows.values()];
+    const named = before.filter((_, n) => (step.picks >> n) % 2 === 1);
+    const mark =
+      step.kind === "mark" ? named.filter((row) => row.state !== step.as || isImpliedEnd(row)) : [];
+    const clear = step.kind === "clear" ? (step.onlyFailed ? before : named).filter(isClearable(step)) : [];
+    if (mark.length + clear.length === 0) return;
+    if (this.isOver) this.#reopen();
+    const as = step.kind === "mark" ? step.as : "success";
+    const rows = before.map((row) => (mark.includes(row) ? markedRow(row, as, this.#isStarted(row)) : row));
+    const run = { graph: this.#graph, rows, skips: [], expansions: [], groups: [] };
+    const again = beginAgain(run, clear, { wholeGroups: false });
+    const retries = new Map(this.#manifest.tasks.map((task) => [task.taskId, task.retries]));
+    const after = rows.map((row) => {
+      return again.includes(row) ? clearedRow(row, retries.get(row.taskId)!) : row;
+    });
+    this.#reference.happen({ what: "edit", clear: idsOf(clear), mark: idsOf(mark), as });
+    this.#demands.forget(idsOf(mark));
+    // An edit may close the run, which forgets starts.
+    if (!this.#reference.isClosed)
+      assert.deepEqual(this.#demands.unmet(this.#reference), [], "the run was edited");
+    this.#endStarts(mark);
+    const drive = JSON.parse(this.#stored.drive) as StoredDrive & Editable;
+    for (const { taskId } of again) delete drive.tasks?.[taskId]?.stopping;
+    this.#rewrite(after, JSON.stringify(drive));
     this.#crash();
+  }
+
+  /** By hand: the run has ended, and its model is no more. */
+  #cancel(as: "success" | "failed"): void {
+    if (this.isOver) return;
+    this.#commit();
+    const rows = [...this.#stored.rows.values()].map((row) => haltedRow(row, as, this.#isStarted(row)));
+    this.#demands.cancel(this.#reference, as);
+    this.#reference.happen({ what: "cancel", as });
+    this.#note();
+    this.#rewrite(rows, "{}");
+    this.#isCancelled = true;
+  }
+
+  /** What drove the run has gone with its end; it hears from now on. */
+  #reopen(): void {
+    this.reopened++;
+    this.#isCancelled = false;
+    this.#startedAt = this.#now;
+    this.#position = this.#log.length;
+    this.#stored = { ...this.#stored, drive: "{}", starts: [], position: this.#position };
+  }
+
+  /** It needs a start, and has one that waits. */
+  #isStarted({ taskId }: EditableRow): boolean {
+    const task = this.#manifest.tasks.find((each) => each.taskId === taskId)!;
+    if (!needsStart(task)) return false;
+    return this.#stored.starts.some((start) => start.taskId === taskId);
+  }
+
+  /** The oldest of each that has not begun, with its cause. */
+  #endStarts(rows: readonly EditableRow[]): void {
+    const drive = JSON.parse(this.#stored.drive) as StoredDrive & Editable;
+    for (const { state, taskId, tryNumber } of rows) {
+      const first = this.#stored.starts.find((start) => start.taskId === taskId);
+      if (!first || state !== "none" || tryNumber > 0) continue;
+      if (first.cause !== null)
+        drive.tasks = { ...drive.tasks, [taskId]: { ...drive.tasks?.[taskId], cause: first.cause } };
+      this.#stored = { ...this.#stored, starts: this.#stored.starts.filter((start) => start !== first) };
+    }
+    this.#stored = { ...this.#stored, drive: JSON.stringify(drive) };
+  }
+
+  #rewrite(rows: readonly EditableRow[], drive: string): void {
+    const byId = new Map(rows.map((row) => [row.taskId, row]));
+    const [reference, demands] = [this.#reference.copy(), this.#demands.copy()];
+    this.#stored = { ...this.#stored, rows: byId, drive, reference, demands };
   }
 
   #load(): RunModel {
@@ -370,7 +459,7 @@ export class DrivenLockstep {
       manifest: this.#manifest,
       rules: this.#rules,
       run: { dagId: "dag", runId: "run", conf: {} },
-      startedAt: 1_000,
+      startedAt: this.#startedAt,
       stored: JSON.parse(this.#stored.drive) as StoredDrive,
       starts: this.#stored.starts,
     });
@@ -380,6 +469,7 @@ export class DrivenLockstep {
   }
 
   #compare(after: string): void {
+    if (this.#isCancelled) return;
     const drive = this.#model.drive!;
     const engine = [...this.#model.instances()].map(({ node: { id }, state, tryNumber, maxTries }) => {
       const limit = limitOf(state, maxTries);
@@ -411,6 +501,22 @@ export class DrivenLockstep {
   checkOrder(): void {
     this.#order.check(this.#reference);
   }
+}
+
+interface Editable {
+  tasks?: Record<string, { stopping?: string; cause?: Cause }>;
+}
+
+/** What has not begun is not cleared by name: it begins anyway. */
+function isClearable({ onlyFailed }: { readonly onlyFailed: boolean }): (row: EditableRow) => boolean {
+  return ({ state, step }) => {
+    if (onlyFailed) return state === "failed" || state === "upstream_failed";
+    return state !== "none" && (state !== "scheduled" || (step ?? null) !== null);
+  };
+}
+
+function idsOf(rows: readonly EditableRow[]): string[] {
+  return rows.map(({ taskId }) => taskId);
 }
 
 function one<T>(items: readonly T[], pick: number): T {

@@ -19,7 +19,8 @@ export class DrivenOrder {
   note(run: DrivenReference, now: number): void {
     for (const { rule, taskId, upstream } of this.#manifest.tasks) {
       const { state, tries } = run.task(taskId);
-      const isNew = tries > (this.#tries.get(taskId) ?? 0);
+      // A start whose task ends before it begins counts as a try, too.
+      const isNew = tries > (this.#tries.get(taskId) ?? 0) && !isEnded(state);
       this.#tries.set(taskId, tries);
       if (!isEnded(state)) this.#ended.delete(taskId);
       else if (!this.#ended.has(taskId)) this.#ended.set(taskId, now);

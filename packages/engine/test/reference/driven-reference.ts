@@ -16,7 +16,7 @@ import { type Fact, fires, type Listening, listeningOf } from "./driven-listenin
 import { judgeByRule, type ReferenceState } from "./reference-rules.ts";
 
 type OfTask = Extract<DrivenEvent, { of: string }> & {
-  readonly what: Exclude<DrivenEvent["what"], "order" | "tick" | "clear" | "mark">;
+  readonly what: Exclude<DrivenEvent["what"], "order" | "tick">;
 };
 type Moment = "queue" | "start" | "wake" | "resume";
 export class DrivenReference {
@@ -25,6 +25,8 @@ export class DrivenReference {
   readonly #seen: Map<string, DrivenTask>;
   readonly #rules: Listening[];
   #isClosed = false;
+  /** By hand, before its tasks had ended. */
+  #endedAs: "success" | "failed" | null = null;
   #news: string[] = [];
 
   constructor(manifest: DagManifest, from?: DrivenReference) {
@@ -40,6 +42,7 @@ export class DrivenReference {
       starts: [],
       cause: NO_CAUSE,
       isStopping: false,
+      isImplied: false,
       isStored: false,
       isAttemptStored: false,
     });
@@ -50,6 +53,7 @@ export class DrivenReference {
       ? from.#rules.map((each) => ({ ...each, heard: [...each.heard] }))
       : listeningOf(manifest);
     this.#isClosed = from ? from.#isClosed : false;
+    this.#endedAs = from ? from.#endedAs : null;
     if (!from) this.#lookAtEverything();
   }
 
@@ -76,14 +80,20 @@ export class DrivenReference {
 
   happen(event: DrivenEvent): void {
     this.#apply(event);
-    this.#lookAtEverything();
+    if (this.#endedAs === null) this.#lookAtEverything();
   }
 
   end(): "running" | "success" | "failed" {
+    if (this.#endedAs !== null) return this.#endedAs;
     if (this.#isOpen() || this.isPending) return "running";
     if (this.tasks().some(({ state }) => !isEnded(state))) return "running";
     const failed = this.tasks().some(({ id, state }) => this.#isLast(id) && isBad(state));
     return failed ? "failed" : "success";
+  }
+
+  /** Whether it is to run when its rule says so, without a start of its own. */
+  isDemanded(id: string): boolean {
+    return !this.#needsStart(id) && !(this.#isClosed && this.#isStreaming(id));
   }
 
   /** Something may still start a task by itself. */
@@ -118,15 +128,78 @@ export class DrivenReference {
       case "again":
         for (const { taskId } of this.#tasks) this.#again(taskId);
         return;
-      case "mark":
-        this.#edit(this.task(event.of), "success");
+      case "edit":
+        this.#editTasks(event);
         return;
-      case "clear":
-        this.#clear(this.task(event.of));
+      case "cancel":
+        this.#cancel(event.as);
         return;
       default:
         this.#applyTo(this.task(event.of), event);
     }
+  }
+
+  #editTasks({ as, clear, mark }: Extract<DrivenEvent, { what: "edit" }>): void {
+    if (this.end() !== "running") this.#reopen();
+    for (const id of mark) {
+      const task = this.task(id);
+      if (task.state === "none") this.#endStart(task);
+      this.#edit(task, as);
+    }
+    for (const id of clear) this.#clear(this.task(id));
+    while (this.#takeBack()) {}
+  }
+
+  /** What drove it has gone with its end; its rules hear from now on. */
+  #reopen(): void {
+    this.#endedAs = null;
+    this.#isClosed = false;
+    this.#rules.splice(0, this.#rules.length, ...listeningOf(this.#manifest));
+    for (const task of this.tasks()) Object.assign(task, { starts: [], cause: NO_CAUSE, isStopping: false });
+  }
+
+  /** true: an end, or a readiness, did not follow from the rest of the run any more. */
+  #takeBack(): boolean {
+    const judged = this.#tasks
+      .map(({ taskId }) => this.task(taskId))
+      .filter((task) => this.#follows(task))
+      .map((task) => ({ task, verdict: this.judge(task.id) }));
+    const open = judged.filter(({ task, verdict }) => {
+      return task.isImplied && (verdict === "run" || verdict === "wait");
+    });
+    for (const { task } of open) this.#clear(task);
+    if (open.length > 0) return true;
+    const other = judged.find(({ task, verdict }) => verdict !== "run" && verdict !== task.state);
+    if (!other) return false;
+    this.#clear(other.task);
+    if (other.verdict !== "wait") this.#imply(other.task, other.verdict as DrivenState);
+    return true;
+  }
+
+  /** It is as it is because of the rest of the run. What needs a start, and never had one, is not demanded. */
+  #follows({ id, isHalfway, isImplied, state, tries }: DrivenTask): boolean {
+    if (tries === 0 && this.#needsStart(id)) return false;
+    return isImplied || (state === "scheduled" && !isHalfway);
+  }
+
+  #cancel(as: "success" | "failed"): void {
+    for (const task of this.tasks().filter(({ state }) => !isEnded(state))) {
+      const { state } = task;
+      const isUnderWay = ["running", "restarting", "deferred", "up_for_reschedule"].includes(state);
+      const hasFailed = state === "up_for_retry" && as === "failed";
+      if (state === "none") this.#endStart(task);
+      this.#edit(task, isUnderWay || hasFailed ? as : "skipped");
+      // A run that ends as success covers what has not begun.
+      task.isImplied = task.state === "skipped" && as === "failed";
+    }
+    this.#endedAs = as;
+  }
+
+  /** It ends before it has begun: the start that it waited with counts as a try. */
+  #endStart(task: DrivenTask): void {
+    if (task.tries > 0 || task.starts.length === 0) return;
+    this.#takeStart(task);
+    if (this.#needsStart(task.id)) task.tries = 1;
   }
 
   #clear(task: DrivenTask): void {
@@ -139,6 +212,7 @@ export class DrivenReference {
   #edit(task: DrivenTask, state: DrivenState): void {
     task.isStopping = false;
     task.isHalfway = false;
+    task.isImplied = false;
     task.state = state;
     task.isAttemptStored = isOut(state);
   }
@@ -196,7 +270,7 @@ export class DrivenReference {
 
   #wake(task: DrivenTask): void {
     if (task.state === "up_for_reschedule") this.#move(task, "scheduled");
-    else if (this.#judge(task.id) === "run") this.#newTry(task);
+    else if (this.judge(task.id) === "run") this.#newTry(task);
     else {
       // It waits for what is upstream of it, which is what its repetition was for.
       if (!this.#needsStart(task.id)) this.#takeStart(task);
@@ -271,7 +345,8 @@ export class DrivenReference {
 
   #stopped(task: DrivenTask): void {
     task.isStopping = false;
-    const isStreaming = this.#isStreaming(task.id);
+    const isWaiting = task.state === "none" && this.#needsStart(task.id);
+    const isStreaming = this.#isStreaming(task.id) && !isWaiting;
     this.#move(task, isStreaming ? "success" : "skipped");
     if (isStreaming) this.#news.push(task.id);
   }
@@ -331,16 +406,20 @@ export class DrivenReference {
 
   #lookAt(task: DrivenTask): void {
     if (task.state !== "none") return;
-    const verdict = this.#judge(task.id);
+    const verdict = this.judge(task.id);
     if (verdict === "wait") return;
     const isFirst = task.tries === 0;
     const lacksStart = this.#needsStart(task.id) && isFirst && task.starts.length === 0;
     const isOut = this.#isClosed && (lacksStart || this.#isStreaming(task.id));
     if (verdict === "run" && lacksStart && !isOut) return;
-    if (isFirst && (verdict !== "run" || task.starts.length > 0)) this.#takeStart(task);
-    if (verdict !== "run") this.#move(task, verdict);
-    else if (isOut) this.#move(task, "skipped");
-    else this.#newTry(task);
+    if (verdict !== "run") {
+      this.#endStart(task);
+      this.#imply(task, verdict);
+    } else if (isOut) this.#imply(task, "skipped");
+    else {
+      if (isFirst && task.starts.length > 0) this.#takeStart(task);
+      this.#newTry(task);
+    }
   }
 
   #newTry(task: DrivenTask): void {
@@ -355,8 +434,13 @@ export class DrivenReference {
     for (const task of this.tasks()) {
       const isWaiting = this.#needsStart(task.id) || (this.#isClosed && this.#isStreaming(task.id));
       if (isWaiting && task.state === "none" && task.tries === 0 && task.starts.length === 0)
-        this.#move(task, "skipped");
+        this.#imply(task, "skipped");
     }
+  }
+
+  #imply(task: DrivenTask, state: DrivenState): void {
+    this.#move(task, state);
+    task.isImplied = true;
   }
 
   #isBatchDone(): boolean {
@@ -366,6 +450,7 @@ export class DrivenReference {
 
   #move(task: DrivenTask, state: DrivenState): void {
     task.state = state;
+    task.isImplied = false;
     task.isStored = false;
     if (state === "none" || state === "scheduled") task.isAttemptStored = false;
   }
@@ -375,7 +460,8 @@ export class DrivenReference {
     return !this.#tasks.some(({ upstream }) => upstream.includes(id));
   }
 
-  #judge(id: string) {
+  /** What its rule says of how its upstream stands. */
+  judge(id: string) {
     const { rule, upstream } = this.#manifestOf(id);
     const states = upstream.map((each) => this.task(each).state as ReferenceState);
     return judgeByRule(rule, { states, setups: [] });

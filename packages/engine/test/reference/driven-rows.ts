@@ -1,8 +1,16 @@
 /** Rows of a driven run as a database would hold them. */
 import type { DagManifest } from "@tradewind/sdk/manifest";
-import { type Change, type InstanceRow, OCCUPYING } from "../../src/model/index.ts";
+import {
+  type Change,
+  type EditableRow,
+  haltedAs,
+  isFinished,
+  isStopped,
+  OCCUPYING,
+  type TaskState,
+} from "../../src/model/index.ts";
 
-export function freshRows(manifest: DagManifest): Map<string, InstanceRow> {
+export function freshRows(manifest: DagManifest): Map<string, EditableRow> {
   const fresh = {
     mapIndex: -1,
     state: "none",
@@ -10,6 +18,7 @@ export function freshRows(manifest: DagManifest): Map<string, InstanceRow> {
     attempt: null,
     retryAt: null,
     infraLosses: 0,
+    isMarked: false,
   } as const;
   return new Map(
     manifest.tasks.map(({ retries, taskId }) => [taskId, { taskId, ...fresh, maxTries: retries }]),
@@ -17,21 +26,35 @@ export function freshRows(manifest: DagManifest): Map<string, InstanceRow> {
 }
 
 /** As the batch writes it. */
-export function rowAfter({ instance }: Change): InstanceRow {
+export function rowAfter({ instance }: Change): EditableRow {
   const { attempt, infraLosses, maxTries, node, retryAt, startedAt, state, step, tryNumber, wait } = instance;
   return {
     ...{ taskId: node.id, mapIndex: -1, state, tryNumber, maxTries, attempt, retryAt, infraLosses },
-    ...{ startedAt, step, wait },
+    ...{ startedAt, step, wait, isMarked: isStopped(instance.reason) },
   };
 }
 
-/** What is under way begins anew when it has ended, everything else at once. */
-export function clearedRow(row: InstanceRow, retries: number): InstanceRow {
-  const anew = { maxTries: row.tryNumber + retries, infraLosses: 0, retryAt: null, step: null } as const;
-  if (OCCUPYING.has(row.state)) return { ...row, ...anew, state: "restarting" };
-  return { ...row, ...anew, state: "none", attempt: null };
+/** What is under way begins again when it has ended, everything else at once. */
+export function clearedRow(row: EditableRow, retries: number): EditableRow {
+  const again = {
+    ...{ maxTries: row.tryNumber + retries, infraLosses: 0, retryAt: null, step: null, isMarked: false },
+  } as const;
+  if (OCCUPYING.has(row.state)) return { ...row, ...again, state: "restarting" };
+  return { ...row, ...again, state: "none", attempt: null };
 }
 
-export function markedRow(row: InstanceRow): InstanceRow {
-  return { ...row, state: "success", retryAt: null, attempt: null, step: null };
+export function markedRow(row: EditableRow, state: TaskState, isStarted: boolean): EditableRow {
+  const ended = { retryAt: null, attempt: null, step: null, isMarked: true };
+  return { ...row, ...ended, state, tryNumber: tryOf(row, isStarted) };
+}
+
+/** As the end of its run by hand leaves it. */
+export function haltedRow(row: EditableRow, as: "success" | "failed", isStarted: boolean): EditableRow {
+  if (isFinished(row.state)) return row;
+  return { ...markedRow(row, haltedAs(row.state, as), isStarted), isMarked: as === "success" };
+}
+
+/** A start that ends before its task has begun counts as a try. */
+function tryOf({ state, tryNumber }: EditableRow, isStarted: boolean): number {
+  return state === "none" && tryNumber === 0 && isStarted ? 1 : tryNumber;
 }
