@@ -1,7 +1,7 @@
 /**
  * Random small DAGs as source text, for runs on a real scheduler: each has a group with retries, a map, a mapped group with
- * retries of its items, a setup with its teardown, a sub-DAG and a task that waits; some have a task that only a signal starts. Every task writes to one ledger file
- * when it begins and how it ends. How it ends follows from its run, its name and its try, until the run is to be calm.
+ * retries of its items, a setup with its teardown, a sub-DAG and a task that waits. Half of them have tasks that signals
+ * start and stop, and a streaming task. Every task writes to one ledger file when it begins and how it ends. How it ends follows from its run, its name and its try, until the run is to be calm.
  */
 import { type Random, randomOf } from "./random-dag.ts";
 
@@ -9,16 +9,21 @@ export interface EditedDag {
   readonly dagId: string;
   readonly source: string;
   readonly isDriven: boolean;
-  /** The key of the signal that starts its task `sig`. */
+  /** The key of the signal that starts its tasks `sig` and `last_sig`. */
   readonly signal: string;
+  /** The key of the signal that stops its tasks `sig` and `stream`. */
+  readonly stopSignal: string;
 }
+
+/** Tasks that only a signal starts. */
+export const STARTED = ["sig", "last_sig"] as const;
 
 const RULES = ["allSuccess", "allSuccess", "allSuccess", "allDone", "noneFailed", "oneSuccess"];
 
 /** What the files of all these DAGs begin with. */
 export function preamble(root: string): string {
   return `
-    import { dag, Operator, signal, skip, start, TimeDeltaTrigger } from "tradewind";
+    import { dag, Operator, signal, skip, start, stop, TimeDeltaTrigger } from "tradewind";
     import { appendFileSync, existsSync } from "node:fs";
     const ROOT = ${JSON.stringify(root)};
     const tell = (ctx, what, more = {}) => appendFileSync(ROOT + "/ledger", JSON.stringify({
@@ -37,6 +42,11 @@ export function preamble(root: string): string {
       return value;
     };
     const work = (_, ctx) => { tell(ctx, "begin"); return finish(ctx, 1); };
+    const stream = async (_, ctx) => {
+      tell(ctx, "begin");
+      if (!ctx.abort.aborted) await new Promise((go) => ctx.abort.addEventListener("abort", go, { once: true }));
+      tell(ctx, "success");
+    };
     const listOf = (ctx) => Array.from({ length: (chance(ctx) >>> 4) % 4 }, (_, n) => n);
     class Waiting extends Operator {
       execute(ctx) { tell(ctx, "begin"); return this.defer({ trigger: new TimeDeltaTrigger({ delta: 20 }), method: "later" }); }
@@ -49,7 +59,7 @@ export function preamble(root: string): string {
 export function editedDag(seed: number): EditedDag {
   const random = randomOf(seed);
   const dagId = `edited_${seed}`;
-  const isDriven = random.chance(0.25);
+  const isDriven = random.chance(0.5);
   const known: string[] = [];
   const lines: string[] = [];
   const add = (name: string, line: (options: string) => string, { isMapped = false } = {}) => {
@@ -93,7 +103,17 @@ export function editedDag(seed: number): EditedDag {
     () => add("wait", (o) => `const wait = d.add("wait", new Waiting({}), { ${o} });`),
   ];
   for (const part of random.shuffled(parts)) part();
-  if (isDriven) lines.push(`d.task("sig", { on: [start(signal("go-${dagId}"))] }, work);`);
+  if (isDriven) {
+    const go = `start(signal("go-${dagId}"))`;
+    const off = `stop(signal("off-${dagId}"))`;
+    const before = () => [random.one(known), random.one(known)].join();
+    lines.push(
+      `const sig = d.task("sig", { after: [${before()}], rule: ${JSON.stringify(random.one(RULES))}, on: [${go}, ${off}] }, work);`,
+      `d.task("last_sig", { after: [sig, ${before()}], on: [${go}] }, work);`,
+      `d.task("after_sig", { after: sig, rule: "noneFailed" }, work);`,
+      `d.task("stream", { lifetime: "streaming", after: [${before()}], on: [${off}] }, stream);`,
+    );
+  }
   lines.push(
     `d.task("end", { after: [${known.join()}], rule: ${JSON.stringify(random.one(RULES))} }, work);`,
   );
@@ -102,6 +122,7 @@ export function editedDag(seed: number): EditedDag {
     source: `export const ${dagId} = dag("${dagId}", (d) => {\n${lines.join("\n")}\n});`,
     isDriven,
     signal: `go-${dagId}`,
+    stopSignal: `off-${dagId}`,
   };
 }
 

@@ -35,7 +35,11 @@ beforeAll(async () => {
   const triggerer = createTriggerer({ ...parts, secretBox, wakeUps });
   await triggerer.start();
   stop = () => triggerer.stop(0);
-  await rig.scheduler({ parallelism: SLOTS });
+  // A streaming task keeps its slot until it is stopped, and each history has one at most.
+  await rig.scheduler({
+    parallelism: SLOTS,
+    settings: { TRADEWIND_STREAMING_SLOTS: String(AT_ONCE) },
+  });
 });
 afterAll(() => stop());
 

@@ -12,9 +12,10 @@ import { runEdits } from "../../src/store/run-edit.ts";
 import { giveOrder } from "../../src/store/run-orders.ts";
 import { sendSignals } from "../../src/store/signals.ts";
 import type { SchedulerRig } from "../support/scheduler-rig.ts";
-import type { EditedDag } from "./edited-dags.ts";
+import { type EditedDag, STARTED } from "./edited-dags.ts";
 import { type Random, randomOf } from "./random-dag.ts";
 import { keyOf } from "./reference-shape.ts";
+import { StartDemands } from "./start-demands.ts";
 import { type EndedInstance, Ledger, unmetDemands } from "./success-rule.ts";
 
 interface Row {
@@ -22,6 +23,7 @@ interface Row {
   readonly map_index: number;
   readonly state: TaskState;
   readonly try_number: number;
+  readonly reason: string | null;
 }
 
 /** A line of the ledger file, or a run of the sub-DAG. */
@@ -81,12 +83,14 @@ export class EditedHistory {
   readonly #seen = new Map<string, Seen[]>();
   #id = 0;
   #manifest!: DagManifest;
+  readonly #starts: StartDemands;
 
   constructor(rig: SchedulerRig, dag: EditedDag, seed: number) {
     this.#rig = rig;
     this.#dag = dag;
     this.#random = randomOf(seed ^ 0x2545f491);
     this.#name = `history-${seed}`;
+    this.#starts = new StartDemands((task, since) => this.#hasBegun(task, since));
   }
 
   get editCount(): number {
@@ -108,7 +112,8 @@ export class EditedHistory {
     this.#manifest = (await this.#rig.db.one<{ manifest: DagManifest }>(adhoc(sql), [this.#id]))!.manifest;
     for (let n = 0; n < edits; n++) {
       await this.#moment();
-      if (this.#dag.isDriven && this.#random.chance(0.4)) await this.#signal();
+      if (this.#dag.isDriven && this.#random.chance(0.6)) await this.#start();
+      if (this.#dag.isDriven && this.#random.chance(0.15)) await this.#stop();
       await this.#edit(this.#random.one(EDITS));
     }
     writeFileSync(`${this.#rig.root}/calm-${this.#name}`, "");
@@ -138,7 +143,21 @@ export class EditedHistory {
     const { state } = await this.#rig.run(this.#id);
     if (state === "success" || state === "failed") return true;
     const rows = await this.#rows(this.#rig.db);
-    return rows.length > 0 && rows.every((row) => isFinished(row.state) || row.task_id === "sig");
+    return rows.length > 0 && rows.every((row) => isFinished(row.state) || this.#isWaiting(row, rows));
+  }
+
+  /** Only a signal lets it go on. */
+  #isWaiting({ state, task_id: task }: Row, rows: readonly Row[]): boolean {
+    if (task === "stream") return state === "running";
+    const isSignalAwaited = rows.some((row) => row.task_id === "sig" && row.state === "none");
+    if (state !== "none") return false;
+    if (task === "sig") return !this.#starts.isOwed(task);
+    if (task === "last_sig") return isSignalAwaited || !this.#starts.isOwed(task);
+    return task === "after_sig" && isSignalAwaited;
+  }
+
+  #hasBegun(task: string, since: number): boolean {
+    return this.#lines().some((line) => line.task === task && line.what === "begin" && line.at >= since);
   }
 
   async #ended(): Promise<string> {
@@ -156,13 +175,41 @@ export class EditedHistory {
     return (await this.#rig.run(this.#id)).state;
   }
 
-  async #signal(): Promise<void> {
-    const sent = { namespace: "default", key: this.#dag.signal, value: null, sender: "test" };
-    await sendSignals(this.#rig.db, [sent]);
+  /** Starts those tasks, once it is known that the run has heard it. */
+  async #start(): Promise<void> {
+    const since = performance.timeOrigin + performance.now();
+    const before = await this.#firings();
+    await this.#signal(this.#dag.signal);
+    await this.#rig.until(
+      async () => (await this.#firings()) > before || isOver((await this.#rig.run(this.#id)).state),
+      `signal heard by ${this.#name}`,
+    );
+    // A run that has ended meanwhile begins to hear when it is edited.
+    if (isOver((await this.#rig.run(this.#id)).state)) return;
+    for (const task of STARTED) this.#starts.add(task, since);
+  }
+
+  async #stop(): Promise<void> {
+    this.#starts.forget("sig");
+    await this.#signal(this.#dag.stopSignal);
+  }
+
+  /** How often the rules that start tasks have fired. */
+  async #firings(): Promise<number> {
+    const sql = `SELECT coalesce(sum((rule->'state'->>'fired')::int), 0)::int AS fired
+      FROM run_drive d, jsonb_array_elements(coalesce(d.state::jsonb->'rules', '[]')) AS rule
+      WHERE d.dag_run_id = $1 AND rule->>'taskId' = ANY($2) AND rule->>'ruleIndex' = '0'`;
+    return (await this.#rig.db.one<{ fired: number }>(adhoc(sql), [this.#id, STARTED]))!.fired;
+  }
+
+  async #signal(key: string): Promise<void> {
+    await sendSignals(this.#rig.db, [{ namespace: "default", key, value: null, sender: "test" }]);
     this.#rig.wakeUps.send("signals");
   }
 
   async #close(): Promise<void> {
+    for (const row of await this.#rows(this.#rig.db))
+      if (row.state === "none") this.#starts.forget(row.task_id);
     const order = {
       dagId: this.#dag.dagId,
       runId: this.#name,
@@ -181,7 +228,14 @@ export class EditedHistory {
       const at = performance.timeOrigin + performance.now();
       const before = await this.#rows(tx);
       const named = await this.#apply(tx, kind);
-      this.#record(at, before, await this.#rows(tx), { kind, named });
+      const isEnded = isOver((await tx.one<{ state: string }>(adhoc(RUN_STATE), [this.#id]))!.state);
+      const after = await this.#rows(tx);
+      this.#record(at, before, after, { kind, named });
+      for (const row of after) {
+        const former = before.find((each) => nameOf(each) === nameOf(row))!;
+        if (named(row)) this.#starts.forget(row.task_id);
+        else if (isEnded || kind === "cancel" || kind === "markRun") this.#starts.endRun(former, row);
+      }
     });
     this.#rig.wakeUps.send("runs");
     this.#rig.wakeUps.send(`run:${this.#id}`);
@@ -297,9 +351,17 @@ export class EditedHistory {
       const isListEnd = this.#isMapped(row.task_id) && path.length === 0 && hasNoItems;
       return { taskId: row.task_id, path, state: row.state, skip: [], isListEnd };
     });
-    const isStarted = lines.some(({ task }) => task === "sig");
+    const isUndemanded = (taskId: string) => {
+      const { reason, state } = rows.find((row) => row.task_id === taskId)!;
+      if (reason?.startsWith("stopped by ")) return true;
+      if (taskId === "stream")
+        return state === "skipped" && reason?.startsWith("the run was closed by") === true;
+      return (
+        STARTED.some((id) => id === taskId) && !this.#hasBegun(taskId, 0) && !this.#starts.isOwed(taskId)
+      );
+    };
     return [
-      ...unmetDemands(this.#manifest, ended, ledger, (taskId) => taskId === "sig" && !isStarted),
+      ...unmetDemands(this.#manifest, ended, ledger, isUndemanded),
       ...this.#wrongLength(rows, ledger, length),
     ];
   }
@@ -347,7 +409,7 @@ export class EditedHistory {
 
   #rows(db: Connection): Promise<Row[]> {
     const sql =
-      "SELECT task_id, map_index, state, try_number FROM task_instance WHERE dag_run_id = $1 ORDER BY 1, 2";
+      "SELECT task_id, map_index, state, try_number, reason FROM task_instance WHERE dag_run_id = $1 ORDER BY 1, 2";
     return db.rows<Row>(adhoc(sql), [this.#id]);
   }
 
@@ -373,6 +435,12 @@ export class EditedHistory {
     );
     return [this.#name, this.#dag.source, ...this.#edits, lines.join(", "), states.join(", ")].join("\n");
   }
+}
+
+const RUN_STATE = "SELECT state FROM dag_run WHERE id = $1";
+
+function isOver(state: string): boolean {
+  return state === "success" || state === "failed";
 }
 
 function nameOf({ map_index, task_id }: Row): string {
