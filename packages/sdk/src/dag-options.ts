@@ -2,13 +2,14 @@
 import { type ConditionPart, conditionManifest, noTasks } from "./condition.ts";
 import type { AnyParams, Callback } from "./context.ts";
 import { type Deadline, deadlinesOf } from "./deadline.ts";
-import { type Duration, durationMs } from "./duration.ts";
+import { orElse } from "./definition-errors.ts";
+import type { Duration } from "./duration.ts";
 import { checkEnv, type Env } from "./env.ts";
 import { DagDefinitionError, show } from "./errors.ts";
 import { isoInstant, MOMENT_FORMS, type Moment } from "./instant.ts";
 import type { DagManifest } from "./manifest.ts";
 import { type CallbackOption, callbackOptions } from "./notice.ts";
-import { atLeast, choice, flag, knownOptions, text } from "./option-check.ts";
+import { atLeast, choice, duration, flag, knownOptions, text } from "./option-check.ts";
 import { DAG_OPTION_NAMES } from "./option-names.ts";
 import {
   type EventParams,
@@ -119,18 +120,20 @@ export interface CheckedDagOptions {
 
 export function checkDagOptions(options: unknown, where: string): CheckedDagOptions {
   const o = knownOptions(options, DAG_OPTION_NAMES, where, "dag");
-  const schedule = scheduleManifest(o["schedule"], `${where}: schedule`);
-  const start = instant(o["start"], `${where}: start`);
-  const end = instant(o["end"], `${where}: end`);
-  const params = standardSchema(o["params"], where);
+  const none: DagSettings["schedule"] = { kind: "none" };
+  const schedule = orElse(() => scheduleManifest(o["schedule"], `${where}: schedule`), none);
+  // Not null: that a start is missing does not follow from one that was refused.
+  const start = orElse(() => instant(o["start"], `${where}: start`), new Date(0).toISOString());
+  const end = orElse(() => instant(o["end"], `${where}: end`), null);
+  const params = orElse(() => standardSchema(o["params"], where), null);
   const { callbacks, functions, notices } = callbackOptions<Callback<never>>(o, where);
   const { onFailure, onSuccess } = functions;
-  const deadlines = deadlinesOf(o["deadline"], where);
+  const deadlines = orElse(() => deadlinesOf(o["deadline"], where), undefined);
   const settings: DagSettings = {
     description: text(o, "description", where),
     docs: text(o, "docs", where),
     owner: text(o, "owner", where),
-    tags: tags(o["tags"], where),
+    tags: orElse(() => tags(o["tags"], where), []),
     schedule,
     start,
     end,
@@ -145,16 +148,17 @@ export function checkDagOptions(options: unknown, where: string): CheckedDagOpti
     ...(o["maxActiveTasksPerDag"] !== undefined && {
       maxActiveTasksPerDag: atLeast(o, "maxActiveTasksPerDag", { min: 1, fallback: 1 }, where),
     }),
-    runTimeoutMs: o["runTimeout"] === undefined ? null : durationMs(o["runTimeout"], `${where}: runTimeout`),
+    runTimeoutMs: duration(o, "runTimeout", null, where),
     hasParams: params !== null,
     callbacks: { success: callbacks.success, failure: callbacks.failure },
     ...notices,
-    ...closing(o, where),
-    ...retrying(o, where),
+    ...orElse(() => closing(o, where), {}),
+    ...orElse(() => retrying(o, where), {}),
     ...(deadlines && { deadlines: deadlines.map(({ manifest }) => manifest) }),
-    ...spreading(o, schedule, where),
+    // Of a schedule that was refused, nothing follows.
+    ...(schedule !== none && orElse(() => spreading(o, schedule, where), {})),
   };
-  checkTogether(settings, where);
+  orElse(() => checkTogether(settings, where), undefined);
   return {
     settings,
     defaults: checkDefaults(o["defaults"], where),
@@ -181,7 +185,7 @@ function spreading(
   { kind }: DagSettings["schedule"],
   where: string,
 ): Pick<DagSettings, "jitterMs" | "pauseAfterFailures"> {
-  const jitterMs = o["jitter"] === undefined ? 0 : durationMs(o["jitter"], `${where}: jitter`);
+  const jitterMs = duration(o, "jitter", 0, where);
   const pauseAfterFailures = atLeast(o, "pauseAfterFailures", { min: 1, fallback: 0 }, where);
   if (jitterMs > 0 && !BY_TIME.has(kind))
     throw bad(`${where}: jitter needs a schedule by time, like cron() or every(); "${kind}" is none`);
@@ -205,7 +209,7 @@ function closing(o: RawOptions, where: string): Pick<DagSettings, "stop" | "endW
 /** Left out when not used, as `closing`. */
 function retrying(o: RawOptions, where: string): Pick<DagSettings, "runRetry"> {
   const retries = atLeast(o, "runRetries", { min: 0, fallback: 0 }, where);
-  const delayMs = durationMs(o["runRetryDelay"] ?? "5m", `${where}: runRetryDelay`);
+  const delayMs = duration(o, "runRetryDelay", 300_000, where);
   const from = choice(o, "runRetryFrom", ["failure", "start"], where);
   const idle = ["runRetryDelay", "runRetryFrom"].find((name) => o[name] !== undefined);
   if (retries === 0 && idle !== undefined)

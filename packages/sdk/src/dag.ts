@@ -9,6 +9,7 @@ import {
   type SignalDagOptions,
 } from "./dag-options.ts";
 import { type ResultOf, resultOf } from "./dag-result.ts";
+import { collectErrors } from "./definition-errors.ts";
 import { describe } from "./describe.ts";
 import { Draft, DraftBuilder } from "./draft.ts";
 import { DagDefinitionError, show } from "./errors.ts";
@@ -74,11 +75,11 @@ export function dag(id: string, ...rest: unknown[]): Dag {
       `${where}: dag() takes (id, build) or (id, options, build)`,
     );
   }
-  const checked = checkDagOptions(options, where);
-  const returned = new DraftBuilder(draft, { group: null, map: null, defaults: [checked.defaults] }).build(
-    build as (d: DraftBuilder) => unknown,
-    where,
-  );
+  const [checked, returned] = collectErrors(where, () => {
+    const checked = checkDagOptions(options, where);
+    const builder = new DraftBuilder(draft, { group: null, map: null, defaults: [checked.defaults] });
+    return [checked, builder.build(build as (d: DraftBuilder) => unknown, where)];
+  });
   if (draft.tasks.size === 0) {
     throw new DagDefinitionError("TW_EMPTY_DAG", `${where} has no tasks; add one with d.task()`);
   }

@@ -330,7 +330,7 @@ export class DraftBuilder {
       role,
       settings: taskSettings(layers, where),
       drive,
-      callbacks: taskCallbacks(layers),
+      callbacks: taskCallbacks(layers, where),
       env: checkEnv(options["env"], where),
       inputs,
       map,

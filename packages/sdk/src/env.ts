@@ -2,6 +2,7 @@
  * `env` of a DAG or a task: texts, and references to stored variables and connections. References stay references until an
  * attempt starts: neither they nor what they resolve to is part of the manifest.
  */
+import { orElse, refuse } from "./definition-errors.ts";
 import { DagDefinitionError, show, TaskError } from "./errors.ts";
 import type { DagPlan } from "./plan.ts";
 import type { ConnectionFacts, TaskHost } from "./program.ts";
@@ -79,12 +80,14 @@ function reference(source: Source): EnvReference {
 /** The checked `env` of a DAG or a task; undefined: it has none. */
 export function checkEnv(env: unknown, where: string): Env | undefined {
   if (env === undefined) return undefined;
-  if (typeof env !== "object" || env === null || Array.isArray(env))
-    throw bad(`${where}: env must be an object of environment variables, got ${show(env)}`);
+  if (typeof env !== "object" || env === null || Array.isArray(env)) {
+    refuse(bad(`${where}: env must be an object of environment variables, got ${show(env)}`));
+    return undefined;
+  }
   for (const [name, value] of Object.entries(env)) {
     if (!/^[A-Za-z_]\w*$/.test(name))
-      throw bad(`${where}: env: ${show(name)} is not a name of an environment variable`);
-    if (!isReference(value)) checkText(value, `${where}: env.${name}`);
+      refuse(bad(`${where}: env: ${show(name)} is not a name of an environment variable`));
+    if (!isReference(value)) orElse(() => checkText(value, `${where}: env.${name}`), undefined);
   }
   return Object.freeze({ ...env } as Env);
 }

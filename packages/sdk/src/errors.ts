@@ -67,10 +67,17 @@ export type TaskErrorCode =
 export class DagDefinitionError extends Error {
   override readonly name = "DagDefinitionError";
   readonly code: DefinitionErrorCode;
+  /** Of a DAG with several mistakes: each by itself, in the order in which they were found. */
+  readonly errors: readonly Error[] | undefined;
 
-  constructor(code: DefinitionErrorCode, message: string, options?: ErrorOptions) {
+  constructor(
+    code: DefinitionErrorCode,
+    message: string,
+    options?: ErrorOptions & { readonly errors?: readonly Error[] },
+  ) {
     super(message, options);
     this.code = code;
+    this.errors = options?.errors;
   }
 }
 

@@ -3,13 +3,14 @@
  * of it sees how its tasks ended only when the whole group has. Whatever would have to see more is refused here.
  */
 import type { AnyParams, GroupCallback } from "./context.ts";
+import { orElse } from "./definition-errors.ts";
 import type { Draft } from "./draft.ts";
-import { type Duration, durationMs } from "./duration.ts";
+import type { Duration } from "./duration.ts";
 import { DagDefinitionError, show } from "./errors.ts";
 import type { Upstream } from "./handle.ts";
 import type { GroupManifest } from "./manifest.ts";
 import { type CallbackOption, callbackOptions } from "./notice.ts";
-import { atLeast, knownOptions, text } from "./option-check.ts";
+import { atLeast, duration, knownOptions, text } from "./option-check.ts";
 import { GROUP_OPTION_NAMES } from "./option-names.ts";
 import type { GroupPlan, TaskPlan } from "./plan.ts";
 import { reactsOf } from "./reaction.ts";
@@ -53,7 +54,7 @@ export function groupPlan(
 ): GroupPlan {
   const { groupId, parent, map, where } = place;
   const { callbacks, functions, notices } = callbackOptions<GroupCallback<never>>(o, where);
-  const retry = retryOf(o, map, where);
+  const retry = orElse(() => retryOf(o, map, where), undefined);
   const manifest: GroupManifest = {
     groupId,
     parent,
@@ -67,7 +68,7 @@ export function groupPlan(
 
 function retryOf(o: RawOptions, map: string | null, where: string): GroupManifest["retry"] {
   const retries = atLeast(o, "retries", { min: 0, fallback: 0 }, where);
-  const delayMs = durationMs(o["retryDelay"] ?? "5m", `${where}: retryDelay`);
+  const delayMs = duration(o, "retryDelay", 300_000, where);
   if (retries === 0 && o["retryDelay"] !== undefined)
     throw bad(
       `${where}: retryDelay needs retries: how many times the group runs again (those of its tasks go into defaults)`,

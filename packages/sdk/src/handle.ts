@@ -2,6 +2,7 @@
  * Handles: what `d.task`, `d.add` and `d.group` return, and what `inputs` and `after` take. A handle belongs to the
  * DAG that made it; that is kept outside the handle, so that it can be neither forged nor serialised by accident.
  */
+import { DagDefinitionError, show } from "./errors.ts";
 import type { InputSource, TriggerRule } from "./manifest.ts";
 import type { SettledInput } from "./program.ts";
 
@@ -94,7 +95,21 @@ export function own<H extends object>(
   { source = null, map = null }: { readonly source?: InputSource | null; readonly map?: string | null } = {},
 ): H {
   facts.set(handle, { owner, source, map });
+  Object.defineProperty(handle, Symbol.toPrimitive, { value: hasNoValue });
   return Object.freeze(handle);
+}
+
+/** Of a handle in `a >> b`, `a + 1` or a text: without this, the edge or the value would be missing, and no error say so. */
+function hasNoValue(this: {
+  readonly dagId: string;
+  readonly taskId?: string;
+  readonly groupId?: string;
+}): never {
+  const name = this.taskId ?? this.groupId;
+  throw new DagDefinitionError(
+    "TW_BAD_HANDLE",
+    `dag ${show(this.dagId)}: the handle of ${show(name)} has no value while the DAG is defined, so operators like >> and texts cannot use it; to order tasks, give the later one "after: ${name}"; for its output, "inputs: { ${name} }"`,
+  );
 }
 
 /** Whether a value is a handle, and of which DAG under construction. */

@@ -1,4 +1,5 @@
 /** Where an option belongs that was given in a place that does not take it. */
+import { INSTEAD, OTHER_NAMES } from "./airflow-names.ts";
 import {
   DAG_OPTION_NAMES,
   GROUP_OPTION_NAMES,
@@ -18,28 +19,6 @@ const OF_RUN: Readonly<Record<string, string>> = {
   maxActivePerDag: "maxActiveTasksPerDag limits the tasks over all runs",
 };
 
-/** What other schedulers call these options. */
-const OTHER_NAMES: Readonly<Record<string, string>> = {
-  dagrunTimeout: "runTimeout",
-  defaultArgs: "defaults",
-  dependsOn: "after",
-  docMd: "docs",
-  endDate: "end",
-  executionTimeout: "timeout",
-  maxActiveTisPerDag: "maxActivePerDag",
-  maxActiveTisPerDagrun: "maxActivePerRun",
-  maxConsecutiveFailedDagRuns: "pauseAfterFailures",
-  onFailureCallback: "onFailure",
-  onRetryCallback: "onRetry",
-  onSuccessCallback: "onSuccess",
-  priorityWeight: "priority",
-  retryExponentialBackoff: "retryBackoff",
-  scheduleInterval: "schedule",
-  sla: "deadline",
-  startDate: "start",
-  triggerRule: "rule",
-};
-
 const NAMES: Readonly<Record<OptionPlace, readonly string[]>> = {
   dag: DAG_OPTION_NAMES,
   defaults: TASK_DEFAULT_NAMES,
@@ -49,8 +28,10 @@ const NAMES: Readonly<Record<OptionPlace, readonly string[]>> = {
 
 /** The remedy for an option that this place does not have; undefined: no place has one of that name. */
 export function belongsTo(name: string, place: OptionPlace): string | undefined {
-  const camel = name.replace(/_+([a-z])/g, (_, letter: string) => letter.toUpperCase());
-  const own = OTHER_NAMES[camel] ?? camel;
+  const camel = camelCase(name);
+  const instead = lookUp(INSTEAD, camel);
+  if (instead !== undefined) return instead;
+  const own = lookUp(OTHER_NAMES, camel) ?? camel;
   if (own !== name) {
     if (NAMES[place].includes(own)) return `it is called "${own}"`;
     const elsewhere = belongsTo(own, place);
@@ -71,10 +52,22 @@ export function belongsTo(name: string, place: OptionPlace): string | undefined 
   return undefined;
 }
 
-/** Of a misspelt name. */
-export function meant(name: string, names: readonly string[]): string {
-  const near = nearest(name, names);
-  return near ? `did you mean "${near}"?` : `known options: ${names.join(", ")}`;
+/** Of a misspelt name, or one that no place has. */
+export function meant(name: string, names: readonly string[], place?: OptionPlace): string {
+  const camel = camelCase(name);
+  const near = nearest(camel, names);
+  if (near !== undefined) return `did you mean "${near}"?`;
+  const other = place && nearest(camel, Object.values(NAMES).flat());
+  const elsewhere = other && belongsTo(other, place);
+  return elsewhere ? `did you mean "${other}"? ${elsewhere}` : `known options: ${names.join(", ")}`;
+}
+
+function camelCase(name: string): string {
+  return name.replace(/_+([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+function lookUp(table: Readonly<Record<string, string>>, name: string): string | undefined {
+  return Object.hasOwn(table, name) ? table[name] : undefined;
 }
 
 function isIn(names: readonly string[], name: string): boolean {

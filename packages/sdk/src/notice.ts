@@ -2,6 +2,7 @@
  * Notices: what is sent when something has happened, without a function of the author. They are data: the engine delivers
  * them, and no process of the author's code is needed. Deadlines take them, and callbacks.
  */
+import { refuse } from "./definition-errors.ts";
 import { DagDefinitionError, show } from "./errors.ts";
 import type { Json, NoticeAction, NoticesManifest } from "./manifest.ts";
 import { knownOptions } from "./option-check.ts";
@@ -94,8 +95,10 @@ function callbackOption<Function>(
   const given: readonly unknown[] = Array.isArray(o[name]) ? o[name] : o[name] === undefined ? [] : [o[name]];
   const wrong = given.findIndex((each) => typeof each !== "function" && !isNotice(each));
   if (wrong >= 0)
-    throw bad(
-      `${where}: ${name} takes a function, webhook(), email(), sendSignal() or a list of them, got ${show(given[wrong])}`,
+    refuse(
+      bad(
+        `${where}: ${name} takes a function, webhook(), email(), sendSignal() or a list of them, got ${show(given[wrong])}`,
+      ),
     );
   return {
     functions: given.filter((each) => typeof each === "function") as Function[],

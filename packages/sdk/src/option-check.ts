@@ -1,4 +1,6 @@
 /** Checks of single options. Each error names the place, the option and what it takes. */
+import { orElse, refuse } from "./definition-errors.ts";
+import { durationMs } from "./duration.ts";
 import { DagDefinitionError, show } from "./errors.ts";
 import { belongsTo, meant, type OptionPlace } from "./misplaced-option.ts";
 
@@ -13,15 +15,15 @@ export function knownOptions(
 ): Options {
   if (options === undefined) return {};
   if (typeof options !== "object" || options === null || Array.isArray(options)) {
-    throw new DagDefinitionError(
-      "TW_BAD_OPTION",
-      `${where}: options must be an object, got ${show(options)}`,
+    refuse(
+      new DagDefinitionError("TW_BAD_OPTION", `${where}: options must be an object, got ${show(options)}`),
     );
+    return {};
   }
   for (const name of Object.keys(options)) {
     if (names.includes(name)) continue;
-    const remedy = (place && belongsTo(name, place)) ?? meant(name, names);
-    throw new DagDefinitionError("TW_UNKNOWN_OPTION", `${where}: unknown option "${name}"; ${remedy}`);
+    const remedy = (place && belongsTo(name, place)) ?? meant(name, names, place);
+    refuse(new DagDefinitionError("TW_UNKNOWN_OPTION", `${where}: unknown option "${name}"; ${remedy}`));
   }
   return options as Options;
 }
@@ -47,7 +49,8 @@ export function atLeast(
   const isTooLarge = typeof value === "number" && value > INT32_MAX;
   if (Number.isInteger(value) && (value as number) >= min && !isTooLarge) return value as number;
   const range = min < 0 || isTooLarge ? `from ${min} to ${INT32_MAX}` : `of ${min} or more`;
-  throw bad(where, name, `a whole number ${range}`, value);
+  refuse(bad(where, name, `a whole number ${range}`, value));
+  return fallback;
 }
 
 /** A whole number of 1 or more, or null when it is left out. */
@@ -60,7 +63,8 @@ export function text(o: Options, name: string, where: string): string | null {
   const value = o[name];
   if (value === undefined || value === null) return null;
   if (typeof value === "string" && value !== "") return value;
-  throw bad(where, name, "a non-empty text", value);
+  refuse(bad(where, name, "a non-empty text", value));
+  return null;
 }
 
 /** One of some words; the first is the default. */
@@ -72,20 +76,31 @@ export function choice<const C extends string>(
 ): C {
   const value = o[name] ?? words[0];
   if (words.includes(value as C)) return value as C;
-  throw bad(where, name, `one of ${words.map((word) => `"${word}"`).join(", ")}`, value);
+  refuse(bad(where, name, `one of ${words.map((word) => `"${word}"`).join(", ")}`, value));
+  return words[0] as C;
 }
 
 export function flag(o: Options, name: string, where: string): boolean {
   const value = o[name] ?? false;
   if (typeof value === "boolean") return value;
-  throw bad(where, name, "true or false", value);
+  refuse(bad(where, name, "true or false", value));
+  return false;
 }
 
 export function func(o: Options, name: string, where: string): ((...args: never[]) => unknown) | undefined {
   const value = o[name];
   if (value === undefined) return undefined;
   if (typeof value === "function") return value as (...args: never[]) => unknown;
-  throw bad(where, name, "a function", value);
+  refuse(bad(where, name, "a function", value));
+  return undefined;
+}
+
+/** Milliseconds of an option that is a length of time. */
+export function duration<F>(o: Options, name: string, fallback: F, where: string): number | F {
+  const value = o[name];
+  return value === undefined
+    ? fallback
+    : orElse<number | F>(() => durationMs(value, `${where}: ${name}`), fallback);
 }
 
 function bad(where: string, name: string, wanted: string, got: unknown): DagDefinitionError {

@@ -1,4 +1,5 @@
 /** What drives a task besides its upstream: rules on signals, its lifetime, times of its own. */
+import { orElse, refuse } from "./definition-errors.ts";
 import { durationMs } from "./duration.ts";
 import { DagDefinitionError, show } from "./errors.ts";
 import type { AnyOutput } from "./handle.ts";
@@ -7,7 +8,7 @@ import { choice, definedOnly } from "./option-check.ts";
 import type { TaskDrive } from "./plan.ts";
 import { ruleManifests } from "./rule.ts";
 import { every, scheduleManifest } from "./schedule.ts";
-import type { RawOptions } from "./task-options.ts";
+import { type RawOptions, taskTimes } from "./task-options.ts";
 
 /** Only what was said: the manifest of a task that nothing drives is the same as ever. */
 export function taskDrive(
@@ -23,28 +24,31 @@ export function taskDrive(
   const o: RawOptions = Object.assign({}, ...layers.map(definedOnly));
   const lifetime = choice(o, "lifetime", ["batch", "streaming"], where);
   if (lifetime === "streaming" && !task.hasCode) {
-    throw bad(`${where}: a trigger has no code, so nothing can stream; leave lifetime out`);
+    refuse(bad(`${where}: a trigger has no code, so nothing can stream; leave lifetime out`));
   }
   const driven = ["on", "every"].find((name) => o[name] !== undefined);
   if (task.isMapped && (driven !== undefined || lifetime === "streaming")) {
-    throw bad(
-      `${where}: it runs once per item, so it takes no ${driven ?? "lifetime"}; use a task outside of the map`,
+    refuse(
+      bad(
+        `${where}: it runs once per item, so it takes no ${driven ?? "lifetime"}; use a task outside of the map`,
+      ),
     );
   }
-  const rules = ruleManifests(o["on"], where, task.taskOf);
+  const rules = orElse(() => ruleManifests(o["on"], where, task.taskOf), undefined);
+  const times = orElse(
+    () => (o["every"] === undefined ? undefined : timesOf(o["every"], `${where}: every`)),
+    undefined,
+  );
   return {
     ...(rules && { rules }),
     ...(lifetime === "streaming" && { lifetime }),
-    ...(o["grace"] !== undefined && { graceMs: durationMs(o["grace"], `${where}: grace`) }),
-    ...(o["onSignalTimeout"] !== undefined && {
-      onSignalTimeoutMs: durationMs(o["onSignalTimeout"], `${where}: onSignalTimeout`),
-    }),
-    ...(o["every"] !== undefined && { every: times(o["every"], `${where}: every`) }),
+    ...taskTimes(o, where),
+    ...(times && { every: times }),
   };
 }
 
 /** A duration, or a schedule of times. */
-function times(given: unknown, where: string): NonNullable<TaskManifest["every"]> {
+function timesOf(given: unknown, where: string): NonNullable<TaskManifest["every"]> {
   const schedule: ScheduleManifest =
     typeof given === "number" || typeof given === "string"
       ? every(durationMs(given, where))

@@ -2,7 +2,8 @@
 import { type AnyAsset, assetManifests, type Producible } from "./asset.ts";
 import type { AnyParams, Callback, CancelCallback } from "./context.ts";
 import { type Deadline, deadlinesOf } from "./deadline.ts";
-import { type Duration, durationMs } from "./duration.ts";
+import { isAccepted, orElse, refuse } from "./definition-errors.ts";
+import type { Duration } from "./duration.ts";
 import type { Env } from "./env.ts";
 import { DagDefinitionError, show } from "./errors.ts";
 import type { Upstream } from "./handle.ts";
@@ -12,6 +13,7 @@ import {
   atLeast,
   choice,
   definedOnly,
+  duration,
   flag,
   func,
   INT32_MAX,
@@ -166,9 +168,21 @@ const STREAMING: RawOptions = {
   maxRetryDelay: "1m",
 };
 
-/** Checks the `defaults` of a DAG or group; their values are checked with each task that uses them. */
-export function checkDefaults(defaults: unknown, where: string): RawOptions {
-  return knownOptions(defaults, TASK_DEFAULT_NAMES, `${where}: defaults`, "defaults");
+/** Checks the `defaults` of a DAG or group. None remain if one is wrong: each task would be refused for it. */
+export function checkDefaults(given: unknown, where: string): RawOptions {
+  const at = `${where}: defaults`;
+  const defaults = knownOptions(given, TASK_DEFAULT_NAMES, at, "defaults");
+  return isAccepted(() => [taskSettings([defaults], at), taskTimes(defaults, at)]) ? defaults : {};
+}
+
+/** Times of a task that is driven by signals. */
+export function taskTimes(o: RawOptions, where: string): Pick<TaskDrive, "graceMs" | "onSignalTimeoutMs"> {
+  const graceMs = duration(o, "grace", undefined, where);
+  const onSignalTimeoutMs = duration(o, "onSignalTimeout", undefined, where);
+  return {
+    ...(graceMs !== undefined && { graceMs }),
+    ...(onSignalTimeoutMs !== undefined && { onSignalTimeoutMs }),
+  };
 }
 
 /** Checks the names of a task's options; `extra` names those of its kind. */
@@ -180,28 +194,24 @@ export function checkTaskOptions(options: unknown, extra: readonly string[], whe
 export function taskSettings(layers: readonly RawOptions[], where: string): TaskSettings {
   const given: RawOptions = Object.assign({}, ...layers.map(definedOnly));
   const o = given["lifetime"] === "streaming" ? { ...STREAMING, ...given } : given;
-  const duration = (name: string, fallback: number | null) =>
-    o[name] === undefined ? fallback : durationMs(o[name], `${where}: ${name}`);
-  const timeoutMs = duration("timeout", null);
+  const timeoutMs = duration(o, "timeout", null, where);
   if (timeoutMs === 0) {
-    throw new DagDefinitionError(
-      "TW_BAD_DURATION",
-      `${where}: timeout must be more than 0; leave it out for none`,
-    );
+    const message = `${where}: timeout must be more than 0; leave it out for none`;
+    refuse(new DagDefinitionError("TW_BAD_DURATION", message));
   }
   const waitForDownstream = flag(o, "waitForDownstream", where);
-  const deadlines = deadlinesOf(o["deadline"], where);
+  const deadlines = orElse(() => deadlinesOf(o["deadline"], where), undefined);
   const { callbacks, notices } = callbackOptions(o, where);
   // Not part of the manifest: each wait says whether there is one.
   func(o, "onCancel", where);
   return {
     rule: choice(o, "rule", RULES, where),
     retries: atLeast(o, "retries", { min: 0, fallback: 0 }, where),
-    retryDelayMs: duration("retryDelay", 300_000)!,
-    retryBackoff: backoff(o["retryBackoff"], where),
-    maxRetryDelayMs: duration("maxRetryDelay", null),
+    retryDelayMs: duration(o, "retryDelay", 300_000, where),
+    retryBackoff: orElse(() => backoff(o["retryBackoff"], where), 1),
+    maxRetryDelayMs: duration(o, "maxRetryDelay", null, where),
     timeoutMs,
-    memoryMb: memoryMb(o["memory"], where),
+    memoryMb: orElse(() => memoryMb(o["memory"], where), null),
     pool: text(o, "pool", where) ?? "default_pool",
     poolSlots: atLeast(o, "poolSlots", { min: 1, fallback: 1 }, where),
     priority: atLeast(o, "priority", { min: -INT32_MAX, fallback: 1 }, where),
@@ -218,7 +228,7 @@ export function taskSettings(layers: readonly RawOptions[], where: string): Task
     docs: text(o, "docs", where),
     ...(choice(o, "openWork", ["fail", "allow"], where) === "allow" && { openWork: "allow" }),
     ...(deadlines && { deadlines: deadlines.map(({ manifest }) => manifest) }),
-    ...lineage(o, where),
+    ...orElse(() => lineage(o, where), {}),
   };
 }
 
@@ -237,11 +247,11 @@ function weightRule(o: RawOptions, where: string): WeightRule {
 }
 
 /** The callbacks that are in force for a task. */
-export function taskCallbacks(layers: readonly RawOptions[]): TaskCallbacks {
+export function taskCallbacks(layers: readonly RawOptions[], where: string): TaskCallbacks {
   const given = Object.assign({}, ...layers.map(definedOnly));
   const { onCancel }: Pick<TaskCallbacks, "onCancel"> = given;
-  const { functions } = callbackOptions<Callback<never>>(given, "callbacks");
-  const deadlines = deadlinesOf(given.deadline, "deadline");
+  const { functions } = callbackOptions<Callback<never>>(given, where);
+  const deadlines = orElse(() => deadlinesOf(given.deadline, where), undefined);
   const weigh = typeof given.weightRule === "function" ? { weigh: given.weightRule as WeightFunction } : {};
   return {
     ...functions,

@@ -1,0 +1,61 @@
+/** What people who know Airflow may write, in camel case: our option for it, or what to do instead. */
+
+export const OTHER_NAMES: Readonly<Record<string, string>> = {
+  concurrency: "maxActiveTasks",
+  cron: "schedule",
+  dagrunTimeout: "runTimeout",
+  defaultArgs: "defaults",
+  dependsOn: "after",
+  doc: "docs",
+  docMd: "docs",
+  endDate: "end",
+  executionTimeout: "timeout",
+  maxActiveTisPerDag: "maxActivePerDag",
+  maxActiveTisPerDagrun: "maxActivePerRun",
+  maxConsecutiveFailedDagRuns: "pauseAfterFailures",
+  onFailureCallback: "onFailure",
+  onRetryCallback: "onRetry",
+  onSuccessCallback: "onSuccess",
+  outlets: "produces",
+  inlets: "consumes",
+  priorityWeight: "priority",
+  retryExponentialBackoff: "retryBackoff",
+  scheduleInterval: "schedule",
+  sla: "deadline",
+  slaMissCallback: "deadline",
+  startDate: "start",
+  taskConcurrency: "maxActivePerDag",
+  timetable: "schedule",
+  triggerRule: "rule",
+  upstream: "after",
+};
+
+const FIRST = "leave it out: the id is the first argument";
+const NO_TEMPLATES = "leave it out: there are no templates; a task function reads ctx and its inputs";
+const OUTPUT = "leave it out: what the task function returns is its output";
+
+export const INSTEAD: Readonly<Record<string, string>> = {
+  accessControl: "leave it out: there are no permissions per DAG",
+  dagId: FIRST,
+  doXcomPush: OUTPUT,
+  downstream: 'name this task in "after" of the other one',
+  email: 'write "onFailure: email({ to, connection })"',
+  emailOnFailure: 'write "onFailure: email({ to, connection })"',
+  emailOnRetry: 'write "onRetry: email({ to, connection })"',
+  executorConfig: 'use "memory", "isolation" and "executor"',
+  groupId: FIRST,
+  isPausedUponCreation: "leave it out: tradewind dags pause and unpause do that",
+  jinjaEnvironmentKwargs: NO_TEMPLATES,
+  multipleOutputs: OUTPUT,
+  onExecuteCallback: "do it at the beginning of the task function",
+  opArgs: 'give outputs of other tasks as "inputs"; the task function can use anything else directly',
+  opKwargs: 'give outputs of other tasks as "inputs"; the task function can use anything else directly',
+  provideContext: "leave it out: the second argument of the task function is the context",
+  pythonCallable: "give the function as the last argument",
+  renderTemplateAsNativeObj: NO_TEMPLATES,
+  taskId: FIRST,
+  templateSearchpath: NO_TEMPLATES,
+  timezone: 'give it to cron(): schedule: cron("0 2 * * *", "Europe/Berlin")',
+  userDefinedFilters: NO_TEMPLATES,
+  userDefinedMacros: NO_TEMPLATES,
+};
