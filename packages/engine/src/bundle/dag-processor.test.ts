@@ -134,36 +134,6 @@ describe("a file that is gone", () => {
   });
 });
 
-describe("the same DAG id in two files", () => {
-  it("belongs to the first; the second gets an error that names it, until the id is free", async () => {
-    const folder = new FolderFixture();
-    await folder.write({ "m.ts": dagText("x") });
-    const processor = processorOn(test.db, folder);
-    await processor.runOnce();
-    await folder.write({ "a.ts": dagText("x", "return 2;") });
-    expect(await processor.runOnce()).toMatchObject({ failed: 1, unchanged: 1, published: 0 });
-    expect((await importErrors(test.db))["a.ts"]).toContain('DAG "x" is already defined in m.ts');
-    expect(await processor.runOnce()).toMatchObject({ failed: 1, bundled: 0 });
-    expect(await versions(test.db)).toEqual({ x: 1 });
-
-    await folder.remove("m.ts");
-    expect(await processor.runOnce()).toMatchObject({ failed: 0, published: 1 });
-    expect(await importErrors(test.db)).toEqual({});
-    expect(await versions(test.db)).toEqual({ x: 2 });
-  });
-
-  it("is no conflict when a DAG moves from one file to another", async () => {
-    const folder = new FolderFixture();
-    const other = dagText("y");
-    await folder.write({ "b.ts": dagText("x"), "a.ts": other });
-    const processor = processorOn(test.db, folder);
-    await processor.runOnce();
-    await folder.write({ "a.ts": dagText("x"), "b.ts": other });
-    expect(await processor.runOnce()).toMatchObject({ failed: 0 });
-    expect(await versions(test.db)).toEqual({ x: 1, y: 1 });
-  });
-});
-
 it("lets two processors load one folder at once without a second version", async () => {
   const folder = new FolderFixture();
   const files = Array.from({ length: 30 }, (_, n) => [`f${n}.ts`, dagText(`dag_${n}`)] as const);

@@ -12,6 +12,7 @@ import type { BundlerPool } from "./bundler-pool.ts";
 import type { DagFolder, FoundFile } from "./dag-files.ts";
 import type { FileLedger, Outcome } from "./file-ledger.ts";
 import { InputView } from "./input-view.ts";
+import { NameOrder } from "./name-order.ts";
 import { unknownExecutor, unservedQueues } from "./placement.ts";
 import { Publisher } from "./publisher.ts";
 
@@ -89,7 +90,7 @@ export class Pass {
     for (const file of files) this.#paths.set(file.file, file);
     await this.#remove(isFirst ? [...liveFiles(catalogue), ...ledger.files()] : ledger.files());
     const todo = await this.#outdated(files, catalogue);
-    await this.#bundle(todo);
+    await this.#bundle(todo, catalogue);
     await this.#settleTaken();
     this.#nameForgetful(isFirst);
     await ledger.save().catch((error: unknown) => logger.warn("DAG file ledger not saved", { error }));
@@ -140,24 +141,35 @@ export class Pass {
     return files.filter((file) => outdated.has(file));
   }
 
-  async #bundle(files: readonly DagFile[]): Promise<void> {
+  async #bundle(files: readonly DagFile[], catalogue: ReadonlyMap<string, CatalogueFile>): Promise<void> {
     const { pool } = this.#with;
     const anew = new Set(files.map(({ file }) => file));
     const late = pool.takeLate().filter(({ file }) => !anew.has(file.file));
     if (files.length + late.length === 0) return;
     const publisher = this.#publisher();
     const errors: Promise<unknown>[] = [];
-    const onResult = (file: DagFile, result: BundleResult) => {
+    /** Answers with what stores the file, if it is to be stored. */
+    const judge = ({ file }: DagFile, result: BundleResult): (() => void) | null => {
       this.#bundled++;
-      const failure = result.kind === "bundled" ? this.#misplaced(file.file, result) : result;
-      if (failure !== null) errors.push(this.#record(file.file, failure).catch((error: unknown) => error));
-      else if (result.kind === "bundled") publisher.add(file.file, result);
+      const failure = result.kind === "bundled" ? this.#misplaced(file, result) : result;
+      if (failure !== null) errors.push(this.#record(file, failure).catch((error: unknown) => error));
+      return failure === null ? () => publisher.add(file, result as Bundled) : null;
     };
     for (const { file, result } of late) {
       this.#isLateNoMore(file.file);
-      onResult(file, result);
+      judge(file, result)?.();
     }
-    const onLate = (file: DagFile, inputs: readonly InputStamp[]) => this.#isLate(file.file, inputs);
+    const order = new NameOrder([...anew]);
+    const onResult = (file: DagFile, result: BundleResult) => {
+      const store = judge(file, result);
+      const waits = store !== null && givesNewDag(result, catalogue.get(file.file));
+      if (!waits) store?.();
+      order.answer(file.file, waits ? store : null);
+    };
+    const onLate = (file: DagFile, inputs: readonly InputStamp[]) => {
+      this.#isLate(file.file, inputs);
+      order.answer(file.file, null);
+    };
     await pool.bundle(files, this.#waits ? { onResult } : { onResult, onLate });
     await publisher.drain();
     for (const error of await Promise.all(errors)) if (error !== undefined) throw error;
@@ -275,6 +287,12 @@ export class Pass {
     const tell = failure.isNews || before?.kind !== "failed" ? "warn" : "debug";
     logger[tell]("DAG file failed to import", { file, error: failure.message });
   }
+}
+
+/** Whether another file might get one of its DAGs first. */
+function givesNewDag(result: BundleResult, known: CatalogueFile | undefined): boolean {
+  const isOwn = (dagId: string) => known?.dags.get(dagId)?.isStale === false;
+  return result.kind === "bundled" && result.manifests.some(({ dagId }) => !isOwn(dagId));
 }
 
 /** Files of which the catalogue holds something that ends with them. */
