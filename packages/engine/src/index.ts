@@ -2,7 +2,7 @@
 export { ParamsCheck } from "./api/params-check.ts";
 export type { BundleResult } from "./bundle/bundler/protocol.ts";
 export { BundlerPool } from "./bundle/bundler-pool.ts";
-export { DagFolder } from "./bundle/dag-files.ts";
+export { DagFolder, isCodeFile } from "./bundle/dag-files.ts";
 export { forgetfulFiles } from "./bundle/file-ledger.ts";
 export { startApi } from "./processes/api.ts";
 export { startBackfillRunner } from "./processes/backfill.ts";

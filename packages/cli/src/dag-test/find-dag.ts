@@ -25,11 +25,11 @@ export async function findTestDag(
   options: TestOptions,
   outFolder: string,
 ): Promise<FoundDag> {
-  const isFile = /\.(?:m?ts|m?js)$/.test(options.what);
+  const { DagFolder, isCodeFile } = await import("@tradewind/engine");
+  const isFile = isCodeFile(options.what);
   if (isFile && !existsSync(options.what)) {
     throw new CliError("TW_CLI_NO_FILE", `the file ${options.what} does not exist.`, { exit: EXIT.notFound });
   }
-  const { DagFolder } = await import("@tradewind/engine");
   const folder = resolve(
     isFile ? dirname(options.what) : options.dags || session.host.env.TRADEWIND_DAGS || "dags",
   );
@@ -37,13 +37,18 @@ export async function findTestDag(
     ? [{ file: basename(options.what), path: resolve(options.what) }]
     : (await new DagFolder(folder).scan()).files;
   const results = await bundle(session, { folder, outFolder, files });
-  return { ...(isFile ? pickFromFile(results, options) : pickById(results, options.what, folder)), folder };
+  const found = isFile ? pickFromFile(results[0]?.result, options) : pickById(results, options.what, folder);
+  return { ...found, folder };
 }
 
 type Picked = Omit<FoundDag, "folder">;
 
-function pickFromFile(results: readonly BundleResult[], options: TestOptions): Picked {
-  const [result] = results;
+interface FileResult {
+  readonly file: string;
+  readonly result: BundleResult;
+}
+
+function pickFromFile(result: BundleResult | undefined, options: TestOptions): Picked {
   if (result?.kind !== "bundled") throw brokenFile(result?.message ?? `${options.what} cannot be loaded.`);
   const ids = result.manifests.map((manifest) => manifest.dagId);
   if (ids.length === 0) {
@@ -59,21 +64,27 @@ function pickFromFile(results: readonly BundleResult[], options: TestOptions): P
   return { bundle: result, manifest };
 }
 
-function pickById(results: readonly BundleResult[], dagId: string, folder: string): Picked {
-  for (const result of results) {
-    if (result.kind !== "bundled") continue;
-    const manifest = result.manifests.find((each) => each.dagId === dagId);
-    if (manifest !== undefined) return { bundle: result, manifest };
+function pickById(results: readonly FileResult[], dagId: string, folder: string): Picked {
+  const all = results.flatMap(({ file, result }) =>
+    result.kind === "bundled" ? result.manifests.map((manifest) => ({ file, bundle: result, manifest })) : [],
+  );
+  const found = all.filter(({ manifest }) => manifest.dagId === dagId);
+  if (found.length > 1) {
+    const files = found.map(({ file }) => file).sort();
+    throw usageError(
+      `several files in ${folder} export the DAG ${dagId}: ${files.join(", ")}.`,
+      "name the file instead of the DAG, and give one of the DAGs another id",
+    );
   }
-  const broken = results.filter((result) => result.kind === "failed");
+  if (found[0] !== undefined) return found[0];
+  const broken = results.flatMap(({ result }) => (result.kind === "failed" ? [result.message] : []));
   if (broken.length > 0)
     throw brokenFile(
-      `no file in ${folder} that loads has the DAG ${dagId}; these do not load:\n\n${broken.map((each) => each.message).join("\n\n")}`,
+      `no file in ${folder} that loads has the DAG ${dagId}; these do not load:\n\n${broken.join("\n\n")}`,
     );
-  const ids = results.flatMap((each) => (each.kind === "bundled" ? each.manifests : []));
   const near = nearest(
     dagId,
-    ids.map((manifest) => manifest.dagId),
+    all.map(({ manifest }) => manifest.dagId),
   );
   throw new CliError("TW_CLI_NO_DAG", `no file in ${folder} exports the DAG ${dagId}.`, {
     exit: EXIT.notFound,
@@ -84,9 +95,9 @@ function pickById(results: readonly BundleResult[], dagId: string, folder: strin
 async function bundle(
   session: Session,
   work: { folder: string; outFolder: string; files: readonly DagFile[] },
-): Promise<BundleResult[]> {
+): Promise<FileResult[]> {
   const { BundlerPool } = await import("@tradewind/engine");
-  const results: BundleResult[] = [];
+  const results: FileResult[] = [];
   const pool = new BundlerPool({
     folder: work.folder,
     outFolder: work.outFolder,
@@ -94,7 +105,7 @@ async function bundle(
     onOutput: (text) => session.note(text.trimEnd()),
   });
   try {
-    await pool.bundle(work.files, { onResult: (_, result) => void results.push(result) });
+    await pool.bundle(work.files, { onResult: ({ file }, result) => void results.push({ file, result }) });
   } finally {
     await pool.stop();
   }

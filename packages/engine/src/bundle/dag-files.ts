@@ -21,9 +21,14 @@ export interface FolderScan {
 }
 
 const IGNORE_FILE = ".tradewindignore";
-const CODE = /\.(?:m?ts|m?js)$/;
-const NOT_DAGS = /(?:\.test\.[^.]+|\.spec\.[^.]+|\.d\.m?ts)$/;
+const CODE = /\.[cm]?[jt]s$/;
+const NOT_DAGS = /(?:\.test\.[^.]+|\.spec\.[^.]+|\.d\.[cm]?ts)$/;
 const NAMES_SDK = /(?:from|import|require)\s*\(?\s*["'`](?:tradewind|@tradewind\/[\w-]+)(?:\/[^"'`]*)?["'`]/;
+
+/** Whether the name is that of a file with code: `.ts`, `.js` and their module and CommonJS forms. */
+export function isCodeFile(name: string): boolean {
+  return CODE.test(name);
+}
 
 export class DagFolder {
   readonly path: string;
@@ -85,7 +90,7 @@ export class DagFolder {
       const isFolder = entry.isSymbolicLink() ? await isDirectory(path) : entry.isDirectory();
       if (at.rules.ignores(file, isFolder)) continue;
       if (isFolder) await this.#walk({ ...at, folder: path, prefix: `${file}/` });
-      else if (CODE.test(entry.name) && !NOT_DAGS.test(entry.name)) at.candidates.push({ file, path });
+      else if (isCodeFile(entry.name) && !NOT_DAGS.test(entry.name)) at.candidates.push({ file, path });
     }
   }
 

@@ -5,10 +5,11 @@
  * not on where the DAG folder lies. To that end the file is bundled without whitespace (which drops every comment and
  * path) and then printed again in readable form; the paths that CommonJS wrappers keep are shortened to their package.
  */
-import { basename, dirname, extname, relative, resolve, sep } from "node:path";
+import { basename, dirname, relative, resolve, sep } from "node:path";
 import { CLASSES_EXPORT } from "@tradewind/sdk/program";
 import { type BuildFailure, build, type Loader, transform } from "esbuild";
 import { artefactHash } from "./artefact-hash.ts";
+import { COMMONJS_EXPORTS, moduleEnding, withCommonJsExports } from "./module-kind.ts";
 import type { DagFile } from "./protocol.ts";
 import { CODE_OPTIONS, OWN_SDK, PRINT_OPTIONS, type SdkPrelude, SdkResolver } from "./sdk-prelude.ts";
 
@@ -26,7 +27,7 @@ export interface Artefact {
 /** Throws esbuild's BuildFailure; the DAG file goes by the name of `ENTRY` in it. `pass`: see `SdkResolver`. */
 export async function buildArtefact(folder: string, source: DagSource, pass: number): Promise<Artefact> {
   const { path, text } = source;
-  const entry = `${ENTRY}${extname(path)}`;
+  const entry = `${ENTRY}${moduleEnding(path)}`;
   const sdk = new SdkResolver(pass);
   const bundled = await build({
     ...CODE_OPTIONS,
@@ -45,7 +46,7 @@ export async function buildArtefact(folder: string, source: DagSource, pass: num
     sourcemap: "external",
   });
   const preludes = [...sdk.preludes.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
-  const code = shortenPaths(printed.code);
+  const code = withCommonJsExports(shortenPaths(printed.code), ENTRY);
   const body = code + classesExport(code);
   const sdkCode = preludes.map(({ code }) => code).join("");
   const banner = bannerFor(sdkCode + body);
@@ -102,8 +103,9 @@ function shortenPaths(code: string): string {
 function classesExport(code: string): string {
   const names = new Set<string>();
   for (const [, declared, assigned] of code.matchAll(CLASS)) names.add(declared ?? assigned ?? "");
-  if (names.size === 0) return "";
   const items = [...names].map((name) => `typeof ${name} === "function" && ${name}`);
+  if (code.includes(COMMONJS_EXPORTS)) items.push(`...${COMMONJS_EXPORTS}`);
+  if (items.length === 0) return "";
   return `export const ${CLASSES_EXPORT} = () => [${items.join(", ")}];\n`;
 }
 
@@ -139,7 +141,7 @@ function bannerFor(code: string): string {
 }
 
 function loaderOf(path: string): Loader {
-  return /\.m?ts$/.test(path) ? "ts" : "js";
+  return /\.[cm]?ts$/.test(path) ? "ts" : "js";
 }
 
 function slashed(path: string): string {

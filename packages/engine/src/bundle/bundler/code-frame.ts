@@ -10,12 +10,16 @@ const MAX_WIDTH = 160;
 
 /** "file:line:column: message" and the lines around it, the guilty one marked. */
 export function withCodeFrame(message: string, position: Position, text: string | null): string {
-  const head = `${position.file}:${position.line}:${position.column + 1}: ${message}`;
-  const frame = text === null ? "" : codeFrame(text, position);
-  return frame === "" ? head : `${head}\n\n${frame}`;
+  return `${placeOf(position)}: ${message}${codeFrame(text, position)}`;
 }
 
-function codeFrame(text: string, { line, column }: Position): string {
+export function placeOf({ file, line, column }: Position): string {
+  return `${file}:${line}:${column + 1}`;
+}
+
+/** The lines around a position, after an empty one; nothing if they are not known. */
+export function codeFrame(text: string | null, { line, column }: Position): string {
+  if (text === null) return "";
   const lines = text.split(/\r?\n/);
   if (line < 1 || line > lines.length) return "";
   const first = Math.max(1, line - CONTEXT_LINES);
@@ -32,5 +36,5 @@ function codeFrame(text: string, { line, column }: Position): string {
       out.push(`  ${" ".repeat(gutter)} | ${indent}^`);
     }
   }
-  return out.join("\n");
+  return `\n\n${out.join("\n")}`;
 }

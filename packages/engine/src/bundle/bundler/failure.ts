@@ -1,14 +1,17 @@
 /** Turns whatever stopped a file into a message that points at the author's own line. */
 import { readFileSync } from "node:fs";
 import { SourceMap, type SourceMapPayload } from "node:module";
-import { basename, isAbsolute, relative, resolve, sep } from "node:path";
+import { basename, dirname, isAbsolute, relative, resolve, sep } from "node:path";
 import type { BuildFailure, Message } from "esbuild";
 import { ENTRY } from "./artefact.ts";
-import { type Position, withCodeFrame } from "./code-frame.ts";
+import { codeFrame, type Position, placeOf, withCodeFrame } from "./code-frame.ts";
 import { DagRefused } from "./dag-exports.ts";
 import type { DagFile } from "./protocol.ts";
+import { remedyFor } from "./remedy.ts";
+import { NOT_THE_SDK } from "./sdk-copy.ts";
 
 const MAX_ERRORS = 3;
+const MAX_THROWN = 20;
 const MAX_STACK_LINES = 8;
 
 /** esbuild's own errors: syntax, imports that lead nowhere. */
@@ -16,6 +19,8 @@ export function buildFailureMessage(folder: string, dagFile: DagFile, failure: B
   const shown = failure.errors.slice(0, MAX_ERRORS).map((error) => errorMessage(folder, dagFile, error));
   const hidden = failure.errors.length - shown.length;
   if (hidden > 0) shown.push(`… and ${hidden} more`);
+  for (const { text, location } of failure.warnings)
+    if (location?.file.endsWith(".json")) shown.push(`${location.file}:${location.line}: ${text}`);
   return shown.join("\n\n");
 }
 
@@ -26,23 +31,50 @@ export interface ImportedArtefact {
   readonly map: string;
 }
 
-/** Something thrown while the artefact was imported or described. */
+/** Something thrown while the artefact was imported or described. Errors about one line are shown with it once. */
 export function thrownMessage(dagFile: DagFile, artefact: ImportedArtefact, thrown: unknown): string {
-  if (thrown instanceof DagRefused) return `${dagFile.file}: ${thrown.message} [${thrown.code}]`;
+  const places = new Map<string, { readonly titles: string[]; readonly rest: string }>();
+  for (const each of separated(thrown)) {
+    const { at, title, rest } = thrownPart(dagFile, artefact, each);
+    const place = places.get(at) ?? { titles: [], rest };
+    place.titles.push(`${at}${title}`);
+    places.set(at, place);
+  }
+  return first(
+    [...places.values()].map(({ titles, rest }) => first(titles, "\n") + rest),
+    "\n\n",
+  );
+}
+
+function first(texts: readonly string[], between: string): string {
+  const hidden = texts.length - MAX_THROWN;
+  return [...texts.slice(0, MAX_THROWN), ...(hidden > 0 ? [`… and ${hidden} more`] : [])].join(between);
+}
+
+/** Each of several errors by itself: all wrong options of a DAG come in one. */
+function separated(thrown: unknown): readonly unknown[] {
+  const errors = thrown instanceof Error ? (thrown as { errors?: unknown }).errors : null;
+  return Array.isArray(errors) && errors.length > 0 ? errors.flatMap(separated) : [thrown];
+}
+
+function thrownPart(dagFile: DagFile, artefact: ImportedArtefact, thrown: unknown) {
+  if (thrown instanceof DagRefused)
+    return { at: `${dagFile.file}: `, title: `${thrown.message} [${thrown.code}]`, rest: "" };
   const title = titleOf(thrown);
   const stack = thrown instanceof Error ? (thrown.stack ?? "") : "";
   const frames = mappedFrames(stack, artefact);
   // The author's line, not the line of the library (or of the SDK) that noticed the mistake.
   const authors = frames.filter((frame) => isAuthors(frame.position));
   const own = authors[0] ?? frames[0];
-  if (!own) return `${dagFile.file}: ${title}`;
+  if (!own) return { at: `${dagFile.file}: `, title, rest: "" };
   const text = textOf(resolve(artefact.folder, own.position.file));
   const trace = (authors.length > 0 ? authors : frames)
     .slice(0, MAX_STACK_LINES)
     .map(({ name, position }) => {
       return `    at ${name === "" ? "" : `${name} `}(${position.file}:${position.line}:${position.column + 1})`;
     });
-  return `${withCodeFrame(title, own.position, text)}\n\n${trace.join("\n")}`;
+  const frame = codeFrame(text, own.position);
+  return { at: `${placeOf(own.position)}: `, title, rest: `${frame}\n\n${trace.join("\n")}` };
 }
 
 function titleOf(thrown: unknown): string {
@@ -64,12 +96,13 @@ export function isFrom(dagFile: DagFile, artefact: ImportedArtefact, trace: Erro
   return mappedFrames(trace.stack ?? "", artefact).some(({ position }) => position.file === dagFile.file);
 }
 
-function errorMessage(folder: string, dagFile: DagFile, { text, location, notes }: Message): string {
-  const remedy = remedyFor(text, notes);
+function errorMessage(folder: string, dagFile: DagFile, error: Message): string {
+  const { text, location } = error;
+  const isEntry = !location || basename(location.file).startsWith(ENTRY);
+  const path = isEntry ? dagFile.path : resolve(folder, location.file);
+  const remedy = remedyFor(error, dirname(path));
   const message = `${nameSdk(text)} [${codeOf(text)}]${remedy === null ? "" : `. ${remedy}`}`;
   if (!location) return `${dagFile.file}: ${message}`;
-  const isEntry = basename(location.file).startsWith(ENTRY);
-  const path = isEntry ? dagFile.path : resolve(folder, location.file);
   const file = isEntry ? dagFile.file : relative(folder, path).replaceAll(sep, "/");
   // esbuild counts columns in bytes.
   const column = Buffer.from(location.lineText).subarray(0, location.column).toString().length;
@@ -77,23 +110,13 @@ function errorMessage(folder: string, dagFile: DagFile, { text, location, notes 
 }
 
 function codeOf(text: string): string {
+  if (text.startsWith(NOT_THE_SDK)) return "DAG_SDK_UNKNOWN";
   return /^(?:Could not resolve|No matching export)/.test(text) ? "DAG_IMPORT_UNRESOLVED" : "DAG_FILE_SYNTAX";
 }
 
 /** The SDK lies in the bundler itself; its authors know it by the name that they import. */
 function nameSdk(text: string): string {
   return text.replace(/"tradewind-sdk:[^"]*"/, '"tradewind"');
-}
-
-/** esbuild's own note, unless it is for those who choose its options: an author cannot mark a path as external. */
-function remedyFor(text: string, notes: Message["notes"]): string | null {
-  const note = notes.find((each) => each.text !== "" && !/\bexternal\b/.test(each.text));
-  if (note) return note.text;
-  const specifier = /^Could not resolve "(.+)"$/.exec(text)?.[1];
-  if (specifier === undefined || specifier.startsWith("node:")) return null;
-  if (/^\.{0,2}\//.test(specifier)) return "There is no such file: check the path and its ending";
-  const [name] = /^(?:@[^/]+\/)?[^/]+/.exec(specifier) ?? [specifier];
-  return `Install the package in the DAG's project: npm install ${name}`;
 }
 
 interface Frame {
@@ -111,8 +134,10 @@ function mappedFrames(stack: string, { url, map }: ImportedArtefact): Frame[] {
     if (!numbers) continue;
     const entry = sourceMap.findEntry(Number(numbers[1]) - 1, Number(numbers[2]) - 1);
     if (!("originalSource" in entry) || entry.originalSource === undefined) continue;
+    const name = /^\s*at (?:async )?(\S.*?) \(/.exec(line.slice(0, at))?.[1] ?? "";
     frames.push({
-      name: /^\s*at (?:async )?(\S.*?) \(/.exec(line.slice(0, at))?.[1] ?? "",
+      // esbuild calls the function around a CommonJS file by the name of the file.
+      name: name.startsWith(ENTRY) ? "" : name,
       position: { file: entry.originalSource, line: entry.originalLine + 1, column: entry.originalColumn },
     });
   }

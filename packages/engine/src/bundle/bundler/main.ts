@@ -11,7 +11,7 @@ import { type Artefact, buildArtefact, isBuildFailure } from "./artefact.ts";
 import { describeExports, refuseHiddenSubDags } from "./dag-exports.ts";
 import { buildFailureMessage, isFrom, thrownMessage } from "./failure.ts";
 import { sha256, stampInput, stampInputs } from "./input-stamps.ts";
-import { takeMadeDags } from "./made-dags.ts";
+import { errorsOfAllDags, isOfRefusedDag, takeMadeDags } from "./made-dags.ts";
 import { dieWithParent } from "./orphan-watch.ts";
 import { guardProcess } from "./process-guard.ts";
 import type {
@@ -25,6 +25,8 @@ import type {
 import { rehearse } from "./rehearsal.ts";
 import { refuseTriggerClasses } from "./trigger-classes.ts";
 
+// The author's line is to be among the callers, below all of the SDK's own.
+Error.stackTraceLimit = 50;
 const channel = process.send?.bind(process);
 if (!channel) throw new Error("The bundler is started by the DAG processor, not by hand.");
 // Authors' code shares this process; it has no business on the channel.
@@ -96,9 +98,26 @@ async function importArtefact(dagFile: DagFile, artefact: Artefact, inputs: read
     refuseTriggerClasses(exports, manifests);
     return { preludes, manifests, unexported: made };
   } catch (error) {
-    return thrownMessage(dagFile, imported, error);
+    return (
+      (isOfRefusedDag(error) ? await refusedDags(dagFile, artefact) : null) ??
+      thrownMessage(dagFile, imported, error)
+    );
   } finally {
     guard.end();
+    discard();
+  }
+}
+
+/** The first wrong DAG ended the import: the file is imported once more, past each wrong DAG, for the errors of all. */
+async function refusedDags(dagFile: DagFile, artefact: Artefact): Promise<string | null> {
+  const { url, discard } = await rehearse(setup.outFolder, artefact);
+  const { slipped } = guard.begin(url);
+  try {
+    const errors = await errorsOfAllDags(() => Promise.race([import(url), slipped]));
+    const all = new AggregateError(errors);
+    const imported = { folder: setup.folder, url, map: artefact.map };
+    return errors.length === 0 ? null : thrownMessage(dagFile, imported, all);
+  } finally {
     discard();
   }
 }

@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { type BuildOptions, build, type Plugin, transform } from "esbuild";
 import { stampInputs } from "./input-stamps.ts";
 import type { InputStamp } from "./protocol.ts";
+import { notTheSdk } from "./sdk-copy.ts";
 
 export interface SdkPrelude {
   /** A declaration of `name`, in lines of its own. */
@@ -73,6 +74,7 @@ export class SdkResolver {
         });
         esbuild.onLoad({ filter: /.*/, namespace: NAMESPACE }, async ({ path }) => {
           const prelude = await sdkPrelude(path, pass);
+          if (!prelude.exports.includes("dag")) return { errors: [{ text: notTheSdk(path) }] };
           this.preludes.set(prelude.name, prelude);
           return {
             contents: prelude.exports.map((name) => reading(prelude.name, name)).join("\n"),

@@ -66,6 +66,6 @@ function refuseNested(call: TriggerCall, where: string, byId: ReadonlyMap<unknow
   }
   if (call.source !== "bundle" || byId.has(call.kind)) return;
   throw new DagRefused(
-    `${where}: the class of trigger "${call.kind}" is inside a function, where it cannot be found again: move it to the top level of its module.`,
+    `${where}: the class of trigger "${call.kind}" is inside a function, where it cannot be found again: move it to the top level of its module; in a CommonJS file, export it as well.`,
   );
 }
