@@ -19,7 +19,7 @@ import type { Call, Database } from "../store/database.ts";
 import { limitNames } from "../store/limit-key.ts";
 import type { PoolView } from "../store/pool-occupancy.ts";
 import type { PoolWaiter } from "../store/pool-waiters.ts";
-import { ExecutorRoom } from "./executor-room.ts";
+import { ExecutorRoom, type PendingAttempts } from "./executor-room.ts";
 import { HeldBack } from "./held-back.ts";
 import type { InHand } from "./in-hand.ts";
 import { hasRoom, isCounter, PoolViews } from "./pool-views.ts";
@@ -46,11 +46,9 @@ export interface Starter {
   readonly hasSlot: boolean;
 }
 
-export interface AdmissionOptions {
+export interface AdmissionOptions extends PendingAttempts {
   readonly database: Database;
   readonly inHand: InHand;
-  /** Attempts on their way to an executor that it does not know of yet. */
-  readonly unsubmitted: (executor: Executor) => number;
 }
 
 export class Admission {
@@ -68,7 +66,7 @@ export class Admission {
   #granted: UnderWay[] = [];
 
   constructor(executors: readonly Executor[], options: AdmissionOptions) {
-    this.executors = new ExecutorRoom(executors, options.unsubmitted);
+    this.executors = new ExecutorRoom(executors, options);
     this.heldBack = new HeldBack(options.inHand);
     this.#strangers = new Strangers(options.database, this.#queue);
     this.#streamSlots = new StreamSlots(this.#queue, options.inHand);
@@ -90,9 +88,9 @@ export class Admission {
     return this.#queue.size > 0;
   }
 
-  /** Whether ready tasks wait for nothing but a slot of an executor. */
-  isShortOfSlots(): boolean {
-    return this.executors.all.some(({ name }) => this.#queue.waitingFor(`executor:${name}`) > 0);
+  /** Ready tasks that wait for nothing but a slot of an executor. */
+  get shortOfSlots(): number {
+    return this.executors.all.reduce((sum, { name }) => sum + this.#queue.waitingFor(`executor:${name}`), 0);
   }
 
   /** Runs that have ready tasks, and how many. */

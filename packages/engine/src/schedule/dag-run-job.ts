@@ -86,6 +86,7 @@ export abstract class DagRunJob extends JobLoop {
       database: options.database,
       inHand: this.#inHand,
       unsubmitted: (executor) => this.#dispatcher.waiting(executor),
+      unstoredEnds: () => mailbox.vacated,
     });
     this.#waits = new Waits(options.database, this.#admission, this.actors);
     const [wake, actors] = [() => mailbox.wake(), this.actors];

@@ -72,6 +72,10 @@ export class Mailbox<T> {
     return items;
   }
 
+  protected get items(): readonly T[] {
+    return this.#items;
+  }
+
   get size(): number {
     return this.#items.length + this.#patient.size;
   }

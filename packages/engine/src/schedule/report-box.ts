@@ -40,6 +40,11 @@ export class ReportBox extends Mailbox<Report> {
     return end !== undefined;
   }
 
+  /** Ends that leave their slots to no other attempt. */
+  get vacated(): number {
+    return this.items.filter((report) => report.type === "ended" && report.heir === undefined).length;
+  }
+
   /** From now on, their slots go to whoever is best in line. */
   override take(limit?: number): Report[] {
     this.#vacating.clear();

@@ -38,6 +38,22 @@ const shares = async () => {
   const sql = "SELECT count(*)::int AS n FROM dag_run WHERE state = 'running' GROUP BY owner_job ORDER BY n";
   return (await rig.db.rows<{ n: number }>(adhoc(sql))).map(({ n }) => n);
 };
+const triggerAtOnce = async (dagId: string, count: number) => {
+  await rig.db.rows(adhoc("UPDATE dag SET is_paused = true WHERE dag_id = $1"), [dagId]);
+  const ids: number[] = [];
+  for (let n = 0; n < count; n++) ids.push(await rig.trigger(dagId));
+  await rig.db.rows(adhoc("UPDATE dag SET is_paused = false WHERE dag_id = $1"), [dagId]);
+  rig.wakeUps.send("dags");
+  return ids;
+};
+/** Schedulers with free slots. */
+const offers = () => rig.db.rows(adhoc("SELECT id FROM job WHERE kind = 'scheduler' AND free_slots > 0"));
+const RECORD_OFFERS = [
+  "CREATE TABLE offer (job bigint, free integer)",
+  `CREATE FUNCTION record_offer() RETURNS trigger LANGUAGE plpgsql AS
+     $$ BEGIN INSERT INTO offer VALUES (NEW.id, NEW.free_slots); RETURN NULL; END $$`,
+  "CREATE TRIGGER record_offer AFTER UPDATE OF free_slots ON job FOR EACH ROW EXECUTE FUNCTION record_offer()",
+];
 /** Opens the gate; each run succeeds, each of its tasks at the first attempt. */
 const finish = async (ids: readonly number[]) => {
   await writeFile(gate, "");
@@ -51,13 +67,47 @@ it("claims as many queued runs as have slots, and leaves the others to peers wit
     "pair.ts": file("pair", 'd.task("heavy", { priority: 9 }, gate); d.task("light", gate);'),
   });
   await Promise.all([open_(), open_(), open_()]);
-  await rig.db.rows(adhoc("UPDATE dag SET is_paused = true"));
-  const ids: number[] = [];
-  for (let n = 0; n < 3; n++) ids.push(await rig.trigger("pair"));
-  await rig.db.rows(adhoc("UPDATE dag SET is_paused = false"));
-  rig.wakeUps.send("dags");
+  const ids = await triggerAtOnce("pair", 3);
   await allRun(3 * SLOTS);
   expect(await shares()).toEqual([1, 1, 1]);
+  await finish(ids);
+});
+
+it("shares queued runs equally while no scheduler has a free slot", async () => {
+  await rig.publish({ "one.ts": file("one", 'd.task("a", gate);') });
+  await Promise.all([open_(), open_(), open_()]);
+  const ids = await triggerAtOnce("one", 3 * SLOTS);
+  await allRun(3 * SLOTS);
+  ids.push(...(await triggerAtOnce("one", 15)));
+  const isClaimed = async () => (await shares()).reduce((sum, n) => sum + n, 0) === ids.length;
+  await rig.until(isClaimed, "the claims");
+  // Seven each, if each claims as soon as the others.
+  expect(Math.max(...(await shares()))).toBeLessThanOrEqual(12);
+  await finish(ids);
+});
+
+it("does not offer slots that its own next tasks will take", async () => {
+  const first = join(rig.root, "first");
+  // The first tasks end one after the other: some of them while the ends of others are being stored.
+  const waits = `async () => {
+    while (!existsSync(${JSON.stringify(first)})) await sleep(5);
+    await sleep(Math.random() * 50);
+  }`;
+  await rig.publish({
+    "chain.ts": file("chain", `const a = d.task("a", ${waits}); d.task("b", { after: a }, gate);`),
+  });
+  await rig.scheduler({ parallelism: 10, shared: false });
+  const ids = await triggerAtOnce("chain", 10);
+  await allRun(10);
+  await open_();
+  await rig.until(async () => (await offers()).length === 1, "the publications");
+  for (const sql of RECORD_OFFERS) await rig.db.rows(adhoc(sql));
+  await writeFile(first, "");
+  const isNext = async () =>
+    (await Promise.all(ids.map((id) => rig.states(id)))).every(({ b }) => b === "running");
+  await rig.until(isNext, "the next tasks");
+  const offered = adhoc("SELECT free FROM offer WHERE free > 0 AND job IN (SELECT owner_job FROM dag_run)");
+  expect(await rig.db.rows(offered)).toEqual([]);
   await finish(ids);
 });
 

@@ -8,10 +8,11 @@ import type { Executor } from "../execute/contract.ts";
 import type { Logger } from "../service/logger.ts";
 import type { WakeUps } from "../signal/wake-up.ts";
 import type { Database } from "../store/database.ts";
+import type { WaitingTasks } from "../store/run-claim.ts";
 import {
   handOverRuns,
-  type PeerWithRoom,
-  peersWithRoom,
+  livePeers,
+  type Peer,
   publishFreeSlots,
   publishSlotFacts,
 } from "../store/run-hand-over.ts";
@@ -83,14 +84,20 @@ export class RunSharing {
   }
 
   /**
-   * Whether queued runs are better left to peers that serve the same DAGs. Published first: of two that are full, one sees
-   * that the other is, too.
+   * What waits for slots at this job and at peers that serve the same DAGs; null: one of them has free slots, and queued runs
+   * are better left to it. Published first: of two that are full, one sees that the other is, too.
    */
-  async leavesToPeers(jobId: number): Promise<boolean> {
-    if (this.room > 0) return false;
+  async waiting(jobId: number): Promise<WaitingTasks | null> {
     await this.#publish(jobId);
-    const peers = await peersWithRoom(this.#options.database, jobId);
-    return peers.some((peer) => servesAll(peer.dags, this.#options.dags));
+    const live = await livePeers(this.#options.database, jobId);
+    const peers = live.filter(({ dags }) => servesAll(dags, this.#options.dags));
+    if (peers.some(({ free_slots: free }) => free > 0)) return null;
+    const own = this.#options.admission.shortOfSlots;
+    return {
+      own,
+      all: peers.reduce((sum, { free_slots: free }) => sum - free, own),
+      schedulers: peers.length + 1,
+    };
   }
 
   /** At each heartbeat, for peers have reserved slots meanwhile; and at the start, for people who want to see them. */
@@ -130,17 +137,19 @@ export class RunSharing {
 
   async #publish(jobId: number): Promise<void> {
     const { admission, database, isOpen, wakeUps } = this.#options;
-    const { slots, free } = admission.executors.idle();
+    const idle = admission.executors.idle();
+    const { slots } = idle;
+    const free = idle.free > 0 ? idle.free : -admission.shortOfSlots;
     if (this.#published === free) return;
     await publishFreeSlots(database, jobId, { slots, free: isOpen ? free : 0 });
-    if (isOpen && free > 0 && !this.#published) wakeUps.tellOthers("slots");
+    if (isOpen && free > 0 && (this.#published ?? 0) <= 0) wakeUps.tellOthers("slots");
     this.#published = free;
     this.#publishedAt = performance.now();
   }
 
   async #handOver(jobId: number): Promise<void> {
     const { admission, database } = this.#options;
-    if (!admission.isShortOfSlots()) {
+    if (admission.shortOfSlots === 0) {
       this.#shortSince = null;
       return;
     }
@@ -151,8 +160,9 @@ export class RunSharing {
     if (!this.#mayHaveRoom) return;
     const movable = this.#movable();
     if (movable.length === 0) return;
-    const peers = (await peersWithRoom(database, jobId)).filter(({ dags }) =>
-      movable.some(({ actor }) => servesAll(dags, [actor.run.dag_id])),
+    const peers = (await livePeers(database, jobId)).filter(
+      ({ dags, free_slots: free }) =>
+        free > 0 && movable.some(({ actor }) => servesAll(dags, [actor.run.dag_id])),
     );
     this.#mayHaveRoom = peers.length > 0;
     // A peer with free slots has nothing that waits: an equal share lasts longer than what fits its slots now.
@@ -175,7 +185,7 @@ export class RunSharing {
   /** What is given leaves `movable`; runs of DAGs that the peer does not serve stay. */
   async #give(
     jobId: number,
-    peer: PeerWithRoom & { readonly share: number },
+    peer: Peer & { readonly share: number },
     movable: { readonly actor: RunActor; readonly ready: number }[],
   ): Promise<void> {
     const { database, drop, logger, markStale, wakeUps } = this.#options;

@@ -16,6 +16,7 @@ import {
   type ClaimedRun,
   leavesMore,
   nextQueuedAt,
+  type StartAmount,
   startQueuedRuns,
   takeOverRuns,
 } from "../store/run-claim.ts";
@@ -210,12 +211,7 @@ export class SchedulerJob extends DrainingJob {
     if (batch.signals.length > 0) this.wakeUps.send("states");
     if (!this.hasPeers) return;
     if (endsPast(batch, this.actors)) this.wakeUps.tellOthers("ended");
-    for (const delta of batch.slots.values()) {
-      if (delta < 0) {
-        this.wakeUps.tellOthers("pools");
-        return;
-      }
-    }
+    if (batch.slots.values().some((delta) => delta < 0)) this.wakeUps.tellOthers("pools");
   }
 
   /** What the database says of our runs, against memory: edits and pauses whose wake-up got lost show here. */
@@ -255,19 +251,19 @@ export class SchedulerJob extends DrainingJob {
     this.wakeUps.send("signals");
   }
 
-  /** With peers no more than there are free slots for; nothing while a peer has some and this job has none. */
+  /** With peers no more than fill its free slots; if only peers have some, nothing; if no scheduler has, its share of what waits. */
   async #claim({ orphans, queued }: Pick<Look, "orphans" | "queued">): Promise<ClaimedRun[]> {
     this.#look = { ...this.#look, queued: false };
     if (!orphans && !queued) return [];
     const budget = (await this.#budget?.room(this.lease.jobId)) ?? Number.POSITIVE_INFINITY;
     if (this.#budget?.isSpent && !this.load.callbacks.areUnderWay) this.#finished.resolve();
     const room = this.hasPeers ? this.#sharing.room : Number.POSITIVE_INFINITY;
-    const isLeft = room <= 0 && (await this.#sharing.leavesToPeers(this.lease.jobId));
-    if (isLeft && this.#isUntold)
+    const waiting = room <= 0 ? await this.#sharing.waiting(this.lease.jobId) : undefined;
+    if (waiting === null && this.#isUntold)
       for (const topic of ["runs", "jobs"] as const) this.wakeUps.tellOthers(topic);
     this.#isUntold = false;
     if (queued) await this.#armQueued();
-    if (isLeft) return [];
+    if (waiting === null) return [];
     const usual = this.hasPeers ? SHARED_CLAIM_LIMIT : CLAIM_LIMIT;
     const limit = budget > 0 ? Math.min(usual, budget) : usual;
     const slots = Number.isFinite(room) && room > 0 ? room : undefined;
@@ -276,9 +272,12 @@ export class SchedulerJob extends DrainingJob {
     const taken = mayTake ? await takeOverRuns(this.database, this.lease.jobId, most, this.dags) : [];
     if (taken.length > 0) this.logger.info("took over runs", { runs: taken.length, job: this.lease.jobId });
     // Those that were taken over first show how many slots they leave.
-    const started = queued && taken.length === 0 ? await this.#startQueued(limit, slots, budget > 0) : [];
-    const hasMoreOrphans = leavesMore(taken, most);
-    if (hasMoreOrphans || leavesMore(started, limit, slots) || (queued && taken.length > 0)) {
+    const mayStart = queued && taken.length === 0;
+    const started = mayStart ? await this.#startQueued({ limit, slots, waiting }, budget > 0) : [];
+    const [hasMoreOrphans, hasMoreQueued] = [leavesMore(taken, most), leavesMore(started, limit)];
+    // The rest is the share of peers, which may have found the DAG locked.
+    if (hasMoreQueued && waiting) this.wakeUps.tellOthers("runs");
+    if (hasMoreOrphans || hasMoreQueued || (queued && taken.length > 0)) {
       this.#look = { ...this.#look, queued: true, orphans: this.#look.orphans || hasMoreOrphans };
       this.#isUntold = true;
       this.wake();
@@ -311,13 +310,12 @@ export class SchedulerJob extends DrainingJob {
   }
 
   /** `any` false: only runs that tasks of its own runs started. */
-  async #startQueued(limit: number, slots: number | undefined, any: boolean): Promise<ClaimedRun[]> {
+  async #startQueued(amount: StartAmount, any: boolean): Promise<ClaimedRun[]> {
     const started = await startQueuedRuns(this.database, {
+      ...amount,
       jobId: this.lease.jobId,
-      limit,
       dags: this.dags,
       isOfOwnRuns: !any,
-      ...(slots !== undefined && { slots }),
       columns: async (tx, versionId) => (await this.versions.get(tx, versionId)).columns,
     });
     // A DAG with a full backlog gets its next scheduled run when one of them has started.

@@ -3,7 +3,7 @@ import { seedDag, seedJob, seedRuns } from "../../test/support/catalogue-seed.ts
 import { NO_TASKS } from "../../test/support/no-tasks.ts";
 import { testDatabase } from "../../test/support/test-database.ts";
 import { adhoc, type Database } from "./database.ts";
-import { leavesMore, startQueuedRuns, takeOverRuns } from "./run-claim.ts";
+import { leavesMore, startQueuedRuns, takeOverRuns, type WaitingTasks } from "./run-claim.ts";
 
 let db: Database;
 let jobId: number;
@@ -64,6 +64,24 @@ it("stops after the run with which it has tasks enough, and takes one of any siz
   ]);
   expect(leavesMore(inherited[2] ?? [], 64)).toBe(true);
   expect(leavesMore(inherited[3] ?? [], 2)).toBe(true);
+});
+
+it("starts its share of what waits while no scheduler has free slots, and at least one run", async () => {
+  await seedDag(db, "dag", { maxActiveRuns: 100 });
+  await seedRuns(db, "dag", { count: 16 });
+  const started: number[] = [];
+  const hasMore: boolean[] = [];
+  const start = async (waiting: WaitingTasks) => {
+    const runs = await startQueuedRuns(db, { jobId, limit: 64, waiting, columns: async () => NO_TASKS });
+    started.push(runs.length);
+    hasMore.push(leavesMore(runs, 64));
+  };
+  await start({ own: 0, all: 0, schedulers: 3 });
+  await start({ own: 6, all: 6, schedulers: 3 });
+  await start({ own: 0, all: 7, schedulers: 3 });
+  await start({ own: 0, all: 13, schedulers: 3 });
+  expect(started).toEqual([6, 1, 6, 3]);
+  expect(hasMore).toEqual([true, true, true, false]);
 });
 
 it("gives each run to one of many that start at once, within the DAG's limit", async () => {

@@ -9,7 +9,8 @@
  *
  * Both take a bounded number of runs, and stop after the run with which they hold `CLAIM_TASKS` tasks: what a turn of
  * the loop loads and decides at once stays small, whatever the size of the runs. A scheduler with peers also stops after the
- * run whose first tasks take its last free slot. `leavesMore` tells whether to ask again.
+ * run whose first tasks take its last free slot; if no scheduler has one, after the run that fills its share of what waits.
+ * `leavesMore` tells whether to ask again.
  *
  * A process that dies after the commit leaves runs owned by a job whose lease runs out: the second way finds them.
  */
@@ -36,6 +37,8 @@ export interface ClaimedRun extends RunRow {
   readonly parent_try: number | null;
   /** No attempt was ever made and no order given: every task instance is still `none`, there is nothing to load. */
   readonly is_fresh: boolean;
+  /** Of a queued run that was started: how many could have been started with it, itself included. */
+  readonly candidates?: number;
 }
 
 /** The columns of a DAG version's task instances, one array each: what a new run inserts. */
@@ -109,14 +112,14 @@ export const chosenOf = (queue: string, order: string, slots?: string) => `chose
      FOR UPDATE OF q SKIP LOCKED
    )`;
 
-/** Starts what is `chosen` (id, is_fresh), for job $1; `backfill`: whose they are from now on. */
-export const startChosen = (backfill: string) => `moved AS (
+/** Starts what is `chosen` (id, is_fresh), from `queue`, for job $1; `backfill`: whose they are from now on. */
+export const startChosen = (backfill: string, queue = "chosen") => `moved AS (
      UPDATE dag_run r SET state = 'running', owner_job = $1, owned_since = now(), generation = r.generation + 1, backfill_id = ${backfill},
                           started_at = coalesce(r.started_at, now())
      FROM chosen WHERE r.id = chosen.id
      RETURNING r.*, chosen.is_fresh
    )
-   SELECT ${CLAIMED}, r.is_fresh
+   SELECT ${CLAIMED}, r.is_fresh, (SELECT count(*) FROM ${queue}) AS candidates
    FROM moved r JOIN dag_version v ON v.id = r.version_id JOIN dag d ON d.dag_id = r.dag_id
    ORDER BY r.id`;
 
@@ -140,6 +143,9 @@ const LOCK_DAGS = statement(
    FOR NO KEY UPDATE OF d SKIP LOCKED`,
 );
 
+/** Of the tasks that wait for slots at $8 schedulers, $7 together, and in the queue: how many this one lacks, which has $9. */
+const SHARE = `(SELECT greatest(ceil(($7 + sum(greatest(first_tasks, 1))) / $8::numeric) - $9, 1) FROM oldest)`;
+
 /** Starts as many queued runs per locked DAG as its max active runs leaves room for, oldest first. */
 const START = statement(
   "claim-start-runs",
@@ -156,7 +162,7 @@ const START = statement(
        ORDER BY r.run_after, r.id LIMIT least(greatest(room.free, 0), $3)
      ) q JOIN dag_version v ON v.id = q.version_id
      ORDER BY q.run_after, q.id LIMIT $3
-   ), ${chosenOf("oldest", "run_after", "$5")}, ${startChosen("NULL")}`,
+   ), ${chosenOf("oldest", "run_after", `least($5, ${SHARE})`)}, ${startChosen("NULL", "oldest")}`,
 );
 
 /**
@@ -222,20 +228,36 @@ const GENERATIONS = statement(
    WHERE r.owner_job = $1 AND r.state = 'running'`,
 );
 
-export interface StartRequest {
-  readonly jobId: number;
+/** Ready tasks that wait for slots. */
+export interface WaitingTasks {
+  readonly own: number;
+  /** Of all schedulers that serve the same DAGs. */
+  readonly all: number;
+  readonly schedulers: number;
+}
+
+const UNSHARED: WaitingTasks = { own: 0, all: 0, schedulers: 1 };
+
+export interface StartAmount {
   readonly limit: number;
+  /** Free slots for the first tasks of the runs; left out, they do not matter. */
+  readonly slots?: number | undefined;
+  /** No scheduler has free slots: at least one run, and no more than make its share of what waits. Left out: all. */
+  readonly waiting?: WaitingTasks | undefined;
+}
+
+export interface StartRequest extends StartAmount {
+  readonly jobId: number;
   /** Left out: all. */
   readonly dags?: ServedDags;
   /** Only runs that a task of a run of this job started. */
   readonly isOfOwnRuns?: boolean;
-  /** Free slots for the first tasks of the runs; left out, they do not matter. */
-  readonly slots?: number;
   readonly columns: (tx: Connection, versionId: number) => Promise<InstanceColumns>;
 }
 
 export function startQueuedRuns(db: Database, request: StartRequest): Promise<ClaimedRun[]> {
   const parentOwner = request.isOfOwnRuns === true ? request.jobId : null;
+  const { own, all, schedulers } = request.waiting ?? UNSHARED;
   return db.transaction(async (tx) => {
     const dags = await tx.rows<{ dag_id: string }>(LOCK_DAGS, [
       request.limit,
@@ -250,6 +272,9 @@ export function startQueuedRuns(db: Database, request: StartRequest): Promise<Cl
       CLAIM_TASKS,
       request.slots ?? ANY_SLOTS,
       parentOwner,
+      all,
+      schedulers,
+      own,
     ]);
     await insertInstances(tx, runs, request);
     return runs;
@@ -291,13 +316,9 @@ export function takeOverRuns(
 }
 
 /** Whether a claim of at most `limit` runs ended because it was full: there may be more to take at once. */
-export function leavesMore(claimed: readonly ClaimedRun[], limit: number, slots = ANY_SLOTS): boolean {
-  if (claimed.length >= limit || firstTasks(claimed) >= slots) return true;
+export function leavesMore(claimed: readonly ClaimedRun[], limit: number): boolean {
+  if (claimed.length >= limit || claimed.length < (claimed[0]?.candidates ?? 0)) return true;
   return claimed.reduce((sum, run) => sum + run.task_count, 0) >= CLAIM_TASKS;
-}
-
-function firstTasks(claimed: readonly ClaimedRun[]): number {
-  return claimed.reduce((sum, run) => sum + run.first_tasks, 0);
 }
 
 export function rereadRuns(db: Connection, jobId: number, ids: readonly number[]): Promise<ClaimedRun[]> {

@@ -2,7 +2,7 @@ import { beforeEach, expect, it } from "vitest";
 import { seedDag, seedJob, seedRuns } from "../../test/support/catalogue-seed.ts";
 import { testDatabase } from "../../test/support/test-database.ts";
 import { adhoc, type Database } from "./database.ts";
-import { handOverRuns, peersWithRoom, publishFreeSlots } from "./run-hand-over.ts";
+import { handOverRuns, livePeers, publishFreeSlots } from "./run-hand-over.ts";
 
 let db: Database;
 let own: number;
@@ -66,13 +66,13 @@ it("gives nothing to a peer without free slots, one that has ended or one whose 
   await publishFreeSlots(db, peer, { slots: 8, free: 8 });
   await db.rows(adhoc("UPDATE job SET lease_until = now() - interval '1 second' WHERE id = $1"), [peer]);
   expect(await give()).toEqual(new Set());
-  expect(await peersWithRoom(db, own)).toEqual([]);
+  expect(await livePeers(db, own)).toEqual([]);
   await db.rows(
     adhoc("UPDATE job SET lease_until = now() + interval '1 hour', state = 'stopped' WHERE id = $1"),
     [peer],
   );
   expect(await give()).toEqual(new Set());
-  expect(await peersWithRoom(db, own)).toEqual([]);
+  expect(await livePeers(db, own)).toEqual([]);
   expect(await owners()).toEqual([own]);
 });
 
@@ -90,7 +90,7 @@ it("lists peers by their free slots, without the job itself", async () => {
   await publishFreeSlots(db, own, { slots: 8, free: 8 });
   await publishFreeSlots(db, peer, { slots: 8, free: 2 });
   await publishFreeSlots(db, third, { slots: null, free: 7 });
-  expect(await peersWithRoom(db, own)).toEqual([
+  expect(await livePeers(db, own)).toEqual([
     { id: third, free_slots: 7, dags: null },
     { id: peer, free_slots: 2, dags: null },
   ]);

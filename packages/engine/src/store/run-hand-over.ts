@@ -1,5 +1,6 @@
 /**
- * How schedulers share runs. Each publishes in its job's row how many tasks it could start at once. A scheduler that has more
+ * How schedulers share runs. Each publishes in its job's row how many tasks it could start at once, or, as a number below
+ * zero, how many ready tasks wait for its slots. A scheduler that has more
  * ready tasks than slots hands runs to a peer with free slots: it writes the peer as their owner, and raises the generation.
  * Only runs of which no attempt is in flight: there is no process to stop and nothing to lose; and only runs of DAGs that the
  * peer serves, which its row says and which never changes.
@@ -22,17 +23,17 @@ const PUBLISH_FACTS = statement(
   "UPDATE job SET facts = $2 WHERE id = $1 AND state = 'running'",
 );
 
-const IS_OPEN = "state = 'running' AND lease_until > now() AND free_slots > 0";
+const IS_ALIVE = "state = 'running' AND lease_until > now()";
 
 const PEERS = statement(
   "share-peers",
-  `SELECT id, free_slots, dags FROM job WHERE kind = 'scheduler' AND ${IS_OPEN} AND id <> $1 ORDER BY free_slots DESC, id`,
+  `SELECT id, free_slots, dags FROM job WHERE kind = 'scheduler' AND ${IS_ALIVE} AND id <> $1 ORDER BY free_slots DESC, id`,
 );
 
 const HAND_OVER = statement(
   "share-hand-over",
   `WITH reserved AS (
-     UPDATE job SET free_slots = greatest(free_slots - $5, 0) WHERE id = $2 AND ${IS_OPEN} RETURNING id
+     UPDATE job SET free_slots = greatest(free_slots - $5, 0) WHERE id = $2 AND ${IS_ALIVE} AND free_slots > 0 RETURNING id
    ), given AS (
      SELECT r.id FROM dag_run r JOIN unnest($3::bigint[], $4::bigint[]) AS u(id, generation) ON u.id = r.id
      WHERE r.owner_job = $1 AND r.generation = u.generation AND r.state = 'running' AND EXISTS (SELECT FROM reserved)
@@ -45,11 +46,13 @@ const HAND_OVER = statement(
 export interface FreeSlots {
   /** null: no limit. */
   readonly slots: number | null;
+  /** Below zero: how many ready tasks wait for slots. */
   readonly free: number;
 }
 
-export interface PeerWithRoom {
+export interface Peer {
   readonly id: number;
+  /** Below zero: how many ready tasks wait for its slots. */
   readonly free_slots: number;
   readonly dags: ServedDags;
 }
@@ -75,9 +78,9 @@ export async function publishSlotFacts(db: Connection, jobId: number, facts: Slo
   await db.rows(PUBLISH_FACTS, [jobId, JSON.stringify(facts)]);
 }
 
-/** Other schedulers that could start tasks now, the one with most free slots first. */
-export function peersWithRoom(db: Connection, jobId: number): Promise<PeerWithRoom[]> {
-  return db.rows<PeerWithRoom>(PEERS, [jobId]);
+/** Other schedulers, the one with most free slots first. */
+export function livePeers(db: Connection, jobId: number): Promise<Peer[]> {
+  return db.rows<Peer>(PEERS, [jobId]);
 }
 
 export interface HandOver {
