@@ -36,6 +36,7 @@ export type { Change, Gate, Instance, InstanceRow, Place, Wait } from "./instanc
 export { isOccupying, isUnexpanded } from "./instance.ts";
 export * from "./joint-wait.ts";
 export { ItemCut, JsonItems } from "./json-items.ts";
+export { byTurn } from "./lane.ts";
 export * from "./large-value.ts";
 export * from "./latest.ts";
 export { unifiedDiff } from "./line-diff.ts";

@@ -89,14 +89,15 @@ export class Place<T extends Candidate> {
   }
 }
 
-/** Weight high first, logical date early first, map index, arrival. */
 export function goesBefore<T extends Candidate>(a: Entry<T>, b: Entry<T>): boolean {
-  const x = a.task;
-  const y = b.task;
-  if (x.weight !== y.weight) return x.weight > y.weight;
+  return byTurn(a.task, b.task) < 0;
+}
+
+/** Weight high first, logical date early first, map index, arrival. */
+export function byTurn(x: Candidate, y: Candidate): number {
+  if (x.weight !== y.weight) return y.weight - x.weight;
   const xDate = x.logicalDate ?? Number.POSITIVE_INFINITY;
   const yDate = y.logicalDate ?? Number.POSITIVE_INFINITY;
-  if (xDate !== yDate) return xDate < yDate;
-  if (x.mapIndex !== y.mapIndex) return x.mapIndex < y.mapIndex;
-  return x.arrival! < y.arrival!;
+  if (xDate !== yDate) return xDate < yDate ? -1 : 1;
+  return x.mapIndex - y.mapIndex || (x.arrival ?? 0) - (y.arrival ?? 0);
 }

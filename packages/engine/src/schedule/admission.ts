@@ -7,6 +7,7 @@
  */
 import type { Executor } from "../execute/contract.ts";
 import {
+  byTurn,
   type Candidate,
   type Capacity,
   type Instance,
@@ -93,10 +94,13 @@ export class Admission {
     return this.executors.all.reduce((sum, { name }) => sum + this.#queue.waitingFor(`executor:${name}`), 0);
   }
 
-  /** Runs that have ready tasks, and how many. */
+  /** Runs that have ready tasks, and how many; those whose turn comes first go first. */
   waitingRuns(): { readonly actor: RunActor; readonly ready: number }[] {
     const runs = [...this.#waiting.values()].filter(({ ready }) => ready.size > 0);
-    return runs.map(({ actor, ready }) => ({ actor, ready: ready.size }));
+    const first = (ready: Ready[]) => ready.reduce((a, b) => (byTurn(b, a) < 0 ? b : a));
+    return runs
+      .map(({ actor, ready }) => ({ actor, ready: ready.size, first: first([...ready.values()]) }))
+      .sort((a, b) => byTurn(a.first, b.first));
   }
 
   /** Takes what became ready in this run. */

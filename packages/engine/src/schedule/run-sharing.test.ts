@@ -153,6 +153,34 @@ it("hands runs to schedulers that join later, and to the others when one of them
   for (const id of ids) expect(await rig.output(id, "b")).toBe(7);
 });
 
+it("hands a scheduler that joins as many runs as make equal what waits at each", async () => {
+  await rig.publish({ "one.ts": file("one", 'd.task("a", gate);') });
+  await open_();
+  const ids = await triggerAtOnce("one", 12);
+  await rig.until(async () => (await shares())[0] === 12, "the claims");
+  await allRun(SLOTS);
+  await open_();
+  await allRun(2 * SLOTS);
+  expect(await shares()).toEqual([6, 6]);
+  await finish(ids);
+});
+
+it("hands over first the runs whose tasks have the highest priority", async () => {
+  await rig.publish({
+    "low.ts": file("low", 'd.task("a", gate);'),
+    "high.ts": file("high", 'd.task("a", { priority: 9 }, gate);'),
+  });
+  await open_();
+  const low = await triggerAtOnce("low", SLOTS + 4);
+  await allRun(SLOTS);
+  const high = await triggerAtOnce("high", SLOTS);
+  await rig.until(async () => (await shares())[0] === 2 * SLOTS + 4, "the claims");
+  await open_();
+  await allRun(2 * SLOTS);
+  expect(await Promise.all(high.map((id) => rig.states(id)))).toEqual(high.map(() => ({ a: "running" })));
+  await finish([...low, ...high]);
+});
+
 it("starts what only waits while no scheduler has a free slot", async () => {
   await rig.publish({
     "long.ts": file("long", 'd.task("a", gate); d.task("b", gate);'),

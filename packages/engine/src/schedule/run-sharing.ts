@@ -12,6 +12,7 @@ import type { WaitingTasks } from "../store/run-claim.ts";
 import {
   handOverRuns,
   livePeers,
+  offeredSlots,
   type Peer,
   publishFreeSlots,
   publishSlotFacts,
@@ -54,7 +55,10 @@ export interface RunSharingOptions extends Pick<OwnLoad, "admission" | "drop" | 
 
 export class RunSharing {
   readonly #options: RunSharingOptions;
-  #published: number | null = null;
+  /** What the job's row says, as far as is known: peers may have reserved slots since. */
+  #published = 0;
+  /** The row is to be written even if it may say the same. */
+  #isOutdated = true;
   #publishedAt = Number.NEGATIVE_INFINITY;
   #publishedFacts = "";
   /** Since when ready tasks have waited for slots. */
@@ -78,9 +82,11 @@ export class RunSharing {
     if (this.#shortSince !== null) this.#options.wake();
   }
 
-  /** A peer has handed over runs, possibly to this job: its row then has fewer free slots than were published. */
-  runsWereHandedOver(): void {
-    this.#published = null;
+  /** To be called before the job reads which runs it owns: then it knows for which ones peers have reserved slots. */
+  async readOffer(jobId: number): Promise<void> {
+    const offered = await offeredSlots(this.#options.database, jobId);
+    if (offered !== this.#published) this.#isOutdated = true;
+    this.#published = offered;
   }
 
   /**
@@ -102,7 +108,7 @@ export class RunSharing {
 
   /** At each heartbeat, for peers have reserved slots meanwhile; and at the start, for people who want to see them. */
   async beat(jobId: number): Promise<void> {
-    this.#published = null;
+    this.#isOutdated = true;
     this.#mayHaveRoom = true;
     await this.#publish(jobId);
   }
@@ -122,7 +128,7 @@ export class RunSharing {
   /** After each turn while there are peers. */
   async settle(jobId: number): Promise<void> {
     const { room } = this;
-    const isNews = this.#published === null || room > 0 !== this.#published > 0;
+    const isNews = this.#isOutdated || room > 0 !== this.#published > 0;
     const wait = this.#publishedAt + PUBLISH_MS - performance.now();
     if (isNews && (room === 0 || wait <= 0)) await this.#publish(jobId);
     else if (isNews) this.#wakeIn(wait);
@@ -137,14 +143,15 @@ export class RunSharing {
 
   async #publish(jobId: number): Promise<void> {
     const { admission, database, isOpen, wakeUps } = this.#options;
-    const idle = admission.executors.idle();
-    const { slots } = idle;
-    const free = idle.free > 0 ? idle.free : -admission.shortOfSlots;
-    if (this.#published === free) return;
-    await publishFreeSlots(database, jobId, { slots, free: isOpen ? free : 0 });
-    if (isOpen && free > 0 && (this.#published ?? 0) <= 0) wakeUps.tellOthers("slots");
-    this.#published = free;
+    const { slots, free: idle } = admission.executors.idle();
+    const offered = isOpen ? idle : 0;
+    const free = idle > 0 ? offered : -admission.shortOfSlots;
+    if (this.#published === free && !this.#isOutdated) return;
     this.#publishedAt = performance.now();
+    this.#isOutdated = !(await publishFreeSlots(database, jobId, { slots, free }, this.#published));
+    if (this.#isOutdated) return;
+    if (free > 0 && this.#published <= 0) wakeUps.tellOthers("slots");
+    this.#published = free;
   }
 
   async #handOver(jobId: number): Promise<void> {
@@ -160,15 +167,15 @@ export class RunSharing {
     if (!this.#mayHaveRoom) return;
     const movable = this.#movable();
     if (movable.length === 0) return;
-    const peers = (await livePeers(database, jobId)).filter(
-      ({ dags, free_slots: free }) =>
-        free > 0 && movable.some(({ actor }) => servesAll(dags, [actor.run.dag_id])),
+    const peers = (await livePeers(database, jobId)).filter(({ dags }) =>
+      movable.some(({ actor }) => servesAll(dags, [actor.run.dag_id])),
     );
-    this.#mayHaveRoom = peers.length > 0;
-    // A peer with free slots has nothing that waits: an equal share lasts longer than what fits its slots now.
-    const waiting = admission.waitingRuns().reduce((sum, { ready }) => sum + ready, 0);
-    const share = Math.ceil(waiting / (peers.length + 1));
-    for (const peer of peers) await this.#give(jobId, { ...peer, share }, movable);
+    const withRoom = peers.filter(({ free_slots: free }) => free > 0);
+    this.#mayHaveRoom = withRoom.length > 0;
+    // Beyond its free slots, a peer gets what makes equal what waits at each: that lasts longer than what fits its slots now.
+    const waiting = peers.reduce((sum, { free_slots: free }) => sum - free, admission.shortOfSlots);
+    const share = Math.max(0, Math.floor(waiting / (peers.length + 1)));
+    for (const peer of withRoom) await this.#give(jobId, { ...peer, share }, movable);
   }
 
   /** Runs with ready tasks of which no attempt is in flight, and no question to user code. */
@@ -191,7 +198,7 @@ export class RunSharing {
     const { database, drop, logger, markStale, wakeUps } = this.#options;
     const given: RunActor[] = [];
     let slots = 0;
-    while (slots < Math.max(peer.free_slots, peer.share) && given.length < HAND_LIMIT) {
+    while (slots < peer.free_slots + peer.share && given.length < HAND_LIMIT) {
       const at = movable.findIndex(({ actor }) => servesAll(peer.dags, [actor.run.dag_id]));
       const [next] = at < 0 ? [] : movable.splice(at, 1);
       if (next === undefined) break;

@@ -156,8 +156,8 @@ export class SchedulerJob extends DrainingJob {
   }
 
   protected override async onHeartbeat(): Promise<void> {
-    if (this.hasPeers) await this.#sharing.beat(this.lease.jobId);
-    // Of one that drains, they say that it does.
+    // The row of one that drains offers nothing, and its facts say that it drains.
+    if (this.hasPeers && this.state === "running") await this.#sharing.beat(this.lease.jobId);
     if (this.state === "running") await this.#sharing.publishFacts(this.lease.jobId);
     const dead = await this.lease.buryOthers();
     for (const job of dead) {
@@ -216,6 +216,7 @@ export class SchedulerJob extends DrainingJob {
 
   /** What the database says of our runs, against memory: edits and pauses whose wake-up got lost show here. */
   async #checkOwned(): Promise<void> {
+    await this.#sharing.readOffer(this.lease.jobId);
     const { stale, paused } = await compareOwned(this.database, this.lease.jobId, this.actors);
     for (const id of stale) this.markStale(id);
     for (const [actor, isPaused] of paused) this.setPaused(actor, isPaused);
@@ -359,9 +360,6 @@ export class SchedulerJob extends DrainingJob {
     // What happened may be more than the topic says.
     this.#untilSweep = 0;
     switch (topic) {
-      case "handed":
-        this.#sharing.runsWereHandedOver();
-        break;
       case "ended":
         this.askGates();
         return;

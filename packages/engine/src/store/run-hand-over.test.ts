@@ -2,7 +2,7 @@ import { beforeEach, expect, it } from "vitest";
 import { seedDag, seedJob, seedRuns } from "../../test/support/catalogue-seed.ts";
 import { testDatabase } from "../../test/support/test-database.ts";
 import { adhoc, type Database } from "./database.ts";
-import { handOverRuns, livePeers, publishFreeSlots } from "./run-hand-over.ts";
+import { handOverRuns, livePeers, offeredSlots, publishFreeSlots } from "./run-hand-over.ts";
 
 let db: Database;
 let own: number;
@@ -83,6 +83,18 @@ it("does not give the same free slot to runs of two owners", async () => {
     given.map((run) => handOverRuns(db, { from: own, to: peer, runs: [run], slots: 1 })),
   );
   expect(both.map(({ size }) => size).sort()).toEqual([0, 1]);
+});
+
+it("does not publish over a reservation that the job has not seen", async () => {
+  const publish = (known: number) => publishFreeSlots(db, peer, { slots: 8, free: 5 }, known);
+  expect(await publish(0)).toBe(true);
+  const given = await runs(1);
+  await handOverRuns(db, { from: own, to: peer, runs: given, slots: 4 });
+  expect(await publish(5)).toBe(false);
+  const offered = await offeredSlots(db, peer);
+  expect(offered).toBe(1);
+  expect(await publish(offered)).toBe(true);
+  expect(await freeOf(peer)).toBe(5);
 });
 
 it("lists peers by their free slots, without the job itself", async () => {

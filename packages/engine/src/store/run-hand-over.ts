@@ -1,9 +1,9 @@
 /**
  * How schedulers share runs. Each publishes in its job's row how many tasks it could start at once, or, as a number below
- * zero, how many ready tasks wait for its slots. A scheduler that has more
- * ready tasks than slots hands runs to a peer with free slots: it writes the peer as their owner, and raises the generation.
- * Only runs of which no attempt is in flight: there is no process to stop and nothing to lose; and only runs of DAGs that the
- * peer serves, which its row says and which never changes.
+ * zero, how many ready tasks wait for its slots. A scheduler that has more ready tasks than slots hands runs to a peer with
+ * free slots: it writes the peer as their owner, and raises the generation. Only runs of which no attempt is in flight: there
+ * is no process to stop and nothing to lose; and only runs of DAGs that the peer serves, which its row says and which never
+ * changes.
  *
  *  - Locks: the peer's job row, then the runs, by id, passing over locked ones.
  *  - Dies before: nothing happened. Dies after: the runs are the peer's, which loads them when it is woken, or at its next
@@ -16,7 +16,12 @@ import type { Connection } from "./database.ts";
 import type { ServedDags } from "./served-dags.ts";
 import { statement } from "./statement.ts";
 
-const PUBLISH = statement("share-publish", "UPDATE job SET slots = $2, free_slots = $3 WHERE id = $1");
+const PUBLISH = statement(
+  "share-publish",
+  `UPDATE job SET slots = $2, free_slots = $3 WHERE id = $1 AND ($4::integer IS NULL OR free_slots = $4) RETURNING id`,
+);
+
+const OFFERED = statement("share-offered", "SELECT free_slots FROM job WHERE id = $1");
 
 const PUBLISH_FACTS = statement(
   "share-facts",
@@ -57,12 +62,23 @@ export interface Peer {
   readonly dags: ServedDags;
 }
 
+/**
+ * False: the row does not say what the job knows, because peers have reserved slots for runs that the job has not read. A
+ * reservation makes the figure smaller, and only the job makes it larger, so an equal figure means that there was none.
+ * @param known null: written in any case.
+ */
 export async function publishFreeSlots(
   db: Connection,
   jobId: number,
   { slots, free }: FreeSlots,
-): Promise<void> {
-  await db.rows(PUBLISH, [jobId, slots, free]);
+  known: number | null = null,
+): Promise<boolean> {
+  return (await db.rows(PUBLISH, [jobId, slots, free, known])).length > 0;
+}
+
+/** To be read before the runs that the job owns: then it has read every run for which a slot is missing here. */
+export async function offeredSlots(db: Connection, jobId: number): Promise<number> {
+  return (await db.one<{ free_slots: number }>(OFFERED, [jobId]))?.free_slots ?? 0;
 }
 
 /** What the row of a scheduler says of its executors. */
