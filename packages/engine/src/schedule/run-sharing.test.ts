@@ -2,6 +2,7 @@
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { seedJob } from "../../test/support/catalogue-seed.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database.ts";
 import type { SchedulerJob } from "./scheduler-job.ts";
@@ -83,6 +84,23 @@ it("shares queued runs equally while no scheduler has a free slot", async () => 
   await rig.until(isClaimed, "the claims");
   // Seven each, if each claims as soon as the others.
   expect(Math.max(...(await shares()))).toBeLessThanOrEqual(12);
+  await finish(ids);
+});
+
+it("leaves a peer time to claim its share of the queue, and claims what the peer does not", async () => {
+  await rig.publish({ "one.ts": file("one", 'd.task("a", gate);') });
+  // A live scheduler without free slots that claims nothing.
+  await seedJob(rig.db, 600_000);
+  await open_();
+  const ids = await triggerAtOnce("one", SLOTS);
+  await allRun(SLOTS);
+  ids.push(...(await triggerAtOnce("one", 4)));
+  await rig.until(async () => (await shares())[0] === SLOTS + 4, "the claims");
+  const sql =
+    "SELECT extract(epoch FROM max(owned_since) - min(owned_since)) AS s FROM dag_run WHERE id = ANY($1)";
+  const claims = await rig.db.one<{ s: string }>(adhoc(sql), [ids.slice(SLOTS)]);
+  // Two at once, then one after each of two waits of half a second.
+  expect(Number(claims?.s)).toBeGreaterThan(0.8);
   await finish(ids);
 });
 

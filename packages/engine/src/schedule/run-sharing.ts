@@ -27,6 +27,8 @@ import type { RunActor } from "./run-actor.ts";
 const PATIENCE_MS = 100;
 /** Between two publications, unless the last slot was taken. */
 const PUBLISH_MS = 100;
+/** So long queued runs are left to peers at which less waits. */
+const LEAVE_MS = 500;
 /** Runs handed over in one transaction. */
 const HAND_LIMIT = 256;
 
@@ -66,6 +68,7 @@ export class RunSharing {
   /** A peer may have free slots: it said so, or nobody was asked since tasks began to wait. */
   #mayHaveRoom = true;
   #timer: NodeJS.Timeout | undefined;
+  #leaving: NodeJS.Timeout | undefined;
 
   constructor(options: RunSharingOptions) {
     this.#options = options;
@@ -106,6 +109,20 @@ export class RunSharing {
     };
   }
 
+  /** Whether queued runs are left to peers at which less waits. */
+  isLeft({ all, own, schedulers }: WaitingTasks): boolean {
+    return this.#leaving !== undefined && own * schedulers > all;
+  }
+
+  /** Queued runs that were not claimed are the share of peers, which may have found the DAG locked. Their time is limited. */
+  leaveRest(onTimeout: () => void): void {
+    this.#options.wakeUps.tellOthers("runs");
+    this.#leaving ??= setTimeout(() => {
+      this.#leaving = undefined;
+      onTimeout();
+    }, LEAVE_MS).unref();
+  }
+
   /** At each heartbeat, for peers have reserved slots meanwhile; and at the start, for people who want to see them. */
   async beat(jobId: number): Promise<void> {
     this.#isOutdated = true;
@@ -137,6 +154,7 @@ export class RunSharing {
 
   async stop(jobId: number): Promise<void> {
     clearTimeout(this.#timer);
+    clearTimeout(this.#leaving);
     const { slots } = this.#options.admission.executors.idle();
     await publishFreeSlots(this.#options.database, jobId, { slots, free: 0 });
   }

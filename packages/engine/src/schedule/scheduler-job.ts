@@ -273,11 +273,10 @@ export class SchedulerJob extends DrainingJob {
     const taken = mayTake ? await takeOverRuns(this.database, this.lease.jobId, most, this.dags) : [];
     if (taken.length > 0) this.logger.info("took over runs", { runs: taken.length, job: this.lease.jobId });
     // Those that were taken over first show how many slots they leave.
-    const mayStart = queued && taken.length === 0;
+    const mayStart = queued && taken.length === 0 && !(waiting && this.#sharing.isLeft(waiting));
     const started = mayStart ? await this.#startQueued({ limit, slots, waiting }, budget > 0) : [];
     const [hasMoreOrphans, hasMoreQueued] = [leavesMore(taken, most), leavesMore(started, limit)];
-    // The rest is the share of peers, which may have found the DAG locked.
-    if (hasMoreQueued && waiting) this.wakeUps.tellOthers("runs");
+    if (hasMoreQueued && waiting) this.#sharing.leaveRest(() => this.#lookAt({ queued: true }));
     if (hasMoreOrphans || hasMoreQueued || (queued && taken.length > 0)) {
       this.#look = { ...this.#look, queued: true, orphans: this.#look.orphans || hasMoreOrphans };
       this.#isUntold = true;
