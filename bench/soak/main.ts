@@ -4,6 +4,7 @@
  *
  *   npm run bench:soak -- [tasks: 200000] [folder for heap snapshots of the first and the last moment]
  */
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { writeHeapSnapshot } from "node:v8";
 import { openRig } from "../rig.ts";
@@ -15,6 +16,7 @@ const MOMENTS = 10;
 
 const tasks = Number(process.argv[2] ?? 200_000);
 const snapshots = process.argv[3];
+if (snapshots) mkdirSync(snapshots, { recursive: true });
 const { gc } = globalThis;
 if (gc === undefined) throw new Error("start it with --expose-gc, as npm run bench:soak does");
 
