@@ -1,7 +1,10 @@
 /**
- * As many signals at once for one task, and as many tasks one after the other: a start that waits must cost what a task
- * costs, however many wait behind it. Both in one process on one database, the tasks before and after the starts: their
- * ratio does not depend on the machine, nor on a load that rises or falls evenly.
+ * As many signals at once for one task, and as many tasks one after the other: a start must cost about what a task
+ * costs, however many starts wait behind it. Both in one process on one database, the tasks before and after the starts:
+ * their ratio does not depend on the machine, nor on a load that rises or falls evenly.
+ *
+ * A start stores more than a task of a chain: the signal, its place in the queue of starts, and the try before it, which
+ * moves to the history. The bar of the time allows for these rows; a cost that grows with the queue exceeds it at once.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { adhoc, type Database } from "../../../packages/engine/src/store/database.ts";
@@ -45,7 +48,7 @@ export async function burstOfStarts(options: { readonly quick: boolean }): Promi
         what: `${count} signals at once for one task, beside a chain of ${count} tasks: time`,
         value: starts.seconds / tasks.seconds,
         unit: "x",
-        bar: { atMost: 1.2 },
+        bar: { atMost: 1.5 },
         note,
       },
       {

@@ -6,7 +6,7 @@ import { Stage } from "../../test/fault/stage.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import type { StoredDrive } from "../model/index.ts";
 import { setPaused } from "../store/dag-settings.ts";
-import { adhoc, type Database } from "../store/database.ts";
+import { adhoc, type Connection, type Database } from "../store/database.ts";
 import { createPool } from "../store/pools.ts";
 import { batchCalls, FENCED, type RunBatch } from "../store/run-batch.ts";
 import { runEdits } from "../store/run-edit.ts";
@@ -179,18 +179,20 @@ async function giveClose(id: number, at = rig): Promise<void> {
 const named = (taskId: string) => [{ taskId, mapIndex: null }];
 
 async function clear(id: number, taskId: string): Promise<void> {
-  const how = {
+  await rig.db.transaction((tx) => clearTask(tx, id, taskId));
+  rig.wakeUps.send(`run:${id}`);
+  rig.wakeUps.send("runs");
+}
+
+async function clearTask(tx: Connection, id: number, taskId: string): Promise<void> {
+  await runEdits.clearTasks(tx, {
+    runs: [{ dagRunId: id, tasks: named(taskId) }],
     only: "any",
     resetRuns: true,
     latestVersion: false,
     refuseRunning: false,
     dryRun: false,
-  } as const;
-  await rig.db.transaction((tx) =>
-    runEdits.clearTasks(tx, { runs: [{ dagRunId: id, tasks: named(taskId) }], ...how }),
-  );
-  rig.wakeUps.send(`run:${id}`);
-  rig.wakeUps.send("runs");
+  });
 }
 
 async function mark(id: number, taskId: string): Promise<void> {
@@ -397,6 +399,27 @@ describe("runs", () => {
     await rig.until(async () => noted("reopened pay") === 3, "it hears again");
     await inState(id, "pay", "success");
     expect((await rig.run(id)).state).toBe("running");
+    expect(await close(id)).toBe("success");
+    expect((await rig.tasks(id)).pay?.try_number).toBe(3);
+  });
+
+  it("that are cleared ignore what was sent in the same millisecond before the clear", async () => {
+    const id = await rig.trigger("orders", { runId: "same-ms", conf: { order: 5 } });
+    await send("paid", { order: 5 });
+    await inState(id, "pay", "success");
+    expect(await close(id)).toBe("success");
+    await rig.db.transaction(async (tx) => {
+      await clearTask(tx, id, "pay");
+      const signals = await sendSignals(tx, drafts("paid", [{ order: 5 }, { order: 5 }]));
+      const at = (micros: number) => `date_trunc('milliseconds', now()) + interval '${micros} microseconds'`;
+      await tx.rows(adhoc(`UPDATE dag_run SET queued_at = ${at(500)} WHERE id = $1`), [id]);
+      await tx.rows(adhoc(`UPDATE signal SET created_at = ${at(499)} WHERE id = $1`), [signals[0]!.id]);
+      await tx.rows(adhoc(`UPDATE signal SET created_at = ${at(500)} WHERE id = $1`), [signals[1]!.id]);
+    });
+    rig.wakeUps.send(`run:${id}`);
+    rig.wakeUps.send("runs");
+    await rig.until(async () => noted("same-ms pay") >= 3, "cleared once, started once");
+    await inState(id, "pay", "success");
     expect(await close(id)).toBe("success");
     expect((await rig.tasks(id)).pay?.try_number).toBe(3);
   });

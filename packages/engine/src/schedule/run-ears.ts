@@ -44,14 +44,14 @@ export class RunEars {
     this.#orders = row.orders;
     const position = { tx: row.tx, id: row.signal_id };
     this.#storedPosition = position;
-    const { ahead, letters = [], since } = row;
+    const { ahead, letters = [], since_micros: sinceMicros } = row;
     const leaves = version.rules.rules.flatMap(({ condition }) => condition.leaves);
     const names = leaves.filter((leaf) => leaf.kind === "signal");
-    this.#rules = new SignalInbox(names, { position: ahead?.rules ?? position, since });
+    this.#rules = new SignalInbox(names, { position: ahead?.rules ?? position, sinceMicros });
     this.#queues = version.manifest.tasks.flatMap(({ reacts, taskId }) => {
       if (!reacts) return [];
       const listener = senderName({ ...run, taskId });
-      const inbox = new SignalInbox(reacts, { position: ahead?.tasks?.[taskId] ?? position, since });
+      const inbox = new SignalInbox(reacts, { position: ahead?.tasks?.[taskId] ?? position, sinceMicros });
       const own = letters.filter((letter) => letter.listener === listener);
       return [new OnSignalQueue({ taskId, listener, inbox, letters: own })];
     });

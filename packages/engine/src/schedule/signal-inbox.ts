@@ -16,15 +16,18 @@ const MAX_WAITING = 1_000;
 export class SignalInbox {
   /** What may concern it ("*" stands for any text). */
   readonly names: readonly SignalName[];
-  readonly #since: Date;
+  readonly #sinceMicros: number;
   readonly #signals: SignalRow[] = [];
   #readTo: LogPosition;
   #position: LogPosition;
 
-  /** @param since Signals that were sent before do not concern the run, even if their position comes later. */
-  constructor(names: readonly SignalName[], start: { readonly position: LogPosition; readonly since: Date }) {
+  /** @param start.sinceMicros Signals that were sent before do not concern the run, even if their position comes later. */
+  constructor(
+    names: readonly SignalName[],
+    start: { readonly position: LogPosition; readonly sinceMicros: number },
+  ) {
     this.names = names;
-    this.#since = start.since;
+    this.#sinceMicros = start.sinceMicros;
     this.#position = start.position;
     this.#readTo = start.position;
   }
@@ -55,7 +58,7 @@ export class SignalInbox {
   /** What came after `readTo`, up to a position. */
   add(signals: readonly SignalRow[], upTo: LogPosition): void {
     for (const signal of signals) {
-      if (comparePositions(signal, this.#readTo) > 0 && signal.created_at >= this.#since)
+      if (comparePositions(signal, this.#readTo) > 0 && signal.created_micros >= this.#sinceMicros)
         this.#signals.push(signal);
     }
     this.#readTo = laterPosition(this.#readTo, upTo);

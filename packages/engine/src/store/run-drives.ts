@@ -3,7 +3,7 @@ import type { Json } from "@tradewind/sdk/manifest";
 import type { StartChanges } from "../model/index.ts";
 import { type Call, type Connection, call } from "./database.ts";
 import { startCalls } from "./run-starts.ts";
-import type { LogPosition } from "./signals-position.ts";
+import { type LogPosition, micros } from "./signals-position.ts";
 import type { SignalRow } from "./signals-read.ts";
 import { statement } from "./statement.ts";
 
@@ -12,6 +12,7 @@ export interface DriveRow {
   readonly tx: string;
   readonly signal_id: number;
   readonly since: Date;
+  readonly since_micros: number;
   readonly ahead: AheadPositions | null;
   readonly state: Json;
   readonly orders: readonly StoredOrder[];
@@ -53,7 +54,8 @@ const OPEN = statement(
 
 const LOAD = statement(
   "drive-load",
-  "SELECT dag_run_id, tx, signal_id, since, ahead, state, orders FROM run_drive WHERE dag_run_id = ANY($1)",
+  `SELECT dag_run_id, tx, signal_id, since, ${micros("since")} AS since_micros, ahead, state, orders
+   FROM run_drive WHERE dag_run_id = ANY($1)`,
 );
 
 const STORE = statement(

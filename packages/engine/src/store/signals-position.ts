@@ -19,6 +19,11 @@ export interface LogStart {
 
 export const LOG_BEGIN: LogPosition = { tx: "0", id: 0 };
 
+/** A moment in microseconds since 1970, as SQL: a `Date` has milliseconds only, which do not tell two signals apart. */
+export function micros(column: string): string {
+  return `(extract(epoch FROM ${column}) * 1000000)::bigint`;
+}
+
 export function comparePositions(a: LogPosition, b: LogPosition): number {
   if (a.tx === b.tx) return a.id - b.id;
   return a.tx.length === b.tx.length ? (a.tx < b.tx ? -1 : 1) : a.tx.length - b.tx.length;

@@ -10,7 +10,7 @@ import type { Json } from "@tradewind/sdk/manifest";
 import type { ReceivedSignal } from "@tradewind/sdk/program";
 import { type Call, call, type Database } from "./database.ts";
 import { finalPosition, HELD_MS } from "./signals-horizon.ts";
-import { comparePositions, type LogPosition, laterPosition } from "./signals-position.ts";
+import { comparePositions, type LogPosition, laterPosition, micros } from "./signals-position.ts";
 import { statement } from "./statement.ts";
 
 export interface SignalRow {
@@ -21,6 +21,7 @@ export interface SignalRow {
   readonly value: Json;
   readonly sender: string;
   readonly created_at: Date;
+  readonly created_micros: number;
 }
 
 /** A source of `b` (tx, id): everything up to here can be read. The bound that is given, else pg_snapshot_xmin. */
@@ -62,7 +63,7 @@ export interface LogEnd {
   readonly isHeld: boolean;
 }
 
-const COLUMNS = "s.id, s.tx, s.namespace, s.key, s.value, s.sender, s.created_at";
+const COLUMNS = `s.id, s.tx, s.namespace, s.key, s.value, s.sender, s.created_at, ${micros("s.created_at")} AS created_micros`;
 
 /** Index: signal_position. One row at least, for the bound: $5 and $6, unless they are null. */
 const READ_LOG = statement(
@@ -96,7 +97,7 @@ const READ_MATCHING = statement(
    )
    SELECT ${COLUMNS}, NULL::bigint AS looked FROM found f JOIN signal s ON s.id = f.id
    UNION ALL
-   SELECT l.id, l.tx, NULL, NULL, NULL, NULL, NULL, (SELECT count(*) FROM seen)
+   SELECT l.id, l.tx, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT count(*) FROM seen)
    FROM (SELECT id, tx FROM seen ORDER BY tx DESC, id DESC LIMIT 1) AS l`,
 );
 
