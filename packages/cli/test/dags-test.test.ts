@@ -2,8 +2,11 @@
  * `dags test`: no server, no database. The command itself runs in this process, its tasks in one of their own as always;
  * what an author meets first, what fails, what is kept from tasks and Ctrl-C are seen from outside, as real processes.
  */
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { runCaptured } from "./support/captured-host.ts";
 import { runCli } from "./support/standalone-process.ts";
 
@@ -26,6 +29,33 @@ describe("dags test", () => {
     expect(stderr).toMatch(/✓ greet success in .* → "Hello, world!"/);
     expect(stderr).toContain("greeting world");
     expect(stderr).toMatch(/hello: success in .*, 3 tasks/);
+  });
+
+  it("gives tasks the files beside the DAG and the packages of its project, and names what to do about others", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "tradewind-dags-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const addon = join(folder, "node_modules/addon");
+    await mkdir(addon, { recursive: true });
+    await writeFile(join(addon, "package.json"), `{ "name": "addon", "version": "1.0.0", "gypfile": true }`);
+    await writeFile(join(addon, "index.js"), `exports.load = () => require("./addon.node");`);
+    await writeFile(join(addon, "addon.node"), "built for something else");
+    await writeFile(join(folder, "q.sql"), "SELECT 1");
+    await writeFile(
+      join(folder, "files.ts"),
+      `import { readFile } from "node:fs/promises";
+       import { dag } from "tradewind";
+       import { load } from "addon";
+       export default dag("files", (d) => {
+         d.task("query", () => readFile(new URL("./q.sql", import.meta.url), "utf8"));
+         d.task("other", (_, ctx) => readFile(new URL(ctx.run.dagId + ".sql", import.meta.url), "utf8"));
+         d.task("addon", () => load());
+       });`,
+    );
+    const { code, stderr } = await test(join(folder, "files.ts"));
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/✓ query success in .* → "SELECT 1"/);
+    expect(stderr).toContain("The DAG's bundle does not contain this file.");
+    expect(stderr).toContain(`cd ${folder} && PATH="${dirname(process.execPath)}:$PATH" npm rebuild addon`);
   });
 
   it("finds a DAG by its id and passes conf; the result goes to stdout as JSON", async () => {

@@ -1,8 +1,10 @@
 /** The engine, as the command line and embedders use it. */
 export { ParamsCheck } from "./api/params-check.ts";
+export { provideRequirements } from "./bundle/bundle-folder.ts";
 export type { BundleResult } from "./bundle/bundler/protocol.ts";
 export { BundlerPool } from "./bundle/bundler-pool.ts";
 export { DagFolder, isCodeFile } from "./bundle/dag-files.ts";
+export { withHint } from "./bundle/error-hints.ts";
 export { forgetfulFiles } from "./bundle/file-ledger.ts";
 export { startApi } from "./processes/api.ts";
 export { startBackfillRunner } from "./processes/backfill.ts";

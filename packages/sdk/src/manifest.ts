@@ -184,6 +184,8 @@ export interface DagManifest {
   readonly pauseAfterFailures?: number;
   /** How a failed run is tried again. Left out when it never is. */
   readonly runRetry?: RunRetryManifest;
+  /** Versions of the packages that the DAG's bundle requires at run time, by name. Added by the bundler; left out when there is none. */
+  readonly packages?: Readonly<Record<string, string>>;
 }
 
 /** "failure": what failed and all that comes after it runs again; "start": everything. */

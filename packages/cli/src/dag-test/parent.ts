@@ -52,12 +52,18 @@ export async function testDag(session: Session, options: TestOptions): Promise<E
 }
 
 async function runChild(session: Session, request: TestRequest): Promise<ExitCode> {
-  const { missingVariableHint, userEnvironment, withheldNames } = await import("@tradewind/engine");
+  const { missingVariableHint, userEnvironment, withheldNames, withHint } = await import("@tradewind/engine");
   const env = userEnvironment(session.host.env);
   const withheld = withheldNames(session.host.env);
   const printer = new TestPrinter(session, request, (message) =>
     missingVariableHint(message, withheld, { set: "in this shell" }),
   );
+  const hinted = (report: TestReport): TestReport => {
+    if (report.type === "refused") return withHint(report, request.codePath);
+    return report.type === "ended" && report.error
+      ? { ...report, error: withHint(report.error, request.codePath) }
+      : report;
+  };
   const child = fork(fileURLToPath(new URL(`./child${extname(import.meta.url)}`, import.meta.url)), {
     env,
     execArgv: [...process.execArgv, "--enable-source-maps"],
@@ -66,7 +72,7 @@ async function runChild(session: Session, request: TestRequest): Promise<ExitCod
   for (const stream of [child.stdout!, child.stderr!]) {
     stream.setEncoding("utf8").on("data", (text: string) => printer.output(text));
   }
-  child.on("message", (report: TestReport) => printer.report(report));
+  child.on("message", (report: TestReport) => printer.report(hinted(report)));
   const closed = once(child, "close") as Promise<[number | null, NodeJS.Signals | null]>;
   child.send(request);
   return session.interruptible(async (signal) => {

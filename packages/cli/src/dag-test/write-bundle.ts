@@ -11,6 +11,8 @@ export async function writeBundle(bundle: Bundled, from: string, to: string): Pr
   const map = JSON.parse(bundle.map) as { sources: string[] };
   const sources = map.sources.map((source) => pathToFileURL(resolve(from, source)).href);
   const path = join(to, "dag.mjs");
+  const { provideRequirements } = await import("@tradewind/engine");
+  await provideRequirements(to, bundle);
   await writeFile(`${path}.map`, JSON.stringify({ ...map, sources, sourceRoot: "" }));
   // The artefact itself does not name its map: its bytes are its identity. Here they need not be.
   await writeFile(

@@ -6,7 +6,7 @@
  * restarts; failures are not, since what caused them may be over.
  */
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
-import { dirname } from "node:path";
+import { basename, dirname } from "node:path";
 import { version as esbuildVersion } from "esbuild";
 import type { CatalogueFile } from "../store/dag-catalogue.ts";
 import { ARTEFACT_FORMAT, type InputStamp } from "./bundler/protocol.ts";
@@ -79,10 +79,10 @@ export class FileLedger {
     return [...this.#files.keys()];
   }
 
-  /** Folders of all inputs but packages: where a change calls for a new bundle. */
+  /** Folders where a change calls for a new bundle: of all inputs but bundled packages and the package.json of the project. */
   inputFolders(): Set<string> {
     const paths = new Set([...this.#files.values()].flatMap(({ inputs }) => inputs.map(({ path }) => path)));
-    return new Set([...paths].filter((path) => !/[\\/]node_modules[\\/]/.test(path)).map(dirname));
+    return new Set([...paths].filter(isWatched).map(dirname));
   }
 
   forgetful(): ForgetfulFile[] {
@@ -161,6 +161,11 @@ function restored(saved: SavedLedger): Map<string, Remembered> {
     files.set(file, { inputs: stamps, verifiedAt, outcome: { kind: "ok", unexported, ...facts } });
   }
   return files;
+}
+
+/** npm replaces the package.json of a package that it installs. That of a project lies where anything may be written. */
+function isWatched(path: string): boolean {
+  return /[\\/]node_modules[\\/]/.test(path) === (basename(path) === "package.json");
 }
 
 function forgetfulAmong(files: ReadonlyMap<string, Remembered>): ForgetfulFile[] {

@@ -1,5 +1,5 @@
 /** The inputs of all DAG files as they are now. Each is looked at once per pass, however many files share it. */
-import { readFile, stat } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { RACY_MS, sha256 } from "./bundler/input-stamps.ts";
 import type { InputStamp } from "./bundler/protocol.ts";
 
@@ -38,9 +38,14 @@ export class InputView {
   #hash(path: string) {
     let known = this.#hashes.get(path);
     if (!known) {
-      known = readFile(path).then(sha256, () => null);
+      known = content(path).then(sha256, () => null);
       this.#hashes.set(path, known);
     }
     return known;
   }
+}
+
+/** As `contentOf` reads it. */
+async function content(path: string): Promise<string | Buffer> {
+  return (await stat(path)).isDirectory() ? (await readdir(path)).sort().join("\0") : readFile(path);
 }

@@ -30,7 +30,15 @@ it("refuses a bundle whose child names a file that it cannot know, and stores th
     onRefused: (file) => refused.push(file),
   });
   const body = "export default sdk;\n";
-  const rest = { kind: "bundled", banner: "", body, map: "{}", source: "" } as const;
+  const rest = {
+    kind: "bundled",
+    installed: [],
+    files: [],
+    banner: "",
+    body,
+    map: "{}",
+    source: "",
+  } as const;
   const settled = { unexported: [], inputs: [], settled: true };
   const preludes = (path: string) => [{ name: "sdk", path }];
   const hash = artefactHash(`let sdk = 1;\n${body}`);

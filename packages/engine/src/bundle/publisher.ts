@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { ModelError } from "../model/index.ts";
 import { messageOf } from "../service/errors.ts";
-import type { StoredPrelude } from "../store/bundles.ts";
+import type { StoredFile, StoredPrelude } from "../store/bundles.ts";
 import { recordImportError } from "../store/dag-catalogue.ts";
 import {
   type FileOutcome,
@@ -16,7 +16,9 @@ import {
 } from "../store/dag-publish.ts";
 import { type Database, sqlState } from "../store/database.ts";
 import { artefactHash } from "./bundler/artefact-hash.ts";
+import { sha256 } from "./bundler/input-stamps.ts";
 import type { Bundled, PreludeFile } from "./bundler/protocol.ts";
+import { readRequirements } from "./bundler/requirements.ts";
 
 export interface PublisherOptions extends PublishOptions {
   readonly database: Database;
@@ -85,6 +87,7 @@ export class Publisher {
       }
       part.push({ from, publication });
       bytes += bundled.body.length + bundled.map.length;
+      for (const { content } of publication.bundle.files ?? []) bytes += content.length;
       if (bytes < MAX_BYTES) continue;
       await this.#storePart(part);
       part = [];
@@ -101,7 +104,10 @@ export class Publisher {
     const { hash, banner, preludes, body, map, source, manifests } = bundled;
     const prelude = preludes.length === 0 ? null : await this.#prelude(preludes);
     if (artefactHash(`${banner}${prelude?.code ?? ""}${body}`) !== hash) return null;
-    return { file, bundle: { hash, head: banner, prelude, code: body, sourceMap: map }, source, manifests };
+    const files = await requiredFiles(bundled);
+    if (files === null) return null;
+    const bundle = { hash, head: banner, prelude, code: body, sourceMap: map, files };
+    return { file, bundle, source, manifests };
   }
 
   #prelude(files: readonly PreludeFile[]): Promise<StoredPrelude> {
@@ -136,6 +142,19 @@ export class Publisher {
     await recordImportError(this.#options.database, file, message);
     this.#options.onRefused(file, bundled, message);
   }
+}
+
+/** Null: a file that the code requires is not among those that the child gave, or does not have its hash. */
+async function requiredFiles({ banner, files }: Bundled): Promise<StoredFile[] | null> {
+  const paths = new Map(files.map(({ hash, path }) => [hash, path]));
+  const stored: StoredFile[] = [];
+  for (const hash of new Set(Object.values(readRequirements(banner).files))) {
+    const path = paths.get(hash);
+    const content = path === undefined ? null : await readFile(path).catch(() => null);
+    if (content === null || sha256(content) !== hash) return null;
+    stored.push({ hash, content });
+  }
+  return stored;
 }
 
 async function readPrelude(files: readonly PreludeFile[]): Promise<StoredPrelude> {

@@ -4,24 +4,34 @@
  * to load, and a megabyte of memory.
  */
 import { artefactHash } from "../bundle/bundler/artefact-hash.ts";
+import { isEmpty, readRequirements } from "../bundle/bundler/requirements.ts";
 import type { StoredBundle } from "../store/bundles.ts";
 
 export interface BundleText {
+  /** Its first line lists what it requires. */
   readonly code: string;
-  /** A module that it imports, by this name in the same folder. */
+  /** A module that it imports, by this name in the folder of all bundles. */
   readonly prelude: { readonly file: string; readonly code: string } | null;
+  /** Reads the content of a file that it requires, by hash. Left out: of a bundle that requires none. */
+  readonly file?: (hash: string) => Promise<Uint8Array>;
+}
+
+/** A bundle that requires something lies in a folder of its own. */
+export function hasFolder(code: string): boolean {
+  return !isEmpty(readRequirements(code));
 }
 
 /** With its source map at the end, so that stacks name the author's lines. */
 export function bundleText({ code, head, prelude, sourceMap }: StoredBundle): BundleText {
   const map = sourceMap === null ? "" : mapComment(sourceMap);
   if (prelude === null) return { code: head + code + map, prelude };
+  const folder = hasFolder(head) ? ".." : ".";
   const file = `${PRELUDE}${prelude.hash}.mjs`;
   const names = `{ ${prelude.names.join(", ")} }`;
   // As many lines as it stands for: the map counts them.
   const lines = "\n".repeat(prelude.code.split("\n").length - 1);
   return {
-    code: `${head}import ${names} from "./${file}";${lines}${code}${map}`,
+    code: `${head}import ${names} from "${folder}/${file}";${lines}${code}${map}`,
     prelude: { file, code: `${prelude.code}export ${names};\n` },
   };
 }
@@ -44,7 +54,7 @@ export function preludeFileOf(code: string): string | null {
 
 const PRELUDE = "prelude-";
 const NAMES = "\\{ [\\w$]+(?:, [\\w$]+)* \\}";
-const IMPORTS_PRELUDE = new RegExp(`^import ${NAMES} from "\\./(${PRELUDE}[0-9a-f]+\\.mjs)";`, "m");
+const IMPORTS_PRELUDE = new RegExp(`^import ${NAMES} from "\\.\\.?/(${PRELUDE}[0-9a-f]+\\.mjs)";`, "m");
 const EXPORTS = new RegExp(`export ${NAMES};\\n$`);
 const MAP_COMMENT = /\n\/\/# sourceMappingURL=data:application\/json;base64,[\w+/=]*\n$/;
 

@@ -5,7 +5,6 @@
  * If this process dies, nothing is reported: the guardian kills what runs, and the scheduler that takes over asks
  * `adopt`, whose answer in a new process is "none".
  */
-
 import { EngineError } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import { userEnvironment } from "../service/user-environment.ts";
@@ -158,6 +157,10 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     this.#placeAll();
   }
 
+  replaceUsed(): void {
+    this.#pool.replaceUsed();
+  }
+
   freeSlots(): number {
     if (this.#isDraining) return 0;
     const inHand = this.#taken + this.#heirs.size;
@@ -212,15 +215,14 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
 
   async #stop(graceMs: number): Promise<void> {
     this.drain();
-    const reason = STOPPING;
     for (const job of [...this.#jobs.values()]) {
       const asked = Math.min(streamGrace(job) ?? graceMs, graceMs);
-      if (job.state === "waiting") this.#interfere(job, { why: "stop", reason });
+      if (job.state === "waiting") this.#interfere(job, { why: "stop", reason: STOPPING });
       else if (job instanceof AttemptJob)
-        this.#interfere(job, { why: "cancel", reason, isLost: true, graceMs: asked });
+        this.#interfere(job, { why: "cancel", reason: STOPPING, isLost: true, graceMs: asked });
     }
     await this.#idle(graceMs);
-    for (const job of [...this.#jobs.values()]) this.#interfere(job, { why: "stop", reason });
+    for (const job of [...this.#jobs.values()]) this.#interfere(job, { why: "stop", reason: STOPPING });
     await this.#pool.close();
     await this.#idle(LOG_PATIENCE_MS);
     this.#lease.close();

@@ -33,6 +33,21 @@ describe("warm processes", () => {
     expect(last.calls).toBe(1);
   });
 
+  test("processes that have run user code are replaced when a package has changed, after the task they have", async () => {
+    await using under = await ExecutorUnderTest.start({ parallelism: 1 });
+    const first = await under.output<Seen>("pid");
+    under.executor.replaceUsed();
+    const second = await under.output<Seen>("pid");
+    expect(second.pid).not.toBe(first.pid);
+    const gate = join(under.dir, "gate");
+    const { attempt } = under.submit("hold", { conf: { gate } });
+    expect(await under.started(attempt)).toBe(second.pid);
+    under.executor.replaceUsed();
+    await writeFile(gate, "");
+    expect(await under.ended(attempt)).toMatchObject({ kind: "success" });
+    expect((await under.output<Seen>("pid")).pid).not.toBe(second.pid);
+  });
+
   test("one that holds less is kept", async () => {
     await using under = await ExecutorUnderTest.start({ parallelism: 1, weighEvery: 2, maxIdleMb: 4_000 });
     const { pid } = await under.output<Seen>("pid");

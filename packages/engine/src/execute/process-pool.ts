@@ -59,8 +59,8 @@ export class ProcessPool implements TaskProcessListener {
   /** Starting processes, with the job they are started for, if any. */
   readonly #starting = new Map<TaskProcess, Job | null>();
   readonly #running = new Map<Job, TaskProcess>();
-  /** Those that hold too much memory, and leave after the job they have. */
-  readonly #heavy = new WeakSet<TaskProcess>();
+  /** Those that leave after the job they have: they hold too much memory, or code that is out of date. */
+  readonly #outworn = new WeakSet<TaskProcess>();
   readonly #maxStarting = Math.max(2, availableParallelism());
   #entry = "";
   #failures = 0;
@@ -107,6 +107,14 @@ export class ProcessPool implements TaskProcessListener {
 
   processOf(job: Job): TaskProcess | undefined {
     return this.#running.get(job);
+  }
+
+  /** No further job goes to a process that has loaded user code: a package that it may have loaded has changed. */
+  replaceUsed(): void {
+    for (const process of [...this.#live]) {
+      if (process.busy) this.#outworn.add(process);
+      else if (process.jobs > 0) this.#retire(process);
+    }
   }
 
   /** The job is not wanted any more, and has not begun. */
@@ -209,7 +217,7 @@ export class ProcessPool implements TaskProcessListener {
   #worn(process: TaskProcess, job: Job): boolean {
     if (process.unfit !== null || job.fresh || this.#options.limit === 0) return true;
     if (this.#live.size > this.#options.limit) return true;
-    if (this.#heavy.has(process)) return true;
+    if (this.#outworn.has(process)) return true;
     return process.jobs >= this.#options.recycleAfter || process.bundles.size >= MAX_BUNDLES;
   }
 
@@ -217,7 +225,7 @@ export class ProcessPool implements TaskProcessListener {
   async #weigh(process: TaskProcess): Promise<void> {
     const usedMb = Math.round((await residentBytes(process.pid)) / MB);
     if (usedMb <= this.#options.maxIdleMb || !this.#live.has(process)) return;
-    this.#heavy.add(process);
+    this.#outworn.add(process);
     this.#options.logger.info("a task process holds much memory and is replaced", {
       pid: process.pid,
       usedMb,

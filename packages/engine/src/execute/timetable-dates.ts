@@ -54,6 +54,7 @@ export class TimetableDates {
     this.#options = options;
     const { answerMs, user } = options;
     this.#process = new TimetableProcess({ user, ...(answerMs !== undefined && { answerMs }) });
+    options.bundles.onOtherPackages(() => this.#process.replaceChild());
   }
 
   /**

@@ -80,6 +80,11 @@ export class TimetableProcess {
     return answer;
   }
 
+  /** The next question goes to a new child: a package that this one has loaded has changed. */
+  replaceChild(): void {
+    this.#asked = ASKS_PER_CHILD;
+  }
+
   /** What is asked gets no answer any more. */
   async stop(): Promise<void> {
     this.#stopped = true;

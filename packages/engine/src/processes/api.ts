@@ -1,6 +1,5 @@
 import { ApiServer } from "../api/api-server.ts";
 import type { Change } from "../api/context.ts";
-import { BundleCache } from "../execute/bundle-cache.ts";
 import { TimetableDates } from "../execute/timetable-dates.ts";
 import type { Config } from "../service/config.ts";
 import { ensureToken } from "../service/home.ts";
@@ -11,7 +10,7 @@ import type { WakeUps } from "../signal/wake-up.ts";
 import { runEdits } from "../store/run-edit.ts";
 import { ensureAdminToken } from "../store/tokens.ts";
 import { VERSION } from "../version.ts";
-import { fetchBundle } from "./fetch-bundle.ts";
+import { createBundleCache } from "./fetch-bundle.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
 import { createLargeOutputs } from "./large-outputs.ts";
 import { openServiceParts, type ServiceParts, stopServices } from "./service-parts.ts";
@@ -22,7 +21,7 @@ export async function createApi(
 ): Promise<{ readonly api: ApiServer; readonly signals: SignalService; close(): Promise<void> }> {
   const { config, database, home, logger, secretBox, wakeUps, user } = parts;
   const signals = await openSignals({ config, database, logger, wakeUps });
-  const bundles = new BundleCache(home.bundles, (hash) => fetchBundle(database, hash));
+  const bundles = createBundleCache(parts);
   const timetables = new TimetableDates({ bundles, user });
   const outputs = createLargeOutputs(config, database);
   const api = new ApiServer({

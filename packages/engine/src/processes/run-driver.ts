@@ -1,11 +1,10 @@
-import { BundleCache } from "../execute/bundle-cache.ts";
 import { LocalExecutor } from "../execute/local-executor.ts";
 import type { LocalExecutorOptions } from "../execute/local-executor-options.ts";
 import type { DagRunJobOptions } from "../schedule/dag-run-job-options.ts";
 import { LargeLengths } from "../schedule/large-lengths.ts";
 import { taskServices } from "../schedule/task-services.ts";
 import { VERSION } from "../version.ts";
-import { fetchBundle } from "./fetch-bundle.ts";
+import { createBundleCache } from "./fetch-bundle.ts";
 import { createLargeOutputs } from "./large-outputs.ts";
 import type { ServiceParts } from "./service-parts.ts";
 
@@ -29,10 +28,12 @@ export function runDriverOptions(
     user,
     ...times,
   });
+  const bundles = createBundleCache(parts);
+  bundles.onOtherPackages(() => executor.replaceUsed());
   return {
     database,
     executors: [executor],
-    bundles: new BundleCache(home.bundles, (hash) => fetchBundle(database, hash)),
+    bundles,
     logsDir: home.logs,
     logger,
     wakeUps,

@@ -1,11 +1,10 @@
-import { BundleCache } from "../execute/bundle-cache.ts";
 import type { Config } from "../service/config.ts";
 import { TriggerRunner } from "../trigger/trigger-runner.ts";
 import { triggerServices } from "../trigger/trigger-services.ts";
 import { TriggererJob } from "../trigger/triggerer-job.ts";
 import type { TriggererOptions } from "../trigger/triggerer-options.ts";
 import { VERSION } from "../version.ts";
-import { fetchBundle } from "./fetch-bundle.ts";
+import { createBundleCache } from "./fetch-bundle.ts";
 import { openServiceParts, type ServiceParts, stopServices } from "./service-parts.ts";
 
 export interface TriggererParts extends ServiceParts {
@@ -16,15 +15,18 @@ export interface TriggererParts extends ServiceParts {
 export function createTriggerer(parts: TriggererParts): TriggererJob {
   const { config, database, home, logger, secretBox, wakeUps, user, times } = parts;
   const { services, mask } = triggerServices(database, secretBox);
+  const bundles = createBundleCache(parts);
+  const runner = new TriggerRunner({
+    services,
+    user,
+    logger: logger.child({ component: "trigger-runner" }),
+    memoryMb: config.triggererMemoryMb,
+  });
+  bundles.onOtherPackages(() => runner.replaceProcesses());
   return new TriggererJob({
     database,
-    runner: new TriggerRunner({
-      services,
-      user,
-      logger: logger.child({ component: "trigger-runner" }),
-      memoryMb: config.triggererMemoryMb,
-    }),
-    bundles: new BundleCache(home.bundles, (hash) => fetchBundle(database, hash)),
+    runner,
+    bundles,
     logsDir: home.logs,
     mask,
     logger,

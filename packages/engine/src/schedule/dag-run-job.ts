@@ -112,7 +112,7 @@ export abstract class DagRunJob extends JobLoop {
       isWanted: (attempt) => this.#inHand.isWanted(attempt) && this.state === "running",
       inherits: (lane, attempt) => mailbox.inherits(lane, attempt),
       dropped: (attempt) => this.#answer(attempt, { kind: "cancelled" }),
-      failed: (attempt, reason) => this.#answer(attempt, undispatchable(reason)),
+      failed: (attempt, error) => this.#answer(attempt, undispatchable(error)),
     });
   }
 

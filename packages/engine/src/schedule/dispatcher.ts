@@ -6,9 +6,10 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Json } from "@tradewind/sdk/manifest";
-import type { ReceivedSignal, SettledInput } from "@tradewind/sdk/program";
+import type { ErrorFacts, ReceivedSignal, SettledInput } from "@tradewind/sdk/program";
 import type { BundleCache } from "../execute/bundle-cache.ts";
 import type { AttemptOutcome, Executor, Workload } from "../execute/contract.ts";
+import { PackageError } from "../execute/required-packages.ts";
 import type { Lease } from "../job/lease.ts";
 import {
   apart,
@@ -46,7 +47,7 @@ export interface DispatcherOptions {
   /** Whether it, which stands behind others, gets the slots of one of its lane that has ended just now. */
   readonly inherits: (lane: string, attempt: string) => boolean;
   /** It cannot be dispatched at all. */
-  readonly failed: (attempt: string, reason: string) => void;
+  readonly failed: (attempt: string, error: unknown) => void;
 }
 
 /** By version: what the batch has read of the signals that its attempts are due to. */
@@ -134,7 +135,7 @@ export class Dispatcher {
       } catch (error) {
         this.#options.logger.warn("dispatch has to wait", { error: messageOf(error) });
         if (!isTransient(error)) {
-          for (const { attempt } of wanted) this.#options.failed(attempt, messageOf(error));
+          for (const { attempt } of wanted) this.#options.failed(attempt, error);
           return;
         }
         await sleep(wait);
@@ -319,7 +320,11 @@ function push<K, V>(map: Map<K, V[]>, key: K, value: V): void {
   else map.set(key, [value]);
 }
 
-export function undispatchable(reason: string): AttemptOutcome {
-  const error = { name: "DispatchError", message: reason, stack: null, code: "TASK_NOT_DISPATCHED" };
-  return { kind: "failed", error, retry: true };
+export function undispatchable(reason: unknown): AttemptOutcome {
+  return { kind: "failed", error: dispatchError(reason), retry: true };
+}
+
+export function dispatchError(reason: unknown): ErrorFacts {
+  const code = reason instanceof PackageError ? reason.code : "TASK_NOT_DISPATCHED";
+  return { name: "DispatchError", message: messageOf(reason), stack: null, code };
 }

@@ -6,11 +6,11 @@ import { join } from "node:path";
 import type { BundleCache } from "../execute/bundle-cache.ts";
 import type { Executor, ExecutorEvent } from "../execute/contract.ts";
 import { GRACE_MS } from "../model/index.ts";
-import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import type { WakeUps } from "../signal/wake-up.ts";
 import type { Database } from "../store/database.ts";
 import type { Admission } from "./admission.ts";
+import { dispatchError } from "./dispatcher.ts";
 import type { InHand } from "./in-hand.ts";
 import type { Failure, Question } from "./on-signal-queue.ts";
 import type { RunActor, Traces } from "./run-actor.ts";
@@ -137,12 +137,7 @@ export class Driving {
   #put(actor: RunActor, question: Question): void {
     this.#asked.set(question.id, actor);
     void this.#submit(actor, question).catch((cause) => {
-      const error = {
-        name: "DispatchError",
-        message: messageOf(cause),
-        stack: null,
-        code: "TASK_NOT_DISPATCHED",
-      };
+      const error = dispatchError(cause);
       this.answered({ type: "reactionEnded", reactionId: question.id, action: null, error });
     });
   }

@@ -72,6 +72,9 @@ export class TimetableDesk {
       return new TimetableProcess({ answerMs, user: options.user });
     });
     this.#processes = [...this.#idle];
+    options.bundles.onOtherPackages(() => {
+      for (const process of this.#processes) process.replaceChild();
+    });
   }
 
   /** There may be questions, or a child for one. Never throws; one turn at a time. */

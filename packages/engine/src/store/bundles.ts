@@ -1,5 +1,6 @@
 /**
- * Code, by content hash; never updated. What many bundles share, the SDK's part of each, is stored once, as a prelude.
+ * Code, by content hash; never updated. What many bundles share, the SDK's part of each, is stored once, as a prelude; so
+ * is each file that bundles require.
  * Written in the transaction of the versions that it belongs to, under the catalogue's lock: nobody clears away meanwhile
  * what nothing refers to yet.
  */
@@ -21,7 +22,16 @@ export interface StoredPrelude {
   readonly code: string;
 }
 
-export type NamedBundle = StoredBundle & { readonly hash: string };
+export interface StoredFile {
+  readonly hash: string;
+  readonly content: Uint8Array;
+}
+
+export type NamedBundle = StoredBundle & {
+  readonly hash: string;
+  /** Left out: it requires none. */
+  readonly files?: readonly StoredFile[];
+};
 
 const ADD_BUNDLES = statement(
   "bundle-add",
@@ -39,6 +49,19 @@ const ADD_PRELUDES = statement(
    FROM unnest($1::text[], $2::text[], $3::text[]) AS u(hash, names, code) ORDER BY u.hash
    ON CONFLICT DO NOTHING`,
 );
+
+const KNOWN_FILES = statement("bundle-known-files", "SELECT hash FROM bundled_file WHERE hash = ANY($1)");
+const ADD_FILE = statement(
+  "bundle-add-file",
+  "INSERT INTO bundled_file (hash, content) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+);
+const ADD_FILE_USES = statement(
+  "bundle-add-file-uses",
+  `INSERT INTO bundle_file (bundle_hash, file_hash)
+   SELECT * FROM unnest($1::text[], $2::text[]) AS u(bundle, file) ORDER BY bundle, file
+   ON CONFLICT DO NOTHING`,
+);
+const LOAD_FILE = statement("bundle-load-file", "SELECT content FROM bundled_file WHERE hash = $1");
 
 const LOAD = statement(
   "bundle-load",
@@ -58,10 +81,27 @@ export async function addBundles(tx: Connection, bundles: readonly NamedBundle[]
     added.map(({ code }) => code),
     added.map(({ sourceMap }) => sourceMap),
   ]);
+  await addFiles(tx, added);
 }
 
 export function loadBundle(db: Connection, hash: string): Promise<StoredBundle | undefined> {
   return db.one<StoredBundle>(LOAD, [hash]);
+}
+
+/** The content of a file that a bundle requires. */
+export async function loadBundledFile(db: Connection, hash: string): Promise<Uint8Array | undefined> {
+  return (await db.one<{ content: Uint8Array }>(LOAD_FILE, [hash]))?.content;
+}
+
+/** One statement per file that is not there yet: they may be large. */
+async function addFiles(tx: Connection, bundles: readonly NamedBundle[]): Promise<void> {
+  const files = byHash(bundles.flatMap(({ files = [] }) => files));
+  if (files.length === 0) return;
+  const rows = await tx.rows<{ hash: string }>(KNOWN_FILES, [files.map(({ hash }) => hash)]);
+  const known = new Set(rows.map(({ hash }) => hash));
+  for (const { content, hash } of files) if (!known.has(hash)) await tx.rows(ADD_FILE, [hash, content]);
+  const uses = bundles.flatMap(({ hash, files = [] }) => files.map((file) => [hash, file.hash] as const));
+  await tx.rows(ADD_FILE_USES, [uses.map(([bundle]) => bundle), uses.map(([, file]) => file)]);
 }
 
 async function addPreludes(tx: Connection, preludes: readonly StoredPrelude[]): Promise<void> {

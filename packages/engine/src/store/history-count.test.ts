@@ -41,6 +41,11 @@ async function seed(): Promise<void> {
   await seedDag(db, "a");
 
   await sql("INSERT INTO prelude (hash, names, code, created_at) VALUES ('p', '{}', '', '2020-01-01')");
+  await sql("INSERT INTO bundled_file (hash, content, created_at) VALUES ('f', '', '2020-01-01')");
+  await sql(
+    "INSERT INTO bundle_file (bundle_hash, file_hash) SELECT bundle_hash, 'f' FROM dag_version WHERE id = $1",
+    [version],
+  );
   await sql("UPDATE dag_version SET created_at = '2020-01-01'");
   await sql(
     `UPDATE bundle SET created_at = '2020-01-01',
@@ -115,6 +120,7 @@ it("is what the same call deletes, with all that only the runs held", async () =
     versions: 1,
     bundles: 1,
     preludes: 1,
+    files: 1,
     outputs: 1,
     logs: 1,
   };

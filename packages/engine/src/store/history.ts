@@ -41,6 +41,7 @@ export const CLEAN_KINDS = [
   "versions",
   "bundles",
   "preludes",
+  "files",
 ] as const;
 
 type CleanKind = (typeof CLEAN_KINDS)[number];
@@ -188,6 +189,14 @@ const KINDS: Readonly<Record<CleanKind, Kind>> = {
     order: "created_at",
     isCatalogue: true,
     old: `created_at < ${OLD} AND NOT EXISTS (SELECT 1 FROM bundle b WHERE b.prelude_hash = prelude.hash)`,
+  }),
+  files: byKey("files", {
+    table: "bundled_file",
+    key: "hash",
+    order: "created_at",
+    isCatalogue: true,
+    old: `created_at < ${OLD} AND NOT EXISTS (
+       SELECT 1 FROM bundle_file f JOIN bundle b ON b.hash = f.bundle_hash WHERE f.file_hash = bundled_file.hash)`,
   }),
 };
 

@@ -36,6 +36,19 @@ it("asks for the next event when the last is acknowledged, and not before", asyn
   expect(under.outcomes(1)).toHaveLength(3);
 });
 
+it("starts its triggers again in new processes when a package has changed", async () => {
+  const under = await RunnerUnderTest.start();
+  const text = triggerText("where", `yield process.pid; await new Promise(() => {});`);
+  under.run(1, "where", await under.bundle(text));
+  const before = await under.event(1);
+  under.runner.ack(1);
+  under.runner.replaceProcesses();
+  const after = await under.event(1, 2);
+  expect(after).not.toBe(before);
+  under.run(2, "where", await under.bundle(text));
+  expect(await under.event(2)).toBe(after);
+});
+
 it("passes on how a trigger ends the task", async () => {
   const under = await RunnerUnderTest.start();
   const ending = { kind: "skipped", reason: "nothing to do" };

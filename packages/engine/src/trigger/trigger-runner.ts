@@ -86,6 +86,14 @@ export class TriggerRunner implements Runner {
     this.#dismissIdle();
   }
 
+  /** Starts every trigger again, in new processes: a package that the old ones have loaded has changed. */
+  replaceProcesses(): void {
+    const former = [...this.#processes.values()];
+    this.#processes.clear();
+    this.#place([...this.#entries.values()]);
+    for (const process of former) this.#close(process);
+  }
+
   crashes(): { readonly crashes: number; readonly suspects: number } {
     const since = performance.now() - RECENT_MS;
     this.#crashedAt = this.#crashedAt.filter((at) => at >= since);
@@ -175,6 +183,10 @@ export class TriggerRunner implements Runner {
     const process = this.#processes.get(group);
     if (process === undefined) return;
     this.#processes.delete(group);
+    this.#close(process);
+  }
+
+  #close(process: SupervisedProcess): void {
     this.#leaving.add(process);
     void process.close(LEAVE_MS).then(() => this.#leaving.delete(process));
   }

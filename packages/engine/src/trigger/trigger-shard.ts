@@ -5,6 +5,7 @@
  */
 import type { ErrorFacts, TriggerAbortKind } from "@tradewind/sdk/program";
 import type { BundleCache } from "../execute/bundle-cache.ts";
+import { PackageError } from "../execute/required-packages.ts";
 import { EngineError, messageOf } from "../service/errors.ts";
 import { type Database, isTransient } from "../store/database.ts";
 import {
@@ -148,6 +149,7 @@ export class TriggerShard {
       return await this.#parts.bundles.path(hash);
     } catch (error) {
       if (isTransient(error)) throw error;
+      if (error instanceof PackageError) return error;
       const message = `The trigger's bundle cannot be had: ${messageOf(error)}`;
       return new EngineError("TRIGGER_NOT_LOADED", message, { cause: error });
     }

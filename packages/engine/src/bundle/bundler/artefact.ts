@@ -5,13 +5,21 @@
  * not on where the DAG folder lies. To that end the file is bundled without whitespace (which drops every comment and
  * path) and then printed again in readable form; the paths that CommonJS wrappers keep are shortened to their package.
  */
-import { basename, dirname, relative, resolve, sep } from "node:path";
+import { readFileSync } from "node:fs";
+import { basename, dirname, join, relative, resolve, sep } from "node:path";
 import { CLASSES_EXPORT } from "@tradewind/sdk/program";
-import { type BuildFailure, build, type Loader, transform } from "esbuild";
+import { type BuildFailure, build, type Loader, type Plugin, transform } from "esbuild";
 import { artefactHash } from "./artefact-hash.ts";
+import { type FileTree, fileTree, type SourceModule } from "./bundle-files.ts";
+import { type InstalledPackage, packageOf } from "./installed-package.ts";
 import { COMMONJS_EXPORTS, moduleEnding, withCommonJsExports } from "./module-kind.ts";
+import { loaderOf, PLACE_DEFINES, placeBanner, placed, placingPlugin } from "./module-places.ts";
+import { OUTSIDE, OutsidePackages } from "./outside-packages.ts";
+import { projectSettings } from "./project-settings.ts";
 import type { DagFile } from "./protocol.ts";
+import { type Requirements, requirementsLine } from "./requirements.ts";
 import { CODE_OPTIONS, OWN_SDK, PRINT_OPTIONS, type SdkPrelude, SdkResolver } from "./sdk-prelude.ts";
+import { YAML } from "./yaml-plugin.ts";
 
 /** The code of an artefact is `banner`, then the preludes, then `body`. */
 export interface Artefact {
@@ -20,51 +28,117 @@ export interface Artefact {
   readonly preludes: readonly SdkPrelude[];
   readonly body: string;
   readonly map: string;
+  readonly requirements: Requirements;
+  /** The packages that it requires, as they are installed here. */
+  readonly installed: readonly InstalledPackage[];
+  /** The files that it requires, by their place in its tree. */
+  readonly files: FileTree["files"];
   /** Absolute paths of the files the artefact was made from, except the DAG file itself and the SDK. */
   readonly imports: readonly string[];
 }
 
-/** Throws esbuild's BuildFailure; the DAG file goes by the name of `ENTRY` in it. `pass`: see `SdkResolver`. */
+/**
+ * Throws esbuild's BuildFailure; the DAG file goes by the name of `ENTRY` in it. `pass`: see `SdkResolver`.
+ *
+ * Most files are built once. A build that shows packages which cannot be bundled, or modules that name files beside
+ * them, is followed by another one.
+ */
 export async function buildArtefact(folder: string, source: DagSource, pass: number): Promise<Artefact> {
-  const { path, text } = source;
-  const entry = `${ENTRY}${moduleEnding(path)}`;
-  const sdk = new SdkResolver(pass);
-  const bundled = await build({
-    ...CODE_OPTIONS,
-    stdin: { contents: text, resolveDir: dirname(path), sourcefile: entry, loader: loaderOf(path) },
-    absWorkingDir: folder,
-    outfile: "artefact.mjs",
-    format: "esm",
-    sourcemap: "inline",
-    sourcesContent: false,
-    plugins: [sdk.plugin],
-    loader: TEXT_LOADERS,
-  });
-  const printed = await transform(bundled.outputFiles[0]?.text ?? "", {
-    ...PRINT_OPTIONS,
-    format: "esm",
-    sourcemap: "external",
-  });
-  const preludes = [...sdk.preludes.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
-  const code = withCommonJsExports(shortenPaths(printed.code), ENTRY);
+  const settings = projectSettings(dirname(source.path));
+  const outside = new OutsidePackages({ dagFolder: folder, path: source.path, pass }, settings.external);
+  let tree: FileTree | null = null;
+  for (;;) {
+    const sdk = new SdkResolver(pass);
+    const built = await bundled(folder, source, { plugins: [sdk.plugin, ...outside.begin()], tree });
+    if (outside.learn(built)) continue;
+    if (built.failure) throw built.failure;
+    const imports = Object.keys(built.inputs)
+      .filter((name) => !name.includes(ENTRY) && !GENERATED.test(name))
+      .map((name) => resolve(folder, name));
+    if (tree === null) {
+      tree = fileTree([source, ...authorsModules(imports)]);
+      if (tree !== null) continue;
+    }
+    const { installed, ...packages } = outside.requirements();
+    const requirements = { ...packages, files: hashes(tree) };
+    const preludes = [...sdk.preludes.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+    return {
+      ...(await printed(folder, source, {
+        code: built.code,
+        preludes,
+        line: requirementsLine(requirements),
+      })),
+      requirements,
+      installed,
+      files: tree?.files ?? new Map(),
+      imports: [
+        ...imports,
+        ...installed.map((each) => join(each.folder, "package.json")),
+        ...(settings.path === null ? [] : [settings.path]),
+        ...(tree?.inputs ?? []),
+      ],
+    };
+  }
+}
+
+const GENERATED = new RegExp(`^(?:<|tradewind-sdk:|${OUTSIDE}:)`);
+
+function authorsModules(paths: readonly string[]): SourceModule[] {
+  const authors = paths.filter((path) => packageOf(path) === null && /\.[mc]?[jt]sx?$/.test(path));
+  return authors.map((path) => ({ path, text: readFileSync(path, "utf8") }));
+}
+
+function hashes(tree: FileTree | null): Record<string, string> {
+  return Object.fromEntries([...(tree?.files ?? [])].map(([place, { hash }]) => [place, hash]));
+}
+
+async function bundled(
+  folder: string,
+  { path, text }: DagSource,
+  { plugins, tree }: { readonly plugins: Plugin[]; readonly tree: FileTree | null },
+) {
+  const place = tree?.modules.get(path);
+  const contents = place === undefined ? text : placed(text, place);
+  try {
+    const { metafile, outputFiles } = await build({
+      ...CODE_OPTIONS,
+      ...(tree && { define: PLACE_DEFINES }),
+      stdin: { contents, resolveDir: dirname(path), sourcefile: entryOf(path), loader: loaderOf(path) },
+      absWorkingDir: folder,
+      outfile: "artefact.mjs",
+      format: "esm",
+      sourcemap: "inline",
+      sourcesContent: false,
+      plugins: [...plugins, YAML, ...(tree ? [placingPlugin(tree.modules)] : [])],
+      loader: TEXT_LOADERS,
+    });
+    return { inputs: metafile.inputs, code: outputFiles[0]?.text ?? "", errors: [], failure: null };
+  } catch (error) {
+    if (!isBuildFailure(error)) throw error;
+    return { inputs: {}, code: "", errors: error.errors, failure: error };
+  }
+}
+
+interface Unprinted {
+  readonly code: string;
+  readonly preludes: readonly SdkPrelude[];
+  /** The first one. */
+  readonly line: string;
+}
+
+async function printed(folder: string, { path }: DagSource, unprinted: Unprinted) {
+  const { preludes } = unprinted;
+  const output = await transform(unprinted.code, { ...PRINT_OPTIONS, format: "esm", sourcemap: "external" });
+  const code = withCommonJsExports(shortenPaths(output.code), ENTRY);
   const body = code + classesExport(code);
   const sdkCode = preludes.map(({ code }) => code).join("");
-  const banner = bannerFor(sdkCode + body);
-  const map = JSON.parse(printed.map) as { sources: string[]; mappings: string };
+  const banner = unprinted.line + bannerFor(sdkCode + body);
+  const map = JSON.parse(output.map) as { sources: string[]; mappings: string };
   map.sources = map.sources.map((name) => {
-    return basename(name) === entry ? slashed(relative(folder, path)) : sourceName(folder, name);
+    return basename(name) === entryOf(path) ? slashed(relative(folder, path)) : sourceName(folder, name);
   });
   map.mappings = ";".repeat(lineBreaks(banner) + lineBreaks(sdkCode)) + map.mappings;
-  return {
-    hash: artefactHash(banner + sdkCode + body),
-    banner,
-    preludes,
-    body,
-    map: JSON.stringify(map),
-    imports: Object.keys(bundled.metafile.inputs)
-      .filter((name) => !name.includes(ENTRY) && !/^(<|tradewind-sdk:)/.test(name))
-      .map((name) => resolve(folder, name)),
-  };
+  return { hash: artefactHash(banner + sdkCode + body), banner, preludes, body, map: JSON.stringify(map) };
 }
 
 export function lineBreaks(text: string): number {
@@ -124,7 +198,7 @@ function sourceName(folder: string, name: string): string {
  * esbuild has renamed that declaration if, and only if, the free name is used as well.
  */
 function bannerFor(code: string): string {
-  const lines: string[] = [];
+  const lines = placeBanner(code);
   if (code.includes("var __require = ")) {
     lines.push('import { createRequire as __tw_require } from "node:module";');
     lines.push("const require = __tw_require(import.meta.url);");
@@ -140,8 +214,8 @@ function bannerFor(code: string): string {
   return lines.map((line) => `${line}\n`).join("");
 }
 
-function loaderOf(path: string): Loader {
-  return /\.[cm]?ts$/.test(path) ? "ts" : "js";
+function entryOf(path: string): string {
+  return `${ENTRY}${moduleEnding(path)}`;
 }
 
 function slashed(path: string): string {

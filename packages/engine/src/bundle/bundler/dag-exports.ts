@@ -2,6 +2,7 @@
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import { PROGRAM, type Program } from "@tradewind/sdk/program";
 import { duplicateId, manifestProblem } from "./manifest-check.ts";
+import { DagRefused } from "./refusal.ts";
 
 /** Manifests of every exported DAG (default, named, or in an exported array), in the order of their ids. */
 export function describeExports(exports: Readonly<Record<string, unknown>>): DagManifest[] {
@@ -27,11 +28,6 @@ export function refuseHiddenSubDags(manifests: readonly DagManifest[], unexporte
       `dag "${dagId}", task "${hidden.taskId}": its DAG "${hidden.dag}" is not exported, and could not be run: export it, too.`,
     );
   }
-}
-
-/** A file whose code ran but whose DAGs cannot be taken. It has no position: the message says all. */
-export class DagRefused extends Error {
-  readonly code = "DAG_REFUSED";
 }
 
 function programOf(value: unknown): Program | null {

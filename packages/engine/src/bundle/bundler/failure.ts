@@ -2,11 +2,13 @@
 import { readFileSync } from "node:fs";
 import { SourceMap, type SourceMapPayload } from "node:module";
 import { basename, dirname, isAbsolute, relative, resolve, sep } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { BuildFailure, Message } from "esbuild";
+import { hintFor } from "../error-hints.ts";
 import { ENTRY } from "./artefact.ts";
 import { codeFrame, type Position, placeOf, withCodeFrame } from "./code-frame.ts";
-import { DagRefused } from "./dag-exports.ts";
 import type { DagFile } from "./protocol.ts";
+import { DagRefused, SourceRefused } from "./refusal.ts";
 import { remedyFor } from "./remedy.ts";
 import { NOT_THE_SDK } from "./sdk-copy.ts";
 
@@ -60,7 +62,7 @@ function separated(thrown: unknown): readonly unknown[] {
 function thrownPart(dagFile: DagFile, artefact: ImportedArtefact, thrown: unknown) {
   if (thrown instanceof DagRefused)
     return { at: `${dagFile.file}: `, title: `${thrown.message} [${thrown.code}]`, rest: "" };
-  const title = titleOf(thrown);
+  const title = titleOf(thrown, artefact);
   const stack = thrown instanceof Error ? (thrown.stack ?? "") : "";
   const frames = mappedFrames(stack, artefact);
   // The author's line, not the line of the library (or of the SDK) that noticed the mistake.
@@ -77,11 +79,30 @@ function thrownPart(dagFile: DagFile, artefact: ImportedArtefact, thrown: unknow
   return { at: `${placeOf(own.position)}: `, title, rest: `${frame}\n\n${trace.join("\n")}` };
 }
 
-function titleOf(thrown: unknown): string {
+/** Something thrown by ourselves, or by the system, before the artefact was imported. */
+export function refusalMessage({ file, path }: DagFile, thrown: unknown): string {
+  if (thrown instanceof SourceRefused) {
+    const folder = path.slice(0, path.length - file.length);
+    const lines = thrown.text.slice(0, thrown.at).split("\n");
+    const position = {
+      file: relative(folder, thrown.path).replaceAll(sep, "/"),
+      line: lines.length,
+      column: lines.at(-1)?.length ?? 0,
+    };
+    return withCodeFrame(`${thrown.message} [${thrown.code}]`, position, thrown.text);
+  }
+  if (thrown instanceof DagRefused) return `${file}: ${thrown.message} [${thrown.code}]`;
+  return `${file}: ${thrown instanceof Error ? thrown.message : String(thrown)}`;
+}
+
+function titleOf(thrown: unknown, { url }: ImportedArtefact): string {
   if (!(thrown instanceof Error)) return `threw ${String(thrown)}`;
   const { code } = thrown as { code?: unknown };
   const title = `${thrown.name}: ${thrown.message}${typeof code === "string" ? ` [${code}]` : ""}`;
-  return isTooEarly(thrown) ? `${title}. ${TOO_EARLY}` : title;
+  const hint = isTooEarly(thrown)
+    ? TOO_EARLY
+    : hintFor({ message: thrown.message, code: typeof code === "string" ? code : null }, fileURLToPath(url));
+  return hint === null ? title : `${title}. ${hint}`;
 }
 
 const TOO_EARLY = "A task can only use tasks that are defined before it: this keeps cycles out";

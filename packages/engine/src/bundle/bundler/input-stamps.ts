@@ -3,7 +3,7 @@
  * does it: nobody else waits for this process, and a trip through the thread pool costs more than the read.
  */
 import { createHash } from "node:crypto";
-import { readFileSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, type Stats, statSync } from "node:fs";
 import type { InputStamp } from "./protocol.ts";
 
 /** File systems keep time in ticks: a write this close before a moment may bear an earlier time. */
@@ -31,16 +31,22 @@ export function stampInputs(
 /** Null when the file cannot be read. */
 export function stampInput(path: string): InputStamp | null {
   try {
-    const { mtimeMs, size } = statSync(path);
+    const stat = statSync(path);
+    const { mtimeMs, size } = stat;
     const last = known.get(path);
     if (last && last.mtimeMs === mtimeMs && last.size === size) return last;
-    const stamp = { path, mtimeMs, size, sha256: sha256(readFileSync(path)) };
+    const stamp = { path, mtimeMs, size, sha256: sha256(contentOf(path, stat)) };
     if (mtimeMs < Date.now() - RACY_MS) known.set(path, stamp);
     else known.delete(path);
     return stamp;
   } catch {
     return null;
   }
+}
+
+/** Of a folder, the names in it: a file that is added changes what a bundle with the folder has. */
+function contentOf(path: string, stat: Stats): string | Buffer {
+  return stat.isDirectory() ? readdirSync(path).sort().join("\0") : readFileSync(path);
 }
 
 export function sha256(content: string | Uint8Array): string {

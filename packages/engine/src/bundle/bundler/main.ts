@@ -6,11 +6,14 @@
  * before it starts. Whatever a file leaves behind in this process (timers, patched globals) can meet the next file;
  * a file that fails by crashing or hanging is therefore tried once more in a child of its own before it is blamed.
  */
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { DagManifest } from "@tradewind/sdk/manifest";
 import { type Artefact, buildArtefact, isBuildFailure } from "./artefact.ts";
 import { describeExports, refuseHiddenSubDags } from "./dag-exports.ts";
-import { buildFailureMessage, isFrom, thrownMessage } from "./failure.ts";
+import { buildFailureMessage, isFrom, refusalMessage, thrownMessage } from "./failure.ts";
 import { sha256, stampInput, stampInputs } from "./input-stamps.ts";
+import type { InstalledPackage } from "./installed-package.ts";
 import { errorsOfAllDags, isOfRefusedDag, takeMadeDags } from "./made-dags.ts";
 import { dieWithParent } from "./orphan-watch.ts";
 import { guardProcess } from "./process-guard.ts";
@@ -19,6 +22,7 @@ import type {
   BundlerReply,
   BundlerRequest,
   BundlerSetup,
+  ContentFile,
   DagFile,
   InputStamp,
 } from "./protocol.ts";
@@ -66,14 +70,49 @@ async function bundle(dagFile: DagFile, pass: number): Promise<BundleResult> {
     importing = turn.catch(() => undefined);
     const outcome = await turn;
     if (typeof outcome === "string") return { kind: "failed", stage: "import", message: outcome, inputs };
-    const { hash, banner, body, map } = artefact;
-    return { kind: "bundled", hash, banner, body, map, ...outcome, source, inputs, settled };
+    const { hash, banner, body, installed, map } = artefact;
+    const files = handOver(artefact);
+    return {
+      kind: "bundled",
+      hash,
+      banner,
+      body,
+      installed,
+      files,
+      map,
+      ...outcome,
+      source,
+      inputs,
+      settled,
+    };
   } catch (error) {
     const message = isBuildFailure(error)
       ? buildFailureMessage(setup.folder, dagFile, error)
-      : `${dagFile.file}: ${error instanceof Error ? error.message : String(error)}`;
+      : refusalMessage(dagFile, error);
     return { kind: "failed", stage: "bundle", message, inputs };
   }
+}
+
+/** The processor reads them from there. Named by content: children that write the same file write the same bytes. */
+function handOver({ files }: Artefact): ContentFile[] {
+  const byHash = new Map([...files.values()].map(({ content, hash }) => [hash, content]));
+  return [...byHash].map(([hash, content]) => {
+    const path = join(setup.outFolder, `file-${hash}-${process.pid}`);
+    writeFileSync(path, content);
+    return { hash, path };
+  });
+}
+
+function withPackages(manifest: DagManifest, { requirements: { packages } }: Artefact): DagManifest {
+  return Object.keys(packages).length === 0 ? manifest : { ...manifest, packages };
+}
+
+const loadedVersions = new Map<string, string>();
+
+function hasOtherVersion(packages: readonly InstalledPackage[]): boolean {
+  const isOther = packages.some(({ folder, version }) => (loadedVersions.get(folder) ?? version) !== version);
+  for (const { folder, version } of packages) loadedVersions.set(folder, version);
+  return isOther;
 }
 
 /** What the file gives, or why it gives nothing. */
@@ -81,12 +120,14 @@ async function importArtefact(dagFile: DagFile, artefact: Artefact, inputs: read
   const { url, preludes, discard } = await rehearse(setup.outFolder, artefact);
   // An endless loop would keep back what waits to be sent: this, and the results of files before it.
   await reply({ type: "importing", file: dagFile.file, inputs });
+  // Node keeps a package that it has loaded: a file that needs another version of it gets a fresh child from the processor.
+  if (hasOtherVersion(artefact.installed)) guard.exit(0);
   const imported = { folder: setup.folder, url, map: artefact.map };
   const attempt = guard.begin(url);
   takeMadeDags();
   try {
     const exports = (await Promise.race([import(url), attempt.slipped])) as Record<string, unknown>;
-    const manifests = describeExports(exports);
+    const manifests = describeExports(exports).map((manifest) => withPackages(manifest, artefact));
     await attempt.settled();
     const exported = new Set(manifests.map(({ dagId }) => dagId));
     // Those of other DAG files, which this one imports, are exported there.

@@ -4,6 +4,7 @@
  * silent is blamed on the file it announced last.
  */
 import type { DagManifest } from "@tradewind/sdk/manifest";
+import type { InstalledPackage } from "./installed-package.ts";
 
 /** One DAG file: `file` is its name in the catalogue (relative to the DAG folder, with "/"), `path` where it lies. */
 export interface DagFile {
@@ -43,6 +44,12 @@ export interface PreludeFile {
   readonly path: string;
 }
 
+/** A file whose content has this hash. */
+export interface ContentFile {
+  readonly hash: string;
+  readonly path: string;
+}
+
 export interface Bundled {
   readonly kind: "bundled";
   readonly hash: string;
@@ -50,6 +57,10 @@ export interface Bundled {
   readonly banner: string;
   readonly preludes: readonly PreludeFile[];
   readonly body: string;
+  /** The packages that the bundle requires, as they are installed here. */
+  readonly installed: readonly InstalledPackage[];
+  /** Files with the content of those that it requires. */
+  readonly files: readonly ContentFile[];
   /** Its source map. */
   readonly map: string;
   /** The text of the DAG file that was bundled. */

@@ -2,9 +2,10 @@
  * Imports an artefact the cheap way. Evaluating the SDK's prelude costs more than all the rest of a small DAG file, so
  * a child does it once and lets every file read the same one; a stand-in of as many lines keeps stack positions true.
  */
-import { unlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { BUNDLE_MODULE, linkPackages, writeFileTree } from "../bundle-folder.ts";
 import { type Artefact, lineBreaks } from "./artefact.ts";
 import { noting } from "./made-dags.ts";
 import type { PreludeFile } from "./protocol.ts";
@@ -23,7 +24,8 @@ const REGISTRY = Symbol.for("tradewind.bundler.preludes");
 const evaluated = new Map<string, Promise<string>>();
 let rehearsals = 0;
 
-export async function rehearse(outFolder: string, { banner, preludes, body }: Artefact): Promise<Rehearsal> {
+export async function rehearse(outFolder: string, artefact: Artefact): Promise<Rehearsal> {
+  const { banner, preludes, body, files: tree, installed } = artefact;
   const files: PreludeFile[] = [];
   for (const prelude of preludes)
     files.push({ name: prelude.name, path: await evaluateOnce(outFolder, banner, prelude) });
@@ -31,9 +33,27 @@ export async function rehearse(outFolder: string, { banner, preludes, body }: Ar
     return `const ${name} = globalThis[Symbol.for("${REGISTRY.description}")].${name};${"\n".repeat(lineBreaks(code))}`;
   });
   // Numbered, because Node remembers a module, and its failure, for as long as the process lives.
-  const path = join(outFolder, `dag-${process.pid}-${++rehearsals}.mjs`);
-  writeFileSync(path, banner + standIns.join("") + body);
-  return { url: pathToFileURL(path).href, preludes: files, discard: () => unlinkSync(path) };
+  const name = `dag-${process.pid}-${++rehearsals}`;
+  const text = banner + standIns.join("") + body;
+  if (installed.length === 0 && tree.size === 0) {
+    const path = join(outFolder, `${name}.mjs`);
+    writeFileSync(path, text);
+    return { url: pathToFileURL(path).href, preludes: files, discard: () => unlinkSync(path) };
+  }
+  const folder = join(outFolder, name);
+  mkdirSync(folder);
+  await linkPackages(folder, installed);
+  await writeFileTree(
+    folder,
+    [...tree].map(([place, { content }]) => [place, content] as const),
+  );
+  const path = join(folder, BUNDLE_MODULE);
+  writeFileSync(path, text);
+  return {
+    url: pathToFileURL(path).href,
+    preludes: files,
+    discard: () => rmSync(folder, { recursive: true, force: true }),
+  };
 }
 
 /** Answers where the prelude's text is. Named by content: children that write the same file write the same bytes. */

@@ -5,7 +5,7 @@
 import type { DagManifest, TriggerCall } from "@tradewind/sdk/manifest";
 import { CLASSES_EXPORT, TRIGGER } from "@tradewind/sdk/program";
 import { isJointKind, membersOf } from "../../model/index.ts";
-import { DagRefused } from "./dag-exports.ts";
+import { DagRefused } from "./refusal.ts";
 
 type TriggerClass = { readonly name: string; readonly id?: unknown; readonly prototype: object };
 

@@ -7,6 +7,7 @@
 import { Socket } from "node:net";
 import { errorFacts } from "@tradewind/sdk/error-facts";
 import type { ErrorFacts, Program } from "@tradewind/sdk/program";
+import { withHint } from "../../bundle/error-hints.ts";
 import { JsonLines } from "../json-lines.ts";
 import {
   CHANNEL_FD,
@@ -32,7 +33,8 @@ const channel = new JsonLines<FromChild>(socket, {
 const output = new OutputCapture();
 const limits = limitsOf(process.argv);
 const large = new LargeValues();
-let current: { readonly host: AttemptHost; readonly kind: JobMessage["k"] } | null = null;
+let current: { readonly host: AttemptHost; readonly kind: JobMessage["k"]; readonly bundle: string } | null =
+  null;
 
 process.setSourceMapsEnabled(true);
 output.install();
@@ -63,7 +65,7 @@ function receive(message: ToChild): void {
 async function perform(message: JobMessage): Promise<void> {
   const signals = message.k === "run" ? message.signals : undefined;
   const host = new AttemptHost(message.id, { send, output, work, environment, await: holdOpen }, signals);
-  current = { host, kind: message.k };
+  current = { host, kind: message.k, bundle: message.bundle };
   output.begin(message.logLimit);
   holdOpen(false);
   let outcome: JobOutcome;
@@ -132,7 +134,7 @@ function finish(
   { crashed = false, large, unclean }: Pick<EndedMessage, "unclean" | "large"> & { crashed?: boolean },
 ): void {
   if (current?.host !== host) return;
-  const { kind } = current;
+  const { bundle, kind } = current;
   current = null;
   host.end();
   const env = environment.restore();
@@ -150,7 +152,7 @@ function finish(
   });
   const exit = crashed ? () => process.exit(1) : undefined;
   try {
-    send(ended(outcome, unclean), exit);
+    send(ended(hinted(outcome, bundle), unclean), exit);
   } catch (error) {
     const facts = { ...errorFacts(error), code: "TASK_OUTPUT_NOT_JSON" };
     send(ended(failure(kind, facts, false), unclean ?? "output is not JSON"), exit);
@@ -180,6 +182,12 @@ function neverSettled(): void {
     failure(current.kind, { name: "Error", message, stack: null, code: "TASK_NEVER_SETTLED" }),
     { unclean: "never settled", crashed: true },
   );
+}
+
+function hinted(outcome: JobOutcome, bundle: string): JobOutcome {
+  return "error" in outcome && outcome.error
+    ? { ...outcome, error: withHint(outcome.error, bundle) }
+    : outcome;
 }
 
 function failure(kind: JobMessage["k"], error: ErrorFacts, retry = true): JobOutcome {

@@ -16,6 +16,7 @@ import type {
   TriggerProgram,
   TriggerYield,
 } from "@tradewind/sdk/program";
+import { withHint } from "../../bundle/error-hints.ts";
 import { isTooDeep } from "../../execute/json-lines.ts";
 import { ALL_KIND } from "../../model/joint-wait.ts";
 import type { BuiltinHost } from "../builtin/builtin-kind.ts";
@@ -96,7 +97,7 @@ export class Life implements Asker {
 
   /** Something it set going threw where nobody could catch it. */
   fail(thrown: unknown): void {
-    const { code, message, name, stack } = errorFacts(thrown);
+    const { code, message, name, stack } = withHint(errorFacts(thrown), this.bundlePath);
     const error = {
       name: cut(name),
       message: cut(message),

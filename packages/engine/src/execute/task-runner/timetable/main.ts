@@ -7,6 +7,7 @@ import { Socket } from "node:net";
 import { errorFacts } from "@tradewind/sdk/error-facts";
 import type { ErrorFacts } from "@tradewind/sdk/program";
 import { dieWithParent } from "../../../bundle/bundler/orphan-watch.ts";
+import { withHint } from "../../../bundle/error-hints.ts";
 import { JsonLines } from "../../json-lines.ts";
 import {
   MAX_MESSAGE_LENGTH,
@@ -25,7 +26,7 @@ const channel = new JsonLines<TimetableAnswer>(socket, {
   broken: endAll,
 });
 type Outcome = TimetableAnswer["outcome"];
-let asked: number | null = null;
+let asked: { readonly n: number; readonly bundle: string } | null = null;
 
 socket.on("close", endAll);
 // Code of a bundle that goes on by itself: nobody can say what still works here, so the question fails with it.
@@ -33,7 +34,7 @@ process.on("uncaughtException", crash);
 process.on("unhandledRejection", crash);
 
 async function answer({ n, bundle, dagId, call, piece }: TimetableAsk): Promise<void> {
-  asked = n;
+  asked = { n, bundle };
   let outcome: Outcome;
   try {
     const program = (await loadPrograms(bundle)).get(dagId);
@@ -51,9 +52,13 @@ async function answer({ n, bundle, dagId, call, piece }: TimetableAsk): Promise<
 }
 
 function send(n: number, outcome: Outcome, done?: () => void): void {
-  if (asked !== n) return;
+  if (asked?.n !== n) return;
+  const { bundle } = asked;
   asked = null;
-  channel.send({ n, outcome: outcome.ok ? outcome : { ok: false, error: cut(outcome.error) } }, done);
+  channel.send(
+    { n, outcome: outcome.ok ? outcome : { ok: false, error: cut(withHint(outcome.error, bundle)) } },
+    done,
+  );
 }
 
 function cut({ name, message, code }: ErrorFacts): ErrorFacts {
@@ -68,7 +73,7 @@ function cut({ name, message, code }: ErrorFacts): ErrorFacts {
 
 function crash(error: unknown): void {
   if (asked === null) process.exit(1);
-  send(asked, { ok: false, error: errorFacts(error) }, () => process.exit(1));
+  send(asked.n, { ok: false, error: errorFacts(error) }, () => process.exit(1));
 }
 
 /** The supervisor is gone: this process and everything it started go too. */

@@ -1,0 +1,61 @@
+/**
+ * Tells the modules of a bundle where they are. All of them become one module; those that name files relative to
+ * themselves get a place of their own in the bundle's tree of files, as if they lay there.
+ */
+import { readFileSync } from "node:fs";
+import { extname } from "node:path";
+import type { Loader, Plugin } from "esbuild";
+
+/** What the build makes of `import.meta`: a name that each module with a place declares. */
+export const PLACE_DEFINES = {
+  "import.meta.url": "__tw_here.url",
+  "import.meta.dirname": "__tw_here.dirname",
+  "import.meta.filename": "__tw_here.filename",
+} as const;
+
+/** The text with its place declared, in the first line: all others keep their numbers. */
+export function placed(text: string, place: string): string {
+  const url = place.split("/").map(encodeURIComponent).join("/");
+  const names = ["dirname", "filename"].filter((name) => isFree(text, `__${name}`));
+  const declared = names.map((name) => `var __${name} = __tw_here.${name};`).join("");
+  return `var __tw_here = __tw_place(${JSON.stringify(url)});${declared}${text.replace(/^#!.*/, "")}`;
+}
+
+export function placingPlugin(places: ReadonlyMap<string, string>): Plugin {
+  const paths = [...places.keys()].map((path) => path.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
+  return {
+    name: "tradewind-places",
+    setup: (esbuild) => {
+      esbuild.onLoad({ filter: new RegExp(`^(?:${paths.join("|")})$`), namespace: "file" }, ({ path }) => {
+        const place = places.get(path);
+        if (place === undefined) return undefined;
+        return { contents: placed(readFileSync(path, "utf8"), place), loader: loaderOf(path) };
+      });
+    },
+  };
+}
+
+/** The lines of a bundle that its places need. */
+export function placeBanner(code: string): string[] {
+  const lines: string[] = [];
+  if (code.includes("__tw_place(")) {
+    lines.push('import { fileURLToPath as __tw_path } from "node:url";');
+    lines.push(
+      'const __tw_place = (path) => { const url = new URL("./files/" + path, import.meta.url); return { url: url.href, filename: __tw_path(url), dirname: __tw_path(new URL(".", url)).slice(0, -1) }; };',
+    );
+  }
+  // Of a bundled package, which has no place: esbuild has renamed the declarations of others.
+  if (isFree(code, "__tw_here")) lines.push("const __tw_here = import.meta;");
+  return lines;
+}
+
+function isFree(text: string, name: string): boolean {
+  return (
+    new RegExp(`\\b${name}\\b`).test(text) && !new RegExp(`\\b(?:var|let|const)\\s+${name}\\b`).test(text)
+  );
+}
+
+export function loaderOf(path: string): Loader {
+  if (/\.[mc]?ts$/.test(path)) return "ts";
+  return extname(path) === ".tsx" ? "tsx" : extname(path) === ".jsx" ? "jsx" : "js";
+}
