@@ -178,21 +178,21 @@ async function giveClose(id: number, at = rig): Promise<void> {
 
 const named = (taskId: string) => [{ taskId, mapIndex: null }];
 
-async function clear(id: number, taskId: string): Promise<void> {
-  await rig.db.transaction((tx) => clearTask(tx, id, taskId));
-  rig.wakeUps.send(`run:${id}`);
-  rig.wakeUps.send("runs");
-}
-
-async function clearTask(tx: Connection, id: number, taskId: string): Promise<void> {
-  await runEdits.clearTasks(tx, {
-    runs: [{ dagRunId: id, tasks: named(taskId) }],
+/** @param also Done in the transaction of the clear, after it. */
+async function clear(id: number, taskId: string, also?: (tx: Connection) => Promise<void>): Promise<void> {
+  const how = {
     only: "any",
     resetRuns: true,
     latestVersion: false,
     refuseRunning: false,
     dryRun: false,
+  } as const;
+  await rig.db.transaction(async (tx) => {
+    await runEdits.clearTasks(tx, { runs: [{ dagRunId: id, tasks: named(taskId) }], ...how });
+    await also?.(tx);
   });
+  rig.wakeUps.send(`run:${id}`);
+  rig.wakeUps.send("runs");
 }
 
 async function mark(id: number, taskId: string): Promise<void> {
@@ -408,16 +408,13 @@ describe("runs", () => {
     await send("paid", { order: 5 });
     await inState(id, "pay", "success");
     expect(await close(id)).toBe("success");
-    await rig.db.transaction(async (tx) => {
-      await clearTask(tx, id, "pay");
+    await clear(id, "pay", async (tx) => {
       const signals = await sendSignals(tx, drafts("paid", [{ order: 5 }, { order: 5 }]));
       const at = (micros: number) => `date_trunc('milliseconds', now()) + interval '${micros} microseconds'`;
       await tx.rows(adhoc(`UPDATE dag_run SET queued_at = ${at(500)} WHERE id = $1`), [id]);
       await tx.rows(adhoc(`UPDATE signal SET created_at = ${at(499)} WHERE id = $1`), [signals[0]!.id]);
       await tx.rows(adhoc(`UPDATE signal SET created_at = ${at(500)} WHERE id = $1`), [signals[1]!.id]);
     });
-    rig.wakeUps.send(`run:${id}`);
-    rig.wakeUps.send("runs");
     await rig.until(async () => noted("same-ms pay") >= 3, "cleared once, started once");
     await inState(id, "pay", "success");
     expect(await close(id)).toBe("success");
