@@ -44,7 +44,6 @@ export default dag("${dagId}", { maxActiveTasks: 100_000, defaults: { pool: "${n
       what: `${tasks.toLocaleString("en-US")} ready tasks, 8 processes: time with a pool of 8 slots against one of 100,000`,
       value: median(ratios),
       unit: "x",
-      bar: { atMost: 1.05 },
       note: `median of ${ratios.length} pairs by turns; ${rate(times.narrow)} against ${rate(times.wide)} tasks/s; CPU ${each(cpu.narrow)} against ${each(cpu.wide)} us/task`,
     },
   ];

@@ -55,10 +55,6 @@ export interface Workload {
   readonly memoryMb: number | null;
   readonly isolation: "warm" | "fresh";
   readonly logPath: string;
-  /** Workloads of one lane take the same slots of the same pool and limits. */
-  readonly lane?: string;
-  /** It has no slots yet: it may begin in place of another of its lane that has ended, or once it is released. */
-  readonly isBehind?: boolean;
 }
 
 /** A callback to be run by a child: of the run (taskId null), of a group, or of a task whose own process could not run it. */
@@ -109,8 +105,6 @@ export interface CancelTerms {
    * an attempt to keep its success: one who does not is done with it, before or after.
    */
   readonly keepsSuccess?: boolean;
-  /** Its slots are somebody else's by now: nobody takes them over from it when it ends. */
-  readonly hasNoSlots?: boolean;
   /**
    * It is to be started again elsewhere: `lost`, unless it had ended before it could notice. An attempt that is being
    * stopped for another reason keeps the outcome of that reason.
@@ -144,13 +138,6 @@ export type ExecutorEvent =
       readonly attempt: string;
       readonly at: number;
       readonly outcome: AttemptOutcome;
-      /**
-       * The attempt that has its slots now, of those that stood behind; it begins after this has been told. Set later, too:
-       * who comes before the scheduler has dealt with this end may still take them over.
-       */
-      heir?: string;
-      /** It had slots, of this lane, and there was no heir when it ended. */
-      readonly vacates?: string;
     }
   | { readonly type: "callbackEnded"; readonly callbackId: string; readonly error: ErrorFacts | null }
   /** Either an answer, or an error: then nobody knows what the signal means. */
@@ -245,10 +232,6 @@ export interface Executor {
   slots(): { readonly slots: number | null; readonly free: number };
   /** Slots for streaming tasks only, which take these first; not counted by `freeSlots` and `slots`. Left out: none. */
   readonly streamingSlots?: number;
-  /** How many may stand behind each that has slots: none while tasks are long. Left out: the executor has no such lines. */
-  ahead?(): number;
-  /** These stood behind others and have slots of their own now; those that have begun meanwhile are ignored. */
-  release?(attempts: readonly string[]): void;
   /**
    * Starts no further attempt: those that have not begun, and those that are submitted from now on, are reported as lost.
    * Running attempts and callbacks go on. Left out: the executor runs on until it is stopped.

@@ -188,8 +188,6 @@ export class AttemptJob extends BaseJob {
   readonly workload: Workload;
   #incoming: IncomingOutput | null = null;
   #kept: OutputReference | ErrorFacts | null = null;
-  /** False as long as it stands behind another of its lane. */
-  hasSlots: boolean;
 
   constructor(workload: Workload, settings: JobSettings) {
     super(
@@ -200,7 +198,6 @@ export class AttemptJob extends BaseJob {
     this.id = workload.attempt;
     this.subject = subjectOf(workload);
     this.workload = workload;
-    this.hasSlots = workload.isBehind !== true;
   }
 
   get timeoutMs(): number | null {

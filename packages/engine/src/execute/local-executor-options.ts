@@ -22,8 +22,6 @@ export interface LocalExecutorOptions {
   readonly weighEvery?: number;
   /** Most workloads held beyond `parallelism`; how many it is depends on how short tasks are. */
   readonly prefetch?: number;
-  /** How many may stand behind each that has slots; unless told, that depends on how short tasks are. */
-  readonly ahead?: number;
   /** Per attempt. */
   readonly maxLogBytes?: number;
   /** For tasks that name no limit themselves; null for none. */

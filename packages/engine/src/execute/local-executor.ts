@@ -21,7 +21,6 @@ import type {
 import type { Ending, Interference } from "./ending.ts";
 import { ExecutionLease, LEASE_ENDED } from "./execution-lease.ts";
 import { Guardian } from "./guardian.ts";
-import { Heirs } from "./heirs.ts";
 import { AttemptJob, CallbackJob, type Job, type JobSettings, ReactionJob, streamGrace } from "./job.ts";
 import { jobSettings, type LocalExecutorOptions } from "./local-executor-options.ts";
 import { Prefetch } from "./prefetch.ts";
@@ -45,7 +44,6 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
   readonly #guardian: Guardian;
   readonly #pool: ProcessPool;
   readonly #prefetch: Prefetch;
-  readonly #ahead: number | undefined;
   /** Everything that has no reported end yet. */
   readonly #jobs = new Map<string, Job>();
   /** Callbacks go first: what they announce has already happened. Reactions, too: they say what is to run at all. */
@@ -53,7 +51,6 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
   readonly #tasks = new WaitingLine<Job>();
   /** Streaming tasks, apart: what waits for an ordinary slot does not hold them up. */
   readonly #streamTasks = new WaitingLine<Job>();
-  readonly #heirs = new Heirs();
   readonly #lease = new ExecutionLease((graceMs) => this.#onTrustEnded(graceMs));
   /** Jobs that have a process, or one starting for them; and how many of them are streaming tasks. */
   #placed = 0;
@@ -81,7 +78,6 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     this.#logger = options.logger;
     this.#settings = jobSettings(options);
     this.#prefetch = new Prefetch(options.prefetch ?? MOST_HELD);
-    this.#ahead = options.ahead;
     this.#guardian = new Guardian(options.logger);
     this.#pool = new ProcessPool(
       {
@@ -118,18 +114,6 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     this.#placeAll();
   }
 
-  release(attempts: readonly string[]): void {
-    for (const attempt of attempts) {
-      const job = this.#jobs.get(attempt);
-      if (job instanceof AttemptJob && this.#heirs.remove(job)) this.#enter(job);
-    }
-    this.#placeAll();
-  }
-
-  ahead(): number {
-    return this.#ahead ?? (this.#parallelism === 0 ? 0 : this.#prefetch.ahead());
-  }
-
   submitCallback(workload: CallbackWorkload): void {
     this.#accept(new CallbackJob(workload, this.#settings));
     this.#placeAll();
@@ -147,7 +131,6 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
   cancel(attempt: string, reason: string, how: CancelTerms = {}): void {
     const job = this.#jobs.get(attempt);
     if (job === undefined) return;
-    if (how.hasNoSlots && job instanceof AttemptJob) job.hasSlots = false;
     this.#interfere(job, { ...how, why: "cancel", reason });
   }
 
@@ -163,7 +146,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
 
   freeSlots(): number {
     if (this.#isDraining) return 0;
-    const inHand = this.#taken + this.#heirs.size;
+    const inHand = this.#taken;
     if (this.#parallelism === 0) return Math.max(0, UNLIMITED - inHand);
     // What runs a stream will not be free soon.
     const turning = Math.max(0, this.#pool.size - this.#streams);
@@ -292,8 +275,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     }
     this.#jobs.set(job.id, job);
     if (streamGrace(job) !== null) this.#streams++;
-    if (job instanceof AttemptJob && !job.hasSlots) this.#heirs.add(job);
-    else this.#lineOf(job).push(job);
+    this.#lineOf(job).push(job);
     const isLate = this.#stopping !== null || (this.#isDraining && job instanceof AttemptJob);
     if (isLate || !this.#lease.isTrusted())
       this.#interfere(job, { why: "stop", reason: isLate ? STOPPING : LEASE_ENDED });
@@ -336,7 +318,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     if (job.state === "placed") {
       this.#pool.withdraw(job);
       this.#count(job, -1);
-    } else if (!(job instanceof AttemptJob) || !this.#heirs.remove(job)) this.#lineOf(job).remove(job);
+    } else this.#lineOf(job).remove(job);
     this.#conclude(job, { interference, report: null, exit: null, errorTail: [] });
   }
 
@@ -367,23 +349,9 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
   #deliver(job: Job, event: ExecutorEvent): void {
     if (!this.#jobs.delete(job.id)) return;
     if (streamGrace(job) !== null) this.#streams--;
-    const holder = job instanceof AttemptJob && job.hasSlots ? job : null;
-    const heir = holder ? this.#heirs.next(holder) : undefined;
-    const vacates = heir ? undefined : holder?.workload.lane;
-    this.#report(event.type === "ended" ? { ...event, heir: heir?.id, vacates } : event);
+    this.#report(event);
     if (event.type !== "ended") this.#report({ type: "capacity" });
-    if (heir) {
-      // Not before it is told: whoever counts slots must never see two where there is one.
-      this.#enter(heir);
-      this.#placeAll();
-    }
     if (this.#jobs.size === 0) this.#onIdle?.();
-  }
-
-  /** It has slots now. */
-  #enter(job: AttemptJob): void {
-    job.hasSlots = true;
-    this.#lineOf(job).push(job);
   }
 
   #idle(withinMs: number): Promise<void> {

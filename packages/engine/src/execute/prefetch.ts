@@ -26,11 +26,6 @@ export class Prefetch {
     this.#meanMs += WEIGHT * (Math.min(ms, 1_000) - this.#meanMs);
   }
 
-  /** How many tasks one process will get through in that time. */
-  ahead(): number {
-    return this.depth(1);
-  }
-
   depth(processes: number): number {
     return Math.min(this.#max, Math.floor((processes * AHEAD_MS) / Math.max(this.#meanMs, 0.01)));
   }

@@ -219,24 +219,3 @@ test("the cost of a pick does not depend on how many wait, in line or set aside"
   expect(many).toBeLessThan(few * 2.5);
   expect(many).toBeLessThan(400);
 });
-
-test("heirs: the best of a full pool, as long as they have somebody to stand behind", () => {
-  const queue = queueOf(task("a"), task("b", { weight: 3 }), task("c", { weight: 2 }), task("d"));
-  expect(names(queue.take(views({ p: [1, 1] })))).toBe("");
-  let places = 2;
-  expect(names(queue.takeHeirs(() => places-- > 0))).toBe("b c");
-  expect([...queue.heads()].map(({ task: { name }, waiting }) => `${name} ${waiting}`)).toEqual(["a 2"]);
-  expect(names(queue.take(views({ p: [1, 0] })))).toBe("a");
-});
-
-test("heirs: none that would pass a better one of another lane, a wider one, or one that waits elsewhere", () => {
-  const only = (limit: string) => (one: Task) => one.limits.includes(limit);
-  const lanes = queueOf(task("low", { limits: ["r1"] }), task("high", { weight: 2, limits: ["r2"] }));
-  expect(names(lanes.takeHeirs(only("r1")))).toBe("");
-  expect(names(lanes.takeHeirs(only("r2")))).toBe("high");
-  expect(names(lanes.takeHeirs(only("r1")))).toBe("low");
-  const widths = queueOf(task("narrow"), task("wide", { slots: 2 }));
-  expect(names(widths.takeHeirs(() => true))).toBe("");
-  const strangers = queueOf(task("ours"), task("theirs", { weight: 2, standsFor: 1 }));
-  expect(names(strangers.takeHeirs(() => true))).toBe("");
-});

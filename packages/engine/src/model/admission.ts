@@ -33,8 +33,6 @@ export interface Candidate {
    * goes nowhere: that it passes others does them no harm.
    */
   readonly standsFor?: number;
-  /** Those of one lane have the same pool, width and limits; set by the queue at `add`. */
-  lane?: string;
   /** Order of arrival: set by the queue at the first `add`, kept when the task is put back. */
   arrival?: number;
   /** Slots that were given to tasks behind it while it did not fit. */
@@ -135,28 +133,6 @@ export class ReadyQueue<T extends Candidate> {
     return picks;
   }
 
-  /**
-   * After `take`: those that may stand behind others of their lane, to take over their slots. The best of each pool's
-   * line go, as long as there is somebody for them to stand behind; none where tasks of several widths wait, for each
-   * would pass the others for ever, and none past a task that waits elsewhere.
-   */
-  takeHeirs(hasPlace: (task: T) => boolean): T[] {
-    const heirs: T[] = [];
-    for (const { widths } of this.#lines.values()) {
-      const [place, another] = [...widths.values()].filter((each) => each.head());
-      if (!place || another) continue;
-      for (
-        let head = place.head();
-        head && !head.task.standsFor && hasPlace(head.task);
-        head = place.head()
-      ) {
-        this.#leave(head);
-        heirs.push(head.task);
-      }
-    }
-    return heirs;
-  }
-
   /** The best task of each width in line for each pool, and how many stand there: after `take`, those without room. */
   *heads(): Iterable<{ readonly task: T; readonly waiting: number }> {
     for (const { widths } of this.#lines.values()) {
@@ -226,7 +202,6 @@ export class ReadyQueue<T extends Candidate> {
 
   #laneOf(task: T): Lane<T> {
     const key = laneOf(task);
-    task.lane = key;
     return entryOf(this.#lanes, key, () => new Lane<T>(key));
   }
 
@@ -244,7 +219,7 @@ export class ReadyQueue<T extends Candidate> {
 }
 
 /** What blocks one task of a lane blocks all. */
-export function laneOf({ limits, pool, slots }: Pick<Candidate, "limits" | "pool" | "slots">): string {
+function laneOf({ limits, pool, slots }: Pick<Candidate, "limits" | "pool" | "slots">): string {
   return JSON.stringify([pool, slots, limits]);
 }
 

@@ -14,7 +14,7 @@ import { isHeld } from "./instance.ts";
 import { unexpandedIndex } from "./scope.ts";
 import type { ScopeSlot, Slot, Spot } from "./slot.ts";
 import { Standing } from "./standing.ts";
-import { isFinished, OCCUPYING, type TaskState } from "./states.ts";
+import { isFinished, type TaskState } from "./states.ts";
 import { book, Tally } from "./tally.ts";
 import { mayMove } from "./transitions.ts";
 import { type Counters, judge, type Verdict } from "./trigger-rules.ts";
@@ -111,7 +111,6 @@ export class InstanceTable {
     this.#bookDownstream(instance, -1);
     this.#count(instance, -1);
     instance.state = to;
-    if (!OCCUPYING.has(to)) instance.isBehind = false;
     this.#count(instance, 1);
     this.#bookDownstream(instance, 1);
     if (to === "none") slot.idle++;
@@ -229,14 +228,6 @@ export class InstanceTable {
 
   takeChanges(): Change[] {
     return this.#changes.take((each) => this.get(each.node.id, each.mapIndex) === each);
-  }
-
-  /** Whether it takes slots of its own while it is queued or runs; false: nothing has changed. */
-  stand(instance: Instance, isBehind: boolean): boolean {
-    if (!OCCUPYING.has(instance.state) || instance.isBehind === isBehind) return false;
-    instance.isBehind = isBehind;
-    this.#changes.note(instance);
-    return true;
   }
 
   giveBack(changes: readonly Change[]): void {

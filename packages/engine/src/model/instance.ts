@@ -21,7 +21,6 @@ export interface InstanceRow {
   readonly step?: string | null;
   /** Of a deferred instance. */
   readonly wait?: Wait | null;
-  readonly isBehind?: boolean;
 }
 
 /** What the owner has to know about a wait besides that it lasts. */
@@ -80,8 +79,6 @@ export interface Instance {
   step: string | null;
   /** Set while deferred. */
   wait: Wait | null;
-  /** Queued without slots of its own: it takes over those of another, which is under way. */
-  isBehind: boolean;
   /** When it became ready and when it was admitted, and the process that runs it: noted by the owner, for the record. */
   scheduledAt: number | null;
   queuedAt: number | null;
@@ -137,7 +134,6 @@ export function storedInstance(node: TaskNode, row: InstanceRow): Instance {
     endedAt: null,
     step: row.step ?? null,
     wait: row.wait ?? null,
-    isBehind: row.isBehind ?? false,
     scheduledAt: null,
     queuedAt: null,
     pid: null,
@@ -152,7 +148,6 @@ export function storedInstance(node: TaskNode, row: InstanceRow): Instance {
     committedOccupying: isOccupying({
       state: row.state,
       wait: row.wait ?? null,
-      isBehind: row.isBehind ?? false,
     }),
     dirty: false,
     hasBegunAgain: false,
@@ -160,12 +155,8 @@ export function storedInstance(node: TaskNode, row: InstanceRow): Instance {
 }
 
 /** Whether an instance takes slots of its pool and its limits. */
-export function isOccupying({
-  isBehind,
-  state,
-  wait,
-}: Pick<Instance, "isBehind" | "state" | "wait">): boolean {
-  return OCCUPYING.has(state) ? !isBehind : state === "deferred" && wait !== null && wait.keepsSlot;
+export function isOccupying({ state, wait }: Pick<Instance, "state" | "wait">): boolean {
+  return OCCUPYING.has(state) || (state === "deferred" && wait !== null && wait.keepsSlot);
 }
 
 /** `tries`: how many went before it at the same place, in a map that was expanded anew. */

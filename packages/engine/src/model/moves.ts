@@ -9,7 +9,6 @@ import { Moments } from "./moments.ts";
 import type { RunEvent } from "./run-event.ts";
 import type { TaskState } from "./states.ts";
 
-type Queued = Pick<Extract<RunEvent, { type: "queued" }>, "attempt" | "isBehind">;
 type Failure = Pick<Extract<RunEvent, { type: "failed" }>, "at" | "retry" | "retryAt" | "reason">;
 
 export class Moves {
@@ -34,9 +33,8 @@ export class Moves {
     this.#ready.add(instance);
   }
 
-  queue(instance: Instance, { attempt, isBehind = false }: Queued): true {
+  queue(instance: Instance, attempt: string): true {
     instance.attempt = attempt;
-    instance.isBehind = isBehind;
     instance.attemptStartedAt = null;
     this.#table.move(instance, "queued");
     return true;

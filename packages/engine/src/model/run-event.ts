@@ -15,10 +15,8 @@ interface OfAttempt extends OfInstance {
 }
 
 export type RunEvent =
-  /** Admission gave it a new attempt, and its slots unless it stands behind another: scheduled -> queued. */
-  | ({ readonly type: "queued"; readonly isBehind?: boolean } & OfAttempt)
-  /** It has slots of its own now, or gives them back because they could not be had after all. */
-  | ({ readonly type: "stands"; readonly isBehind: boolean } & OfAttempt)
+  /** Admission gave it a new attempt and its slots: scheduled -> queued. */
+  | ({ readonly type: "queued" } & OfAttempt)
   /** The slots could not be had after all: queued -> scheduled, as if it had never been admitted. */
   | ({ readonly type: "unqueued" } & OfAttempt)
   | ({ readonly type: "started"; readonly at: number } & OfAttempt)

@@ -288,7 +288,7 @@ export class RunModel {
     if (!instance) return false;
     switch (event.type) {
       case "queued":
-        return instance.state === "scheduled" && this.#moves.queue(instance, event);
+        return instance.state === "scheduled" && this.#moves.queue(instance, event.attempt);
       case "startedWaiting":
         if (instance.state !== "scheduled") return false;
         instance.attempt = event.attempt;
@@ -311,7 +311,6 @@ export class RunModel {
   #hear(instance: Instance, event: Report): boolean {
     const { state } = instance;
     const isOut = state === "queued" || state === "running";
-    if (event.type === "stands") return this.#table.stand(instance, event.isBehind);
     const isKept = event.type === "started" || (event.type === "succeeded" && state !== "restarting");
     if (this.stopping(instance) !== null && !isKept) return this.#orders!.stopped(instance, this.#moves.now);
     if (state === "restarting") {

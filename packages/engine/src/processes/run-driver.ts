@@ -1,5 +1,4 @@
 import { LocalExecutor } from "../execute/local-executor.ts";
-import type { LocalExecutorOptions } from "../execute/local-executor-options.ts";
 import type { DagRunJobOptions } from "../schedule/dag-run-job-options.ts";
 import { LargeLengths } from "../schedule/large-lengths.ts";
 import { taskServices } from "../schedule/task-services.ts";
@@ -12,10 +11,7 @@ import type { ServiceParts } from "./service-parts.ts";
 const DRAIN_MS = 20_000;
 
 /** What a job that drives runs on this machine is made of: the same, whether it is a scheduler's or a backfill's. */
-export function runDriverOptions(
-  parts: ServiceParts,
-  times: Pick<LocalExecutorOptions, "ahead"> = {},
-): DagRunJobOptions {
+export function runDriverOptions(parts: ServiceParts): DagRunJobOptions {
   const { config, database, home, logger, secretBox, wakeUps, user } = parts;
   const outputs = createLargeOutputs(config, database);
   const executor = new LocalExecutor({
@@ -26,7 +22,6 @@ export function runDriverOptions(
     services: taskServices(database, secretBox, (news) => wakeUps.send(news)),
     logger: logger.child({ component: "executor" }),
     user,
-    ...times,
   });
   const bundles = createBundleCache(parts);
   bundles.onOtherPackages(() => executor.replaceUsed());

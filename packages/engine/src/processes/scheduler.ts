@@ -19,16 +19,14 @@ import { createSignalBridge } from "./signal-bridge.ts";
 export type SchedulerScope = Pick<SchedulerJobOptions, "dags" | "runs">;
 
 export interface SchedulerParts extends ServiceParts, SchedulerScope {
-  /** See `LocalExecutorOptions`. */
-  readonly ahead?: number;
   readonly lease?: LeaseTimes;
 }
 
 /** A scheduler with the local executor of this machine. */
 export function createScheduler(parts: SchedulerParts): SchedulerJob {
-  const { ahead, dags, lease, runs } = parts;
+  const { dags, lease, runs } = parts;
   return new SchedulerJob({
-    ...runDriverOptions(parts, ahead === undefined ? {} : { ahead }),
+    ...runDriverOptions(parts),
     ...(lease && { lease }),
     dags,
     runs,

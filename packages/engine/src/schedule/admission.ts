@@ -12,8 +12,6 @@ import {
   type Capacity,
   type Instance,
   isOccupying,
-  laneOf,
-  OCCUPYING,
   ReadyQueue,
 } from "../model/index.ts";
 import type { Call, Database } from "../store/database.ts";
@@ -23,12 +21,20 @@ import type { PoolWaiter } from "../store/pool-waiters.ts";
 import { ExecutorRoom, type PendingAttempts } from "./executor-room.ts";
 import { HeldBack } from "./held-back.ts";
 import type { InHand } from "./in-hand.ts";
-import { hasRoom, isCounter, PoolViews } from "./pool-views.ts";
-import { beginsByWaiting, dateOf, isLimited, type Ready, remembered, taskLimit } from "./ready-task.ts";
+import { LimitedTasks } from "./limited-tasks.ts";
+import { isCounter, PoolViews } from "./pool-views.ts";
+import {
+  beginsByWaiting,
+  dateOf,
+  isLimited,
+  type OwnReady,
+  type Ready,
+  remembered,
+  taskLimit,
+} from "./ready-task.ts";
 import type { RunActor } from "./run-actor.ts";
 import { Strangers } from "./strangers.ts";
 import { StreamSlots } from "./stream-slots.ts";
-import { Succession, type UnderWay } from "./succession.ts";
 
 /** Queued in memory; to be stored, then dispatched. */
 export interface Admitted {
@@ -36,7 +42,6 @@ export interface Admitted {
   readonly instance: Instance;
   readonly attempt: string;
   readonly executor: Executor;
-  readonly lane: string;
 }
 
 /** A ready instance that begins by waiting for its trigger. */
@@ -62,9 +67,7 @@ export class Admission {
   readonly #streamSlots: StreamSlots;
   readonly #pools: PoolViews;
   #starters: Starter[] = [];
-  readonly #succession = new Succession();
-  /** Those that stood behind others and get slots with the batch at hand. */
-  #granted: UnderWay[] = [];
+  readonly #limitedTasks = new LimitedTasks();
 
   constructor(executors: readonly Executor[], options: AdmissionOptions) {
     this.executors = new ExecutorRoom(executors, options);
@@ -81,7 +84,6 @@ export class Admission {
   /** The batch at hand came to nothing. */
   reset(): void {
     this.#pools.reset();
-    this.#granted = [];
     this.#strangers.reset();
   }
 
@@ -131,9 +133,8 @@ export class Admission {
     return beginsByWaiting(instance) && !actor.isPaused && !this.keepsDeferred(actor, instance);
   }
 
-  /** Queues all that has room, each with a new attempt, and what may stand behind it. `touched` gets the runs concerned. */
+  /** Queues all that has room, each with a new attempt. `touched` gets the runs concerned. */
   admit(now: number, touched: Set<RunActor>): Admitted[] {
-    this.#grant(now);
     const admitted: Admitted[] = [];
     let hasStale: boolean;
     do {
@@ -147,7 +148,7 @@ export class Admission {
           continue;
         }
         // A branch may have ruled it out meanwhile. It took room from others: choose once more.
-        const queued = this.#queued(ready, { now, isBehind: false });
+        const queued = this.#queued(ready.own, now);
         if (queued) admitted.push(queued);
         else {
           hasStale = true;
@@ -155,98 +156,23 @@ export class Admission {
         }
       }
     } while (hasStale);
-    admitted.push(...this.#standBehind(admitted, now));
     this.#strangers.sendAway();
-    for (const { actor } of [...admitted, ...this.#granted]) touched.add(actor);
+    for (const { actor } of admitted) touched.add(actor);
     return admitted;
   }
 
-  #queued(
-    { lane = "", own }: Ready,
-    { isBehind, now }: { readonly isBehind: boolean; readonly now: number },
-  ): Admitted | null {
-    if (!own) return null;
-    const { actor, executor, instance } = own;
+  #queued({ actor, executor, instance }: OwnReady, now: number): Admitted | null {
     const attempt = crypto.randomUUID();
     const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt };
-    if (!actor.model.apply({ type: "queued", isBehind, ...key }, now)) return null;
-    if (!isBehind) this.#count(actor, instance, 1);
-    instance.queuedAt = now;
-    this.#succession.enter({ actor, instance, executor, lane });
-    return { actor, instance, attempt, executor, lane };
-  }
-
-  /** Where a pool is full of tasks that are over in no time, the next ones are on their way before its slots are free. */
-  #standBehind(admitted: readonly Admitted[], now: number): Admitted[] {
-    const rooms = new Map<Executor, number>();
-    for (const executor of this.executors.all)
-      if (executor.ahead?.()) rooms.set(executor, this.executors.free(executor, admitted));
-    if (rooms.size === 0) return [];
-    const heirs: Admitted[] = [];
-    this.#queue.takeHeirs((ready) => {
-      const { lane, own, pool } = ready;
-      const room = (own && rooms.get(own.executor)) ?? 0;
-      // A task that waits for its trigger and keeps its slots leaves nothing to take over.
-      if (!own || !lane || room <= 0 || this.#pools.countsDeferred(pool) || beginsByWaiting(own.instance))
-        return false;
-      if (this.#succession.room(lane, own.executor.ahead?.() ?? 0) <= 0) return false;
-      rooms.set(own.executor, room - 1);
-      this.#waiting.get(own.actor.id)?.ready.delete(own.instance);
-      const heir = this.#queued(ready, { now, isBehind: true });
-      if (heir) heirs.push(heir);
-      return true;
-    });
-    return heirs;
-  }
-
-  /** Slots that are free go first to those who stand behind others: they were chosen before. */
-  #grant(now: number): void {
-    for (const line of this.#succession.lines()) {
-      for (const member of line) {
-        const { actor, instance } = member;
-        if (!this.#pools.hasRoom(actor.placeOf(instance)) || !hasRoom(this.#capacityOf(actor), 1)) break;
-        const ofTask = this.#succession.capacity(actor, instance.node);
-        if (ofTask && !hasRoom(ofTask, 1)) break;
-        if (!this.#stand(member, { now, isBehind: false })) continue;
-        this.#count(actor, instance, 1);
-        this.#granted.push(member);
-      }
-    }
-  }
-
-  #stand(
-    { actor, instance }: Pick<UnderWay, "actor" | "instance">,
-    { isBehind, now }: { readonly isBehind: boolean; readonly now: number },
-  ): boolean {
-    const { attempt, mapIndex, node } = instance;
-    if (attempt === null) return false;
-    const hasChanged = actor.model.apply(
-      { type: "stands", isBehind, taskId: node.id, mapIndex, attempt },
-      now,
-    );
-    if (hasChanged) this.#succession.stands(instance);
-    return hasChanged;
-  }
-
-  /** The executor passed the slots of an attempt that ended on to this one. */
-  inherit(actor: RunActor, instance: Instance, now: number): boolean {
-    if (!this.#stand({ actor, instance }, { now, isBehind: false })) return false;
+    if (!actor.model.apply({ type: "queued", ...key }, now)) return null;
     this.#count(actor, instance, 1);
-    return true;
+    instance.queuedAt = now;
+    return { actor, instance, attempt, executor };
   }
 
-  /** What is under way of a run that was just loaded, in the order of `inHand`: who has stood longest is still first. */
-  adopt(actor: RunActor, inHand: ReadonlyMap<string, Executor>): void {
-    const underWay = new Map<string, Instance>();
-    for (const instance of actor.model.instances())
-      if (instance.attempt !== null && OCCUPYING.has(instance.state))
-        underWay.set(instance.attempt, instance);
-    for (const attempt of new Set([...inHand.keys(), ...underWay.keys()])) {
-      const instance = underWay.get(attempt);
-      if (!instance) continue;
-      const executor = inHand.get(attempt) ?? this.executors.of(instance.node.manifest.executor);
-      this.#succession.enter({ actor, instance, executor, lane: laneOf(this.#needs(actor, instance)) });
-    }
+  /** Counts what takes slots of a run that was just loaded. */
+  adopt(actor: RunActor): void {
+    this.#limitedTasks.load(actor);
   }
 
   /** Adds the tasks that wait at other schedulers, so that slots stay free for those that outrank ours. True: there are any. */
@@ -267,13 +193,6 @@ export class Admission {
       const amount = Math.min(waiting, Math.max(1, this.#pools.sizeOf(pool) ?? 1));
       heads.push({ pool, weight, logicalDate, mapIndex, slots, amount });
     }
-    // One that stands behind nobody any more waits like those in the queue.
-    for (const { actor, instance } of this.#succession.forsaken()) {
-      const { pool, slots } = actor.placeOf(instance);
-      if (heads.some((head) => head.pool === pool && head.slots === slots)) continue;
-      const { mapIndex, node } = instance;
-      heads.push({ pool, slots, mapIndex, weight: node.weight, logicalDate: dateOf(actor), amount: 1 });
-    }
     return this.#strangers.news(jobId, heads);
   }
 
@@ -281,10 +200,6 @@ export class Admission {
   withdraw(admitted: readonly Admitted[], now: number): void {
     // What was to be told with them was not stored either.
     this.#strangers.reset();
-    for (const { actor, instance } of this.#granted) {
-      if (this.#stand({ actor, instance }, { now, isBehind: true })) this.#count(actor, instance, -1);
-    }
-    this.#granted = [];
     for (const { actor, instance, attempt } of admitted) {
       const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt };
       actor.model.apply({ type: "unqueued", ...key }, now);
@@ -296,7 +211,7 @@ export class Admission {
   /** Forgets everything that waits for this run. */
   drop(actor: RunActor): void {
     this.heldBack.drop(actor);
-    this.#succession.drop(actor);
+    this.#limitedTasks.drop(actor);
     this.#starters = this.#starters.filter((starter) => starter.actor !== actor);
     for (const ready of this.#waiting.get(actor.id)?.ready.values() ?? []) this.#queue.remove(ready);
     this.#waiting.delete(actor.id);
@@ -313,22 +228,18 @@ export class Admission {
     }
   }
 
-  /** An instance left its slots, in memory; the batch at hand will say so to the database. False: it had none, or keeps them. */
-  freed(actor: RunActor, instance: Instance): boolean {
-    if (isOccupying(instance)) return false;
-    const hadSlots = !this.#succession.leave(instance);
-    if (hadSlots) this.#count(actor, instance, -1);
+  /** An instance left its slots, in memory; the batch at hand will say so to the database. */
+  freed(actor: RunActor, instance: Instance): void {
+    if (isOccupying(instance)) return;
+    this.#count(actor, instance, -1);
     this.#queue.release(`run:${actor.id}`);
     if (isLimited(instance)) this.#queue.release(taskLimit(actor, instance));
     for (const name of limitNames(actor.placeOf(instance).limitKey)) this.#queue.release(name);
-    return hadSlots;
   }
 
   /** The batch is stored: what was pending is now so, and the database's own numbers come last. */
   settle(settled: readonly PoolView[]): void {
     this.#pools.settle(settled);
-    for (const { executor, instance } of this.#granted) executor.release?.([instance.attempt ?? ""]);
-    this.#granted = [];
   }
 
   #take(admitted: readonly Admitted[]): Ready[] {
@@ -385,16 +296,17 @@ export class Admission {
     const actor = this.#waiting.get(Number(run))?.actor;
     if (!actor || index === undefined) return actor && this.#capacityOf(actor);
     const node = actor.model.graph.nodes[Number(index)];
-    return node && this.#succession.capacity(actor, node);
+    return node && this.#limitedTasks.capacity(actor, node);
   }
 
   #capacityOf(actor: RunActor): Capacity {
     const { queued, running, restarting } = actor.model.counts.byState;
-    const occupied = queued + running + restarting - this.#succession.behindIn(actor);
-    return { slots: actor.version.manifest.maxActiveTasks, occupied };
+    return { slots: actor.version.manifest.maxActiveTasks, occupied: queued + running + restarting };
   }
 
   #count(actor: RunActor, instance: Instance, by: 1 | -1): void {
     this.#pools.count(actor.placeOf(instance), by);
+    if (by > 0) this.#limitedTasks.add(actor, instance);
+    else this.#limitedTasks.delete(actor, instance);
   }
 }

@@ -259,7 +259,6 @@ function instanceWrite(runId: number, change: Change): InstanceWrite {
     step: instance.step,
     attemptStartedAt: instance.attemptStartedAt,
     keepsSlot: instance.state === "deferred" && instance.wait?.keepsSlot === true,
-    isBehind: instance.isBehind,
     maxTries: hasNewTries(change) ? instance.maxTries : null,
   };
 }

@@ -30,7 +30,7 @@ import { Expanding, type Recall } from "./expanding.ts";
 import { Gates } from "./gates.ts";
 import { InHand, type Report } from "./in-hand.ts";
 import { LargeLengths } from "./large-lengths.ts";
-import { ReportBox } from "./report-box.ts";
+import { Mailbox } from "./mailbox.ts";
 import { applyReports, type Gathered, type ReportsContext } from "./reports.ts";
 import { noTraces, type RunActor, type Traces } from "./run-actor.ts";
 import { goOnEnding } from "./run-ending.ts";
@@ -56,7 +56,7 @@ export abstract class DagRunJob extends JobLoop {
   /** Other jobs of this kind are alive: pools are shared with them. */
   protected hasPeers = false;
   readonly #options: DagRunJobOptions;
-  readonly #mailbox: ReportBox;
+  readonly #mailbox: Mailbox<Report>;
   readonly #inHand = new InHand();
   readonly #admission: Admission;
   readonly #dispatcher: Dispatcher;
@@ -74,7 +74,7 @@ export abstract class DagRunJob extends JobLoop {
 
   constructor(kind: JobKind, options: DagRunJobOptions) {
     const { dags = null, version } = options;
-    const [who, mailbox] = [{ kind, hostname: HOST, pid: process.pid, version, dags }, new ReportBox()];
+    const [who, mailbox] = [{ kind, hostname: HOST, pid: process.pid, version, dags }, new Mailbox<Report>()];
     super(options.database, who, { logger: options.logger, times: options.lease ?? LEASE, bell: mailbox });
     this.#mailbox = mailbox;
     this.database = options.database;
@@ -86,7 +86,7 @@ export abstract class DagRunJob extends JobLoop {
       database: options.database,
       inHand: this.#inHand,
       unsubmitted: (executor) => this.#dispatcher.waiting(executor),
-      unstoredEnds: () => mailbox.vacated,
+      unstoredEnds: () => mailbox.items.filter(({ type }) => type === "ended").length,
     });
     this.#waits = new Waits(options.database, this.#admission, this.actors);
     const [wake, actors] = [() => mailbox.wake(), this.actors];
@@ -110,7 +110,6 @@ export abstract class DagRunJob extends JobLoop {
       ...shared,
       lease: this.lease,
       isWanted: (attempt) => this.#inHand.isWanted(attempt) && this.state === "running",
-      inherits: (lane, attempt) => mailbox.inherits(lane, attempt),
       dropped: (attempt) => this.#answer(attempt, { kind: "cancelled" }),
       failed: (attempt, error) => this.#answer(attempt, undispatchable(error)),
     });
@@ -199,20 +198,11 @@ export abstract class DagRunJob extends JobLoop {
   }
 
   #hear(event: ExecutorEvent): void {
-    switch (event.type) {
-      case "started":
-      case "ended":
-        this.#mailbox.hear(event);
-        return;
-      case "capacity":
-        if (this.#admission.isWaiting()) this.#mailbox.wake();
-        return;
-      case "reactionEnded":
-        this.#driving.answered(event);
-        return;
-      case "callbackEnded":
-        void this.#callbacks.ended(event.callbackId, event.error);
-    }
+    if (event.type === "started") this.#mailbox.postPatiently(event, event.attempt);
+    else if (event.type === "ended") this.#mailbox.post(event, event.attempt);
+    else if (event.type === "reactionEnded") this.#driving.answered(event);
+    else if (event.type === "callbackEnded") void this.#callbacks.ended(event.callbackId, event.error);
+    else if (this.#admission.isWaiting()) this.#mailbox.wake();
   }
 
   /** One turn: take new runs, read again what is stale, then one batch. */
@@ -296,7 +286,7 @@ export abstract class DagRunJob extends JobLoop {
       if (write.to === "success") this.#dispatcher.forget(write.runId, write.taskId, write.mapIndex);
       // Ended without a report of its own (the run timed out): the process is still there.
       if (write.fromAttempt !== null && !OCCUPYING.has(write.to))
-        this.#inHand.abandon(write.fromAttempt, "the run timed out");
+        this.#inHand.cancel(write.fromAttempt, "the run timed out");
     }
     for (const output of batch.outputs) if (output.key === "return_value") this.#dispatcher.remember(output);
     this.#dispatch(admitted, signals);
@@ -356,7 +346,7 @@ export abstract class DagRunJob extends JobLoop {
       if (actor.run.is_fresh) continue;
       this.#waits.ask();
       this.#dispatcher.forgetRun(actor);
-      this.#admission.adopt(actor, this.#inHand.of(actor.id));
+      this.#admission.adopt(actor);
       for (const instance of this.#inHand.reconcile(actor)) {
         const how = { traces, at, budget: this.#options.infraLossBudget ?? INFRA_LOSS_BUDGET };
         if (actor.lost(instance, "the process that ran it is gone", how))

@@ -44,8 +44,6 @@ export interface DispatcherOptions {
   readonly isWanted: (attempt: string) => boolean;
   /** It was not, and so no executor will ever report its end. */
   readonly dropped: (attempt: string) => void;
-  /** Whether it, which stands behind others, gets the slots of one of its lane that has ended just now. */
-  readonly inherits: (lane: string, attempt: string) => boolean;
   /** It cannot be dispatched at all. */
   readonly failed: (attempt: string, error: unknown) => void;
 }
@@ -270,9 +268,6 @@ export class Dispatcher {
         ...logPlace(actor, instance),
         `${instance.tryNumber}-${attempt}.log`,
       ),
-      lane: admitted.lane,
-      // Just before it is submitted: nothing comes in between.
-      isBehind: instance.isBehind && !this.#options.inherits(admitted.lane, attempt),
     };
   }
 }

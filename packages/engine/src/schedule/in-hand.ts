@@ -44,13 +44,6 @@ export class InHand {
     return this.#held.get(attempt);
   }
 
-  /** The attempts of a run, in the order in which they were queued, and who has them. */
-  of(runId: number): Map<string, Executor> {
-    const attempts = new Map<string, Executor>();
-    for (const [attempt, held] of this.#held) if (held.runId === runId) attempts.set(attempt, held.executor);
-    return attempts;
-  }
-
   /** Streaming tasks that have or wait for slots of this executor; of any, if none is named. */
   streams(executor?: Executor): number {
     let streams = 0;
@@ -122,16 +115,11 @@ export class InHand {
   }
 
   cancelRun(runId: number, reason: string): void {
-    for (const [attempt, held] of this.#held) if (held.runId === runId) this.abandon(attempt, reason);
+    for (const [attempt, held] of this.#held) if (held.runId === runId) this.cancel(attempt, reason);
   }
 
   cancelAll(reason: string): void {
-    for (const attempt of this.#held.keys()) this.abandon(attempt, reason);
-  }
-
-  /** The database has given its slots to others: it has nothing to pass on. */
-  abandon(attempt: string, reason: string): void {
-    this.cancel(attempt, reason, { hasNoSlots: true });
+    for (const attempt of this.#held.keys()) this.cancel(attempt, reason);
   }
 
   /**
@@ -150,7 +138,7 @@ export class InHand {
       current.add(attempt);
     }
     for (const [attempt, held] of this.#held)
-      if (held.runId === actor.id && !current.has(attempt)) this.abandon(attempt, "no longer wanted");
+      if (held.runId === actor.id && !current.has(attempt)) this.cancel(attempt, "no longer wanted");
     return orphans;
   }
 }

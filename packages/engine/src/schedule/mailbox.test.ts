@@ -25,27 +25,6 @@ test("what was kept back goes before the next about the same, and is told once",
   expect(mailbox.size).toBe(0);
 });
 
-test("what need not wake the reader goes along with what does, in the order in which it came", async () => {
-  const mailbox = new Mailbox<string>(60_000);
-  mailbox.postPatiently("started a", "a");
-  mailbox.post("ended a", "a", 60_000);
-  const reading = mailbox.wait().then(() => mailbox.take());
-  await Promise.resolve();
-  mailbox.post("ended b", "b");
-  expect(await reading).toEqual(["started a", "ended a", "ended b"]);
-});
-
-test("what need not wake the reader at once wakes it in the end, and what comes after it begins anew", async () => {
-  const mailbox = new Mailbox<string>(60_000);
-  for (const item of ["a", "b"]) {
-    const posted = performance.now();
-    mailbox.post(item, item, 20);
-    await mailbox.wait();
-    expect(performance.now() - posted).toBeGreaterThan(15);
-    expect(mailbox.take()).toEqual([item]);
-  }
-});
-
 test("a call that comes while the reader is at work, before it takes what is there, ends its next wait", async () => {
   const mailbox = new Mailbox<string>(60_000);
   mailbox.wake();

@@ -3,8 +3,7 @@
  * taken as one batch: an idle job answers at once, a loaded one pays one commit for many events.
  *
  * Some news can wait a little for company ("this attempt started"). It is kept back that long even if the reader is
- * woken for something else: when the attempt ends first, as short ones do, both are one change to store, not two. Other
- * news only need not wake the reader at once, and goes along with whatever does.
+ * woken for something else: when the attempt ends first, as short ones do, both are one change to store, not two.
  */
 export class Mailbox<T> {
   #items: T[] = [];
@@ -15,25 +14,21 @@ export class Mailbox<T> {
   #urgent = false;
   #called = false;
   #timer: NodeJS.Timeout | null = null;
-  #soon: NodeJS.Timeout | null = null;
 
-  constructor(patienceMs: number) {
+  /** @param patienceMs How long the start of an attempt waits to be stored together with its end. */
+  constructor(patienceMs = 20) {
     this.#patienceMs = patienceMs;
   }
 
-  /**
-   * @param about What was kept back about the same goes before it.
-   * @param withinMs So long it may wait for something that wakes the reader.
-   */
-  post(item: T, about: string, withinMs = 0): void {
+  /** @param about What was kept back about the same goes before it. */
+  post(item: T, about: string): void {
     const kept = this.#patient.get(about);
     if (kept) {
       this.#patient.delete(about);
       this.#items.push(kept.item);
     }
     this.#items.push(item);
-    if (withinMs === 0) this.#hurry();
-    else this.#soon ??= setTimeout(() => this.#isSoon(), withinMs);
+    this.#hurry();
   }
 
   postPatiently(item: T, about: string): void {
@@ -72,7 +67,8 @@ export class Mailbox<T> {
     return items;
   }
 
-  protected get items(): readonly T[] {
+  /** What is to be taken next, without what is kept back. */
+  get items(): readonly T[] {
     return this.#items;
   }
 
@@ -92,11 +88,6 @@ export class Mailbox<T> {
       else this.#arm();
     };
     this.#timer = setTimeout(fire, Math.max(1, first.until - performance.now()));
-  }
-
-  #isSoon(): void {
-    this.#soon = null;
-    if (this.#items.length > 0) this.#hurry();
   }
 
   #hurry(): void {

@@ -44,10 +44,6 @@ export class PoolViews {
     for (const name of limitNames(limitKey)) this.#pending.set(name, (this.#pending.get(name) ?? 0) + by);
   }
 
-  hasRoom({ limitKey, pool, slots }: Place): boolean {
-    return hasRoom(this.now(pool), slots) && limitNames(limitKey).every((name) => hasRoom(this.now(name), 1));
-  }
-
   /** The batch at hand came to nothing. */
   reset(): void {
     this.#pending.clear();
@@ -79,10 +75,6 @@ export class PoolViews {
       if (isCounter(name) && old && (old.slots !== slots || old.occupied > occupied)) this.#onRoom(name);
     }
   }
-}
-
-export function hasRoom(capacity: Capacity | undefined, wanted: number): boolean {
-  return capacity !== undefined && (capacity.slots < 0 || capacity.slots - capacity.occupied >= wanted);
 }
 
 /** The engine's own pools: how many instances of a task, or of a DAG, are active across all its runs. */

@@ -7,7 +7,13 @@ import type { RunActor } from "./run-actor.ts";
 export interface Ready extends Candidate {
   /** Changed only while it is outside the queue. */
   limits: readonly string[];
-  readonly own: { readonly actor: RunActor; readonly instance: Instance; readonly executor: Executor } | null;
+  readonly own: OwnReady | null;
+}
+
+export interface OwnReady {
+  readonly actor: RunActor;
+  readonly instance: Instance;
+  readonly executor: Executor;
 }
 
 /** What its turn is reckoned by. */

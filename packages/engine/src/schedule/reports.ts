@@ -18,10 +18,7 @@ export interface ReportsContext {
   readonly fromLocal: (at: number) => number;
 }
 
-/**
- * Reports of attempts that are no longer current fall away, and their slots with them: they were free when they ceased to
- * be. An heir that has begun on them is the first in line for those.
- */
+/** Reports of attempts that are no longer current are dropped: their slots became free when they ceased to be current. */
 export function applyReports(
   reports: readonly Report[],
   { actors, admission, fromLocal, inHand }: ReportsContext,
@@ -42,14 +39,8 @@ export function applyReports(
     } else {
       const keepsSlot = admission.keepsDeferred(actor, instance);
       if (!actor.ended({ ...key, at, outcome: report.outcome, keepsSlot }, traces)) continue;
-      const hadSlots = admission.freed(actor, instance);
+      admission.freed(actor, instance);
       touched.add(actor);
-      if (!hadSlots || report.heir === undefined) continue;
-      const next = inHand.get(report.heir);
-      const its = next && actors.get(next.runId);
-      const heir = next && its?.model.get(next.taskId, next.mapIndex);
-      // It may have been cleared or marked meanwhile: then the slots are simply free.
-      if (its && heir?.attempt === report.heir && admission.inherit(its, heir, at)) touched.add(its);
     }
   }
 }

@@ -166,7 +166,6 @@ function loadedActor(run: ClaimedRun, version: DagVersion, journal: Journal): Ru
       startedAt: row.started_at?.getTime() ?? null,
       step: row.step,
       wait: loadedWait(row),
-      isBehind: row.is_behind,
     }),
   );
   const drive = driveOf(run, version, journal.drive);

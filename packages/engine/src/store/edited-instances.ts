@@ -20,7 +20,7 @@ import { statement } from "./statement.ts";
 /** As they are now that their runs are locked. */
 const CHOOSE = statement(
   "edit-choose-instances",
-  `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.pool, t.pool_slots, t.limit_key, t.keeps_slot, t.is_behind,
+  `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.pool, t.pool_slots, t.limit_key, t.keeps_slot,
           t.step, t.try_number, t.attempt, t.is_marked, t.reason
    FROM task_instance t WHERE t.dag_run_id = ANY($1) ORDER BY t.dag_run_id, t.task_id, t.map_index`,
 );
@@ -43,7 +43,6 @@ export interface EditedInstance {
   readonly pool_slots: number;
   readonly limit_key: string | null;
   readonly keeps_slot: boolean;
-  readonly is_behind: boolean;
   /** Not null: it has waited in this try, and would go on from there. */
   readonly step: string | null;
   readonly try_number: number;

@@ -30,7 +30,6 @@ export interface InstanceWrite {
   readonly step: string | null;
   readonly attemptStartedAt: number | null;
   readonly keepsSlot: boolean;
-  readonly isBehind: boolean;
   /** null: as it was. */
   readonly maxTries: number | null;
 }
@@ -45,7 +44,7 @@ const moveStatement = (name: string, { from, maxTries }: { from: string; maxTrie
        started_at = to_timestamp(u.started_at / 1000), ended_at = to_timestamp(u.ended_at / 1000),
        retry_at = to_timestamp(u.retry_at / 1000), pid = u.pid, reason = u.reason, step = u.step,
        attempt_started_at = to_timestamp(u.attempt_started_at / 1000), keeps_slot = u.keeps_slot,
-       is_behind = u.is_behind, is_marked = false, max_tries = ${maxTries},
+       is_marked = false, max_tries = ${maxTries},
        executor_job = CASE WHEN u.attempt IS NULL THEN NULL ELSE $2::bigint END,
        hostname = CASE WHEN u.attempt IS NULL THEN NULL ELSE $3 END
      FROM ${from} AS u
@@ -100,6 +99,5 @@ function fields(move: InstanceWrite) {
     move.step,
     move.attemptStartedAt,
     move.keepsSlot,
-    move.isBehind,
   ];
 }

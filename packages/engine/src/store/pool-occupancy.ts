@@ -19,7 +19,7 @@ const RECOUNT = statement(
      SELECT coalesce(sum(CASE WHEN t.pool = p.name THEN t.pool_slots ELSE 1 END), 0)
      FROM dag_run r JOIN task_instance t ON t.dag_run_id = r.id
      WHERE r.state = 'running'
-       AND (t.state IN ('queued', 'running', 'restarting') AND NOT t.is_behind OR t.state = 'deferred' AND t.keeps_slot)
+       AND (t.state IN ('queued', 'running', 'restarting') OR t.state = 'deferred' AND t.keeps_slot)
        AND (t.pool = p.name OR p.name = ANY(string_to_array(t.limit_key, E'\\n'))))`,
 );
 

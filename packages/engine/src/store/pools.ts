@@ -91,9 +91,9 @@ const COLUMNS = `p.name, p.slots, p.occupied, p.include_deferred, p.description,
 
 const FROM = `pool p LEFT JOIN (
     SELECT t.pool,
-      sum(t.pool_slots) FILTER (WHERE t.state = 'running' AND NOT t.is_behind)::int8 AS running,
-      sum(t.pool_slots) FILTER (WHERE t.state = 'queued' AND NOT t.is_behind)::int8 AS queued,
-      sum(t.pool_slots) FILTER (WHERE t.state = 'scheduled' OR t.is_behind)::int8 AS scheduled,
+      sum(t.pool_slots) FILTER (WHERE t.state = 'running')::int8 AS running,
+      sum(t.pool_slots) FILTER (WHERE t.state = 'queued')::int8 AS queued,
+      sum(t.pool_slots) FILTER (WHERE t.state = 'scheduled')::int8 AS scheduled,
       sum(t.pool_slots) FILTER (WHERE t.state = 'deferred')::int8 AS deferred
     FROM dag_run r JOIN task_instance t ON t.dag_run_id = r.id
     WHERE r.state = 'running' AND t.state IN ('running', 'queued', 'scheduled', 'deferred') GROUP BY t.pool

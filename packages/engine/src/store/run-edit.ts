@@ -73,7 +73,7 @@ const ADAPT = statement(
 
 const CHOOSE_GONE = statement(
   "edit-choose-gone",
-  `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.pool, t.pool_slots, t.limit_key, t.keeps_slot, t.is_behind,
+  `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.pool, t.pool_slots, t.limit_key, t.keeps_slot,
           t.step, t.try_number, t.attempt, t.is_marked
    FROM task_instance t JOIN dag_run r ON r.id = t.dag_run_id JOIN dag_version v ON v.id = r.version_id
    WHERE r.id = ANY($1) AND t.state <> 'removed'
@@ -84,7 +84,7 @@ const MARK = statement(
   "edit-mark-instances",
   `WITH marked AS (
      UPDATE task_instance t SET state = u.state, ended_at = now(), retry_at = NULL, reason = $5, attempt = NULL,
-            step = NULL, keeps_slot = false, is_behind = false, is_marked = $6
+            step = NULL, keeps_slot = false, is_marked = $6
      FROM unnest($1::bigint[], $2::text[], $3::int[], $4::text[]) AS u(run, task, map, state)
      WHERE t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map
      RETURNING t.*
@@ -355,7 +355,7 @@ function idsOf(runs: readonly LockedRun[]): number[] {
 async function release(tx: Connection, rows: readonly EditedInstance[]): Promise<void> {
   const slots = new Map<string, number>();
   for (const row of rows) {
-    if (OCCUPYING.has(row.state) ? row.is_behind : !row.keeps_slot) continue;
+    if (!OCCUPYING.has(row.state) && !row.keeps_slot) continue;
     slots.set(row.pool, (slots.get(row.pool) ?? 0) + row.pool_slots);
     for (const name of limitNames(row.limit_key)) slots.set(name, (slots.get(name) ?? 0) + 1);
   }

@@ -39,8 +39,6 @@ const scheduler = new Job({
       outputs,
       services: taskServices(database, secretBox),
       logger,
-      // However long tasks are: what stands behind others has to survive everything, too.
-      ahead: 1,
     }),
   ],
   lengths: new LargeLengths(outputs),

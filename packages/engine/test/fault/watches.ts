@@ -11,11 +11,11 @@ const AUDIT = adhoc(`
   SELECT p.name, p.slots, p.occupied, coalesce(sum(taken.slots), 0)::int AS derived FROM pool p
   LEFT JOIN (
     SELECT pool AS name, pool_slots AS slots FROM task_instance
-    WHERE state IN ('queued', 'running', 'restarting') AND NOT is_behind OR state = 'deferred' AND keeps_slot
+    WHERE state IN ('queued', 'running', 'restarting') OR state = 'deferred' AND keeps_slot
     UNION ALL
     SELECT unnest(string_to_array(limit_key, E'\\n')), 1 FROM task_instance
     WHERE limit_key IS NOT NULL
-      AND (state IN ('queued', 'running', 'restarting') AND NOT is_behind OR state = 'deferred' AND keeps_slot)
+      AND (state IN ('queued', 'running', 'restarting') OR state = 'deferred' AND keeps_slot)
   ) AS taken ON taken.name = p.name
   GROUP BY p.name`);
 

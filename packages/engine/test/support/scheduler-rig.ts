@@ -87,7 +87,6 @@ export class SchedulerRig {
   async scheduler(
     options: {
       parallelism?: number;
-      ahead?: number;
       shared?: boolean;
       logger?: Logger;
       url?: string;
@@ -109,10 +108,9 @@ export class SchedulerRig {
     const logger =
       options.logger ?? (process.env.TRADEWIND_TEST_LOG ? createLogger({ level: "debug" }) : silentLogger);
     const parts = { config, database, home, logger, secretBox: this.secretBox, wakeUps };
-    const { ahead, dags, lease, runs } = options;
+    const { dags, lease, runs } = options;
     const scheduler = createScheduler({
       ...parts,
-      ...(ahead !== undefined && { ahead }),
       ...(lease && { lease }),
       dags,
       runs,
@@ -197,7 +195,7 @@ export class SchedulerRig {
   async poolsAreExact(): Promise<boolean> {
     const sql = `SELECT p.name FROM pool p WHERE p.occupied <> (
         SELECT coalesce(sum(CASE WHEN t.pool = p.name THEN t.pool_slots ELSE 1 END), 0) FROM task_instance t
-        WHERE (t.pool = p.name OR p.name = ANY(string_to_array(t.limit_key, E'\\n'))) AND t.state IN ('queued', 'running', 'restarting') AND NOT t.is_behind)`;
+        WHERE (t.pool = p.name OR p.name = ANY(string_to_array(t.limit_key, E'\\n'))) AND t.state IN ('queued', 'running', 'restarting'))`;
     return (await this.db.rows(adhoc(sql))).length === 0;
   }
 

@@ -22,7 +22,7 @@ const HOLDERS = statement(
      CASE WHEN t.pool = $1 THEN t.pool_slots ELSE 1 END AS slots, count(*) OVER ()::int AS total
    FROM dag_run r JOIN task_instance t ON t.dag_run_id = r.id
    WHERE r.state = 'running'
-     AND (t.state IN ('queued', 'running', 'restarting') AND NOT t.is_behind OR t.state = 'deferred' AND t.keeps_slot)
+     AND (t.state IN ('queued', 'running', 'restarting') OR t.state = 'deferred' AND t.keeps_slot)
      AND (t.pool = $1 OR $1 = ANY(string_to_array(t.limit_key, E'\\n')))
    ORDER BY t.started_at NULLS LAST, r.id, t.task_id, t.map_index LIMIT $2`,
 );

@@ -50,7 +50,7 @@ export async function countActivity(
 ): Promise<Activity> {
   const row = await connection.one<Activity>(
     adhoc(`SELECT count(*)::int8 AS in_run, count(*) FILTER (WHERE task_id = $2)::int8 AS of_task
-      FROM task_instance WHERE dag_run_id = $1 AND state IN ('queued', 'running', 'restarting') AND NOT is_behind`),
+      FROM task_instance WHERE dag_run_id = $1 AND state IN ('queued', 'running', 'restarting')`),
     [dagRunId, taskId],
   );
   return row!;
