@@ -359,7 +359,7 @@ describe("tokens", () => {
 
 describe("db and doctor", () => {
   it("tells the migrations, finds nothing to migrate, and counts before it cleans", async () => {
-    expect((await tw("db", "status")).stdout).toMatch(/^0001_foundation +\d{4}-/m);
+    expect((await tw("db", "status")).stdout).toMatch(/^0001_schema +\d{4}-/m);
     expect((await tw("db", "migrate")).stderr).toContain("up to date");
     expect((await tw("db", "clean", "--older-than", "30d", "--dry-run")).stderr).toContain(
       "Would delete: nothing",

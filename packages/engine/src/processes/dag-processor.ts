@@ -5,7 +5,7 @@ import { type Config, requireDatabaseUrl } from "../service/config.ts";
 import { openHome } from "../service/home.ts";
 import { createLogger } from "../service/logger.ts";
 import { startAll } from "../service/service.ts";
-import { migrate } from "../store/migrate.ts";
+import { requireSchema } from "../store/migrate.ts";
 import { reachDatabase } from "../store/reach-database.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
 import { stopServices } from "./service-parts.ts";
@@ -25,7 +25,7 @@ export async function startDagProcessor(
     { applicationName: "tradewind dag-processor" },
     { logger, signal },
   );
-  await migrate(database);
+  await requireSchema(database);
   const processor = new DagProcessor({
     database,
     folder: config.dags,

@@ -310,5 +310,5 @@ it("names what is missing when it cannot be opened", async () => {
   await rig.db.rows(
     adhoc("DELETE FROM schema_migration WHERE version = (SELECT max(version) FROM schema_migration)"),
   );
-  await expect(open()).rejects.toMatchObject({ code: "DAG_RUN_JOB_SCHEMA" });
+  await expect(open()).rejects.toMatchObject({ code: "DATABASE_NOT_MIGRATED" });
 });

@@ -17,7 +17,7 @@ import { SecretBox } from "../service/secret-box.ts";
 import { WakeUps } from "../signal/wake-up.ts";
 import type { Database } from "../store/database.ts";
 import { findDag } from "../store/list/dags.ts";
-import { migrationStatus } from "../store/migrate.ts";
+import { requireSchema } from "../store/migrate.ts";
 import { findRuns, type SubmittedRun, type SubmittedState } from "../store/submitted-runs.ts";
 import { checkedRuns, checkOptions } from "./dag-run-job-input.ts";
 import { openDatabase } from "./open-database.ts";
@@ -314,14 +314,4 @@ async function requireStandalone(path: string): Promise<void> {
     "DAG_RUN_JOB_NO_DATABASE",
     `There is no database to work on: neither databaseUrl nor DATABASE_URL is set, and ${obstacle}. Set one of them, correct the home, or start "tradewind standalone --home ${path}".`,
   );
-}
-
-/** A driver does not migrate: the services of the installation may be of an earlier version. */
-async function requireSchema(database: Database): Promise<void> {
-  const { pending } = await migrationStatus(database);
-  if (pending.length > 0)
-    throw new EngineError(
-      "DAG_RUN_JOB_SCHEMA",
-      `The database lacks ${pending.length} migrations of this version. Run "tradewind db migrate", or use the version of the installation.`,
-    );
 }

@@ -6,7 +6,7 @@ import { SecretBox } from "../service/secret-box.ts";
 import { type Service, stopAll } from "../service/service.ts";
 import { WakeUps } from "../signal/wake-up.ts";
 import type { Database } from "../store/database.ts";
-import { migrate } from "../store/migrate.ts";
+import { requireSchema } from "../store/migrate.ts";
 import { reachDatabase } from "../store/reach-database.ts";
 import { warnOfUnreadable } from "./stored-secrets.ts";
 import { prepareUserCode } from "./user-code.ts";
@@ -41,7 +41,7 @@ export async function openServiceParts(
   const secretBox = await SecretBox.load(home.secretKey, process.env.TRADEWIND_SECRET_KEY);
   const applicationName = `tradewind ${service}`;
   const database = await reachDatabase(url, { max: connections, applicationName }, { logger, signal });
-  await migrate(database);
+  await requireSchema(database);
   await warnOfUnreadable({ database, logger, secretBox });
   const wakeUps = new WakeUps(database);
   return {

@@ -6,7 +6,7 @@ import type { GrpcSignalServer } from "../signal/grpc/server.ts";
 import type { SignalService } from "../signal/signal-service.ts";
 import { WakeUps } from "../signal/wake-up.ts";
 import type { Database } from "../store/database.ts";
-import { migrate } from "../store/migrate.ts";
+import { requireSchema } from "../store/migrate.ts";
 import { reachDatabase } from "../store/reach-database.ts";
 import { ensureAdminToken, findToken } from "../store/tokens.ts";
 import { stopServices } from "./service-parts.ts";
@@ -46,7 +46,7 @@ export async function startSignalServer(
     { max: config.databaseConnections, applicationName: "tradewind signals" },
     { logger, signal },
   );
-  await migrate(database);
+  await requireSchema(database);
   await ensureAdminToken(database, await ensureToken(await openHome(config.home)));
   const wakeUps = new WakeUps(database);
   const signals = await openSignals({ config, database, logger, wakeUps });

@@ -1,10 +1,10 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { testDatabase } from "../../test/support/test-database.ts";
 import { adhoc, Database } from "./database.ts";
-import { migrate, migrationStatus, readMigrations } from "./migrate.ts";
+import { migrate, migrationStatus, readMigrations, requireSchema } from "./migrate.ts";
 
 let folder: string;
 let db: Database;
@@ -18,7 +18,7 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true }));
 
 describe("migrate", () => {
-  it("applies the foundation that this code brings", async () => {
+  it("applies the schema that this code brings", async () => {
     const { db: own } = await testDatabase();
     const status = await migrationStatus(own);
     expect(status.pending).toEqual([]);
@@ -70,10 +70,29 @@ describe("migrate", () => {
     expect(await migrate(db, { folder })).toEqual([]);
   });
 
-  it("refuses a database that is newer than the code", async () => {
+  it("accepts a newer database as long as its migrations only add", async () => {
+    await write("0003_contract_one.sql", "DROP TABLE one;");
+    const before = await mkdtemp(join(tmpdir(), "tw-migrate-before-"));
+    onTestFinished(() => rm(before, { recursive: true }));
+    await cp(join(folder, "0001_first.sql"), join(before, "0001_first.sql"));
+    await cp(join(folder, "0002_second.sql"), join(before, "0002_second.sql"));
+    await migrate(db, { folder: before });
+    await rm(join(before, "0002_second.sql"));
+    expect(await migrate(db, { folder: before })).toEqual([]);
+    await requireSchema(db, { folder: before });
     await migrate(db, { folder });
-    await rm(join(folder, "0002_second.sql"));
-    await expect(migrate(db, { folder })).rejects.toMatchObject({ code: "DATABASE_NEWER" });
+    await expect(migrate(db, { folder: before })).rejects.toMatchObject({ code: "DATABASE_NEWER" });
+    await expect(requireSchema(db, { folder: before })).rejects.toMatchObject({ code: "DATABASE_NEWER" });
+  });
+
+  it("requireSchema refuses a database that lacks a migration, and changes nothing", async () => {
+    const refused = { code: "DATABASE_NOT_MIGRATED" };
+    await expect(requireSchema(db, { folder })).rejects.toMatchObject(refused);
+    await migrate(db, { folder });
+    await requireSchema(db, { folder });
+    await write("0003_third.sql", "CREATE TABLE three (id int);");
+    await expect(requireSchema(db, { folder })).rejects.toThrow(/lacks migration 3 \(third\)/);
+    expect(await db.one(adhoc("SELECT to_regclass('three') AS three"))).toEqual({ three: null });
   });
 
   it("says what is to be done where its user may not make tables, and needs no such right when all is there", async () => {

@@ -48,12 +48,29 @@ export async function migrate(db: Database, options: MigrateOptions = {}): Promi
   }
 }
 
-/** What is applied and what is not; refuses a database that this code does not know, as `migrate` does. */
+/** What is applied and what is not; refuses a database that this code cannot use, as `migrate` does. */
 export async function migrationStatus(db: Database, options: MigrateOptions = {}): Promise<MigrationStatus> {
   const migrations = await readMigrations(options.folder);
   const ledger = await db.one<{ present: boolean }>(LEDGER_PRESENT);
   const applied = ledger?.present ? await readLedger(db) : [];
   return { applied, pending: pendingAfter(applied, migrations) };
+}
+
+/**
+ * Refuses a database that lacks migrations of this code. Services call it when they start; only `db migrate` and
+ * `standalone` migrate, so that an upgrade happens when its operator decides it.
+ */
+export async function requireSchema(db: Database, options: MigrateOptions = {}): Promise<void> {
+  const { applied, pending } = await migrationStatus(db, options);
+  const [first] = pending;
+  if (first === undefined) return;
+  const state =
+    applied.length === 0 ? "is not set up yet" : `lacks migration ${first.version} (${first.name})`;
+  throw new EngineError(
+    "DATABASE_NOT_MIGRATED",
+    `The database ${state}. Run "tradewind db migrate" with this version once, then start the services.`,
+    { details: { applied: applied.length, pending: pending.length } },
+  );
 }
 
 /** The migrations this code brings, in order. Beside this file both in the source tree and in the built package. */
@@ -105,13 +122,18 @@ function withRemedy(cause: unknown): unknown {
 /** insufficient_privilege; no schema that it may use. */
 const MISSING_RIGHTS: ReadonlySet<string> = new Set(["42501", "3F000"]);
 
+/** The name of a migration that removes or changes what the version before it uses begins with this. */
+const CONTRACT = "contract_";
+
 function pendingAfter(applied: readonly AppliedMigration[], migrations: readonly Migration[]): Migration[] {
   for (const entry of applied) {
     const file = migrations[entry.version - 1];
     if (file === undefined) {
+      // What only adds does not concern this code: during an upgrade, services of both versions run.
+      if (!entry.name.startsWith(CONTRACT)) continue;
       throw new EngineError(
         "DATABASE_NEWER",
-        `The database is at migration ${entry.version} (${entry.name}), this version of Tradewind knows ${migrations.length}: start the newer version, or restore a backup from before the upgrade.`,
+        `The database is at migration ${entry.version} (${entry.name}), which removes what this version of Tradewind uses: start the newer version, or restore a backup from before the upgrade.`,
         { details: { version: entry.version, known: migrations.length } },
       );
     }
