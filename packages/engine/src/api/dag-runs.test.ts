@@ -84,6 +84,8 @@ describe("reading runs", () => {
     ["/dags/~/dagRuns?state=running&state=queued", ["sales/r3", "other/r1"]],
     ["/dags/~/dagRuns?order_by=-run_after&limit=2", ["other/r1", "sales/r3"]],
     ["/dags/~/dagRuns?run_id_pattern=R1", ["sales/r1", "other/r1"]],
+    ["/dags/~/dagRuns?run_date_gte=2026-01-03&run_date_lt=2026-01-06", ["sales/r3", "other/r1"]],
+    ["/dags/~/dagRuns?run_date_gt=2026-01-03", ["other/r1"]],
     ["/dags/sales/dagRuns?logical_date_gte=2026-01-02&logical_date_lt=2026-01-03T00:00:00Z", ["sales/r2"]],
     ["/dags/sales/dagRuns?duration_gt=5", ["sales/r2"]],
     ["/dags/sales/dagRuns?conf_contains=needle", ["sales/r1"]],

@@ -57,6 +57,8 @@ const listQuery = z.strictObject({
   ...cursorQuery,
   ...ranges,
   ...instantRange("updated_at"),
+  /** The logical date or, of a run that has none, `run_after`. */
+  ...instantRange("run_date"),
   state: many(z.enum(RUN_STATES)).optional(),
   run_type: many(z.enum(RUN_TYPES)).optional(),
   run_kind: many(z.enum(RUN_KINDS)).optional(),
@@ -281,6 +283,7 @@ function filterOf(dagId: string, query: z.output<typeof listQuery>): DagRunFilte
     partitionPrefix: query.partition_key_prefix_pattern,
     runIdPattern: query.run_id_pattern,
     runIdPrefix: query.run_id_prefix_pattern,
+    runDate: instantsOf(query, "run_date"),
     runKinds: query.run_kind,
     runTypes: kindsOf(query.run_type),
     states: query.state,

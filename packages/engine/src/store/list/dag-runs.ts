@@ -76,6 +76,8 @@ export interface DagRunFilter {
   readonly confContains?: string;
   readonly runAfter?: Range<Date>;
   readonly logicalDate?: Range<Date>;
+  /** Of the logical date or, where a run has none, of the moment it was due. */
+  readonly runDate?: Range<Date>;
   readonly startedAt?: Range<Date>;
   readonly endedAt?: Range<Date>;
   readonly durationSeconds?: Range<number>;
@@ -92,6 +94,7 @@ export interface DagRunFilter {
 
 /** The last moment on record: what was planned, queued, started or ended last. Notes leave no trace in it. */
 const UPDATED_AT = "GREATEST(r.created_at, r.queued_at, r.started_at, r.ended_at)";
+const RUN_DATE = "COALESCE(r.logical_date, r.run_after)";
 const DURATION = "EXTRACT(EPOCH FROM r.ended_at - r.started_at)";
 
 export const DAG_RUN_ORDER = {
@@ -196,7 +199,7 @@ export async function reachRuns(connection: Connection, reach: RunReach): Promis
     if (reach.future) ways.push(`r.logical_date > ${date}`);
     where.raw(`(${ways.join(" OR ")})`);
   }
-  where.between("COALESCE(r.logical_date, r.run_after)", { gte: reach.from, lte: reach.to });
+  where.between(RUN_DATE, { gte: reach.from, lte: reach.to });
   const rows = adhoc(`SELECT ${COLUMNS} FROM ${FROM} ${where} ORDER BY r.id`);
   return withParentPlaces(connection, await connection.rows<StoredRow>(rows, where.values));
 }
@@ -236,6 +239,7 @@ function conditions(filter: DagRunFilter): Conditions {
     .equals("v.bundle_hash", filter.bundleHash)
     .between("r.run_after", filter.runAfter)
     .between("r.logical_date", filter.logicalDate)
+    .between(RUN_DATE, filter.runDate)
     .between("r.started_at", filter.startedAt)
     .between("r.ended_at", filter.endedAt)
     .between(DURATION, filter.durationSeconds)
