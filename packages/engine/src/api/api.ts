@@ -46,6 +46,7 @@ import {
   sendProblem,
   validatorCompiler,
 } from "./problem.ts";
+import { runLogStream } from "./run-log-stream.ts";
 import { runLogs } from "./run-logs.ts";
 import { runWait } from "./run-wait.ts";
 import { signals } from "./signals.ts";
@@ -86,6 +87,7 @@ const RESOURCES: readonly Resource[] = [
   mapIndex,
   openApi,
   pools,
+  runLogStream,
   runLogs,
   runWait,
   signalListeners,

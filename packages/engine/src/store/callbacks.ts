@@ -64,6 +64,16 @@ const ADOPT = statement(
    RETURNING id`,
 );
 
+const IS_OPEN = statement(
+  "callback-is-open",
+  "SELECT EXISTS (SELECT 1 FROM callback WHERE dag_run_id = $1 AND tries < 5) AS open",
+);
+
+/** Whether callbacks of the run are still to be called, or being called. */
+export async function hasOpenCallbacks(db: Connection, runId: number): Promise<boolean> {
+  return (await db.rows<{ open: boolean }>(IS_OPEN, [runId]))[0]?.open === true;
+}
+
 /** A row of the job's own that is younger may be on its way: stored, and not yet submitted. */
 const ON_ITS_WAY_MS = 5_000;
 
