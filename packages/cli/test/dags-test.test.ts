@@ -150,7 +150,9 @@ describe("dags test", () => {
   it("a broken file shows where it is broken", async () => {
     const { code, stderr } = await testAsProcess(`${DAGS}/broken.ts`);
     expect(code).toBe(1);
-    expect(stderr).toMatch(/^error: broken\.ts:3:7: .*this file does not load \[TW_CLI_IMPORT\]\n/);
+    expect(stderr).toMatch(
+      /^error: packages\/cli\/test\/dags\/broken\.ts:3:7: .*this file does not load \[TW_CLI_IMPORT\]\n/,
+    );
     expect(stderr).toContain("> 3 | throw new Error");
   });
 

@@ -2,6 +2,7 @@
 import { basename } from "node:path";
 import { nearest } from "@tradewind/sdk/wording";
 import { CliError } from "../errors.ts";
+import { SourcePaths } from "../output/source-paths.ts";
 import type { Session } from "../session.ts";
 import { type Client, type ListCall, path } from "./client.ts";
 import { HttpError, type Place } from "./http-error.ts";
@@ -26,7 +27,7 @@ export async function withRemedy(error: unknown, session: Session | undefined): 
     const remedy =
       error.code === "MAP_INDEX_REQUIRED"
         ? `choose one with --map-index <which>: ${MAP_INDEX_FORMS}`
-        : await remedyFor(error.place, session.client);
+        : await remedyFor(error.place, session);
     if (remedy === null) return error;
     const { code, exit, fields, message } = error;
     return new CliError(code, message, { exit, remedy, fields, cause: error });
@@ -37,35 +38,46 @@ export async function withRemedy(error: unknown, session: Session | undefined): 
 }
 
 /** From the outside in: a run cannot be there if its DAG is not. */
-async function remedyFor(place: Place, client: Client): Promise<string | null> {
+async function remedyFor(place: Place, session: Session): Promise<string | null> {
+  const { client } = session;
   const { collection, dagId, runId, taskId } = place;
   const list = LISTS[collection];
   if (dagId === null || dagId === "~") return list ? `\`tradewind ${list}\` shows those there are` : null;
-  if (!(await exists(client, path`/dags/${dagId}`))) return missingDag(client, dagId);
+  if (!(await exists(client, path`/dags/${dagId}`))) return missingDag(session, dagId);
   if (runId === null && taskId !== null) return missingTask(client, dagId, taskId);
   if (runId === null || runId === "~") return null;
   const run = path`/dags/${dagId}/dagRuns/${runId}`;
   if (!(await exists(client, run))) {
-    const runs = await ids<DagRun>(client, { path: path`/dags/${dagId}/dagRuns`, key: "dag_runs" });
+    const runs = await ids<DagRun>(client, {
+      path: path`/dags/${dagId}/dagRuns`,
+      key: "dag_runs",
+      // The newest are the most likely to be meant.
+      query: { order_by: "-run_after" },
+    });
     return `${meant(
       runId,
       runs.map((each) => each.dag_run_id),
     )}\`tradewind runs list ${dagId}\` shows its runs`;
   }
   if (taskId === null) return null;
-  const tasks = await ids<TaskInstance>(client, { path: `${run}/taskInstances`, key: "task_instances" });
-  const names = tasks.map((each) => each.task_id);
+  // The run's own version may have tasks that the current one has not; of a large map it lists instances only.
+  const [instances, tasks] = await Promise.all([
+    ids<TaskInstance>(client, { path: `${run}/taskInstances`, key: "task_instances" }),
+    ids<Task>(client, { path: path`/dags/${dagId}/tasks`, key: "tasks" }),
+  ]);
+  const names = [...new Set([...instances, ...tasks].map((each) => each.task_id))];
   if (names.includes(taskId)) return null;
   return `${meant(taskId, names)}\`tradewind tasks list ${dagId} ${runId}\` shows its tasks`;
 }
 
-async function missingDag(client: Client, dagId: string): Promise<string> {
+async function missingDag(session: Session, dagId: string): Promise<string> {
+  const { client } = session;
   const dags = await ids<Dag>(client, { path: "/dags", key: "dags" });
   const near = meant(
     dagId,
     dags.map((dag) => dag.dag_id),
   );
-  return `${near}\`tradewind dags list\` shows all DAGs${await brokenFiles(client, dagId)}`;
+  return `${near}\`tradewind dags list\` shows all DAGs${await brokenFiles(session, dagId)}`;
 }
 
 async function missingTask(client: Client, dagId: string, taskId: string): Promise<string> {
@@ -78,25 +90,31 @@ async function missingTask(client: Client, dagId: string, taskId: string): Promi
 }
 
 /** It may be in a file that does not load. */
-async function brokenFiles(client: Client, dagId: string): Promise<string> {
-  const { items, total } = await client.list<ImportProblem>({
+async function brokenFiles(session: Session, dagId: string): Promise<string> {
+  const { items, total } = await session.client.list<ImportProblem>({
     path: "/importErrors",
     key: "import_errors",
     what: "cannot list the import errors",
     limit: SEEN,
   });
   const own = items.find(({ filename }) => basename(filename).replace(/\.[^.]*$/, "") === dagId);
-  if (own) return `. ${own.filename} cannot be loaded: ${own.stack_trace.trim().split("\n", 1)[0]}`;
+  if (own) {
+    const paths = SourcePaths.of(session);
+    const [problem = ""] = paths.inImportError(own.stack_trace).trim().split("\n", 1);
+    return `. ${paths.file(own.filename)} cannot be loaded: ${problem}`;
+  }
   if (total === 0) return "";
   return `, \`tradewind dags errors\` ${total === 1 ? "the file that cannot be loaded" : `the ${total} files that cannot be loaded`}`;
 }
 
+/** By a typing mistake, or by a part of it: run ids are long. */
 function meant(id: string, ids: readonly string[]): string {
-  const near = nearest(id, ids);
+  const part = id.toLowerCase();
+  const near = nearest(id, ids) ?? ids.find((each) => part.length >= 3 && each.toLowerCase().includes(part));
   return near === undefined ? "" : `did you mean "${near}"? `;
 }
 
-async function ids<T>(client: Client, of: Pick<ListCall, "path" | "key">): Promise<readonly T[]> {
+async function ids<T>(client: Client, of: Pick<ListCall, "path" | "key" | "query">): Promise<readonly T[]> {
   return (await client.list<T>({ ...of, what: "cannot list what there is", limit: SEEN })).items;
 }
 

@@ -27,6 +27,8 @@ interface Standalone {
   readonly pid: number | undefined;
   /** Where it puts large outputs, as its own settings say. */
   readonly outputStore: string | undefined;
+  /** Its DAG folder. */
+  readonly dags: string | undefined;
 }
 
 export const DEFAULT_HOME = ".tradewind";
@@ -57,12 +59,13 @@ export function readStandalone(home: string): Standalone | undefined {
   try {
     const value: unknown = JSON.parse(readFileSync(join(home, "standalone.json"), "utf8"));
     if (value === null || typeof value !== "object") return undefined;
-    const { url, pid, outputStore } = value as Record<string, unknown>;
+    const { dags, url, pid, outputStore } = value as Record<string, unknown>;
     if (typeof url !== "string") return undefined;
     return {
       url,
       pid: typeof pid === "number" ? pid : undefined,
       outputStore: typeof outputStore === "string" ? outputStore : undefined,
+      dags: typeof dags === "string" ? dags : undefined,
     };
   } catch {
     return undefined;

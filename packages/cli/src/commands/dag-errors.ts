@@ -3,6 +3,7 @@ import type { Command } from "@commander-js/extra-typings";
 import type { Listed } from "../client/client.ts";
 import type { ImportProblem } from "../client/resources.ts";
 import { EXIT } from "../exit-code.ts";
+import { SourcePaths } from "../output/source-paths.ts";
 import { relativeTime } from "../output/when.ts";
 import type { Session } from "../session.ts";
 import { plainLine, plainText } from "../terminal.ts";
@@ -21,11 +22,14 @@ export function addErrorsCommand(dags: Command, session: Session): void {
       if (items.length > 0) session.exitCode = EXIT.failed;
       if (session.format !== "table") return session.printObject(items, []);
       if (items.length === 0) return session.note("All files load.");
+      const paths = SourcePaths.of(session);
       for (const [index, { filename, stack_trace, timestamp }] of items.entries()) {
         if (index > 0) terminal.data("");
         const since = terminal.paint("dim", relativeTime(timestamp));
-        terminal.data(`${terminal.paint("bold", plainLine(filename))}  ${since}`);
-        for (const line of plainText(stack_trace, terminal.colour("stdout")).trimEnd().split("\n"))
+        terminal.data(`${terminal.paint("bold", plainLine(paths.file(filename)))}  ${since}`);
+        for (const line of plainText(paths.inImportError(stack_trace), terminal.colour("stdout"))
+          .trimEnd()
+          .split("\n"))
           terminal.data(`  ${line}`.trimEnd());
       }
     });
@@ -38,8 +42,12 @@ export async function noteImportErrors(session: Session): Promise<void> {
   session.note(
     session.terminal.paintNote("yellow", `${total} file${total === 1 ? "" : "s"} cannot be loaded:`),
   );
-  for (const { filename, stack_trace } of items)
-    session.note(`  ${filename}: ${stack_trace.trim().split("\n", 1)[0]}`);
+  const paths = SourcePaths.of(session);
+  for (const { filename, stack_trace } of items) {
+    const [problem = ""] = paths.inImportError(stack_trace).trim().split("\n", 1);
+    const file = paths.file(filename);
+    session.note(problem.startsWith(file) ? `  ${problem}` : `  ${file}: ${problem}`);
+  }
   const more = total - items.length;
   if (more > 0) session.note(`  … and ${more} more: \`tradewind dags errors\` shows all of them.`);
 }

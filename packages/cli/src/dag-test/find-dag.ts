@@ -4,6 +4,7 @@ import type { BundleResult, BundlerPool } from "@tradewind/engine";
 import { nearest } from "@tradewind/sdk/wording";
 import { CliError, usageError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
+import { SourcePaths } from "../output/source-paths.ts";
 import type { Session } from "../session.ts";
 import type { TestOptions } from "./parent.ts";
 import type { Bundled } from "./write-bundle.ts";
@@ -37,8 +38,14 @@ export async function findTestDag(
     ? [{ file: basename(options.what), path: resolve(options.what) }]
     : (await new DagFolder(folder).scan()).files;
   const results = await bundle(session, { folder, outFolder, files });
-  const found = isFile ? pickFromFile(results[0]?.result, options) : pickById(results, options.what, folder);
+  const paths = new SourcePaths([folder]);
+  const shown = results.map(({ file, result }) => ({ file, result: withPaths(result, paths) }));
+  const found = isFile ? pickFromFile(shown[0]?.result, options) : pickById(shown, options.what, folder);
   return { ...found, folder };
+}
+
+function withPaths(result: BundleResult, paths: SourcePaths): BundleResult {
+  return result.kind === "failed" ? { ...result, message: paths.inImportError(result.message) } : result;
 }
 
 type Picked = Omit<FoundDag, "folder">;

@@ -3,6 +3,7 @@ import type { RunResult, TaskResult } from "@tradewind/testing";
 import { CliError } from "../errors.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import { logLine } from "../output/log-line.ts";
+import { FrameFilter, SourcePaths } from "../output/source-paths.ts";
 import { paintStateNote } from "../output/state.ts";
 import { moment, span } from "../output/when.ts";
 import type { Session } from "../session.ts";
@@ -20,6 +21,8 @@ export class TestPrinter {
   readonly #hint: (message: string) => string | null;
   /** Tasks that have started and neither ended nor begun to wait. */
   readonly #running = new Set<string>();
+  readonly #frames = new FrameFilter({ isTest: true });
+  readonly #paths: SourcePaths;
   #result: Extract<TestReport, { type: "finished" }> | undefined;
   #refusal: Extract<TestReport, { type: "refused" }> | undefined;
 
@@ -29,6 +32,7 @@ export class TestPrinter {
     this.#dagId = dagId;
     this.#skipsWaits = options.clock === "virtual";
     this.#hint = hint;
+    this.#paths = SourcePaths.of(session);
   }
 
   report(report: TestReport): void {
@@ -77,7 +81,8 @@ export class TestPrinter {
 
   /** What the author's code printed by itself. */
   output(text: string): void {
-    for (const line of text.trimEnd().split("\n")) this.#session.note(`    ${line}`);
+    for (const line of text.trimEnd().split("\n"))
+      if (this.#frames.isShown(line)) this.#session.note(`    ${this.#paths.inText(line)}`);
   }
 
   /** Says how it ended; `exit` is how the child did. */
@@ -132,7 +137,7 @@ export class TestPrinter {
       `${mark} ${name(report)} ${paintStateNote(terminal, report.state)} in ${span(report.durationMs / 1000)}${outputText(report.output)}${reasonText(report)}`,
     );
     if (report.error) {
-      this.#session.note(indent(errorText(report.error)));
+      this.#session.note(indent(this.#paths.inText(errorText(report.error))));
       const hint = this.#hint(report.error.message);
       if (hint !== null) this.#session.note(indent(hint));
     }

@@ -13,6 +13,7 @@ import type { Dag, DagRun, ImportProblem } from "../client/resources.ts";
 import { DEFAULT_HOME } from "../client/target.ts";
 import type { Session } from "../session.ts";
 import { failureText, finishedLine } from "./run-view.ts";
+import { SourcePaths } from "./source-paths.ts";
 
 const FIRST_MINUTE_MS = 60_000;
 /** Events within this time are shown together. */
@@ -53,6 +54,7 @@ export async function showActivity(
   };
   const ends = since.getTime() + FIRST_MINUTE_MS;
   const news = new News();
+  const paths = new SourcePaths([folder]);
   const watching = await watch((topic) => news.hear(topic)).catch(() => undefined);
   const hint = hintWhenQuiet(session, client, { folder, shown, signal });
   let isFirstMinute = true;
@@ -66,7 +68,7 @@ export async function showActivity(
     try {
       // A request is awaited even if the process is to stop: this process stops the server that answers it.
       if (dags && isFirstMinute) await showDags(session, client, shown.dags);
-      if (dags && !signal.aborted) await showProblems(session, client, shown.problems);
+      if (dags && !signal.aborted) await showProblems(session, client, { shown: shown.problems, paths });
       if (runs && !signal.aborted && isFirstMinute) await showRuns(session, client, { shown, from: since });
       if (runs && !signal.aborted) from = await showFailedRuns(session, client, { shown, from });
     } catch (error) {
@@ -123,7 +125,11 @@ async function showDags(session: Session, client: Client, shown: Set<string>): P
   );
 }
 
-async function showProblems(session: Session, client: Client, shown: Set<string>): Promise<void> {
+async function showProblems(
+  session: Session,
+  client: Client,
+  { paths, shown }: { readonly paths: SourcePaths; readonly shown: Set<string> },
+): Promise<void> {
   const { items, total } = await client.list<ImportProblem>({
     path: "/importErrors",
     key: "import_errors",
@@ -133,9 +139,10 @@ async function showProblems(session: Session, client: Client, shown: Set<string>
   for (const { filename, stack_trace, timestamp } of items) {
     if (shown.has(`${filename} ${timestamp}`)) continue;
     shown.add(`${filename} ${timestamp}`);
-    session.note(`${session.terminal.paintNote("red", "✗")} ${filename} cannot be loaded:`);
+    session.note(`${session.terminal.paintNote("red", "✗")} ${paths.file(filename)} cannot be loaded:`);
     session.note(
-      stack_trace
+      paths
+        .inImportError(stack_trace)
         .trimEnd()
         .split("\n")
         .slice(0, 12)

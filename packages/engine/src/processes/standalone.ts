@@ -6,7 +6,7 @@
  * have survived and is adopted.
  */
 import { rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { requireAddress } from "../api/api-server.ts";
 import { DagFolder } from "../bundle/dag-files.ts";
 import { DagProcessor } from "../bundle/dag-processor.ts";
@@ -123,7 +123,12 @@ export async function startStandalone(
     const address = join(home.path, "standalone.json");
     await writeFile(
       address,
-      JSON.stringify({ url: api.url, pid: process.pid, outputStore: config.outputStore }),
+      JSON.stringify({
+        url: api.url,
+        pid: process.pid,
+        outputStore: config.outputStore,
+        dags: resolve(config.dags),
+      }),
     );
     undo.push(() => rm(address, { force: true }));
     return { url: api.url, token, watch: (onTopic) => watch(wakeUps, onTopic), stop: () => unwind(undo) };
