@@ -25,7 +25,7 @@ const GROUPS: readonly Group[] = [
   },
   {
     name: "runs",
-    summary: "list, show, wait for, stop, cancel and clear runs, read their callbacks' logs",
+    summary: "list, show, wait for, stop, cancel and clear runs, read their logs",
     load: () => import("./commands/runs.ts"),
   },
   {

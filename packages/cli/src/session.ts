@@ -103,12 +103,15 @@ export class Session {
     this.note(sentence);
   }
 
-  /** Asks before something is lost. Where nobody can answer, only --yes goes on. */
+  /** Asks before something is lost. Without a terminal only --yes goes on. */
   async confirm(question: string): Promise<void> {
     if (this.options.yes) return;
     const { stdin, stderr, env } = this.host;
     if (!stdin.isTTY || !stderr.isTTY || env.CI) {
-      throw usageError(`${question} Nobody can be asked here.`, "add --yes to do it");
+      throw usageError(
+        `${question} Without a terminal this cannot be confirmed; nothing was changed.`,
+        "add --yes to do it",
+      );
     }
     const prompt = createInterface({ input: stdin, output: process.stderr });
     try {

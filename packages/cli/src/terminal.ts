@@ -80,6 +80,11 @@ export class Terminal {
     return this.#streams.stdout.isTTY ? columnsOf(this.#streams.stdout) : undefined;
   }
 
+  /** The same of stderr. */
+  get noteWidth(): number | undefined {
+    return this.#streams.stderr.isTTY ? columnsOf(this.#streams.stderr) : undefined;
+  }
+
   paint(style: Style, text: string): string {
     return this.colour("stdout") ? styleText(style, text, { validateStream: false }) : text;
   }

@@ -1,14 +1,21 @@
 import type { Client } from "./client.ts";
 import type { TaskInstance } from "./resources.ts";
 
-/** The task of a run that failed before all others: what the rest follows from, most often. */
-export async function firstFailure(client: Client, runPath: string): Promise<TaskInstance | undefined> {
-  const { items } = await client.list<TaskInstance>({
+/** The task of a run that failed before all others, which the rest most often follows from. */
+export interface FirstFailure {
+  readonly instance: TaskInstance;
+  /** How many have failed besides it. */
+  readonly others: number;
+}
+
+export async function firstFailure(client: Client, runPath: string): Promise<FirstFailure | undefined> {
+  const { items, total } = await client.list<TaskInstance>({
     path: `${runPath}/taskInstances`,
     key: "task_instances",
-    what: "cannot look for what failed",
+    what: "cannot read which task failed",
     query: { state: "failed", order_by: "end_date" },
     limit: 1,
   });
-  return items[0];
+  const [instance] = items;
+  return instance && { instance, others: total - 1 };
 }

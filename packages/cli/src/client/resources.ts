@@ -146,6 +146,21 @@ export interface TaskInstance {
   readonly note: string | null;
 }
 
+export interface Deadline {
+  readonly id: number;
+  readonly dag_id: string;
+  readonly dag_run_id: string;
+  /** null: of the run. */
+  readonly task_id: string | null;
+  readonly after: string;
+  readonly due_at: string;
+  readonly state: "pending" | "met" | "missed";
+  readonly dag_run_state: string;
+  readonly deliveries: number;
+  readonly done_deliveries: number;
+  readonly dead_deliveries: number;
+}
+
 export interface ImportProblem {
   readonly filename: string;
   readonly timestamp: string;

@@ -1,10 +1,8 @@
 /** The log of one try: what is there now, or live until the try has ended. No line is missed, none comes twice. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { CliError } from "../errors.ts";
-import { EXIT } from "../exit-code.ts";
 import { type Client, path } from "./client.ts";
-import { readEvents } from "./event-stream.ts";
 import { HttpError } from "./http-error.ts";
+import { logEvents, RECONNECT_MS } from "./log-events.ts";
 import type { DagRun, TaskInstance } from "./resources.ts";
 
 /** One line of a log: structured, or the plain text of a foreign one. */
@@ -21,9 +19,6 @@ interface LogPage {
   readonly content: readonly LogEntry[];
   readonly continuation_token: string | null;
 }
-
-const RECONNECT_MS = 500;
-const PATIENCE_MS = 30_000;
 
 export function instancePath({ dagId, runId, taskId, mapIndex }: InstanceName): string {
   const base = path`/dags/${dagId}/dagRuns/${runId}/taskInstances/${taskId}`;
@@ -72,13 +67,6 @@ export async function* readLog(
   yield* pages((token) => readPage(client, { name, tryNumber, token }));
 }
 
-/** What the run's own code has said: callbacks and `onSignal`. */
-export async function* readRunLog(client: Client, dagId: string, runId: string): AsyncGenerator<LogEntry> {
-  const where = path`/dags/${dagId}/dagRuns/${runId}/logs`;
-  const what = `cannot read the log of the run ${runId} of ${dagId}`;
-  yield* pages((token) => client.get<LogPage>(where, { what, query: { token } }));
-}
-
 async function* pages(read: (token: string | null) => Promise<LogPage>): AsyncGenerator<LogEntry> {
   let token: string | null = null;
   do {
@@ -100,30 +88,13 @@ export async function* followLog(
 ): AsyncGenerator<LogEntry> {
   const { tryNumber, signal } = options;
   let offset: string | undefined;
-  let answeredAt = Date.now();
-  while (!signal.aborted) {
-    try {
-      const response = await client.open(`${logPath(name, tryNumber)}/stream`, {
-        what: `cannot follow the log of ${name.taskId}`,
-        query: { map_index: name.mapIndex, offset },
-        accept: "text/event-stream",
-        timeoutMs: 0,
-        signal,
-      });
-      answeredAt = Date.now();
-      for await (const event of readEvents(response)) {
-        answeredAt = Date.now();
-        if (event.id !== undefined) offset = event.id;
-        if (event.type === "end") return;
-        for (const line of event.data) yield JSON.parse(line) as LogEntry;
-      }
-    } catch (error) {
-      if (signal.aborted) return;
-      // A stream that breaks off has no status; whether the server is still there shows at the next attempt.
-      const away = !(error instanceof CliError) || error.exit === EXIT.server;
-      if (!away || Date.now() - answeredAt > PATIENCE_MS) throw error;
-    }
-    await sleep(RECONNECT_MS, undefined, { signal }).catch(() => {});
+  const request = () => ({
+    what: `cannot follow the log of ${name.taskId}`,
+    query: { map_index: name.mapIndex, offset },
+  });
+  for await (const event of logEvents(client, `${logPath(name, tryNumber)}/stream`, request, signal)) {
+    if (event.id !== undefined) offset = event.id;
+    for (const line of event.data) yield JSON.parse(line) as LogEntry;
   }
 }
 

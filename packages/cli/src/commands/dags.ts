@@ -2,6 +2,7 @@ import { Command } from "@commander-js/extra-typings";
 import { path } from "../client/client.ts";
 import type { Dag, DagDetails, DagRun, Task } from "../client/resources.ts";
 import { parseTestSignal } from "../dag-test/given-signal.ts";
+import { examples } from "../examples.ts";
 import { parseTestConnections } from "../input/connection-uri.ts";
 import {
   parseConf,
@@ -77,8 +78,17 @@ export function command(session: Session) {
     .option("--logical-date <date>", "the moment the run stands for", parseInstant)
     .option("--run-id <id>", "the run's own id; a second run with it is refused")
     .option("--note <text>", "a note on the run")
-    .option("--wait", "watch the run until it has ended")
+    .option("--wait", "watch the run until it has ended; exit 1 when it failed")
     .option("--timeout <duration>", "with --wait: stop watching after this time, e.g. 15m", parseDuration)
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind dags trigger etl",
+        `tradewind dags trigger etl --conf '{"region":"eu"}' --logical-date 2026-11-15`,
+        "# in a script: exit 1 and the first failure when the run fails",
+        "tradewind dags trigger etl --wait --timeout 30m",
+      ),
+    )
     .action(async (dagId, options) => {
       const run = await session.client.post<DagRun>(path`/dags/${dagId}/dagRuns`, {
         what: `cannot trigger ${dagId}`,

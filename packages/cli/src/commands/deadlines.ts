@@ -1,23 +1,11 @@
 import { Command, Option } from "@commander-js/extra-typings";
+import { findRunFilter, RUN_ARGUMENT } from "../client/find-run.ts";
 import { requireNamed } from "../client/named-filter.ts";
+import type { Deadline } from "../client/resources.ts";
 import { wholeNumber } from "../input/values.ts";
 import type { Column } from "../output/table.ts";
 import { relativeTime } from "../output/when.ts";
 import type { Session } from "../session.ts";
-
-interface Deadline {
-  readonly id: number;
-  readonly dag_id: string;
-  readonly dag_run_id: string;
-  readonly task_id: string | null;
-  readonly after: string;
-  readonly due_at: string;
-  readonly state: "pending" | "met" | "missed";
-  readonly dag_run_state: string;
-  readonly deliveries: number;
-  readonly done_deliveries: number;
-  readonly dead_deliveries: number;
-}
 
 const STATES = ["pending", "met", "missed"] as const;
 
@@ -32,11 +20,12 @@ export function command(session: Session) {
     .option("--missed", "only those that were missed")
     .addOption(new Option("--state <state...>", "only in these states").choices(STATES).conflicts("missed"))
     .option("--dag <dag>", "only of this DAG")
-    .option("--run <run>", "only of this run")
+    .option("--run <run>", `only of this run: ${RUN_ARGUMENT}`)
     .option("--task <task>", "only of this task")
     .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
-    .action(async ({ dag, limit, missed, run, state, task }) => {
+    .action(async ({ dag, limit, missed, run: given, state, task }) => {
       const what = "cannot list the deadlines";
+      const run = await findRunFilter(session.client, { dag, run: given });
       const listed = await session.client.list<Deadline>({
         path: "/deadlines",
         key: "deadlines",

@@ -1,5 +1,6 @@
 import { Command, Option } from "@commander-js/extra-typings";
 import { path } from "../client/client.ts";
+import { findRunFilter, RUN_ARGUMENT } from "../client/find-run.ts";
 import { requireNamed } from "../client/named-filter.ts";
 import { usageError } from "../errors.ts";
 import { wholeNumber } from "../input/values.ts";
@@ -38,10 +39,11 @@ export function command(session: Session) {
     .addOption(new Option("--state <state...>", "only in these states").choices(STATES).conflicts("dead"))
     .addOption(new Option("--event <event...>", "only of these events").choices(EVENTS))
     .option("--dag <dag>", "only of this DAG")
-    .option("--run <run>", "only of this run")
+    .option("--run <run>", `only of this run: ${RUN_ARGUMENT}`)
     .option("--task <task>", "only of this task")
     .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
-    .action(async ({ dag, dead, event, limit, run, state, task }) => {
+    .action(async ({ dag, dead, event, limit, run: given, state, task }) => {
+      const run = await findRunFilter(session.client, { dag, run: given });
       const filter = { states: dead ? ["dead"] : state, events: event, dag, run, task };
       await session.printList(
         await read(session, filter, limit),

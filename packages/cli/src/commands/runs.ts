@@ -2,20 +2,24 @@ import { Command, Option } from "@commander-js/extra-typings";
 import { path } from "../client/client.ts";
 import { findRunId, RUN_ARGUMENT } from "../client/find-run.ts";
 import { firstFailure } from "../client/first-failure.ts";
-import type { DagRun, TaskInstance } from "../client/resources.ts";
-import { readRunLog } from "../client/task-log.ts";
-import { findMove, tellMove } from "../client/version-move.ts";
+import type { DagRun, Deadline } from "../client/resources.ts";
+import { rangeQuery, SINCE, UNTIL } from "../client/select-runs.ts";
 import { usageError } from "../errors.ts";
+import { examples } from "../examples.ts";
+import { parseBound } from "../input/dates.ts";
 import { parseDuration, wholeNumber } from "../input/values.ts";
-import { instanceName } from "../output/instance-name.ts";
-import { printEntries } from "../output/log-line.ts";
+import { logCommand } from "../output/command-line.ts";
 import { runColumns, runFields, watchRun } from "../output/run-view.ts";
 import type { Session } from "../session.ts";
 import { giveOrder } from "./orders.ts";
+import { addEditCommands } from "./run-edits.ts";
+import { addLogsCommand } from "./run-logs.ts";
+
+const DEADLINES_SHOWN = 10;
 
 export function command(session: Session) {
   const runs = new Command("runs").description(
-    "list, show, wait for, stop, cancel and clear runs, read their callbacks' logs",
+    "list, show, wait for, stop, cancel and clear runs, read their logs",
   );
   const { terminal } = session;
   const parentQuery = async ({ dag, run }: ReturnType<typeof parentRun>) => {
@@ -24,17 +28,6 @@ export function command(session: Session) {
     return { parent_dag_id: dag, parent_dag_run_id: runId };
   };
   const runPath = (dagId: string, runId: string) => path`/dags/${dagId}/dagRuns/${runId}`;
-  const hasEndedUnbegun = async (dagId: string, runId: string, onlyFailed: boolean) => {
-    const what = `cannot read the run ${runId} of ${dagId}`;
-    const { state } = await session.client.get<DagRun>(runPath(dagId, runId), { what });
-    if (state !== "failed" && (onlyFailed || state !== "success")) return false;
-    const tasks = `${runPath(dagId, runId)}/taskInstances`;
-    const { total_entries } = await session.client.get<{ total_entries: number }>(tasks, {
-      what,
-      query: { limit: 1 },
-    });
-    return total_entries === 0;
-  };
 
   runs
     .command("list")
@@ -54,15 +47,31 @@ export function command(session: Session) {
       "only those that tasks of this run have asked for; run: as for `show`",
       parentRun,
     )
+    .option("--since <date>", SINCE, parseBound)
+    .option("--until <date>", UNTIL, parseBound)
     .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 25)
-    .action(async (named, { dag = named, state, limit, parent }) => {
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind runs list etl",
+        "# what has failed in the last three hours, in any DAG?",
+        "tradewind runs list --since 3h --state failed",
+        "tradewind runs list etl --since 2026-11-10 --until 2026-11-12 --limit 0",
+      ),
+    )
+    .action(async (named, { dag = named, since, state, limit, parent, until }) => {
       if (named !== undefined && named !== dag)
         throw usageError(`runs of two DAGs are asked for: ${named} and ${dag}.`, "name one of them");
       const listed = await session.client.list<DagRun>({
         path: path`/dags/${dag ?? "~"}/dagRuns`,
         key: "dag_runs",
         what: dag === undefined ? "cannot list the runs" : `cannot list the runs of ${dag}`,
-        query: { state, order_by: "-run_after", ...(parent && (await parentQuery(parent))) },
+        query: {
+          state,
+          order_by: "-run_after",
+          ...(await rangeQuery(session.client, dag, { since, until })),
+          ...(parent && (await parentQuery(parent))),
+        },
         limit,
       });
       await session.printList(listed, runColumns(terminal, listed.items), "There are no such runs.");
@@ -70,9 +79,18 @@ export function command(session: Session) {
 
   runs
     .command("show")
-    .description("show one run and how far its tasks are")
+    .description("show one run, how far its tasks are, missed deadlines and the first failure")
     .argument("<dag>")
     .argument("<run>", RUN_ARGUMENT)
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind runs show etl @latest",
+        "tradewind runs show etl 2026-11-15",
+        "# the latest run that failed, and why",
+        "tradewind runs show etl @failed",
+      ),
+    )
     .action(async (dag, given) => {
       const runId = await findRunId(session.client, dag, given);
       const run = await session.client.get<DagRun>(runPath(dag, runId), {
@@ -83,21 +101,18 @@ export function command(session: Session) {
         run.state === "failed" || run.retry_at
           ? await firstFailure(session.client, runPath(dag, runId))
           : undefined;
-      await session.printObject(run, runFields(run, failure));
+      const { items: missed } = await session.client.list<Deadline>({
+        path: "/deadlines",
+        key: "deadlines",
+        what: `cannot list the deadlines of the run ${runId} of ${dag}`,
+        query: { dag_id: dag, dag_run_id: runId, state: "missed", order_by: "due_at" },
+        limit: DEADLINES_SHOWN,
+      });
+      const failureLog = failure && logCommand(session, failure.instance);
+      await session.printObject(run, runFields(run, { failure, failureLog, missed }));
     });
 
-  runs
-    .command("logs")
-    .description("print what the run's callbacks (and onSignal) have said; `tasks logs` has the tasks'")
-    .argument("<dag>")
-    .argument("<run>", RUN_ARGUMENT)
-    .action(async (dag, given) => {
-      const runId = await findRunId(session.client, dag, given);
-      if ((await printEntries(session, readRunLog(session.client, dag, runId))) > 0) return;
-      session.note(
-        `No callback of ${runId} has said anything. The logs of its tasks: \`tradewind tasks logs\``,
-      );
-    });
+  addLogsCommand(runs, session);
 
   runs
     .command("wait")
@@ -105,6 +120,7 @@ export function command(session: Session) {
     .argument("<dag>")
     .argument("<run>", RUN_ARGUMENT)
     .option("--timeout <duration>", "e.g. 90s, 15m", parseDuration)
+    .addHelpText("after", examples("tradewind runs wait etl @latest --timeout 15m"))
     .action(async (dag, given, { timeout }) => {
       const runId = await findRunId(session.client, dag, given);
       session.exitCode = await watchRun(session, { dagId: dag, runId, timeoutMs: timeout });
@@ -122,61 +138,7 @@ export function command(session: Session) {
       await giveOrder(session, { dagId: dag, runId, taskId: null, action: "stop" });
     });
 
-  runs
-    .command("cancel")
-    .description("end a run as failed and stop what is running in it")
-    .argument("<dag>")
-    .argument("<run>", RUN_ARGUMENT)
-    .action(async (dag, given) => {
-      const runId = await findRunId(session.client, dag, given);
-      await session.confirm(`Cancel the run ${runId} of ${dag}?`);
-      const run = await session.client.post<DagRun>(`${runPath(dag, runId)}/cancel`, {
-        what: `cannot cancel the run ${runId} of ${dag}`,
-      });
-      const rest =
-        run.state === "running" ? " Its teardowns still run; to stop them, too, cancel it once more." : "";
-      await session.printDone(run, `Run ${runId} of ${dag} cancelled.${rest}`);
-    });
-
-  runs
-    .command("clear")
-    .description("run the tasks of a run again")
-    .argument("<dag>")
-    .argument("<run>", RUN_ARGUMENT)
-    .option("--only-failed", "only what failed, was cancelled, or was kept from running by that")
-    .option("--latest-version", "with the DAG's current version; the run's own when not given")
-    .option("--dry-run", "only say which tasks")
-    .option("--wait", "watch the run until it has ended")
-    .action(async (dag, given, options) => {
-      const runId = await findRunId(session.client, dag, given);
-      const what = `cannot clear the run ${runId} of ${dag}`;
-      const clear = (dryRun: boolean) =>
-        session.client.post<{ task_instances?: TaskInstance[] }>(`${runPath(dag, runId)}/clear`, {
-          what,
-          body: {
-            dry_run: dryRun,
-            only_failed: options.onlyFailed === true,
-            run_on_latest_version: options.latestVersion === true,
-          },
-        });
-      const affected = (await clear(true)).task_instances ?? [];
-      // A run that was cancelled before it began has no task to name.
-      const isWhole =
-        affected.length === 0 && (await hasEndedUnbegun(dag, runId, options.onlyFailed === true));
-      if (affected.length === 0 && !isWhole) return session.printDone(affected, "There is nothing to clear.");
-      const move = options.latestVersion ? await findMove(session.client, dag, runId) : null;
-      const { again, others, where } = tellMove(affected, move);
-      const tasks = isWhole ? "all tasks" : `${again.length} task${again.length === 1 ? "" : "s"}`;
-      if (options.dryRun) {
-        const list = again.length === 0 ? "" : `: ${names(again)}`;
-        return session.printDone(affected, `${tasks} would run again${where}${list}${others}.`);
-      }
-      await session.confirm(`Run ${tasks} of ${runId} again${where}${others}?`);
-      await clear(false);
-      await session.printDone(affected, `${tasks} of ${runId} will run again${where}${others}.`);
-      if (options.wait)
-        session.exitCode = await watchRun(session, { dagId: dag, runId, timeoutMs: undefined });
-    });
+  addEditCommands(runs, session);
 
   runs
     .command("delete")
@@ -202,11 +164,4 @@ function parentRun(text: string): { readonly dag: string; readonly run: string }
   if (slash <= 0 || slash === text.length - 1)
     throw usageError(`${text} is not a run of a DAG.`, "name both, as in --parent report/manual__2027-01-04");
   return { dag: text.slice(0, slash), run: text.slice(slash + 1) };
-}
-
-function names(instances: readonly TaskInstance[]): string {
-  const shown = instances.slice(0, 10).map(instanceName);
-  return instances.length > shown.length
-    ? `${shown.join(", ")} and ${instances.length - shown.length} more`
-    : shown.join(", ");
 }

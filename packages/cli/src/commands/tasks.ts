@@ -3,20 +3,10 @@ import { path } from "../client/client.ts";
 import { findRunId, RUN_ARGUMENT } from "../client/find-run.ts";
 import { findMapIndex, MAP_INDEX_FORMS } from "../client/map-index.ts";
 import type { TaskInstance } from "../client/resources.ts";
-import {
-  awaitInstance,
-  followLog,
-  getInstance,
-  type InstanceName,
-  instancePath,
-  readLog,
-} from "../client/task-log.ts";
+import { getInstance, type InstanceName, instancePath } from "../client/task-log.ts";
 import { findMove, tellMove } from "../client/version-move.ts";
-import { CliError } from "../errors.ts";
-import { EXIT } from "../exit-code.ts";
 import { wholeNumber } from "../input/values.ts";
 import { instanceColumns, instanceName } from "../output/instance-name.ts";
-import { printEntries } from "../output/log-line.ts";
 import { paintState, stateName } from "../output/state.ts";
 import type { Column } from "../output/table.ts";
 import { printOutput } from "../output/task-output.ts";
@@ -24,6 +14,7 @@ import { relativeTime, span } from "../output/when.ts";
 import type { Session } from "../session.ts";
 import { explainTask } from "../why/explain-task.ts";
 import { giveOrder } from "./orders.ts";
+import { addLogsCommand } from "./task-logs.ts";
 
 const MAP_INDEX = `which instance of a mapped task: ${MAP_INDEX_FORMS}`;
 
@@ -81,22 +72,7 @@ export function command(session: Session) {
       await session.printList(listed, columns(session, listed.items), "There are no such tasks.");
     });
 
-  tasks
-    .command("logs")
-    .description("print the log of a task")
-    .argument("<dag>")
-    .argument("<run>", RUN_ARGUMENT)
-    .argument("<task>")
-    .option("-f, --follow", "go on until the task has ended")
-    .option("--try <n>", "which try; the latest when not given", wholeNumber(1))
-    .option("--map-index <which>", MAP_INDEX)
-    .action(async (dag, run, taskId, options) => {
-      const { follow, mapIndex } = options;
-      // One that is still to come is waited for: nothing is known of it but its index.
-      const isAwaited = follow === true && /^\d{1,9}$/.test(mapIndex ?? "");
-      const found = await name(dag, run, [taskId, isAwaited ? undefined : mapIndex]);
-      await printLog(session, isAwaited ? { ...found, mapIndex: Number(mapIndex) } : found, options);
-    });
+  addLogsCommand(tasks, session);
 
   tasks
     .command("output")
@@ -228,41 +204,4 @@ function columns(session: Session, listed: readonly TaskInstance[]): readonly Co
       optional: true,
     },
   ];
-}
-
-async function printLog(
-  session: Session,
-  name: InstanceName,
-  options: { follow?: true | undefined; try?: number | undefined },
-): Promise<void> {
-  const { client } = session;
-  if (!options.follow) {
-    const tryNumber = chosenTry(await getInstance(client, name), options.try);
-    await printEntries(session, readLog(client, name, tryNumber));
-    return;
-  }
-  await session.interruptible(async (signal) => {
-    try {
-      const tryNumber = chosenTry(await awaitInstance(client, name, signal), options.try);
-      await printEntries(session, followLog(client, name, { tryNumber, signal }));
-      if (!signal.aborted) {
-        const ended = await getInstance(client, name);
-        session.note(`Task ${instanceName(ended)}: ${stateName(ended.state)}.`);
-      }
-    } catch (error) {
-      if (!signal.aborted) throw error;
-    }
-    if (signal.aborted) session.exitCode = EXIT.interrupted;
-  });
-}
-
-/** Before the first try, the log to come is that of try 1. */
-function chosenTry(instance: TaskInstance, wanted: number | undefined): number {
-  const latest = Math.max(instance.try_number, 1);
-  if (wanted === undefined || wanted <= latest) return wanted ?? latest;
-  throw new CliError(
-    "TW_CLI_NO_SUCH_TRY",
-    `the task ${instanceName(instance)} is at try ${instance.try_number}; there is no try ${wanted}.`,
-    { exit: EXIT.notFound, remedy: "`tradewind tasks list` shows how many there are" },
-  );
 }

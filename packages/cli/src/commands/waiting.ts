@@ -1,5 +1,6 @@
 import { Command } from "@commander-js/extra-typings";
 import type { Listed } from "../client/client.ts";
+import { findRunFilter, RUN_ARGUMENT } from "../client/find-run.ts";
 import { requireNamed } from "../client/named-filter.ts";
 import type { TriggerRunner, Wait } from "../client/resources.ts";
 import { wholeNumber } from "../input/values.ts";
@@ -21,12 +22,13 @@ export function command(session: Session) {
   return new Command("waiting")
     .description("what waits, on what, since when and until when; the longest wait first")
     .option("--dag <dag>", "only tasks of this DAG")
-    .option("--run <run>", "only tasks of this run")
+    .option("--run <run>", `only tasks of this run: ${RUN_ARGUMENT}`)
     .option("--task <task>", "only this task")
     .option("--kind <kind>", "only on triggers of this kind")
     .option("--trigger <id>", "only on this trigger", wholeNumber(1))
     .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
-    .action(async ({ dag, kind, limit, run, task, trigger }) => {
+    .action(async ({ dag, kind, limit, run: given, task, trigger }) => {
+      const run = await findRunFilter(session.client, { dag, run: given });
       const query = { dag_id: dag, run_id: run, task_id: task, kind, trigger_id: trigger };
       const waits = await read(session, query, limit);
       await requireNamed(session.client, WHAT, waits, { dag, run, task });

@@ -1,6 +1,7 @@
 import type { LogEntry } from "../client/task-log.ts";
 import type { Session } from "../session.ts";
 import { plainText, type Style, type Terminal } from "../terminal.ts";
+import { FrameFilter, SourcePaths } from "./source-paths.ts";
 
 const LEVELS: Readonly<Record<string, Style>> = {
   error: "red",
@@ -28,16 +29,38 @@ export function logLine(terminal: Terminal, entry: LogEntry, stream: "stdout" | 
   return `${time}${label}${plainText(event, colour)}${rest.join("")}`;
 }
 
-/** Line by line; answers how many there were. */
+/** Entry by entry, at the pace of the reader of stdout; answers how many there were. */
 export async function printEntries(session: Session, entries: AsyncIterable<LogEntry>): Promise<number> {
+  const shown = new ShownEntries(session);
   let count = 0;
   for await (const entry of entries) {
     count++;
-    session.terminal.data(
-      session.format === "json" ? JSON.stringify(entry) : logLine(session.terminal, entry),
-    );
+    const text = session.format === "json" ? JSON.stringify(entry) : shown.text(entry);
+    if (text !== null) await session.terminal.pour(`${text}\n`);
   }
   return count;
+}
+
+/** Entries of one log as they are shown: places in the user's code can be opened, frames of the engine are left out. */
+export class ShownEntries {
+  readonly #terminal: Terminal;
+  readonly #paths: SourcePaths;
+  readonly #filter = new FrameFilter();
+
+  constructor(session: Session, paths = SourcePaths.of(session)) {
+    this.#terminal = session.terminal;
+    this.#paths = paths;
+  }
+
+  /** null: nothing of it is shown. */
+  text(entry: LogEntry): string | null {
+    const isText = typeof entry === "string";
+    const lines = (isText ? entry : entry.event).split("\n");
+    const kept = lines.filter((line) => this.#filter.isShown(line));
+    if (kept.length === 0) return null;
+    const event = this.#paths.inText(kept.join("\n"));
+    return logLine(this.#terminal, isText ? event : { ...entry, event });
+  }
 }
 
 function clock(timestamp: string): string {

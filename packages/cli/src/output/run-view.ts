@@ -1,9 +1,12 @@
 /** How runs, and the waiting for them, look. */
-import type { DagRun, RunGroup, TaskInstance } from "../client/resources.ts";
+import { path } from "../client/client.ts";
+import { type FirstFailure, firstFailure } from "../client/first-failure.ts";
+import type { DagRun, Deadline, RunGroup } from "../client/resources.ts";
 import { type Wait, type WaitResult, waitForRun } from "../client/wait-for-run.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import type { Fields, Session } from "../session.ts";
 import { plainLine, type Terminal } from "../terminal.ts";
+import { commandLine, logCommand } from "./command-line.ts";
 import { instanceName } from "./instance-name.ts";
 import { paintState, paintStateNote, stateName } from "./state.ts";
 import type { Column } from "./table.ts";
@@ -31,8 +34,15 @@ function parentName({ parent }: DagRun): string {
   return parent ? `${parent.dag_id} ${parent.dag_run_id} ${instanceName(parent)}` : "";
 }
 
-/** @param failure The task that failed first. */
-export function runFields(run: DagRun, failure?: TaskInstance): Fields {
+/** What is shown of a run beside its own document. */
+interface RunDetails {
+  readonly failure?: FirstFailure | undefined;
+  /** The command that prints the log of that task. */
+  readonly failureLog?: string | undefined;
+  readonly missed?: readonly Deadline[];
+}
+
+export function runFields(run: DagRun, { failure, failureLog, missed = [] }: RunDetails = {}): Fields {
   return [
     ["dag", run.dag_id],
     ["run", run.dag_run_id],
@@ -63,8 +73,10 @@ export function runFields(run: DagRun, failure?: TaskInstance): Fields {
     ["by", run.triggering_user_name],
     [run.parent?.is_sub_dag ? "part of" : "asked for by", parentText(run)],
     ["reason", run.end_reason],
-    ["failed first", failure && failureText(failure)],
     ["note", run.note],
+    ...missed.map((deadline) => ["missed", missedText(deadline)] as const),
+    ["failed first", failure && failureText(failure, { withTime: true })],
+    ["its log", failureLog],
   ];
 }
 
@@ -120,10 +132,21 @@ function parentText({ parent }: DagRun): string | null {
   return `task ${instanceName(parent)} of run ${parent.dag_run_id} of ${parent.dag_id}`;
 }
 
-/** The task that failed, its try and the reason. */
-export function failureText(instance: TaskInstance): string {
-  const { reason, try_number } = instance;
-  return `${plainLine(instanceName(instance))}, try ${try_number}${reason ? `: ${plainLine(reason)}` : ""}`;
+/** The task that failed, its try, the reason, and how many more there are. */
+export function failureText(
+  { instance, others }: FirstFailure,
+  { withTime }: { readonly withTime: boolean } = { withTime: false },
+): string {
+  const { end_date, reason, try_number } = instance;
+  const at = withTime ? `, ${moment(end_date)}` : "";
+  const more = others > 0 ? ` (${others} more failed)` : "";
+  return `${plainLine(instanceName(instance))}, try ${try_number}${at}${reason ? `: ${plainLine(reason)}` : ""}${more}`;
+}
+
+/** "deadline of the task load (start): due 2026-11-15 02:00:00Z". */
+function missedText({ after, due_at, task_id }: Deadline): string {
+  const whose = task_id === null ? "deadline of the run" : `deadline of the task ${task_id}`;
+  return `${whose}, counted from ${after}: due ${moment(due_at)} (${relativeTime(due_at)})`;
 }
 
 /** Watches a run to its end, says how it went, and answers with the exit code that fits. */
@@ -150,8 +173,12 @@ export async function watchRun(
   return reportWait(session, run, result);
 }
 
-function reportWait(session: Session, run: Pick<Wait, "dagId" | "runId">, result: WaitResult): ExitCode {
-  const again = `tradewind runs wait ${run.dagId} ${run.runId}`;
+async function reportWait(
+  session: Session,
+  run: Pick<Wait, "dagId" | "runId">,
+  result: WaitResult,
+): Promise<ExitCode> {
+  const again = commandLine(session, "runs", "wait", run.dagId, run.runId);
   if (result.kind === "detached") {
     session.terminal.note(`Detached: the run goes on. Watch it again with \`${again}\`.`);
     return EXIT.interrupted;
@@ -164,7 +191,11 @@ function reportWait(session: Session, run: Pick<Wait, "dagId" | "runId">, result
   }
   session.note(finishedLine(session.terminal, result.run));
   if (result.run.state === "success") return EXIT.ok;
-  session.note(`  See what failed: \`tradewind tasks list ${run.dagId} ${run.runId} --state failed\``);
+  const failure = await firstFailure(session.client, path`/dags/${run.dagId}/dagRuns/${run.runId}`);
+  if (failure) {
+    session.note(`  failed first: ${failureText(failure)}`);
+    session.note(`  its log: ${logCommand(session, failure.instance)}`);
+  } else if (result.run.end_reason) session.note(`  reason: ${plainLine(result.run.end_reason)}`);
   return EXIT.failed;
 }
 

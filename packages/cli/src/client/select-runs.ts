@@ -1,0 +1,60 @@
+/** The runs of a DAG that a command is about: those that are named, or those of a range of dates and of some states. */
+import { usageError } from "../errors.ts";
+import { type Bound, sinceInstant, untilInstant } from "../input/dates.ts";
+import { type Client, path } from "./client.ts";
+import { findRunIds, zoneOf } from "./find-run.ts";
+import type { DagRun } from "./resources.ts";
+
+export interface DateRange {
+  readonly since?: Bound | undefined;
+  readonly until?: Bound | undefined;
+}
+
+export const SINCE =
+  "only runs of this date or later, or since so long ago: 2026-11-15, 2026-11-15T02:00, 3h, 2d";
+export const UNTIL = "only runs of this date or earlier; a day is included as a whole";
+
+/** A run's date is its logical date or, without one, when it was due. Dates are the DAG's own; without a DAG they are UTC. */
+export async function rangeQuery(client: Client, dagId: string | undefined, { since, until }: DateRange) {
+  const isLocal = [since, until].some((bound) => bound && !("agoMs" in bound) && bound.offset === null);
+  const zone = isLocal && dagId !== undefined ? await zoneOf(client, dagId) : "UTC";
+  const from = since && sinceInstant(since, zone);
+  const to = until && untilInstant(until, zone);
+  if (from && to && from >= to)
+    throw usageError("--since is later than --until: no run can be between them.", "exchange the two");
+  return { run_date_gte: from?.toISOString(), run_date_lt: to?.toISOString() };
+}
+
+export interface RunSelection extends DateRange {
+  readonly names: readonly string[];
+  readonly state?: readonly string[] | undefined;
+  /** The states of a range when none are given. */
+  readonly usualStates: readonly string[];
+}
+
+/** Oldest first. @throws Where a run that is named does not exist. */
+export async function selectRuns(
+  client: Client,
+  dagId: string,
+  { names, since, state, until, usualStates }: RunSelection,
+): Promise<DagRun[]> {
+  const isRange = since !== undefined || until !== undefined || state !== undefined;
+  if (names.length > 0 && isRange)
+    throw usageError(
+      "runs are named, and a range is given.",
+      "give run names, or --since, --until and --state",
+    );
+  if (names.length === 0 && !isRange)
+    throw usageError("no run is named.", "name runs, or give a range: --since, --until or --state");
+  const what = `cannot read the runs of ${dagId}`;
+  const ofDag = path`/dags/${dagId}/dagRuns`;
+  if (isRange) {
+    const range = await rangeQuery(client, dagId, { since, until });
+    const query = { ...range, state: state ?? usualStates, order_by: ["run_after", "id"] };
+    return (await client.list<DagRun>({ path: ofDag, key: "dag_runs", what, query, limit: 0 })).items;
+  }
+  const runs: DagRun[] = [];
+  for (const runId of await findRunIds(client, dagId, names))
+    runs.push(await client.get<DagRun>(`${ofDag}${path`/${runId}`}`, { what }));
+  return runs;
+}

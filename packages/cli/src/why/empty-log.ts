@@ -1,0 +1,67 @@
+/** Why the log of a task has no lines. */
+import type { TaskInstance } from "../client/resources.ts";
+import type { InstanceName } from "../client/task-log.ts";
+import { instanceName } from "../output/instance-name.ts";
+import type { Session } from "../session.ts";
+import { plainLine } from "../terminal.ts";
+import { type Cause, causesOf } from "./causes.ts";
+import { RunFacts, type Verdict } from "./run-facts.ts";
+
+/** @param instance undefined: its run has not started. */
+export async function noteEmptyLog(
+  session: Session,
+  name: InstanceName,
+  { instance, tryNumber }: { readonly instance: TaskInstance | undefined; readonly tryNumber: number },
+): Promise<void> {
+  const facts = new RunFacts(session.client, name.dagId, name.runId);
+  const verdict = await facts.verdict(name.taskId, name.mapIndex);
+  const task = plainLine(instanceName({ ...verdict, task_id: name.taskId, map_index: name.mapIndex }));
+  session.note(`The log is empty: ${task} ${sentence(verdict, instance, tryNumber)}`);
+  if (verdict.state === "failed" || verdict.instances !== null) return;
+  for (const line of causeLines(await causesOf(facts, name), 1)) session.note(line);
+}
+
+function sentence(
+  { run_state, state }: Verdict,
+  instance: TaskInstance | undefined,
+  tryNumber: number,
+): string {
+  if (instance && tryNumber < instance.try_number) return `wrote nothing in try ${tryNumber}.`;
+  switch (state) {
+    case "success":
+      return instance?.start_date ? "wrote nothing; it succeeded." : "did not run; it was marked as success.";
+    case "skipped":
+      return "was skipped.";
+    case "upstream_failed":
+      return "did not run, because a task before it failed.";
+    case "removed":
+      return "is not part of the run's version any more.";
+    case "failed":
+    case "up_for_retry":
+      return failed(instance, tryNumber);
+    case "running":
+    case "restarting":
+      return "is running and has written nothing so far; -f follows it.";
+    case "deferred":
+    case "up_for_reschedule":
+      return `is ${state} and has written nothing so far.`;
+    default:
+      return run_state === "queued"
+        ? "waits for its run to start."
+        : `has not started yet (${state ?? "none"}).`;
+  }
+}
+
+/** A try that fails writes its error: without a line it never ran, or its file is not here. */
+function failed(instance: TaskInstance | undefined, tryNumber: number): string {
+  const reason = instance?.reason ? ` (${plainLine(instance.reason)})` : "";
+  if (!instance?.start_date) return `failed without having run${reason}.`;
+  return `failed${reason}, and there is no log file of try ${tryNumber}: it was deleted, it is on another machine, or the process ended before it wrote anything.`;
+}
+
+function causeLines(causes: readonly Cause[], depth: number): string[] {
+  return causes.flatMap(({ because, code, says }) => [
+    `${"  ".repeat(depth)}because ${plainLine(says)}${code === null ? "" : ` [${code}]`}`,
+    ...causeLines(because, depth + 1),
+  ]);
+}

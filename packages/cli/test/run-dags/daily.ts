@@ -1,0 +1,13 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { cron, dag } from "tradewind";
+
+const schedule = cron("0 2 * * *", "Europe/Berlin");
+
+/** For now it runs only by hand; its dates are those of Berlin. */
+export default dag("daily", { schedule, start: "2090-01-01", maxActiveRuns: 20 }, (d) => {
+  const first = d.task("first", async (_, ctx) => {
+    ctx.log.info("begins");
+    if (ctx.params.lasts === true) await sleep(600_000, undefined, { signal: ctx.abort });
+  });
+  d.task("second", { after: first }, () => 2);
+});
