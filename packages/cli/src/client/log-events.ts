@@ -5,7 +5,7 @@ import { EXIT } from "../exit-code.ts";
 import type { Call, Client } from "./client.ts";
 import { readEvents, type ServerEvent } from "./event-stream.ts";
 
-export const RECONNECT_MS = 500;
+const RECONNECT_MS = 500;
 const GIVE_UP_MS = 30_000;
 
 /** @param request Called before each connection. Ends with the stream's own end, or when the signal aborts. */

@@ -1,8 +1,7 @@
 /** The log of one try: what is there now, or live until the try has ended. No line is missed, none comes twice. */
-import { setTimeout as sleep } from "node:timers/promises";
 import { type Client, path } from "./client.ts";
 import { HttpError } from "./http-error.ts";
-import { logEvents, RECONNECT_MS } from "./log-events.ts";
+import { logEvents } from "./log-events.ts";
 import type { DagRun, TaskInstance } from "./resources.ts";
 
 /** One line of a log: structured, or the plain text of a foreign one. */
@@ -20,6 +19,8 @@ interface LogPage {
   readonly continuation_token: string | null;
 }
 
+const START_SECONDS = 60;
+
 export function instancePath({ dagId, runId, taskId, mapIndex }: InstanceName): string {
   const base = path`/dags/${dagId}/dagRuns/${runId}/taskInstances/${taskId}`;
   return mapIndex === -1 ? base : `${base}/${mapIndex}`;
@@ -32,29 +33,54 @@ export function getInstance(client: Client, name: InstanceName, signal?: AbortSi
   });
 }
 
-/** The instance, waiting for it while its run is still to start: only then are there instances. */
+/** The instance, waiting for it while its run is queued: instances are created when the run starts. */
 export async function awaitInstance(
   client: Client,
   name: InstanceName,
   signal: AbortSignal,
 ): Promise<TaskInstance> {
   const { dagId, runId, taskId } = name;
-  // What does not exist at all is not waited for.
+  // A task that does not exist is not waited for.
   await client.get(path`/dags/${dagId}/tasks/${taskId}`, {
     what: `cannot follow the log of ${taskId}`,
     signal,
   });
   for (;;) {
-    // Asked before the instance: a run that starts in between has its instances by then.
+    // Read before the instance: a run that starts in between has its instances by then.
     const what = `cannot follow the run ${runId} of ${dagId}`;
-    const run = await client.get<DagRun>(path`/dags/${dagId}/dagRuns/${runId}`, { what, signal });
+    const ofRun = path`/dags/${dagId}/dagRuns/${runId}`;
+    const run = await client.get<DagRun>(ofRun, { what, signal });
     try {
       return await getInstance(client, name, signal);
     } catch (error) {
       const missing = error instanceof HttpError && error.status === 404;
       if (!missing || run.state !== "queued") throw error;
     }
-    await sleep(RECONNECT_MS, undefined, { signal });
+    await awaitStart(client, ofRun, { what, signal });
+  }
+}
+
+/** Returns when the run is no longer queued, or after a while. */
+async function awaitStart(
+  client: Client,
+  ofRun: string,
+  { signal, what }: { readonly what: string; readonly signal: AbortSignal },
+): Promise<void> {
+  const response = await client.open(`${ofRun}/wait`, {
+    what,
+    query: { timeout: START_SECONDS, interval: START_SECONDS },
+    timeoutMs: 0,
+    signal,
+  });
+  let lines = 0;
+  try {
+    for await (const text of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      // The first line is the state that the run has; the next comes with a change.
+      lines += text.split("\n").length - 1;
+      if (lines > 1) return;
+    }
+  } catch {
+    // The connection broke, or the command was interrupted: the next request shows which.
   }
 }
 
