@@ -133,6 +133,7 @@ export function command(session: Session) {
     )
     .argument("<dag>")
     .argument("<run>", RUN_ARGUMENT)
+    .addHelpText("after", examples("tradewind runs stop online_model @latest"))
     .action(async (dag, given) => {
       const runId = await findRunId(session.client, dag, given);
       await giveOrder(session, { dagId: dag, runId, taskId: null, action: "stop" });
@@ -145,6 +146,7 @@ export function command(session: Session) {
     .description("delete a run with its tasks and outputs")
     .argument("<dag>")
     .argument("<run>", RUN_ARGUMENT)
+    .addHelpText("after", examples("tradewind runs delete etl 2026-11-15 --yes"))
     .action(async (dag, given) => {
       const runId = await findRunId(session.client, dag, given);
       await session.confirm(`Delete the run ${runId} of ${dag}, its tasks and their outputs?`);
