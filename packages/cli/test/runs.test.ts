@@ -187,6 +187,13 @@ describe("a failed run", () => {
     expect((await tw("runs", "logs", "shaky", "held")).stderr).toMatch(
       /^There is no log yet: the run held has not started: DAG "shaky" is paused/,
     );
+    const env = { TRADEWIND_HOME: standalone.home };
+    expect(
+      await runCaptured(["runs", "logs", "shaky", "held", "-f"], { env, signal: "SIGTERM" }),
+    ).toMatchObject({
+      code: 130,
+      stderr: expect.stringMatching(/^There is no log yet: .*\[DAG_PAUSED\]\n$/),
+    });
     await tw("runs", "delete", "shaky", "held", "--yes");
     await tw("dags", "unpause", "shaky");
   });

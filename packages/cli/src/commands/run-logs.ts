@@ -42,6 +42,7 @@ export function addLogsCommand(runs: Command, session: Session): void {
       const runId = await findRunId(session.client, dag, given);
       const choice = { taskIds: task, level, withCallbacks: callbacks === true, follow: follow === true };
       await requireTasks(session, { dag, runId }, task ?? []);
+      if (follow) await noteIfQueued(session, { dag, runId });
       await session.interruptible(async (signal) => {
         const entries = readRunLog(session.client, { dagId: dag, runId }, choice, signal);
         const count = await printRunLog(session, entries);
@@ -57,7 +58,7 @@ export function addLogsCommand(runs: Command, session: Session): void {
 /** A task that does not exist would look like one that says nothing. */
 async function requireTasks(
   { client }: Session,
-  { dag, runId }: { readonly dag: string; readonly runId: string },
+  { dag, runId }: NamedRun,
   taskIds: readonly string[],
 ): Promise<void> {
   for (const taskId of taskIds)
@@ -66,33 +67,44 @@ async function requireTasks(
     });
 }
 
+interface NamedRun {
+  readonly dag: string;
+  readonly runId: string;
+}
+
+function readRun({ client }: Session, { dag, runId }: NamedRun): Promise<DagRun> {
+  return client.get<DagRun>(path`/dags/${dag}/dagRuns/${runId}`, {
+    what: `cannot read the run ${runId} of ${dag}`,
+  });
+}
+
+/** Nothing is printed until it starts, which may be never. */
+async function noteIfQueued(session: Session, named: NamedRun): Promise<void> {
+  const run = await readRun(session, named);
+  if (run.state === "queued") session.note(notStarted(run));
+}
+
 async function noteEnd(
   session: Session,
-  about: {
-    readonly dag: string;
-    readonly runId: string;
-    readonly count: number;
-    readonly isFollowed: boolean;
-  },
+  { count, isFollowed, ...named }: NamedRun & { readonly count: number; readonly isFollowed: boolean },
 ): Promise<void> {
-  const { count, dag, isFollowed, runId } = about;
   if (count > 0 && !isFollowed) return;
-  const what = `cannot read the run ${runId} of ${dag}`;
-  const run = await session.client.get<DagRun>(path`/dags/${dag}/dagRuns/${runId}`, { what });
+  const run = await readRun(session, named);
   if (isFollowed) {
     session.note(finishedLine(session.terminal, run));
     if (run.state === "failed") session.exitCode = EXIT.failed;
     return;
   }
-  session.note(emptyText(session, run));
+  const list = commandLine(session, "tasks", "list", named.dag, named.runId);
+  session.note(
+    run.state === "queued"
+      ? notStarted(run)
+      : `Nothing was logged that fits. The tasks and their states: ${list}`,
+  );
 }
 
-function emptyText(session: Session, { dag_id, dag_run_id, held_by = [], progress, state }: DagRun): string {
-  if (state === "queued" || progress?.total === 0) {
-    const [reason] = held_by;
-    const why = reason ? `: ${reason.message} [${reason.code}]` : ".";
-    return `There is no log yet: the run ${dag_run_id} has not started${why}`;
-  }
-  const list = commandLine(session, "tasks", "list", dag_id, dag_run_id);
-  return `Nothing was logged that fits. The tasks and their states: ${list}`;
+function notStarted({ dag_run_id, held_by = [] }: DagRun): string {
+  const [reason] = held_by;
+  const why = reason ? `: ${reason.message} [${reason.code}]` : ".";
+  return `There is no log yet: the run ${dag_run_id} has not started${why}`;
 }
