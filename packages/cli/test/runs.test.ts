@@ -209,7 +209,7 @@ describe("the log of a run", () => {
     expect(lines.filter((each) => /^each\[[01]\] +\| .* item [ab]$/.test(each))).toHaveLength(2);
     const times = lines.map((each) => /\| (\S+) /.exec(each)?.[1] ?? "");
     expect(times).toEqual(times.toSorted());
-    expect(stdout).not.toContain("the callback speaks");
+    expect(stdout).not.toContain("callback called");
     const errors = await tw("runs", "logs", "shaky", "bad", "--level", "error", "--task", "broken");
     expect(errors.stdout).toContain("ERROR Error: cannot divide");
     expect(errors.stdout).not.toMatch(/^(?!broken |$)/m);
@@ -218,10 +218,10 @@ describe("the log of a run", () => {
     );
   });
 
-  it("has what callbacks said, when asked for", async () => {
+  it("has the lines of callbacks with --callbacks", async () => {
     await expect
       .poll(async () => (await tw("runs", "logs", "shaky", "bad", "--callbacks")).stdout, { timeout: 60_000 })
-      .toMatch(/^callback +\| .* WARN the callback speaks$/m);
+      .toMatch(/^callback +\| .* WARN callback called$/m);
   });
 
   it("is coloured by task on a terminal, and JSON for programs", async () => {
@@ -242,6 +242,6 @@ describe("the log of a run", () => {
     expect(code).toBe(1);
     expect(stderr).toMatch(/✗ shaky +followed +failed/);
     expect(stdout).toContain("lists items");
-    expect(stdout).toContain("the callback speaks");
+    expect(stdout).toContain("callback called");
   });
 });

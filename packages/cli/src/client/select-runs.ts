@@ -11,7 +11,7 @@ export interface DateRange {
 }
 
 export const SINCE =
-  "only runs of this date or later, or since so long ago: 2026-11-15, 2026-11-15T02:00, 3h, 2d";
+  "only runs of this date or later (in the DAG's time zone; UTC without a DAG), or since so long ago: 2026-11-15, 2026-11-15T02:00, 3h, 2d";
 export const UNTIL = "only runs of this date or earlier; a day is included as a whole";
 
 /** A run's date is its logical date or, without one, when it was due. Dates are the DAG's own; without a DAG they are UTC. */

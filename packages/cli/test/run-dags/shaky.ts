@@ -1,7 +1,7 @@
 import { type CallbackContext, dag, deadline } from "tradewind";
 import { divide } from "./lib/divide.ts";
 
-const onFailure = ({ log }: CallbackContext) => log.warn("the callback speaks");
+const onFailure = ({ log }: CallbackContext) => log.warn("callback called");
 const late = deadline({ after: "start", within: "1ms" });
 
 /** Fails in its second task, unless the conf says otherwise. */

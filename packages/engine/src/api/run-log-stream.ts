@@ -13,6 +13,7 @@ import { requireRun, runParams } from "./dag-runs.ts";
 import { flag, id, many } from "./fields.ts";
 import { LogMerge, type MergedLine } from "./log-merge.ts";
 import { RunLogTree } from "./run-log-tree.ts";
+import { isOver } from "./run-wait.ts";
 import { RunWatch } from "./run-watch.ts";
 import { stream } from "./streaming.ts";
 import { showLine } from "./task-logs.ts";
@@ -71,12 +72,12 @@ async function* runLog(options: ApiOptions, call: RunLogCall): AsyncGenerator<st
   }
   let lookMs = LOOK_MS;
   let lookAt = 0;
-  let spokeAt = performance.now();
+  let sentAt = performance.now();
   // Sent at once, so that a client knows it is connected before the first line is written.
   yield "retry: 1000\n\n";
   try {
     while (!stop.aborted) {
-      // Asked before reading: lines written before the end are still read.
+      // Decided before the logs are read: lines written before the end are still sent.
       const isLast =
         hasEnded && !(follow && call.callbacks && (await hasOpenCallbacks(options.database, run.id)));
       const began = performance.now();
@@ -87,7 +88,7 @@ async function* runLog(options: ApiOptions, call: RunLogCall): AsyncGenerator<st
         lookAt = performance.now() + lookMs;
       }
       for await (const event of events(merge.lines(stop), LEVELS.indexOf(level))) {
-        spokeAt = performance.now();
+        sentAt = performance.now();
         yield event;
       }
       if (isLast) {
@@ -95,8 +96,8 @@ async function* runLog(options: ApiOptions, call: RunLogCall): AsyncGenerator<st
         return;
       }
       await tree.wait({ ms: lookMs, stop });
-      if (performance.now() - spokeAt < KEEP_ALIVE_MS) continue;
-      spokeAt = performance.now();
+      if (performance.now() - sentAt < KEEP_ALIVE_MS) continue;
+      sentAt = performance.now();
       yield ": still here\n\n";
     }
   } finally {
@@ -107,9 +108,9 @@ async function* runLog(options: ApiOptions, call: RunLogCall): AsyncGenerator<st
 /** Returns when the run has ended, is gone, or the client has left. */
 async function awaitEnd({ database }: ApiOptions, { run, stop, watch }: RunLogCall): Promise<void> {
   let now: DagRunRow | undefined = run;
-  while (now && now.state !== "success" && now.state !== "failed" && !stop.aborted) {
+  while (now && !isOver(now) && !stop.aborted) {
     await watch.change(now, { ms: WATCH_MS, stop });
-    // A database that is away says nothing about the run.
+    // While the database does not answer, the last known state counts.
     now = await findDagRunById(database, run.id).catch(() => now);
   }
 }

@@ -70,7 +70,7 @@ export const runWait: Resource = (app, options) => {
   );
 };
 
-function isOver(run: DagRunRow): boolean {
+export function isOver(run: DagRunRow): boolean {
   return run.state === "success" || run.state === "failed";
 }
 
