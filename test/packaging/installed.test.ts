@@ -121,11 +121,7 @@ describe("an installed tradewind", () => {
         (file) => !file.startsWith("node_modules"),
       );
     expect(files("@tradewind/engine")).toEqual(
-      expect.arrayContaining([
-        "dist/index.js",
-        "dist/index.d.ts",
-        "dist/store/migrations/0001_foundation.sql",
-      ]),
+      expect.arrayContaining(["dist/index.js", "dist/index.d.ts", "dist/store/migrations/0001_schema.sql"]),
     );
     const all = manifests.flatMap(({ name }) => files(name));
     expect(all.filter((file) => /\.test\.|(?<!\.d)\.ts$|^src\b/.test(file))).toEqual([]);
