@@ -1,7 +1,7 @@
 /**
  * The triggers that the engine itself runs: what is stored of each (its arguments, checked and with all defaults
  * filled in, so that equal waits look equal) and what it fires with. The classes of the same names write these
- * arguments; the engine reads them. Types only. Instants are ISO texts in UTC, lengths of time whole milliseconds.
+ * arguments; the engine reads them. Instants are ISO texts in UTC, lengths of time whole milliseconds.
  *
  * A trigger that asks the outside world again and again does so every `intervalMs`, the first time at once.
  */
@@ -271,3 +271,49 @@ export interface AnyArgs extends AllArgs {
 export type AnyEvent =
   | { readonly name: string; readonly event: Json }
   | { readonly index: number; readonly event: Json };
+
+type Named = { readonly [K in BuiltinKind]: (args: BuiltinTriggers[K]["args"]) => string };
+
+/**
+ * What a wait is for, in a few words. Arguments may hold what is not for every reader (headers, queries, parameters): only
+ * what names the thing is shown.
+ */
+const WAITED_FOR: Named = {
+  "tradewind.datetime": ({ moment }) => moment,
+  "tradewind.timedelta": () => "the end of a length of time",
+  "tradewind.file": ({ path }) => `the file ${path}`,
+  "tradewind.http": ({ method, url }) => `${method} ${url.split(/[?#]/, 1)[0] ?? ""}`,
+  "tradewind.sql": ({ connection }) => `a query on connection "${connection}"`,
+  "tradewind.s3key": ({ bucket, key }) => `s3://${bucket}/${key}`,
+  "tradewind.s3prefix": ({ bucket, minCount, prefix }) => `${minCount} objects at s3://${bucket}/${prefix}`,
+  "tradewind.process": ({ pid }) => `the end of process ${pid}`,
+  "tradewind.rediskey": ({ key }) => `the key ${key} of Redis`,
+  "tradewind.redisstream": ({ stream }) => `an entry of the stream ${stream}`,
+  "tradewind.dagrun": ({ dagId, logicalDate, runId }) =>
+    `run ${runId ?? `of ${logicalDate}`} of DAG ${dagId}`,
+  "tradewind.externaltask": ({ dagId, taskId }) => `task ${taskId} of DAG ${dagId}`,
+  "tradewind.webhook": ({ name }) => `a call of the webhook ${name}`,
+  "tradewind.signal": ({ key, namespace }) => `the signal ${namespace}/${key}`,
+  "tradewind.all": () => "all of several triggers",
+  "tradewind.any": () => "the first of several triggers",
+};
+
+export const BUILTIN_KINDS = Object.keys(WAITED_FOR).sort() as readonly BuiltinKind[];
+
+const LONGEST_NAME = 200;
+/** By call: a call in a manifest is shared by all instances of its task. */
+const names = new WeakMap<object, string>();
+
+/** What a wait is for, as messages about it say: "waited for the file /in/a.csv". */
+export function waitedFor(call: Pick<TriggerCall, "args" | "kind">): string {
+  const name = names.get(call) ?? nameOf(call);
+  names.set(call, name);
+  return name;
+}
+
+function nameOf({ args, kind }: Pick<TriggerCall, "args" | "kind">): string {
+  const isRecord = typeof args === "object" && args !== null && !Array.isArray(args);
+  const describe = (WAITED_FOR as Readonly<Record<string, (args: never) => string>>)[kind];
+  const text = isRecord && describe ? describe(args as never) : `the trigger ${kind}`;
+  return text.length > LONGEST_NAME ? `${text.slice(0, LONGEST_NAME)}…` : text;
+}

@@ -6,6 +6,7 @@ import type { DagManifest, StartTrigger, TaskManifest } from "./manifest.ts";
 import { jsonSchemaOf } from "./params.ts";
 import type { DagPlan, TaskPlan } from "./plan.ts";
 import { reactsOf } from "./reaction.ts";
+import { Sensor } from "./sensor.ts";
 import { weighed } from "./weight.ts";
 
 export function describe(plan: DagPlan): DagManifest {
@@ -31,6 +32,7 @@ function describeTask(dagId: string, task: TaskPlan): TaskManifest {
   return {
     taskId,
     operator: operatorName(task),
+    ...(body.kind === "operator" && body.operator instanceof Sensor && { isSensor: true as const }),
     upstream: [...upstream],
     inputs,
     ...settings,

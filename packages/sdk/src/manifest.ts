@@ -281,6 +281,8 @@ export interface TaskManifest {
   readonly taskId: string;
   /** What the author used: "task", "branch", "shortCircuit", "latestOnly", "dag", or the operator's class name. */
   readonly operator: string;
+  /** Its operator is a `Sensor`. */
+  readonly isSensor?: true;
   /** Direct upstream task ids, data and order edges alike, without duplicates. */
   readonly upstream: readonly string[];
   /** Data edges: input name to what it takes. Of a task that is mapped, and this one not: the list of its outputs. */

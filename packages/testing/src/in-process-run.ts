@@ -6,11 +6,14 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import {
   compileGraph,
+  deferralOf,
   expansionOf,
   type Instance,
   isDriven,
   RuleSet,
   RunModel,
+  resultOfFired,
+  resultOfTimeout,
   type SignalFacts,
 } from "@tradewind/engine/model";
 import type { Json } from "@tradewind/sdk";
@@ -33,7 +36,6 @@ import { Reports } from "./reports.ts";
 import { RunResult } from "./result.ts";
 import { Retries } from "./retries.ts";
 import { confOf, runFacts, startOf } from "./run-facts.ts";
-import { deferralOf, sequelOf, sequelOfTaskTimeout, sequelOfTimeout } from "./sequel.ts";
 import { StepMemory } from "./step-memory.ts";
 import { TriggerDesk } from "./trigger-desk.ts";
 import { checkKeys } from "./trigger-keys.ts";
@@ -368,27 +370,25 @@ export class InProcessRun {
     const now = this.#clock.now();
     const given = this.#outside.take(now);
     for (const signal of given) this.#journal.give(signal);
-    // They are heard first.
-    if (given.length > 0) return;
+    if (given.length > 0) return; // They are heard first.
     if (this.#nextMoment() > now && this.#closing() <= now) return this.#close("until");
     if (this.#nextMoment() > now && this.#runEnd() <= now) {
       this.#isTimedOut = true;
       return await this.#callbacks.timedOut(now);
     }
     for (const wait of this.#waits.takeFired(now)) {
-      const sequel = sequelOf(wait.deferral, wait.outcome!);
-      this.#waits.end(wait, sequel.kind === "resume" ? "resumed" : "finished");
-      await this.#reports.follow(wait, sequel);
+      const result = resultOfFired(wait.deferral, wait.outcome!);
+      this.#waits.end(wait, result.kind === "resume" ? "resumed" : "finished");
+      await this.#reports.follow(wait, result);
     }
     for (const instance of this.#model.takeOverdue(now)) {
       const wait = this.#waits.of(instance.attempt);
       if (!wait || instance.wait === null) continue;
       this.#waits.end(wait, "timeout");
-      const { timeoutMs } = instance.node.manifest;
-      const isTryOver = timeoutMs !== null && (instance.startedAt ?? now) + timeoutMs <= now;
-      const sequel = isTryOver ? sequelOfTaskTimeout(timeoutMs) : sequelOfTimeout(instance);
-      await this.#reports.follow(wait, sequel);
-      if (sequel.kind !== "resume") await this.#callbacks.cancelled(wait, "timeout");
+      const { node, startedAt } = instance;
+      const result = resultOfTimeout(instance.wait, node.manifest, { at: now, startedAt });
+      await this.#reports.follow(wait, result);
+      if (result.kind !== "resume") await this.#callbacks.cancelled(wait, "timeout");
     }
     this.#retries.begin(now);
     this.#model.fireRetries(now);

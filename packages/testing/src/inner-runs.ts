@@ -2,6 +2,8 @@
  * Runs of other DAGs that tasks ask for. One whose DAG is at hand, because a sub-DAG or a triggered DAG was imported, is
  * run here, beside the run that waits for it; unless the test says what becomes of the wait. Others are only noted.
  */
+
+import type { TriggerOutcome } from "@tradewind/engine/model";
 import { wholeState } from "@tradewind/engine/model";
 import type { Json } from "@tradewind/sdk";
 import type {
@@ -16,7 +18,6 @@ import type {
 import type { Clock } from "./clock.ts";
 import type { RunOptions, RunProgress } from "./options.ts";
 import type { RunResult, SubRun } from "./result.ts";
-import type { TriggerOutcome } from "./sequel.ts";
 import type { Firing } from "./trigger-desk.ts";
 
 export const RUN_KIND = "tradewind.dagrun";
@@ -73,7 +74,7 @@ export class InnerRuns {
     const { state, timeline } = await inner.result;
     const lasted = timeline.reduce((most, { atMs }) => Math.max(most, atMs), 0);
     const payload = { dagId: of.dagId, runId: of.runId, logicalDate: null, state };
-    return { at: Math.max(since, inner.begunAt + lasted), outcome: { kind: "event", payload } };
+    return { at: Math.max(since, inner.begunAt + lasted), outcome: { kind: "event", payload, key: null } };
   }
 
   /** The test has its own words for a wait: with `outputs`, also for what tasks of that run gave. */

@@ -110,7 +110,7 @@ function allOf(answers: readonly (readonly [string, Answer])[]): Firing | null {
   if (fired.some(([, firing]) => firing === null)) return null;
   const payload = Object.fromEntries(fired.map(([name, firing]) => [name, payloadOf(firing!)]));
   const at = Math.max(...fired.map(([, firing]) => firing!.at));
-  return { at, outcome: { kind: "event", payload } };
+  return { at, outcome: { kind: "event", payload, key: null } };
 }
 
 /** Of those that fire at the same moment, the first in the order of the call. */
@@ -128,7 +128,7 @@ function firstOf(
   const [name, firing] = first;
   if (firing.outcome.kind !== "event") return inMember(name, firing);
   const payload = firstEvent(call.args, name, firing.outcome.payload);
-  return { at: firing.at, outcome: { kind: "event", payload } };
+  return { at: firing.at, outcome: { kind: "event", payload, key: null } };
 }
 
 function payloadOf({ outcome }: Firing): Json {

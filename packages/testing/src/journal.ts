@@ -19,9 +19,9 @@ import type {
 import { History, restarted } from "./history.ts";
 import type { InnerRuns } from "./inner-runs.ts";
 import type { LogLine, RunOptions, RunProgress } from "./options.ts";
+import type { TryEnd } from "./reports.ts";
 import type { Action, DeadLetter, NoticeResult, SentSignal, TaskResult, TimelineEntry } from "./result.ts";
 import { connectionOf } from "./run-facts.ts";
-import type { TryEnd } from "./sequel.ts";
 import { SignalLog } from "./signal-log.ts";
 
 /** What any code of the run may ask of what was written down. */

@@ -1,7 +1,8 @@
 /** Triggers of the author's own that are really run, in this process. */
+
+import type { TriggerOutcome } from "@tradewind/engine/model";
 import type { TriggerCall } from "@tradewind/sdk/manifest";
 import type { RunningTrigger, TriggerAbortKind, TriggerHost, TriggerProgram } from "@tradewind/sdk/program";
-import type { TriggerOutcome } from "./sequel.ts";
 import { failedWith } from "./trigger-script.ts";
 
 /** How long a trigger may take after its event, e.g. to acknowledge it, before it is told that it is over. */
@@ -57,7 +58,7 @@ async function firstOf(running: RunningTrigger, abort: AbortSignal): Promise<Tri
   });
   const first = await Promise.race([running.next(), aborted]);
   if (first === null) return null;
-  if (first.kind === "event") return { kind: "event", payload: first.payload };
+  if (first.kind === "event") return { kind: "event", payload: first.payload, key: null };
   if (first.kind === "ending") return { kind: "ending", ending: first.ending };
   const message = "The trigger returned without an event: whoever waits for it would wait for ever.";
   throw Object.assign(new Error(message), { code: "TRIGGER_ENDED_WITHOUT_EVENT" });

@@ -1,12 +1,22 @@
 /** What attempts and triggers report, put to the model as the scheduler does (schedule/run-actor.ts of the engine). */
-import { type Instance, isFinished, isStreaming, type RunModel, retryDelayMs } from "@tradewind/engine/model";
-import type { Deferral, RunFacts } from "@tradewind/sdk/program";
+import {
+  type Instance,
+  isFinished,
+  isStreaming,
+  type RunModel,
+  retryDelayMs,
+  type WaitResult,
+  waitOf,
+} from "@tradewind/engine/model";
+import type { Deferral, RunFacts, TaskOutcome } from "@tradewind/sdk/program";
 import type { EndedAttempt } from "./attempts.ts";
 import type { Callbacks } from "./callbacks.ts";
 import type { Clock } from "./clock.ts";
 import type { Journal } from "./journal.ts";
-import { type Sequel, type TryEnd, waitOf } from "./sequel.ts";
 import type { KeptWait, Waits } from "./waits.ts";
+
+/** What ends a try. */
+export type TryEnd = Extract<TaskOutcome, { kind: "success" | "failed" | "skipped" }>;
 
 export interface ReportsParts {
   readonly callbacks: Callbacks;
@@ -78,16 +88,17 @@ export class Reports {
   }
 
   /** A wait is over. */
-  async follow({ instance, attempt }: KeptWait, sequel: Sequel): Promise<void> {
+  async follow({ instance, attempt }: KeptWait, result: WaitResult): Promise<void> {
     const { clock, model } = this.#parts;
     if (instance.state !== "deferred" || instance.attempt !== attempt) return;
-    if (sequel.kind === "resume") {
+    if (result.kind === "resume") {
       model.apply({ type: "resumed", ...keyOf(instance, attempt) }, clock.now());
       return;
     }
-    this.#end(instance, attempt, sequel);
+    const end = result.kind === "success" ? { ...result, skip: [] } : result;
+    this.#end(instance, attempt, end);
     this.note();
-    await this.#tell(instance, sequel);
+    await this.#tell(instance, end);
   }
 
   /** The task's callback for how its try has ended, if it has. */

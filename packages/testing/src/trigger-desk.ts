@@ -2,6 +2,8 @@
  * Where a run asks what becomes of a trigger. The test's own words come first; time passes by the run's clock; nothing
  * else looks at the outside world, except a class of the author's own that the test asked to be run.
  */
+
+import type { TriggerOutcome } from "@tradewind/engine/model";
 import { ALL_KIND, ANY_KIND, type Instance } from "@tradewind/engine/model";
 import type { Json } from "@tradewind/sdk";
 import type { DateTimeArgs } from "@tradewind/sdk/builtin-triggers";
@@ -12,7 +14,6 @@ import { DagTestError } from "./errors.ts";
 import { type InnerRuns, RUN_KIND } from "./inner-runs.ts";
 import { type Answer, AnyAnswers, answerOfAll } from "./joint-answer.ts";
 import { LiveTriggers } from "./live-trigger.ts";
-import type { TriggerOutcome } from "./sequel.ts";
 import type { SignalLog } from "./signal-log.ts";
 import { misspelt } from "./trigger-keys.ts";
 import { failedWith, programIn, type Said, said, type Triggers } from "./trigger-script.ts";
@@ -99,7 +100,7 @@ export class TriggerDesk {
       const at = earliest(call, asker);
       // Nothing given, or a length of time on this clock: the moment itself is the event.
       const payload = (lengthOf(call) === null && call.timed.payload) || new Date(at).toISOString();
-      return { at, outcome: { kind: "event", payload } };
+      return { at, outcome: { kind: "event", payload, key: null } };
     }
     const firing = call.kind === RUN_KIND ? await this.#inner.firing(call.args, asker.since) : null;
     if (firing !== null) return firing;
@@ -112,7 +113,10 @@ export class TriggerDesk {
     return () => {
       const event = heard === null ? this.#signals.first(call.args) : null;
       if (event !== null)
-        heard = { at: this.#clock.now(), outcome: { kind: "event", payload: event as unknown as Json } };
+        heard = {
+          at: this.#clock.now(),
+          outcome: { kind: "event", payload: event as unknown as Json, key: null },
+        };
       return heard;
     };
   }

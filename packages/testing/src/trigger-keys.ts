@@ -4,30 +4,12 @@
  * refused at once: a step of a task that does not exist, a built-in trigger that does not. Of any other the test hears
  * when a wait is left without an answer and a key is all but its name.
  */
-import type { BuiltinTriggers } from "@tradewind/sdk/builtin-triggers";
+import { BUILTIN_KINDS } from "@tradewind/sdk/builtin-triggers";
 import { nearest } from "@tradewind/sdk/wording";
 import { DagTestError } from "./errors.ts";
 import { programIn, type Triggers } from "./trigger-script.ts";
 
-const BUILTIN: Readonly<Record<keyof BuiltinTriggers, true>> = {
-  "tradewind.all": true,
-  "tradewind.any": true,
-  "tradewind.dagrun": true,
-  "tradewind.datetime": true,
-  "tradewind.externaltask": true,
-  "tradewind.file": true,
-  "tradewind.http": true,
-  "tradewind.process": true,
-  "tradewind.rediskey": true,
-  "tradewind.redisstream": true,
-  "tradewind.s3key": true,
-  "tradewind.s3prefix": true,
-  "tradewind.signal": true,
-  "tradewind.sql": true,
-  "tradewind.timedelta": true,
-  "tradewind.webhook": true,
-};
-const KINDS = Object.keys(BUILTIN);
+const KINDS: readonly string[] = BUILTIN_KINDS;
 
 /** @throws DagTestError that names the first key that stands for nothing. */
 export function checkKeys(triggers: Triggers, taskIds: ReadonlySet<string>): void {

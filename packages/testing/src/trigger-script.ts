@@ -1,12 +1,12 @@
 /** What a test says about the triggers of its DAG: what each fires with, fails with, or that it is run for real. */
 
+import type { TriggerOutcome } from "@tradewind/engine/model";
 import type { Duration, Ending, Json } from "@tradewind/sdk";
 import type { BuiltinTriggers } from "@tradewind/sdk/builtin-triggers";
 import { errorFacts } from "@tradewind/sdk/error-facts";
 import { TRIGGER, type TriggerEnding, type TriggerProgram } from "@tradewind/sdk/program";
 import { DagTestError } from "./errors.ts";
 import { delayMs } from "./moment.ts";
-import type { TriggerOutcome } from "./sequel.ts";
 
 /** Found by symbol, as the engine does: it may be of another copy of the SDK. */
 const ENDING = Symbol.for("tradewind.ending");
@@ -115,5 +115,5 @@ function outcomeOf(key: string, value: unknown): TriggerOutcome {
   }
   if (text === undefined)
     throw new DagTestError("TW_TEST_BAD_OPTION", `triggers: the event of "${key}" must be JSON`);
-  return { kind: "event", payload: JSON.parse(text) as Json };
+  return { kind: "event", payload: JSON.parse(text) as Json, key: null };
 }

@@ -2,7 +2,7 @@
  * The waits of a run: what the tables `deferral` and `trigger` hold otherwise. A wait begins with the question what its
  * trigger does; the answer is news for the run, and fires at a moment of the run's clock.
  */
-import type { Instance } from "@tradewind/engine/model";
+import type { Instance, TriggerOutcome } from "@tradewind/engine/model";
 import type { Json } from "@tradewind/sdk";
 import type { TriggerCall } from "@tradewind/sdk/manifest";
 import type { Deferral, JournalEntry, TaskCall, TriggerHost } from "@tradewind/sdk/program";
@@ -11,7 +11,6 @@ import type { DagTestError } from "./errors.ts";
 import type { Answer } from "./joint-answer.ts";
 import type { Journal } from "./journal.ts";
 import { abortReason } from "./live-trigger.ts";
-import type { TriggerOutcome } from "./sequel.ts";
 import type { StepMemory } from "./step-memory.ts";
 import type { Firing, TriggerDesk } from "./trigger-desk.ts";
 

@@ -59,6 +59,7 @@ export * from "./timetable.ts";
 export * from "./transitions.ts";
 export * from "./trigger-rules.ts";
 export { diffVersions, isSameShape } from "./version-diff.ts";
+export * from "./wait.ts";
 export type { Cause, StartChanges, StoredStart } from "./waiting-starts.ts";
 export { EXACT_LIMIT } from "./weights.ts";
 export { wholeState } from "./whole-task.ts";

@@ -7,6 +7,7 @@ import { randomUUID } from "node:crypto";
 import type { ErrorFacts, RunFacts } from "@tradewind/sdk/program";
 import type { AttemptOutcome } from "../execute/contract.ts";
 import {
+  deferralOf,
   failureReason,
   type Instance,
   isStreaming,
@@ -14,7 +15,12 @@ import {
   type Place,
   type RunEnding,
   type RunModel,
+  resultOfFired,
+  resultOfTimeout,
   retryDelayMs,
+  type TriggerOutcome,
+  type WaitResult,
+  waitOf,
 } from "../model/index.ts";
 import type { DeferralWrite, FiredDeferral, WaitEnd } from "../store/deferrals.ts";
 import { limitKeyOf } from "../store/limit-key.ts";
@@ -29,16 +35,7 @@ import type { RunEars } from "./run-ears.ts";
 import { runFacts } from "./run-facts.ts";
 import { successDrafts } from "./success-signals.ts";
 import type { DagVersion } from "./version-cache.ts";
-import {
-  deferralOf,
-  deferralWrite,
-  type Sequel,
-  sequelOf,
-  sequelOfTimeout,
-  timeoutError,
-  type WaitPlace,
-  waitOf,
-} from "./waiting.ts";
+import { deferralWrite, type WaitPlace } from "./waiting.ts";
 
 /** What a report leaves behind besides state: rows for the batch. */
 export interface Traces extends EventTraces {
@@ -270,10 +267,11 @@ export class RunActor {
       now.traces.waitEnds.push({ attempt, kind: "cancelled", mustBeUnfired: false, isCancelled: true });
       return null;
     }
-    const sequel = sequelOf(fired);
-    const kind = sequel.kind === "resume" ? "resumed" : "finished";
+    const { method, name, on_failure: onFailure } = fired;
+    const result = resultOfFired({ method, name, onFailure }, fired.outcome as unknown as TriggerOutcome);
+    const kind = result.kind === "resume" ? "resumed" : "finished";
     now.traces.waitEnds.push({ attempt, kind, mustBeUnfired: false, isCancelled: false });
-    this.#follow(instance, sequel, now);
+    this.#follow(instance, result, now);
     return instance;
   }
 
@@ -281,31 +279,27 @@ export class RunActor {
   overdue(instance: Instance, now: Circumstances): void {
     const { attempt, wait, startedAt, node } = instance;
     if (attempt === null || wait === null) return;
-    const { timeoutMs, operator } = node.manifest;
-    const isTryOver = timeoutMs !== null && startedAt !== null && startedAt + timeoutMs <= now.at;
-    const sequel: Sequel = isTryOver
-      ? { kind: "failed", error: timeoutError(timeoutMs), retry: true }
-      : sequelOfTimeout(wait, operator);
+    const result = resultOfTimeout(wait, node.manifest, { at: now.at, startedAt });
     // A function that goes on decides by itself what becomes of what it waited for.
-    const isCancelled = sequel.kind !== "resume";
+    const isCancelled = result.kind !== "resume";
     now.traces.waitEnds.push({ attempt, kind: "timeout", mustBeUnfired: true, isCancelled });
-    this.#follow(instance, sequel, now);
+    this.#follow(instance, result, now);
   }
 
-  #follow(instance: Instance, sequel: Sequel, now: Circumstances): void {
+  #follow(instance: Instance, result: WaitResult, now: Circumstances): void {
     const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt: instance.attempt ?? "" };
-    switch (sequel.kind) {
+    switch (result.kind) {
       case "resume":
         this.model.apply({ type: "resumed", ...key }, now.at);
         return;
       case "success":
-        this.#succeeded(instance, { output: sequel.output, skip: [] }, now);
+        this.#succeeded(instance, { output: result.output, skip: [] }, now);
         return;
       case "skipped":
-        this.model.apply({ type: "skipped", ...key, at: now.at, reason: sequel.reason }, now.at);
+        this.model.apply({ type: "skipped", ...key, at: now.at, reason: result.reason }, now.at);
         return;
       case "failed":
-        this.#failed(instance, sequel, now);
+        this.#failed(instance, result, now);
     }
   }
 

@@ -1,3 +1,4 @@
+import { waitedFor } from "@tradewind/sdk/builtin-triggers";
 /** Claimed runs become actors: a fresh one from its DAG version alone, any other from its journal. */
 import {
   type BranchVerdict,
@@ -28,7 +29,6 @@ import { loadStarts } from "../store/run-starts.ts";
 import { RunActor } from "./run-actor.ts";
 import { RunEars } from "./run-ears.ts";
 import type { DagVersion, VersionCache } from "./version-cache.ts";
-import { waitName } from "./wait-names.ts";
 
 export async function loadActors(
   database: Database,
@@ -193,5 +193,5 @@ function loadedWait(row: LoadedInstance): Wait | null {
     keepsSlot: row.keeps_slot,
   } as const;
   const { wait_args: args, wait_kind: kind, wait_method: method } = row;
-  return kind === null ? wait : { ...wait, method, what: waitName({ kind, args }) };
+  return kind === null ? wait : { ...wait, method, what: waitedFor({ kind, args }) };
 }

@@ -6,9 +6,9 @@ import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
 import { beforeEach, describe, expect, it } from "vitest";
 import { seedDag } from "../../test/support/catalogue-seed.ts";
 import { LONG_LEASE, TriggererRig } from "../../test/support/triggerer-rig.ts";
+import type { TriggerOutcome } from "../model/index.ts";
 import { adhoc } from "../store/database.ts";
 import { recordWebhook } from "../store/webhooks.ts";
-import type { TriggerOutcome } from "./contract.ts";
 import { EngineTriggers } from "./engine-triggers.ts";
 
 let rig: TriggererRig;

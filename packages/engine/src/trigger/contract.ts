@@ -3,7 +3,8 @@
  * runs user code in a child process and may not. The runner is told what to run and reports what happened.
  */
 import type { Json } from "@tradewind/sdk/manifest";
-import type { ErrorFacts, LogLevel, TriggerAbortKind, TriggerEnding } from "@tradewind/sdk/program";
+import type { LogLevel, TriggerAbortKind } from "@tradewind/sdk/program";
+import type { TriggerOutcome } from "../model/index.ts";
 
 /** One trigger to be run; `id` is that of its row. */
 export interface TriggerWork {
@@ -15,19 +16,6 @@ export interface TriggerWork {
   /** Of a built-in one: what an earlier run of it, here or elsewhere, has told last. Seen again it is nothing new. */
   readonly lastEvent?: Json;
 }
-
-/** How a trigger came to fire: what every wait on it is told. */
-export type TriggerOutcome =
-  | {
-      readonly kind: "event";
-      readonly payload: Json;
-      readonly key: string | null;
-      /** The calls of webhooks that it consists of, by the webhook's name: whoever has got them does not get them again. */
-      readonly calls?: Readonly<Record<string, number>>;
-    }
-  | { readonly kind: "ending"; readonly ending: TriggerEnding }
-  /** It threw, returned without an event, could not be loaded, or blocked its neighbours. */
-  | { readonly kind: "failed"; readonly error: ErrorFacts };
 
 /** A trigger whose code was still at work some time after its abort. */
 export interface IgnoredAbort {

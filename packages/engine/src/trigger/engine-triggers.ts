@@ -14,12 +14,12 @@ import type {
   WebhookArgs,
 } from "@tradewind/sdk/builtin-triggers";
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
+import type { TriggerOutcome } from "../model/index.ts";
 import { ANY_KIND, isJointKind, JointWaitState, type MemberEvent, membersOf } from "../model/index.ts";
 import type { Database } from "../store/database.ts";
 import { findCalls, findNewCalls, findTasks, type Wait, webhookRunId } from "../store/engine-conditions.ts";
 import type { ClaimedTrigger } from "../store/trigger-claim.ts";
 import { badArguments } from "./builtin/trigger-error.ts";
-import type { TriggerOutcome } from "./contract.ts";
 import { engineArgs } from "./engine-args.ts";
 import { isEngineKind, RUN_KIND, SIGNAL_KIND, TASK_KIND, WEBHOOK_KIND } from "./engine-kinds.ts";
 import { type SignalLook, SignalWaits } from "./engine-signals.ts";

@@ -7,12 +7,12 @@
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { LogLevel } from "@tradewind/sdk/program";
+import type { TriggerOutcome } from "../model/index.ts";
 import { isJointKind } from "../model/index.ts";
 import { CommitUnknownError, type Database } from "../store/database.ts";
 import { eventRunId, forgetEvents, storeEventRuns } from "../store/event-runs.ts";
 import type { ClaimedTrigger } from "../store/trigger-claim.ts";
 import { type FiredWait, fireTriggers, type WaitOutcome } from "../store/trigger-fire.ts";
-import type { TriggerOutcome } from "./contract.ts";
 
 /** In one transaction, at most: it must not keep others waiting. */
 const MAX_FIRES = 1_000;

@@ -7,7 +7,8 @@
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { LogLevel, TriggerAbortKind } from "@tradewind/sdk/program";
-import type { IgnoredAbort, TriggerOutcome, TriggerWork } from "./contract.ts";
+import type { TriggerOutcome } from "../model/index.ts";
+import type { IgnoredAbort, TriggerWork } from "./contract.ts";
 
 /** The child's file descriptors of its channel and of its pipe for stalls, after the standard streams. */
 export const CHANNEL_FD = 3;

@@ -4,7 +4,8 @@
  * not.
  */
 import type { Json } from "@tradewind/sdk/manifest";
-import type { TriggerOutcome, TriggerWork } from "./contract.ts";
+import type { TriggerOutcome } from "../model/index.ts";
+import type { TriggerWork } from "./contract.ts";
 import type { Assignment, Culprit } from "./runner-protocol.ts";
 
 /** Of those that are over, so many are still known by name. */

@@ -8,6 +8,7 @@
  */
 import { hostname } from "node:os";
 import { JobLoop } from "../job/job-loop.ts";
+import type { TriggerOutcome } from "../model/index.ts";
 import { Mailbox } from "../schedule/mailbox.ts";
 import type { Topic, WakeUps } from "../signal/wake-up.ts";
 import { type Database, type Listening, sqlState } from "../store/database.ts";
@@ -15,7 +16,7 @@ import { nextTimedRunIn, storeTimedRuns } from "../store/timed-schedules.ts";
 import { deadOwners, postponeTriggers, releaseAllTriggers } from "../store/trigger-claim.ts";
 import { fireDueTimed } from "../store/trigger-fire.ts";
 import { nextColdIn, nextTimedIn, noteFacts } from "../store/triggers.ts";
-import type { RunnerReports, TriggerOutcome } from "./contract.ts";
+import type { RunnerReports } from "./contract.ts";
 import { EngineTriggers, type Finding } from "./engine-triggers.ts";
 import { Looks } from "./looks.ts";
 import { lastWord, OutcomeDesk } from "./outcome-desk.ts";

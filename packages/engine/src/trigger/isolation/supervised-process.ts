@@ -8,9 +8,10 @@
  */
 import type { ErrorFacts, TriggerAbortKind } from "@tradewind/sdk/program";
 import type { Guardian } from "../../execute/guardian.ts";
+import type { TriggerOutcome } from "../../model/index.ts";
 import { messageOf } from "../../service/errors.ts";
 import { userEnvironment } from "../../service/user-environment.ts";
-import type { RunnerReports, TriggerOutcome, TriggerWork } from "../contract.ts";
+import type { RunnerReports, TriggerWork } from "../contract.ts";
 import type { RunnerAnswers } from "../runner-answers.ts";
 import type { FromRunner, LogRecord } from "../runner-protocol.ts";
 import { StallJudge } from "../stall-judge.ts";

@@ -18,9 +18,9 @@ import type {
 } from "@tradewind/sdk/program";
 import { withHint } from "../../bundle/error-hints.ts";
 import { isTooDeep } from "../../execute/json-lines.ts";
+import type { TriggerOutcome } from "../../model/index.ts";
 import { ALL_KIND } from "../../model/joint-wait.ts";
 import type { BuiltinHost } from "../builtin/builtin-kind.ts";
-import type { TriggerOutcome } from "../contract.ts";
 import {
   type Assignment,
   isEnding,

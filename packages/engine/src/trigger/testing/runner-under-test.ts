@@ -6,8 +6,9 @@ import type { Json } from "@tradewind/sdk/manifest";
 import type { ErrorFacts } from "@tradewind/sdk/program";
 import { onTestFinished } from "vitest";
 import { buildArtefact } from "../../bundle/bundler/artefact.ts";
+import type { TriggerOutcome } from "../../model/index.ts";
 import { type Logger, silentLogger } from "../../service/logger.ts";
-import type { IgnoredAbort, RunnerReports, TriggerOutcome, TriggerServices } from "../contract.ts";
+import type { IgnoredAbort, RunnerReports, TriggerServices } from "../contract.ts";
 import { TriggerRunner } from "../trigger-runner.ts";
 import type { TriggerRunnerOptions } from "../trigger-runner-options.ts";
 

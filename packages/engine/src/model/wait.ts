@@ -1,0 +1,97 @@
+/** A wait, from what a task asks for to what its end means for the task. */
+import { waitedFor } from "@tradewind/sdk/builtin-triggers";
+import type { Json, StartTrigger } from "@tradewind/sdk/manifest";
+import type { Deferral, ErrorFacts, TriggerEnding } from "@tradewind/sdk/program";
+import { durationText } from "@tradewind/sdk/wording";
+import type { Wait } from "./instance.ts";
+
+/** The wait of a task that begins with one. */
+export function deferralOf(start: StartTrigger): Deferral {
+  return { ...start, name: null, onFailure: "fail" };
+}
+
+/** @param keepsSlot Its pool counts it while it waits. */
+export function waitOf(deferral: Deferral, at: number, keepsSlot = false): Wait {
+  const { method, onTimeout, timeoutMs, trigger } = deferral;
+  const timeoutAt = timeoutMs === null ? null : at + timeoutMs;
+  return { timeoutAt, timeoutMs, onTimeout, keepsSlot, what: waitedFor(trigger), method };
+}
+
+/** How a trigger came to fire: every wait for it gets this. */
+export type TriggerOutcome =
+  | {
+      readonly kind: "event";
+      readonly payload: Json;
+      readonly key: string | null;
+      /** The calls of webhooks that it consists of, by the webhook's name: a wait that has got them does not get them again. */
+      readonly calls?: Readonly<Record<string, number>>;
+    }
+  | { readonly kind: "ending"; readonly ending: TriggerEnding }
+  /** It threw, returned without an event, could not be loaded, or blocked its neighbours. */
+  | { readonly kind: "failed"; readonly error: ErrorFacts };
+
+export type WaitResult =
+  /** The task's code goes on. */
+  | { readonly kind: "resume" }
+  | { readonly kind: "success"; readonly output: Json }
+  | { readonly kind: "failed"; readonly error: ErrorFacts; readonly retry: boolean }
+  | { readonly kind: "skipped"; readonly reason: string | null };
+
+/** The trigger fired. */
+export function resultOfFired(
+  { method, name, onFailure }: Pick<Deferral, "method" | "name" | "onFailure">,
+  outcome: TriggerOutcome,
+): WaitResult {
+  switch (outcome.kind) {
+    case "event": {
+      // Neither a method nor a name to go on at: the task is its trigger, and the event its output.
+      const isWhole = method === null && name === null;
+      return isWhole ? { kind: "success", output: outcome.payload } : { kind: "resume" };
+    }
+    case "failed":
+      if (onFailure === "resume") return { kind: "resume" };
+      return { kind: "failed", error: outcome.error, retry: true };
+    case "ending": {
+      const { ending } = outcome;
+      if (ending.kind !== "failed") return ending;
+      const error = failure("TriggerFailed", "TASK_FAILED_BY_TRIGGER", ending.reason);
+      return { kind: "failed", error, retry: ending.retry };
+    }
+  }
+}
+
+/** What the end of a wait depends on besides the wait. */
+export interface WaitingTask {
+  readonly operator: string;
+  readonly isSensor?: boolean | undefined;
+  readonly timeoutMs: number | null;
+}
+
+/** A wait is out of time: its own, or that of the whole try, which began at `startedAt`. */
+export function resultOfTimeout(
+  wait: Wait,
+  task: WaitingTask,
+  { at, startedAt }: { readonly at: number; readonly startedAt: number | null },
+): WaitResult {
+  const { timeoutMs } = task;
+  if (timeoutMs !== null && startedAt !== null && startedAt + timeoutMs <= at) {
+    const message = `the task waited longer than its timeout of ${durationText(timeoutMs)} allows`;
+    return { kind: "failed", error: failure("TimeoutError", "TASK_TIMEOUT", message), retry: true };
+  }
+  const { onTimeout, timeoutAt, what = "the trigger" } = wait;
+  if (onTimeout === "resume") return { kind: "resume" };
+  const until = timeoutAt === null ? "" : ` at ${new Date(timeoutAt).toISOString()}`;
+  const limit = wait.timeoutMs == null ? "" : ` after its timeout of ${durationText(wait.timeoutMs)}`;
+  const reason = `waited for ${what}, which had not come when the wait timed out${limit}${until}`;
+  if (onTimeout === "skip") return { kind: "skipped", reason };
+  // A sensor's own wait: it ends for good. In its other modes its process reports the same, with the same code.
+  const isSensors = task.isSensor === true && onTimeout === "fatal";
+  const error = isSensors
+    ? failure("TimeoutError", "TW_SENSOR_TIMEOUT", `${task.operator} ${reason}`)
+    : failure("TimeoutError", "TASK_WAIT_TIMEOUT", reason);
+  return { kind: "failed", error, retry: onTimeout === "fail" };
+}
+
+function failure(name: string, code: string, message: string): ErrorFacts {
+  return { name, message, stack: null, code };
+}
