@@ -3,6 +3,7 @@
  * the engine, and `tradewind --help` pays for nothing.
  */
 import { Command, type CommandUnknownOpts, Option } from "@commander-js/extra-typings";
+import { examples } from "./examples.ts";
 import type { GlobalOptions, Session } from "./session.ts";
 import { cliVersion } from "./version.ts";
 
@@ -158,6 +159,17 @@ function baseProgram() {
     .addOption(new Option("-y, --yes", "answer every question with yes"))
     .addOption(new Option("-q, --quiet", "results only, no notes"))
     .addOption(new Option("-v, --verbose", "show the stack of an error"))
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind standalone",
+        "tradewind dags list",
+        "# start a run, watch it, and fail when it fails",
+        "tradewind dags trigger etl --wait",
+        "# why does this task of the latest run not start?",
+        "tradewind tasks why etl @latest load",
+      ),
+    )
     .addHelpText(
       "after",
       "\nExit codes: 0 ok · 1 operation or run failed · 2 usage · 3 not found · 4 auth · 5 conflict · 6 server or network · 124 wait timeout · 130 interrupted",
