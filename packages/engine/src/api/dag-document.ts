@@ -1,10 +1,30 @@
 /** A DAG in the JSON of Airflow's API. */
 import { z } from "zod";
+import type { Connection } from "../store/database.ts";
 import type { DagRow, groupRetries } from "../store/list/dags.ts";
+import { type LastRunRow, readLastRuns } from "../store/list/last-runs.ts";
 import { assetExpression, isPartitioned } from "./asset-expression.ts";
 import { showVersion, versionDocument } from "./documents.ts";
-import { BUNDLE_NAME, iso, nullableDate } from "./fields.ts";
-import { scheduleError, scheduleErrorDocument, timetable, zoneOf } from "./schedule-document.ts";
+import { BUNDLE_NAME, date, iso, nullableDate, RUN_STATES } from "./fields.ts";
+import {
+  scheduleError,
+  scheduleErrorDocument,
+  timetable,
+  upcoming,
+  upcomingDocument,
+  zoneOf,
+} from "./schedule-document.ts";
+
+const lastRunDocument = z
+  .object({
+    dag_run_id: z.string(),
+    state: z.enum(RUN_STATES),
+    logical_date: nullableDate,
+    run_after: date,
+    start_date: nullableDate,
+    end_date: nullableDate,
+  })
+  .meta({ id: "LastRun" });
 
 const dagShape = {
   dag_id: z.string(),
@@ -33,6 +53,8 @@ const dagShape = {
   next_dagrun_data_interval_start: nullableDate,
   next_dagrun_data_interval_end: nullableDate,
   next_dagrun_run_after: nullableDate,
+  last_run: lastRunDocument.nullable().describe("The run with the latest run_after."),
+  timezone: z.string().nullable().describe("Of the times that its schedule names."),
   pause_reason: z.string().nullable().describe("Why it is paused, when nobody did it by hand."),
   schedule_error: scheduleErrorDocument.nullable(),
   allowed_run_types: z.array(z.string()).nullable(),
@@ -47,6 +69,7 @@ export const dagDetailsDocument = z
   .object({
     ...dagShape,
     catchup: z.boolean(),
+    next_runs: z.array(upcomingDocument).describe("The next five, as far as they follow from times."),
     dag_run_timeout: z.string().nullable(),
     jitter: z.string().nullable().describe("How much later than its moment a scheduled run may be due."),
     run_retries: z
@@ -65,7 +88,6 @@ export const dagDetailsDocument = z
     params_schema: z.any(),
     render_template_as_native_obj: z.boolean(),
     template_search_path: z.array(z.string()).nullable(),
-    timezone: z.string().nullable(),
     last_parsed: nullableDate,
     default_args: z.record(z.string(), z.any()).nullable(),
     rerun_with_latest_version: z.boolean().nullable(),
@@ -77,7 +99,21 @@ export const dagDetailsDocument = z
   })
   .meta({ id: "DAGDetailsResponse" });
 
-export function showDag(row: DagRow): z.output<typeof dagDocument> {
+export async function showDags(
+  connection: Connection,
+  rows: readonly DagRow[],
+): Promise<z.output<typeof dagDocument>[]> {
+  const dagIds = rows.map((row) => row.dag_id);
+  const lastRuns = dagIds.length === 0 ? new Map() : await readLastRuns(connection, dagIds);
+  return rows.map((row) => show(row, lastRuns.get(row.dag_id)));
+}
+
+export async function showDag(connection: Connection, row: DagRow): Promise<z.output<typeof dagDocument>> {
+  const [shown] = await showDags(connection, [row]);
+  return shown!;
+}
+
+function show(row: DagRow, lastRun: LastRunRow | undefined): z.output<typeof dagDocument> {
   const { manifest } = row;
   return {
     dag_id: row.dag_id,
@@ -104,6 +140,8 @@ export function showDag(row: DagRow): z.output<typeof dagDocument> {
     next_dagrun_data_interval_start: iso(row.next_interval_start),
     next_dagrun_data_interval_end: iso(row.next_interval_end),
     next_dagrun_run_after: iso(row.next_run_after),
+    last_run: lastRun === undefined ? null : showLastRun(lastRun),
+    timezone: zoneOf(manifest?.schedule),
     pause_reason: row.pause_reason,
     schedule_error: scheduleError(row),
     allowed_run_types: null,
@@ -112,15 +150,28 @@ export function showDag(row: DagRow): z.output<typeof dagDocument> {
   };
 }
 
-export function showDagDetails(
+function showLastRun(run: LastRunRow): z.output<typeof lastRunDocument> {
+  return {
+    dag_run_id: run.run_id,
+    state: run.state as (typeof RUN_STATES)[number],
+    logical_date: iso(run.logical_date),
+    run_after: iso(run.run_after),
+    start_date: iso(run.started_at),
+    end_date: iso(run.ended_at),
+  };
+}
+
+export async function showDagDetails(
+  connection: Connection,
   row: DagRow,
   { activeRuns, groups }: { activeRuns: number; groups: Awaited<ReturnType<typeof groupRetries>> },
-): z.output<typeof dagDetailsDocument> {
+): Promise<z.output<typeof dagDetailsDocument>> {
   const { manifest } = row;
   const again = manifest?.runRetry;
   return {
-    ...showDag(row),
+    ...(await showDag(connection, row)),
     catchup: manifest?.catchup ?? false,
+    next_runs: upcoming(row),
     dag_run_timeout: manifest?.runTimeoutMs == null ? null : `PT${manifest.runTimeoutMs / 1000}S`,
     jitter: manifest?.jitterMs === undefined ? null : `PT${manifest.jitterMs / 1000}S`,
     run_retries: again ? { retries: again.retries, delay: again.delayMs / 1000, from: again.from } : null,
@@ -136,7 +187,6 @@ export function showDagDetails(
     params_schema: manifest?.paramsSchema ?? null,
     render_template_as_native_obj: false,
     template_search_path: null,
-    timezone: zoneOf(manifest?.schedule),
     last_parsed: iso(row.last_parsed_at),
     default_args: null,
     rerun_with_latest_version: null,

@@ -86,6 +86,26 @@ describe("dags", () => {
     });
   });
 
+  test("lists each with its latest run, and the zone of its schedule", async () => {
+    await tw.addRun("sales", {
+      runId: "earlier",
+      state: "success",
+      runAfter: new Date("2026-02-01T00:00:00Z"),
+    });
+    const [billing, sales] = (await tw.call("GET", "/dags")).json().dags;
+    expect(billing).toMatchObject({ last_run: null, timezone: "UTC" });
+    expect(sales).toMatchObject({
+      timezone: "Europe/Berlin",
+      last_run: {
+        dag_run_id: "one",
+        state: "failed",
+        start_date: "2026-03-01T00:00:00.000Z",
+        end_date: "2026-03-01T00:01:00.000Z",
+      },
+    });
+    await tw.sql("DELETE FROM dag_run WHERE run_id = 'earlier'");
+  });
+
   test.each([
     ["?exclude_stale=false&order_by=-dag_id", ["sales", "retired", "billing"]],
     ["?dag_id_pattern=AL", ["sales"]],
@@ -199,6 +219,39 @@ describe("tasks, versions, sources, import errors", () => {
       'DAG "sales" has no task "nope"',
     );
     expect((await tw.call("GET", "/dags/nope/tasks")).statusCode).toBe(404);
+  });
+
+  test("tasks have their place in topological order, their groups and their role", async () => {
+    await tw.addDag(
+      manifestOf(
+        "placed",
+        [
+          { taskId: "a", upstream: ["g.h.z"] },
+          {
+            taskId: "drop",
+            upstream: ["make", "a"],
+            role: "teardown",
+            teardown: { of: "make", failsRun: false },
+          },
+          { taskId: "g.h.z", upstream: ["make"], group: "g.h" },
+          { taskId: "make", role: "setup" },
+        ],
+        {
+          groups: [
+            { groupId: "g", parent: null, docs: null },
+            { groupId: "g.h", parent: "g", docs: null },
+          ],
+        },
+      ),
+    );
+    const { tasks } = (await tw.call("GET", "/dags/placed/tasks?order_by=topological_index")).json();
+    expect(tasks).toMatchObject([
+      { task_id: "make", topological_index: 0, role: "setup", task_group_path: [], teardown_of: null },
+      { task_id: "g.h.z", topological_index: 1, role: "work", task_group_path: ["g", "g.h"] },
+      { task_id: "a", topological_index: 2 },
+      { task_id: "drop", topological_index: 3, role: "teardown", teardown_of: "make" },
+    ]);
+    await tw.call("DELETE", "/dags/placed");
   });
 
   test("versions, newest first when asked", async () => {

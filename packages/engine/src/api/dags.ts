@@ -15,7 +15,7 @@ import {
   listTags,
 } from "../store/list/dags.ts";
 import type { ApiOptions, Resource } from "./context.ts";
-import { dagDetailsDocument, dagDocument, showDag, showDagDetails } from "./dag-document.ts";
+import { dagDetailsDocument, dagDocument, showDag, showDagDetails, showDags } from "./dag-document.ts";
 import {
   bundleName,
   flag,
@@ -74,7 +74,7 @@ export const dags: Resource = (app, options) => {
     { schema: { querystring: listQuery, response: { 200: dagList }, tags: ["DAG"] } },
     async ({ query }) => {
       const { rows, total } = await listDags(database, filterOf(query), pageOf(query));
-      return { dags: rows.map(showDag), total_entries: total };
+      return { dags: await showDags(database, rows), total_entries: total };
     },
   );
 
@@ -92,17 +92,15 @@ export const dags: Resource = (app, options) => {
       const { rows, total } = await listDags(database, filterOf(request.query), pageOf(request.query));
       const dagIds = rows.map((row) => row.dag_id);
       await pause(options, { dagIds, paused: request.body.is_paused, request });
-      return {
-        dags: rows.map((row) => showDag(afterwards(row, request.body.is_paused))),
-        total_entries: total,
-      };
+      const changed = rows.map((row) => afterwards(row, request.body.is_paused));
+      return { dags: await showDags(database, changed), total_entries: total };
     },
   );
 
   app.get(
     "/api/v2/dags/:dag_id",
     { schema: { params, response: { 200: dagDocument }, tags: ["DAG"] } },
-    async (request) => showDag(await requireDag(database, request.params.dag_id)),
+    async (request) => showDag(database, await requireDag(database, request.params.dag_id)),
   );
 
   app.get(
@@ -114,7 +112,7 @@ export const dags: Resource = (app, options) => {
         countActiveRuns(database, row.dag_id),
         groupRetries(database, row.dag_id),
       ]);
-      return showDagDetails(row, { activeRuns, groups });
+      return showDagDetails(database, row, { activeRuns, groups });
     },
   );
 
@@ -132,7 +130,7 @@ export const dags: Resource = (app, options) => {
     async (request) => {
       await requireDagExists(database, request.params.dag_id);
       await pause(options, { dagIds: [request.params.dag_id], paused: request.body.is_paused, request });
-      return showDag(await requireDag(database, request.params.dag_id));
+      return showDag(database, await requireDag(database, request.params.dag_id));
     },
   );
 

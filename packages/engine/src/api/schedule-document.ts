@@ -1,7 +1,8 @@
 /** A DAG's schedule in the JSON of Airflow's API, and what is wrong with it. */
 import type { ScheduleManifest } from "@tradewind/sdk/manifest";
+import { durationText } from "@tradewind/sdk/wording";
 import { z } from "zod";
-import { isTimeSchedule } from "../model/index.ts";
+import { cronWords, isTimeSchedule, upcomingRuns } from "../model/index.ts";
 import type { DagRow } from "../store/list/dags.ts";
 import { iso, nullableDate } from "./fields.ts";
 
@@ -23,6 +24,29 @@ export function scheduleError(row: DagRow): z.output<typeof scheduleErrorDocumen
   if (error === null) return null;
   const { code, message, at } = error;
   return { code, message, at, failures: failures ?? 0, next_try: iso(next) };
+}
+
+/** So many runs ahead are shown. */
+const UPCOMING = 5;
+
+export const upcomingDocument = z
+  .object({ logical_date: z.string(), run_after: z.string() })
+  .meta({ id: "UpcomingRun", description: "A run that the schedule asks for, and when it is due." });
+
+/** As if the DAG were not paused. */
+export function upcoming({ manifest, ...row }: DagRow): z.output<typeof upcomingDocument>[] {
+  const { next_logical_date: logicalDate, next_run_after: runAfter } = row;
+  if (manifest === null || logicalDate === null || runAfter === null) return [];
+  const planned = {
+    logicalDate: logicalDate.getTime(),
+    intervalStart: (row.next_interval_start ?? logicalDate).getTime(),
+    intervalEnd: (row.next_interval_end ?? logicalDate).getTime(),
+    runAfter: runAfter.getTime(),
+  };
+  return upcomingRuns(manifest, { planned, now: Date.now(), count: UPCOMING }).map((run) => ({
+    logical_date: new Date(run.logicalDate).toISOString(),
+    run_after: new Date(run.runAfter).toISOString(),
+  }));
 }
 
 export function timetable(given: ScheduleManifest | undefined) {
@@ -81,9 +105,9 @@ function description(schedule: ScheduleManifest): string {
     case "continuous":
       return "As soon as the previous run finishes";
     case "cron":
-      return `${schedule.expression} in ${schedule.timezone}`;
+      return cronDescription(schedule);
     case "interval":
-      return `Every ${schedule.everyMs / 1000} seconds`;
+      return `Every ${durationText(schedule.everyMs)}`;
     case "dates":
       return `At ${shown(schedule.dates)}`;
     case "several":
@@ -96,6 +120,11 @@ function description(schedule: ScheduleManifest): string {
       if (schedule.gather === undefined) return "When its signals have arrived";
       return `When its assets have changed${schedule.gather.time ? `; with ${description(schedule.gather.time)}` : ""}`;
   }
+}
+
+function cronDescription({ expression, timezone }: { expression: string; timezone: string }): string {
+  const { isEveryHour, text } = cronWords(expression);
+  return isEveryHour ? text : `${text}, ${timezone}`;
 }
 
 function shown(dates: readonly string[]): string {

@@ -33,7 +33,7 @@ test.each([
   [
     "markets",
     `0 9 * * *, 0 9 * * *, ${days[0]}`,
-    `0 9 * * * in Europe/Berlin; or 0 9 * * * in Asia/Tokyo; or At ${days[0]}`,
+    `At 09:00, every day, Europe/Berlin; or At 09:00, every day, Asia/Tokyo; or At ${days[0]}`,
     true,
   ],
   ["own", "WorkingDays", "As the timetable WorkingDays of its file says", false],
@@ -109,4 +109,21 @@ test("a backfill takes dates and lists", async () => {
   expect(listed.statusCode).toBe(200);
   const dates = listed.json().backfills.map((date: { logical_date: string }) => date.logical_date);
   expect(dates).toEqual(["2026-06-01T00:00:00.000Z", "2026-06-01T07:00:00.000Z", "2026-06-02T00:00:00.000Z"]);
+});
+
+test("the next five runs are shown with the details", async () => {
+  await tw.sql("UPDATE dag SET next_logical_date = $1, next_run_after = $1 WHERE dag_id = 'one_zone'", [
+    new Date("2126-03-01T08:00:00Z"),
+  ]);
+  expect((await tw.call("GET", "/dags/one_zone/details")).json()).toMatchObject({
+    timetable_description: "At 09:00, every day, Europe/Berlin; or At 17:00, every day, Europe/Berlin",
+    next_runs: [
+      { logical_date: "2126-03-01T08:00:00.000Z", run_after: "2126-03-01T08:00:00.000Z" },
+      { run_after: "2126-03-01T16:00:00.000Z" },
+      { run_after: "2126-03-02T08:00:00.000Z" },
+      { run_after: "2126-03-02T16:00:00.000Z" },
+      { run_after: "2126-03-03T08:00:00.000Z" },
+    ],
+  });
+  expect((await tw.call("GET", "/dags/own/details")).json().next_runs).toEqual([]);
 });

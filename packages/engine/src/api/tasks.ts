@@ -1,6 +1,7 @@
 /** `/dags/{dag_id}/tasks`: the tasks of the current version, from its manifest. */
 import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import { z } from "zod";
+import { inTopologicalOrder } from "../model/index.ts";
 import type { Connection } from "../store/database.ts";
 import type { DagRunRow } from "../store/list/dag-runs.ts";
 import { readManifests } from "../store/list/dag-versions.ts";
@@ -47,6 +48,12 @@ const taskDocument = z
     params: z.null(),
     class_ref: z.null(),
     is_mapped: z.boolean(),
+    topological_index: z
+      .number()
+      .describe("Its place in an order in which every task comes after its upstream."),
+    task_group_path: z.array(z.string()).describe("The groups that it is in, the outermost first."),
+    role: z.enum(["work", "setup", "teardown"]),
+    teardown_of: z.string().nullable().describe("Of a teardown: its setup."),
     extra_links: z.array(z.string()),
   })
   .meta({ id: "TaskResponse" });
@@ -66,8 +73,7 @@ export const tasks: Resource = (app, { database }) => {
     },
     async ({ params, query }) => {
       const manifest = await currentManifest(database, params.dag_id);
-      const down = downstreamOf(manifest);
-      const shown = (manifest?.tasks ?? []).map((task) => show(manifest!, task, down));
+      const shown = manifest === null ? [] : showTasks(manifest);
       return { tasks: shown.sort(comparing(query.order_by)), total_entries: shown.length };
     },
   );
@@ -83,10 +89,9 @@ export const tasks: Resource = (app, { database }) => {
     },
     async ({ params }) => {
       const manifest = await currentManifest(database, params.dag_id);
-      const task = manifest?.tasks.find((each) => each.taskId === params.task_id);
-      if (manifest === null || task === undefined)
-        throw notFound(`DAG "${params.dag_id}" has no task "${params.task_id}"`);
-      return show(manifest, task, downstreamOf(manifest));
+      const task = manifest && showTasks(manifest).find((each) => each.task_id === params.task_id);
+      if (!task) throw notFound(`DAG "${params.dag_id}" has no task "${params.task_id}"`);
+      return task;
     },
   );
 };
@@ -108,7 +113,9 @@ const SORTABLE = [
   "weight_rule",
   "operator_name",
   "is_mapped",
+  "topological_index",
 ] as const;
+
 /** @throws Where there is no such run, or the run's version of its DAG has no such task. */
 export async function requireTask(
   connection: Connection,
@@ -144,15 +151,29 @@ async function currentManifest(connection: Connection, dagId: string): Promise<D
     : ((await readManifests(connection, [version_id])).get(version_id) ?? null);
 }
 
-function downstreamOf(manifest: DagManifest | null): ReadonlyMap<string, string[]> {
+/** In topological order. */
+function showTasks(manifest: DagManifest): TaskDocument[] {
   const down = new Map<string, string[]>();
-  for (const task of manifest?.tasks ?? []) {
-    for (const parent of task.upstream) down.set(parent, [...(down.get(parent) ?? []), task.taskId]);
-  }
-  return down;
+  for (const { taskId, upstream } of manifest.tasks)
+    for (const parent of upstream) down.set(parent, [...(down.get(parent) ?? []), taskId]);
+  const parents = new Map(manifest.groups.map(({ groupId, parent }) => [groupId, parent]));
+  return inTopologicalOrder(manifest).map((task, index) => ({
+    ...show(manifest, task),
+    downstream_task_ids: down.get(task.taskId) ?? [],
+    topological_index: index,
+    task_group_path: groupPath(task.group, parents),
+  }));
 }
 
-function show(manifest: DagManifest, task: TaskManifest, down: ReadonlyMap<string, string[]>): TaskDocument {
+function groupPath(group: string | null, parents: ReadonlyMap<string, string | null>): string[] {
+  const path: string[] = [];
+  for (let each = group; each !== null; each = parents.get(each) ?? null) path.unshift(each);
+  return path;
+}
+
+type Placed = "downstream_task_ids" | "task_group_path" | "topological_index";
+
+function show(manifest: DagManifest, task: TaskManifest): Omit<TaskDocument, Placed> {
   return {
     task_id: task.taskId,
     task_display_name: task.taskId,
@@ -175,7 +196,6 @@ function show(manifest: DagManifest, task: TaskManifest, down: ReadonlyMap<strin
     ui_color: null,
     ui_fgcolor: null,
     template_fields: [],
-    downstream_task_ids: down.get(task.taskId) ?? [],
     upstream_task_ids: [...task.upstream],
     task_group_id: task.group,
     doc_md: task.docs,
@@ -183,6 +203,8 @@ function show(manifest: DagManifest, task: TaskManifest, down: ReadonlyMap<strin
     params: null,
     class_ref: null,
     is_mapped: task.map !== undefined,
+    role: task.role,
+    teardown_of: task.teardown?.of ?? null,
     extra_links: [],
   };
 }

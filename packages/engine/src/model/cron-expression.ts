@@ -57,8 +57,17 @@ const NICKNAMES: Readonly<Record<string, string>> = {
   "@hourly": "0 * * * *",
 };
 
-/** Throws a ModelError that names the field and what it may contain. */
-export function parseCron(expression: string): CronFields {
+/** The text of each field; seconds are "0" where they are left out. */
+export interface CronParts {
+  readonly second: string;
+  readonly minute: string;
+  readonly hour: string;
+  readonly dayOfMonth: string;
+  readonly month: string;
+  readonly weekday: string;
+}
+
+export function cronParts(expression: string): CronParts {
   const text = expression.trim();
   const plain = NICKNAMES[text.toLowerCase()] ?? text;
   const parts = plain.split(/\s+/);
@@ -75,6 +84,12 @@ export function parseCron(expression: string): CronFields {
   }
   const [second, minute, hour, dayOfMonth, month, weekday] =
     parts.length === 6 ? (parts as Six) : (["0", ...parts] as Six);
+  return { second, minute, hour, dayOfMonth, month, weekday };
+}
+
+/** Throws a ModelError that names the field and what it may contain. */
+export function parseCron(expression: string): CronFields {
+  const { second, minute, hour, dayOfMonth, month, weekday } = cronParts(expression);
   const numbers = (part: string, field: Field) => readNumbers(expression, part, field);
   const fields: CronFields = {
     seconds: numbers(second, SECOND),

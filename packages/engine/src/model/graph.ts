@@ -105,7 +105,7 @@ export function compileGraph(manifest: DagManifest): Graph {
 }
 
 /** Depth first, upstream before task, otherwise in manifest order: a manifest already in order stays as it is. */
-function inTopologicalOrder(manifest: DagManifest): TaskManifest[] {
+export function inTopologicalOrder(manifest: Pick<DagManifest, "dagId" | "tasks">): TaskManifest[] {
   const tasks = new Map<string, TaskManifest>();
   for (const task of manifest.tasks) {
     if (tasks.has(task.taskId)) {

@@ -6,6 +6,7 @@ export * from "./backfill.ts";
 export * from "./backoff.ts";
 export type { BranchVerdict } from "./branches.ts";
 export { Cron, validateCron } from "./cron.ts";
+export { cronWords } from "./cron-words.ts";
 export * from "./deadline.ts";
 export * from "./diagram.ts";
 export {
@@ -58,6 +59,7 @@ export { isTimeSchedule, type TimeSchedule } from "./ticks.ts";
 export * from "./timetable.ts";
 export * from "./transitions.ts";
 export * from "./trigger-rules.ts";
+export { upcomingRuns } from "./upcoming-runs.ts";
 export { diffVersions, isSameShape } from "./version-diff.ts";
 export * from "./wait.ts";
 export type { Cause, StartChanges, StoredStart } from "./waiting-starts.ts";

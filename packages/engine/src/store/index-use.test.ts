@@ -12,6 +12,7 @@ import { deleteDag } from "./dag-settings.ts";
 import { adhoc, type Database } from "./database.ts";
 import { createDueRuns, nextDueIn, planContinuous } from "./due-runs.ts";
 import { cleanHistory } from "./history.ts";
+import { readLastRuns } from "./list/last-runs.ts";
 import { nextQueuedAt, ownedRuns, startQueuedRuns, takeOverRuns } from "./run-claim.ts";
 import { countEnded, countedRuns } from "./run-count.ts";
 import { loadInstances } from "./run-load.ts";
@@ -50,6 +51,7 @@ describe("with 100,000 finished runs", () => {
     await nextDueIn(db);
     await createDueRuns(db, planner, 10);
     await loadInstances(db, [1]);
+    await readLastRuns(db, ["dag0"]);
     await countedRuns(db, jobId);
     await countEnded(db, [1]);
     await reserveRuns(db, jobId, [1]);
@@ -114,10 +116,13 @@ describe("with 100,000 finished runs", () => {
     }
   });
 
-  it("finds what to start without reading the queue", async () => {
+  it.each([
+    ["what to start without reading the queue", "claim-lock-dags", "(64, NULL, NULL)"],
+    ["the latest runs without reading history", "last-runs", "('{dag0,dag2}')"],
+  ])("finds %s", async (_, name, values) => {
     await db.rows(adhoc("SET plan_cache_mode = force_generic_plan"));
     const rows = await db.rows<{ "QUERY PLAN": [{ Plan: Plan }] }>(
-      adhoc(`EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF) EXECUTE "claim-lock-dags"(64, NULL, NULL)`),
+      adhoc(`EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF) EXECUTE "${name}"${values}`),
     );
     const plan = rows[0]?.["QUERY PLAN"][0].Plan;
     if (!plan) throw new Error("no plan");
