@@ -4,6 +4,7 @@
  */
 import { Command, type CommandUnknownOpts, Option } from "@commander-js/extra-typings";
 import { examples } from "./examples.ts";
+import { parseTimeZone } from "./input/time-zone.ts";
 import type { GlobalOptions, Session } from "./session.ts";
 import { cliVersion } from "./version.ts";
 
@@ -21,7 +22,7 @@ const GROUPS: readonly Group[] = [
   },
   {
     name: "dags",
-    summary: "list, show, compare, trigger, pause and test DAGs",
+    summary: "list, show, draw, compare, trigger, pause and test DAGs",
     load: () => import("./commands/dags.ts"),
   },
   {
@@ -120,9 +121,9 @@ export async function buildProgram(
   argv: readonly string[],
   makeSession: (options: () => GlobalOptions) => Session,
 ) {
-  const program = baseProgram();
+  const [called, command] = calledWords(argv);
+  const program = baseProgram(called === "dags" && command === "graph" ? GRAPH_FORMATS : FORMATS);
   const session = makeSession(() => program.opts() as GlobalOptions);
-  const called = calledGroup(argv);
   for (const group of GROUPS) {
     if (group.name === called) {
       const { command } = await group.load();
@@ -134,7 +135,11 @@ export async function buildProgram(
   return { program, session };
 }
 
-function baseProgram() {
+const FORMATS = ["table", "json", "yaml"] as const;
+/** `--output` belongs to the program, which reads it wherever it stands: one command has more choices. */
+const GRAPH_FORMATS = [...FORMATS, "mermaid", "dot", "svg"] as const;
+
+function baseProgram(formats: readonly string[]) {
   return new Command("tradewind")
     .description("Tradewind: an event-driven workflow orchestrator for TypeScript.")
     .version(cliVersion(), "-V, --version", "print the version")
@@ -145,10 +150,13 @@ function baseProgram() {
       new Option("--url <address>", "the server (TRADEWIND_URL, else that of the home's standalone)"),
     )
     .addOption(new Option("--token <token>", "the server's token (TRADEWIND_TOKEN, else that of the home)"))
-    .addOption(
-      new Option("-o, --output <format>", "how results are printed").choices(["table", "json", "yaml"]),
-    )
+    .addOption(new Option("-o, --output <format>", "how results are printed").choices(formats))
     .addOption(new Option("--json", "the same as --output json"))
+    .addOption(
+      new Option("--tz <zone>", 'the zone of the dates shown: an IANA name, or "local" (UTC)').argParser(
+        parseTimeZone,
+      ),
+    )
     .addOption(
       new Option("--color <when>", "colours (also NO_COLOR, FORCE_COLOR)").choices([
         "auto",
@@ -176,15 +184,15 @@ function baseProgram() {
     );
 }
 
-/** The first word that is no option: found with a throw-away parser, so that option values are not taken for it. */
-function calledGroup(argv: readonly string[]): string | undefined {
-  const scout = baseProgram()
+/** The words that are no options: found with a throw-away parser, so that option values are not taken for them. */
+function calledWords(argv: readonly string[]): readonly string[] {
+  const scout = baseProgram(GRAPH_FORMATS)
     .exitOverride()
     .configureOutput({ writeErr: () => {}, writeOut: () => {} });
   try {
     const words = scout.parseOptions([...argv]).operands;
-    return words[0] === "help" ? words[1] : words[0];
+    return words[0] === "help" ? words.slice(1) : words;
   } catch {
-    return undefined;
+    return [];
   }
 }

@@ -4,6 +4,7 @@ import { withRemedy } from "./client/missing.ts";
 import { USAGE } from "./errors.ts";
 import { EXIT } from "./exit-code.ts";
 import { printError, tell, withCode } from "./output/error.ts";
+import { showDatesIn } from "./output/when.ts";
 import { buildProgram } from "./program.ts";
 import { type Host, Session } from "./session.ts";
 import { Terminal } from "./terminal.ts";
@@ -25,6 +26,7 @@ export async function run(argv: readonly string[], host: Host): Promise<number> 
     program.hook("preAction", () => {
       style.json = built.session.format === "json";
       style.verbose = built.session.options.verbose === true;
+      showDatesIn(built.session.options.tz ?? "UTC");
       terminal.chooseColour(built.session.options.color ?? "auto");
     });
     if (argv.length === 0) {

@@ -11,14 +11,18 @@ import { type Column, renderFields, renderTable } from "./output/table.ts";
 import type { ColourChoice, Streams, Terminal } from "./terminal.ts";
 
 export type OutputFormat = "table" | "json" | "yaml";
+/** Of `dags graph` alone. */
+type GraphFormat = "mermaid" | "dot" | "svg";
 
 /** Options that every command takes, before or after its name. */
 export interface GlobalOptions {
   readonly home?: string | undefined;
   readonly url?: string | undefined;
   readonly token?: string | undefined;
-  readonly output?: OutputFormat | undefined;
+  readonly output?: OutputFormat | GraphFormat | undefined;
   readonly json?: boolean | undefined;
+  /** The zone that dates are shown in. */
+  readonly tz?: string | undefined;
   readonly color?: ColourChoice | undefined;
   readonly yes?: boolean | undefined;
   readonly quiet?: boolean | undefined;
@@ -65,7 +69,9 @@ export class Session {
   }
 
   get format(): OutputFormat {
-    return this.options.json ? "json" : (this.options.output ?? "table");
+    const { json, output } = this.options;
+    if (json || output === "json") return "json";
+    return output === "yaml" ? "yaml" : "table";
   }
 
   get client(): Client {

@@ -1,5 +1,5 @@
 /** Every command against a real standalone: its own process, database, children and port. */
-import { writeFile } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
@@ -44,8 +44,8 @@ describe("dags", () => {
   it("lists them as table, JSON and YAML", async () => {
     const table = await tw("dags", "list");
     expect(table.code).toBe(0);
-    expect(table.stdout).toMatch(/^DAG +STATUS +SCHEDULE/);
-    expect(table.stdout).toMatch(/^hello +active/m);
+    expect(table.stdout).toMatch(/^DAG +STATUS +SCHEDULE +LAST RUN +NEXT RUN/);
+    expect(table.stdout).toMatch(/^hello +active +@once +success \d+ . ago +- /m);
     expect(table.stderr).toContain("broken.ts");
     const ids = ["crowded", "failing", "hello", "slow", "surroundings", "typed"];
     expect(((await json("dags", "list")) as { dag_id: string }[]).map((dag) => dag.dag_id)).toEqual(ids);
@@ -59,10 +59,56 @@ describe("dags", () => {
     for (const line of stdout.trimEnd().split("\n")) expect(line.length).toBeLessThanOrEqual(50);
   });
 
+  it("lists removed ones only with --all, marked", async () => {
+    const file = join(standalone.folder, "dags", "short_lived.ts");
+    const ids = async (...options: string[]) =>
+      ((await json("dags", "list", ...options)) as { dag_id: string }[]).map((dag) => dag.dag_id);
+    await writeFile(
+      file,
+      'import { dag } from "tradewind";\nexport default dag("short_lived", (d) => void d.task("only", () => 1));\n',
+    );
+    await expect.poll(() => ids(), { timeout: 30_000 }).toContain("short_lived");
+    await rm(file);
+    await expect.poll(() => ids(), { timeout: 30_000 }).not.toContain("short_lived");
+    expect((await tw("dags", "list", "--all")).stdout).toMatch(/^short_lived +removed +- +- +- /m);
+    await tw("dags", "delete", "short_lived", "--yes");
+  });
+
+  it("draws one for other programs, and rejects these formats elsewhere", async () => {
+    expect((await tw("dags", "graph", "hello")).stdout).toMatch(/^TASK .*\n● who /);
+    expect((await tw("dags", "graph", "hello", "-o", "mermaid")).stdout).toContain("  t0 --> t1\n");
+    expect((await tw("dags", "graph", "hello", "--output=dot")).stdout).toContain('"who" -> "greet";');
+    expect((await tw("-o", "svg", "dags", "graph", "hello")).stdout).toMatch(/^<svg [\s\S]+<\/svg>\n$/);
+    expect(await json("dags", "graph", "hello")).toMatchObject({
+      nodes: [{ id: "who" }, { id: "greet" }, {}],
+    });
+    const elsewhere = await tw("dags", "list", "-o", "svg");
+    expect(elsewhere.code).toBe(2);
+    expect(elsewhere.stderr).toContain("Allowed choices are table, json, yaml.");
+    expect((await tw("dags", "graph", "helo")).stderr).toContain('did you mean "hello"?');
+  });
+
+  it("shows dates in the zone of --tz", async () => {
+    const started = async (...options: string[]) =>
+      /^started +(.+)$/m.exec((await tw("runs", "show", "hello", "@latest", ...options)).stdout)?.[1];
+    const utc = await started();
+    const tokyo = await started("--tz", "Asia/Tokyo");
+    expect(utc).toMatch(/Z$/);
+    expect(tokyo).toMatch(/\+09:00$/);
+    expect(Date.parse(tokyo!)).toBe(Date.parse(utc!));
+    const wrong = await tw("runs", "list", "hello", "--tz", "Asia/Tokio");
+    expect(wrong.code).toBe(2);
+    expect(wrong.stderr).toContain('Did you mean "Asia/Tokyo"?');
+  });
+
   it("shows one with its tasks", async () => {
     const { code, stdout } = await tw("dags", "show", "hello");
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^who +task .* greet$/m);
+    expect(stdout).toMatch(
+      /^TASK +OPERATOR +RETRIES\n● who +task +0\n● greet +task +2\n● shout +task +0\n$/m,
+    );
+    expect(stdout).toMatch(/^schedule +@once\n +Once, as soon as possible$/m);
+    expect(stdout).toMatch(/^last run +success \d+ . ago: scheduled__/m);
     expect(stdout).toMatch(/^version +1 \(.* ago\)$/m);
     const typed = await tw("dags", "show", "typed");
     expect(typed.stdout).toMatch(/^params +limit: integer, required\n +region: "eu" \| "us", default "eu"$/m);

@@ -12,6 +12,16 @@ export interface Dag {
   readonly owners: readonly string[];
   readonly has_import_errors: boolean;
   readonly next_dagrun_run_after: string | null;
+  /** The one with the latest run_after. */
+  readonly last_run: {
+    readonly dag_run_id: string;
+    readonly state: string;
+    readonly run_after: string;
+    readonly start_date: string | null;
+    readonly end_date: string | null;
+  } | null;
+  /** Of the times that its schedule names. */
+  readonly timezone: string | null;
   /** Why it is paused, when nobody did it by hand. */
   readonly pause_reason: string | null;
   readonly schedule_error: ScheduleError | null;
@@ -36,7 +46,11 @@ interface Retries {
 
 /** What only `/dags/{id}/details` tells. */
 export interface DagDetails extends Dag {
-  readonly timezone: string | null;
+  readonly timetable_description: string | null;
+  /** The next five, as far as they follow from times. */
+  readonly next_runs: readonly { readonly logical_date: string; readonly run_after: string }[];
+  /** Of a schedule on assets. */
+  readonly asset_expression: AssetExpression | null;
   readonly latest_dag_version: { readonly version_number: number; readonly created_at: string } | null;
   readonly params_schema: unknown;
   /** ISO 8601: PT30S. */
@@ -48,6 +62,15 @@ export interface DagDetails extends Dag {
   readonly max_consecutive_failed_dag_runs: number;
 }
 
+/** What a schedule on assets listens to. */
+export type AssetExpression =
+  | { readonly asset: { readonly uri: string } }
+  | { readonly alias: { readonly name: string } }
+  | { readonly time: unknown }
+  | { readonly task: string }
+  | { readonly all: readonly AssetExpression[] }
+  | { readonly any: readonly AssetExpression[] };
+
 export interface Task {
   readonly task_id: string;
   readonly operator_name: string | null;
@@ -56,6 +79,21 @@ export interface Task {
   readonly pool: string | null;
   readonly downstream_task_ids: readonly string[];
   readonly upstream_task_ids: readonly string[];
+  readonly is_mapped: boolean;
+  /** Every task comes after its upstream. */
+  readonly topological_index: number;
+  /** The groups that it is in, the outermost first. */
+  readonly task_group_path: readonly string[];
+  readonly role: "work" | "setup" | "teardown";
+  readonly teardown_of: string | null;
+}
+
+/** What happened to an asset since the last run of a DAG that is scheduled on it. */
+export interface QueuedAsset {
+  readonly uri: string;
+  readonly events: number;
+  /** Of the first of them. */
+  readonly created_at: string;
 }
 
 export interface DagRun {

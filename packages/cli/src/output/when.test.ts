@@ -1,5 +1,7 @@
-import { expect, it } from "vitest";
-import { moment, relativeTime, span } from "./when.ts";
+import { afterEach, expect, it } from "vitest";
+import { moment, relativeTime, showDatesIn, span } from "./when.ts";
+
+afterEach(() => showDatesIn("UTC"));
 
 const NOW = Date.parse("2026-03-01T12:00:00Z");
 
@@ -32,4 +34,15 @@ it("shows instants in UTC", () => {
   expect(moment("2026-03-01T13:00:00+01:00")).toBe("2026-03-01 12:00:00Z");
   expect(moment("2026-03-01T12:00:00.250Z")).toBe("2026-03-01 12:00:00.250Z");
   expect(moment(null)).toBe("-");
+});
+
+it("shows instants in the zone that was chosen, with their offset", () => {
+  showDatesIn("Europe/Berlin");
+  expect(moment("2026-03-01T12:00:00Z")).toBe("2026-03-01 13:00:00+01:00");
+  expect(moment("2026-07-01T12:00:00.250Z")).toBe("2026-07-01 14:00:00.250+02:00");
+  expect(relativeTime("2025-12-24T23:30:00Z", NOW)).toBe("2025-12-25");
+  showDatesIn("America/St_Johns");
+  expect(moment("2026-03-01T12:00:00Z")).toBe("2026-03-01 08:30:00-03:30");
+  showDatesIn("Europe/London");
+  expect(moment("2026-03-01T00:00:00Z")).toBe("2026-03-01 00:00:00+00:00");
 });

@@ -1,26 +1,50 @@
 /** Moments and spans as people read them. JSON and YAML output keeps the API's own values instead. */
 import { durationText } from "@tradewind/sdk/wording";
 
+const UTC = "UTC";
+/** Of the command that this process runs: `--tz`. */
+let zone: string = UTC;
+let format: Intl.DateTimeFormat | undefined;
+
+/** Dates are shown in this zone from now on; UTC until then. */
+export function showDatesIn(name: string): void {
+  zone = name;
+  format = undefined;
+}
+
 /** "3 m ago", "in 2 h"; the plain date when it is more than a month away. */
 export function relativeTime(iso: string | null | undefined, now: number = Date.now()): string {
   if (!iso) return "-";
   const moment = Date.parse(iso);
   if (Number.isNaN(moment)) return iso;
   const distance = Math.abs(now - moment);
-  if (distance > 30 * DAY) return iso.slice(0, 10);
+  if (distance > 30 * DAY) return localTime(moment).slice(0, 10);
   const text = coarse(distance);
   return moment > now ? `in ${text}` : `${text} ago`;
 }
 
-/** An instant without the parts nobody reads. */
+/** An instant with its offset, so that it can be given to a command again: "2026-03-01 13:00:00+01:00", or with "Z". */
 export function moment(iso: string | null | undefined): string {
   if (!iso) return "-";
-  const at = new Date(iso);
-  if (Number.isNaN(at.getTime())) return iso;
-  return at
-    .toISOString()
-    .replace("T", " ")
-    .replace(/\.000Z$/, "Z");
+  const at = Date.parse(iso);
+  return Number.isNaN(at) ? iso : localTime(at);
+}
+
+function localTime(at: number): string {
+  const utc = new Date(at).toISOString();
+  const ms = utc.endsWith(".000Z") ? "" : utc.slice(19, 23);
+  if (zone === UTC) return `${utc.slice(0, 10)} ${utc.slice(11, 19)}${ms}Z`;
+  // Swedish dates are ISO 8601 with a space.
+  format ??= new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short", timeStyle: "medium" });
+  return `${format.format(at)}${ms}${offsetAt(at)}`;
+}
+
+function offsetAt(at: number): string {
+  const parts = new Intl.DateTimeFormat("en", { timeZone: zone, timeZoneName: "longOffset" }).formatToParts(
+    at,
+  );
+  const name = parts.find(({ type }) => type === "timeZoneName")?.value ?? "GMT";
+  return name === "GMT" ? "+00:00" : name.slice(3);
 }
 
 /** Seconds, as the API gives them, e.g. "41 ms", "3.2 s", "1 h 5 m". */

@@ -1,0 +1,82 @@
+/**
+ * A graph as lines of text, one task a line, in the manner of `git log --graph`. An edge runs down a lane. Edges share one
+ * where they can: all that leave a task with many downstream tasks, all that reach a task with many upstream tasks. So a
+ * fan-out of twenty tasks and its fan-in take two lanes, not forty.
+ *
+ * ```
+ * ●      extract
+ * ├▸●─╮  clean
+ * ╰▸●─┤  check
+ *     ●  load
+ * ```
+ */
+import type { GraphNode, NodeKind } from "./dag-graph.ts";
+import { planLanes } from "./lane-plan.ts";
+
+export interface DrawnNode {
+  readonly node: GraphNode;
+  /** The lanes at its line: as wide for each node. */
+  readonly gutter: string;
+}
+
+export const MARKS: Readonly<Record<NodeKind, string>> = {
+  task: "●",
+  branch: "◆",
+  setup: "▲",
+  teardown: "▼",
+};
+
+/** null: it would take more lanes than these, and nobody could follow them. */
+export function drawLanes(nodes: readonly GraphNode[], mostLanes: number): DrawnNode[] | null {
+  const rows = planLanes(nodes, mostLanes);
+  if (rows === null) return null;
+  const lanes = Math.max(
+    0,
+    ...rows.map(({ above, at, below }) => Math.max(above.length, at + 1, below.length)),
+  );
+  return rows.map((row) => ({ node: row.node, gutter: gutterOf(row, lanes) }));
+}
+
+type Row = NonNullable<ReturnType<typeof planLanes>>[number];
+
+function gutterOf(row: Row, lanes: number): string {
+  const { above, at, below, from, node, to } = row;
+  const connected = new Set([at, ...from, ...to]);
+  const first = Math.min(...connected);
+  const last = Math.max(...connected);
+  let text = "";
+  for (let lane = 0; lane < lanes; lane++) {
+    const isUp = above[lane] === true;
+    const isDown = below[lane] === true;
+    if (lane === at) text += MARKS[node.kind];
+    // A lane that only crosses is not interrupted.
+    else if (!connected.has(lane)) text += isUp || isDown ? "│" : lane > first && lane < last ? "─" : " ";
+    else text += CORNERS[`${+isUp}${+isDown}${+(lane > first)}${+(lane < last)}`] ?? "─";
+    if (lane === lanes - 1) break;
+    text += lane >= first && lane < last ? (arrowAfter(lane, row) ?? "─") : " ";
+  }
+  return text;
+}
+
+/** Where an edge arrives: at the task, or at a lane that was open before. */
+function arrowAfter(lane: number, { above, at, from, to }: Row): string | null {
+  if (lane === at - 1 && from.some((each) => each < at)) return "▸";
+  if (lane === at && from.some((each) => each > at)) return "◂";
+  if (lane < at && to.includes(lane) && above[lane]) return "◂";
+  return lane + 1 > at && to.includes(lane + 1) && above[lane + 1] ? "▸" : null;
+}
+
+/** By whether a line leaves up, down, left and right. */
+const CORNERS: Readonly<Record<string, string>> = {
+  "1100": "│",
+  "1101": "├",
+  "1110": "┤",
+  "1111": "┼",
+  "1001": "╰",
+  "1010": "╯",
+  "0101": "╭",
+  "0110": "╮",
+  "0111": "┬",
+  "1011": "┴",
+  "0011": "─",
+};

@@ -1,0 +1,85 @@
+/** Where the tasks, groups and edges of a picture go: layers from left to right, by dagre. */
+import { type DagGraph, type GraphNode, groupsOf } from "./dag-graph.ts";
+
+export interface Point {
+  readonly x: number;
+  readonly y: number;
+}
+
+interface Size {
+  readonly width: number;
+  readonly height: number;
+}
+
+interface Box extends Size {
+  readonly left: number;
+  readonly top: number;
+}
+
+interface Layout extends Size {
+  /** Not above 0: what is highest. */
+  readonly top: number;
+  readonly nodes: readonly { readonly node: GraphNode; readonly box: Box }[];
+  readonly groups: readonly { readonly id: string; readonly box: Box }[];
+  readonly edges: readonly {
+    readonly from: GraphNode;
+    readonly to: GraphNode;
+    readonly points: readonly Point[];
+  }[];
+}
+
+/** Room for the name of a group above what is in it. */
+const GROUP_TITLE = 14;
+
+/** A task and a group may have the same id. */
+const groupKey = (id: string) => `group ${id}`;
+
+export async function layOut(graph: DagGraph, sizeOf: (node: GraphNode) => Size): Promise<Layout> {
+  if (graph.nodes.length === 0) return { top: 0, width: 0, height: 0, nodes: [], groups: [], edges: [] };
+  const { Graph, layout } = await import("@dagrejs/dagre");
+  const drawn = new Graph({ compound: true });
+  drawn.setGraph({ rankdir: "LR", nodesep: 16, ranksep: 44, edgesep: 10 });
+  drawn.setDefaultEdgeLabel(() => ({}));
+  const groups = groupsOf(graph);
+  for (const { id } of groups) drawn.setNode(groupKey(id), { width: 0, height: 0 });
+  for (const node of graph.nodes) drawn.setNode(node.id, { ...sizeOf(node) });
+  for (const { id, parent } of groups) if (parent !== null) drawn.setParent(groupKey(id), groupKey(parent));
+  for (const { groups: around, id } of graph.nodes) {
+    const innermost = around.at(-1);
+    if (innermost !== undefined) drawn.setParent(id, groupKey(innermost));
+  }
+  for (const { id, upstream } of graph.nodes) for (const up of upstream) drawn.setEdge(up, id);
+  layout(drawn);
+  const boxOf = (key: string): Box => {
+    const { height, width, x, y } = drawn.node(key) as Size & Point;
+    return { left: x - width / 2, top: y - height / 2, width, height };
+  };
+  const byId = new Map(graph.nodes.map((node) => [node.id, node]));
+  const { height = 0, width = 0 } = drawn.graph() as Partial<Size>;
+  const titles = titleLines(groups);
+  const titled = groups.map(({ id }) => {
+    const { top, ...box } = boxOf(groupKey(id));
+    const room = GROUP_TITLE * titles.get(id)!;
+    return { id, box: { ...box, top: top - room, height: box.height + room } };
+  });
+  return {
+    top: Math.min(0, ...titled.map(({ box }) => box.top)),
+    width,
+    height,
+    nodes: graph.nodes.map((node) => ({ node, box: boxOf(node.id) })),
+    groups: titled,
+    edges: (drawn.edges() as readonly { v: string; w: string }[]).map((edge) => ({
+      from: byId.get(edge.v)!,
+      to: byId.get(edge.w)!,
+      points: (drawn.edge(edge) as { points: Point[] }).points,
+    })),
+  };
+}
+
+/** How many names stand above each other at the top of a group: its own, and those of groups in it. */
+function titleLines(groups: ReturnType<typeof groupsOf>): ReadonlyMap<string, number> {
+  const lines = new Map(groups.map(({ id }) => [id, 1]));
+  for (const { id, parent } of [...groups].reverse())
+    if (parent !== null) lines.set(parent, Math.max(lines.get(parent)!, lines.get(id)! + 1));
+  return lines;
+}
