@@ -5,7 +5,6 @@ import { z } from "zod";
 import { PATH_SEPARATOR } from "../model/map-labels.ts";
 import type { DagRunRow } from "../store/list/dag-runs.ts";
 import type { DagVersionRow } from "../store/list/dag-versions.ts";
-import type { WaitedTrigger } from "../store/list/deferrals.ts";
 import type { ListedPage } from "../store/list/query.ts";
 import { finishedOf, type RunProgress } from "../store/list/run-progress.ts";
 import type { TaskInstanceRow, TryRow } from "../store/list/task-instances.ts";
@@ -13,7 +12,7 @@ import type { StoredGroup } from "../store/run-groups.ts";
 import { BUNDLE_NAME, date, iso, nullableDate, RUN_STATES, seconds, TASK_STATES } from "./fields.ts";
 import { jobDocument, showJob } from "./job-document.ts";
 import { RUN_KINDS, RUN_TYPES, runTypes, TRIGGERED_BY } from "./run-types.ts";
-import { maskedArgs } from "./trigger-args.ts";
+import { showWaitedTrigger, waitedTrigger } from "./waited-trigger.ts";
 import type { Finding } from "./why-deferred.ts";
 
 export const versionDocument = z
@@ -248,17 +247,12 @@ const instanceShape = {
 
 export const tryDocument = z.object(instanceShape).meta({ id: "TaskInstanceHistoryResponse" });
 
-/** What a deferred instance waits for, in Airflow's form. */
-const waitedTrigger = z
-  .object({
-    id: z.number(),
-    classpath: z.string(),
-    kwargs: z.string(),
-    created_date: date,
-    queue: z.string().nullable(),
-    triggerer_id: z.number().nullable(),
-  })
-  .meta({ id: "TriggerResponse" });
+export const failedUpstreamDocument = z
+  .object({ task_id: z.string(), map_index: z.number(), rendered_map_index: z.string().nullable() })
+  .meta({
+    id: "FailedUpstream",
+    description: "Of an instance that is upstream_failed: the failed one at the start of the chain.",
+  });
 
 export const instanceDocument = z
   .object({
@@ -269,6 +263,7 @@ export const instanceDocument = z
     rendered_map_index: z.string().nullable(),
     /** Its index in each list around it, from the outermost on. */
     map_path: z.array(z.number()).nullable(),
+    failed_upstream: failedUpstreamDocument.nullable(),
     rendered_fields: z.record(z.string(), z.any()),
     retry_at: nullableDate,
     trigger: waitedTrigger.nullable(),
@@ -325,11 +320,16 @@ export function showInstance(row: TaskInstanceRow): z.output<typeof instanceDocu
     note: row.note,
     rendered_map_index: renderedMapIndex(row),
     map_path: row.place.path === null ? null : [...row.place.path],
+    failed_upstream: showFailedUpstream(row.failed_upstream),
     rendered_fields: {},
     retry_at: row.state === "up_for_retry" ? iso(row.retry_at) : null,
     trigger: row.wait?.trigger ? showWaitedTrigger(row.wait.kind, row.wait.trigger) : null,
     triggerer_job: row.wait?.trigger?.triggerer ? showJob(row.wait.trigger.triggerer) : null,
   };
+}
+
+export function showFailedUpstream(row: TaskInstanceRow["failed_upstream"]) {
+  return row && { task_id: row.task_id, map_index: row.map_index, rendered_map_index: renderedMapIndex(row) };
 }
 
 /** Its label, or its path; what stands for all that are to come in an item ends with a star. */
@@ -345,17 +345,6 @@ export function renderedMapIndex({
 export function instanceName(row: Pick<TaskInstanceRow, "map_index" | "place" | "task_id">): string {
   const index = renderedMapIndex(row) ?? (row.map_index < 0 ? null : row.map_index);
   return index === null ? row.task_id : `${row.task_id}[${index}]`;
-}
-
-function showWaitedTrigger(kind: string, trigger: WaitedTrigger): z.output<typeof waitedTrigger> {
-  return {
-    id: trigger.id,
-    classpath: kind,
-    kwargs: JSON.stringify(maskedArgs({ kind, args: trigger.args })),
-    created_date: iso(trigger.created_at),
-    queue: trigger.queue,
-    triggerer_id: trigger.triggerer?.id ?? null,
-  };
 }
 
 export function showInstances({ next, previous, rows, total }: ListedPage<TaskInstanceRow>) {

@@ -48,6 +48,36 @@ const found = async (path: string) =>
     );
 
 describe("reading task instances", () => {
+  test("one that did not run names the failed one at the start of the chain", async () => {
+    const failedUpstream = { task_id: "b", map_index: -1, rendered_map_index: null };
+    expect((await tw.call("GET", `${BASE}/c`)).json()).toMatchObject({ failed_upstream: failedUpstream });
+    expect((await tw.call("GET", `${BASE}/b`)).json()).toMatchObject({ failed_upstream: null });
+    const all = (await tw.call("GET", "/dags/~/dagRuns/~/taskInstances?state=upstream_failed")).json();
+    expect(all.task_instances).toMatchObject([{ task_id: "c", failed_upstream: failedUpstream }]);
+  });
+
+  test("lists one run in topological order, page by page", async () => {
+    await tw.addDag(
+      manifestOf("order", [
+        { taskId: "a", upstream: ["z"] },
+        { taskId: "m", upstream: ["a"] },
+        { taskId: "z" },
+      ]),
+    );
+    const ordered = await tw.addRun("order", { runId: "r", state: "success" });
+    for (const taskId of ["a", "left_behind", "m", "z"]) await tw.addInstance(ordered, taskId);
+    const list = "/dags/order/dagRuns/r/taskInstances?order_by=topological_index";
+    expect(await found(list)).toEqual(["z[-1]", "a[-1]", "m[-1]", "left_behind[-1]"]);
+    expect(await found(`${list}&limit=2&offset=1`)).toEqual(["a[-1]", "m[-1]"]);
+    const first = (await tw.call("GET", `${list}&limit=3&cursor=`)).json();
+    expect(await found(`${list}&limit=3&cursor=${first.next_cursor}`)).toEqual(["left_behind[-1]"]);
+    const refused = await tw.call("GET", "/dags/order/dagRuns/~/taskInstances?order_by=topological_index");
+    expect(refused.statusCode).toBe(422);
+    expect(refused.body).toContain("orders the tasks of one run");
+    await tw.sql("DELETE FROM dag_run WHERE dag_id = 'order'");
+    await tw.call("DELETE", "/dags/order");
+  });
+
   test("one instance has Airflow's fields, and not the token that speaks for it", async () => {
     const response = await tw.call("GET", `${BASE}/a`);
     expect(response.json()).toMatchObject({

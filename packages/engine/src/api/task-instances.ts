@@ -1,6 +1,9 @@
 /** Task instances and their tries: list and read. Changes are in `task-instance-edits.ts`. */
 import { z } from "zod";
+import { inTopologicalOrder } from "../model/index.ts";
 import type { Connection } from "../store/database.ts";
+import type { DagRunRow } from "../store/list/dag-runs.ts";
+import { readManifests } from "../store/list/dag-versions.ts";
 import {
   countMapped,
   findTaskInstance,
@@ -139,8 +142,9 @@ export const taskInstances: Resource = (app, { database }) => {
     BASE,
     { schema: { params: listParams, querystring: listQuery, response: { 200: instanceList }, tags } },
     async ({ params, query }) => {
-      await requireParents(database, params);
-      return showInstances(await listTaskInstances(database, filterOf(params, query), cursorPageOf(query)));
+      const run = await requireParents(database, params);
+      const page = { ...cursorPageOf(query), taskOrder: await taskOrder(database, run, query.order_by) };
+      return showInstances(await listTaskInstances(database, filterOf(params, query), page));
     },
   );
 
@@ -148,10 +152,15 @@ export const taskInstances: Resource = (app, { database }) => {
     `${BASE}/list`,
     { schema: { params: listParams, body: batchBody, response: { 200: instanceList }, tags } },
     async ({ body, params }) => {
-      await requireParents(database, params);
+      const run = await requireParents(database, params);
       const order = orderBy(TASK_INSTANCE_ORDER, "id").safeParse(body.order_by ?? undefined);
       if (!order.success) throw invalid(["body", "order_by"], order.error.issues[0]!.message);
-      const page = { limit: body.page_limit, offset: body.page_offset, orderBy: order.data };
+      const page = {
+        limit: body.page_limit,
+        offset: body.page_offset,
+        orderBy: order.data,
+        taskOrder: await taskOrder(database, run, order.data),
+      };
       return showInstances(await listTaskInstances(database, batchFilter(params, body), page));
     },
   );
@@ -249,10 +258,30 @@ export async function requireInstance(
 }
 
 /** An empty list of a run that does not exist would look like a run without tasks. */
-async function requireParents(connection: Connection, params: z.output<typeof listParams>): Promise<void> {
-  if (params.dag_id === "~") return;
-  if (params.dag_run_id === "~") await requireDagExists(connection, params.dag_id);
-  else await requireRun(connection, params);
+async function requireParents(
+  connection: Connection,
+  params: z.output<typeof listParams>,
+): Promise<DagRunRow | null> {
+  if (params.dag_id === "~") return null;
+  if (params.dag_run_id !== "~") return requireRun(connection, params);
+  await requireDagExists(connection, params.dag_id);
+  return null;
+}
+
+/** null: the list is not ordered by it. */
+async function taskOrder(
+  connection: Connection,
+  run: DagRunRow | null,
+  order: readonly string[],
+): Promise<string[] | null> {
+  if (!order.some((key) => /^-?topological_index$/.test(key))) return null;
+  if (run === null)
+    throw invalid(
+      ["query", "order_by"],
+      "topological_index orders the tasks of one run: name its DAG and its run",
+    );
+  const manifest = (await readManifests(connection, [run.version_id])).get(run.version_id);
+  return manifest ? inTopologicalOrder(manifest).map(({ taskId }) => taskId) : [];
 }
 
 function filterOf(

@@ -23,6 +23,8 @@ export interface Finding {
   readonly until: Date | null;
   /** Other instances that it speaks of. */
   readonly tasks?: readonly NamedInstance[];
+  /** Their run, where it is another one. */
+  readonly runId?: string;
 }
 
 interface NamedInstance {

@@ -142,8 +142,38 @@ test("waits for itself in the run before", async () => {
   });
   await tw.addInstance(before, "past", { state: "failed" });
   expect(await ask("past", {}, { logicalDate: new Date("2026-01-02T00:00:00Z") })).toMatchObject([
-    { code: "DEPENDS_ON_PAST", message: expect.stringContaining('"before": past is failed') },
+    {
+      code: "DEPENDS_ON_PAST",
+      message: expect.stringContaining('"before": past is failed'),
+      dag_run_id: "before",
+      tasks: [{ task_id: "past", map_index: -1, state: "failed" }],
+    },
   ]);
+  const waiting = await tw.addRun("etl", {
+    runId: "waiting 3",
+    state: "running",
+    logicalDate: new Date("2026-01-03T00:00:00Z"),
+  });
+  await tw.addInstance(waiting, "past");
+  await tw.addRun("etl", {
+    runId: "not started",
+    state: "queued",
+    logicalDate: new Date("2026-01-04T00:00:00Z"),
+  });
+  expect(await ask("past", {}, { logicalDate: new Date("2026-01-05T00:00:00Z") })).toMatchObject([
+    {
+      code: "DEPENDS_ON_PAST",
+      message:
+        'It depends on its own success in run "not started", which waits for the run before it in turn. Of 4 such runs the first is "before": past is failed.',
+      dag_run_id: "before",
+    },
+  ]);
+  // What is under way is waited for, whatever is before it.
+  await tw.sql("UPDATE task_instance SET state = 'running' WHERE dag_run_id = $1", [waiting]);
+  expect(await ask("past", {}, { logicalDate: new Date("2026-01-06T00:00:00Z") })).toMatchObject([
+    { dag_run_id: "waiting 3", tasks: [{ task_id: "past", state: "running" }] },
+  ]);
+  await tw.sql("DELETE FROM dag_run WHERE run_id LIKE 'waiting%' OR run_id = 'not started'");
 });
 
 test("waits for its run: not due, too many, or just queued", async () => {

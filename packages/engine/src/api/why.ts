@@ -15,12 +15,12 @@ import {
   type InstanceAddress,
   type TaskInstanceRow,
 } from "../store/list/task-instances.ts";
-import { countActivity, countStates, previousRun, widerAhead } from "../store/list/why.ts";
+import { countActivity, widerAhead } from "../store/list/why.ts";
 import { type DrivenRun, readDrivenRun } from "./conditions.ts";
 import type { Resource } from "./context.ts";
 import { requireRun } from "./dag-runs.ts";
 import { requireDag } from "./dags.ts";
-import { instanceName, renderedMapIndex } from "./documents.ts";
+import { failedUpstreamDocument, instanceName, renderedMapIndex, showFailedUpstream } from "./documents.ts";
 import { iso, nullableDate } from "./fields.ts";
 import { requireMapIndex } from "./map-index.ts";
 import { notFound } from "./problem.ts";
@@ -29,10 +29,11 @@ import { deferredReasons, type Finding } from "./why-deferred.ts";
 import { againReasons, heldReasons, startReasons, underWayReasons } from "./why-driven.ts";
 import { queuedReasons, stoppedReasons } from "./why-held-run.ts";
 import { countMapped, sayState, stateCounts, sumUp } from "./why-map.ts";
+import { pastReasons } from "./why-past.ts";
 import { poolReasons } from "./why-pools.ts";
 import { retryReasons } from "./why-retried.ts";
 import { slotReasons } from "./why-slots.ts";
-import { endReasons, listStates, upstreamReasons } from "./why-upstream.ts";
+import { endReasons, upstreamReasons } from "./why-upstream.ts";
 
 const reasonDocument = z.object({
   code: z.string(),
@@ -43,6 +44,8 @@ const reasonDocument = z.object({
   tasks: z
     .array(z.object({ task_id: z.string(), map_index: z.number(), state: z.string().nullable() }))
     .optional(),
+  /** The run that `tasks` are of, where it is another one. */
+  dag_run_id: z.string().optional(),
 });
 type Reason = z.output<typeof reasonDocument>;
 
@@ -54,6 +57,8 @@ const whyDocument = z.object({
   rendered_map_index: z.string().nullable(),
   state: z.string().nullable(),
   run_state: z.string(),
+  /** Of an instance that is upstream_failed: the failed one at the start of the chain. */
+  failed_upstream: failedUpstreamDocument.nullable(),
   reasons: z.array(reasonDocument),
   /** Of a mapped task that was asked about as a whole. */
   instances: stateCounts.nullable(),
@@ -129,6 +134,7 @@ async function explain(database: Database, address: InstanceAddress): Promise<z.
     rendered_map_index: instance === undefined ? null : renderedMapIndex(instance),
     state: instance === undefined || instance.state === "none" ? null : instance.state,
     run_state: run.state,
+    failed_upstream: showFailedUpstream(instance?.failed_upstream ?? null),
     reasons: [...reasons, ...(await heldReasons(facts)).map(shown)],
     instances: whole?.counts ?? null,
   };
@@ -205,7 +211,7 @@ async function instanceReasons(facts: Case, state: string): Promise<Reason[]> {
       const start = driven ? startReasons(driven, task, instance?.try_number ?? 0).map(shown) : [];
       const waiting = [
         ...(await upstreamReasons(facts.database, facts)).map(shown),
-        ...(await pastReasons(facts)),
+        ...(await pastReasons(facts.database, facts)).map(shown),
       ];
       const isAsked = start[0]?.code === "START_PENDING";
       return waiting.length > 0 || (start.length > 0 && !isAsked)
@@ -221,21 +227,6 @@ function tryEnds({ instance, task }: Case): Date | null {
   return startedAt === null || task.timeoutMs === null
     ? null
     : new Date(startedAt.getTime() + task.timeoutMs);
-}
-
-async function pastReasons({ database, run, task }: Case): Promise<Reason[]> {
-  if (!task.dependsOnPast && !task.waitForDownstream) return [];
-  const previous = await previousRun(database, run.id);
-  if (previous === undefined) return [];
-  const counts = await countStates(database, previous.id, [task.taskId]);
-  const open = counts.filter(({ state }) => state !== "success" && state !== "skipped");
-  if (open.length === 0) return [];
-  return [
-    reason(
-      "DEPENDS_ON_PAST",
-      `It depends on its own success in run "${previous.run_id}": ${listStates(open)}.`,
-    ),
-  ];
 }
 
 async function limitReasons({ database, instance, manifest, run, task }: Case): Promise<Reason[]> {
@@ -280,8 +271,12 @@ async function limitReasons({ database, instance, manifest, run, task }: Case): 
   return [reason("READY", `Nothing holds it back${but}: the scheduler is about to queue it.`)];
 }
 
-function shown({ code, message, tasks, until }: Finding): Reason {
-  return { ...reason(code, message, until), ...(tasks && { tasks: [...tasks] }) };
+function shown({ code, message, runId, tasks, until }: Finding): Reason {
+  return {
+    ...reason(code, message, until),
+    ...(tasks && { tasks: [...tasks] }),
+    ...(runId !== undefined && { dag_run_id: runId }),
+  };
 }
 
 function reason(code: string, message: string, until: Date | null = null): Reason {

@@ -36,7 +36,15 @@ export function firstFailure(
   );
 }
 
-function isEarlier(a: Instance, b: Instance): boolean {
+/** What is needed to compare the ends of two failed instances. */
+interface Failure {
+  readonly node: TaskNode;
+  readonly mapIndex: number;
+  readonly endedAt: number | null;
+}
+
+/** By their ends, then in topological order. */
+export function isEarlier(a: Failure, b: Failure): boolean {
   const byTime = (a.endedAt ?? Number.POSITIVE_INFINITY) - (b.endedAt ?? Number.POSITIVE_INFINITY);
   if (byTime !== 0 && !Number.isNaN(byTime)) return byTime < 0;
   return a.node.index < b.node.index || (a.node === b.node && a.mapIndex < b.mapIndex);

@@ -20,6 +20,7 @@ export {
 } from "./drive.ts";
 export * from "./errors.ts";
 export { type Expansion, type ExpansionRow, Expansions, type ScopePlace } from "./expansions.ts";
+export { type FailedPlace, FailedUpstream } from "./failed-upstream.ts";
 export { failingReason } from "./failing.ts";
 export { firstFailure } from "./first-failure.ts";
 export * from "./graph.ts";

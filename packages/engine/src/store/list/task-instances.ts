@@ -2,6 +2,7 @@
 import type { Connection } from "../database.ts";
 import { adhoc } from "../statement.ts";
 import { type CurrentWait, readCurrentWaits } from "./deferrals.ts";
+import { type FailedUpstreamRow, readFailedUpstream } from "./failed-upstream.ts";
 import { type MapPlace, readMapPlaces } from "./map-places.ts";
 import {
   COUNTED_EXACTLY,
@@ -44,6 +45,8 @@ export interface TaskInstanceRow {
   /** What it waits for while it is deferred. */
   readonly wait: CurrentWait | null;
   readonly place: MapPlace;
+  /** Of one that is upstream_failed: the failed instance at the start of the chain, where it is known. */
+  readonly failed_upstream: FailedUpstreamRow | null;
   readonly version_id: number;
   readonly version_number: number;
   readonly version_created_at: Date;
@@ -127,24 +130,37 @@ export const TASK_INSTANCE_ORDER = {
   scheduled_when: "t.scheduled_at",
   duration: DURATION,
   updated_at: UPDATED_AT,
+  /** Only within one run: `taskOrder` says what it means there. */
+  topological_index: "NULL::int4",
 } as const;
 
 export async function listTaskInstances(
   connection: Connection,
   filter: TaskInstanceFilter,
-  page: Page,
+  { taskOrder, ...page }: Page & { readonly taskOrder?: readonly string[] | null },
 ): Promise<ListedPage<TaskInstanceRow>> {
+  const where = conditions(filter);
   const listed = await listPage<BareRow>(connection, {
     columns: COLUMNS,
     from: FROM,
-    where: conditions(filter),
-    order: TASK_INSTANCE_ORDER,
+    where,
+    order: taskOrder
+      ? { ...TASK_INSTANCE_ORDER, topological_index: placeIn(taskOrder, where) }
+      : TASK_INSTANCE_ORDER,
     tiebreak: "t.dag_run_id, t.task_id, t.map_index",
     page,
     // The instances of one run are counted by its index alone, and people like to know how far it is.
     countUpTo: filter.dagIds?.length === 1 && filter.runIds?.length === 1 ? undefined : COUNTED_EXACTLY,
   });
   return { ...listed, rows: await complete(connection, listed.rows) };
+}
+
+/** The place of a task in an order, as SQL. Tasks that an earlier version of the DAG left behind come last. */
+function placeIn(taskIds: readonly string[], where: Conditions): string {
+  const places = where.bind(JSON.stringify(Object.fromEntries(taskIds.map((id, index) => [id, index]))));
+  // PostgreSQL rejects a parameter that a statement does not use, and the count has no order.
+  where.raw(`${places}::jsonb IS NOT NULL`);
+  return `coalesce((${places}::jsonb -> t.task_id)::int4, 2147483647)`;
 }
 
 export async function findTaskInstance(
@@ -186,15 +202,19 @@ export async function readInstances(
   return complete(connection, rows);
 }
 
-type BareRow = Omit<TaskInstanceRow, "wait" | "place">;
+type BareRow = Omit<TaskInstanceRow, "failed_upstream" | "wait" | "place">;
 
-/** Look-ups of their own, for the deferred and the mapped: what few rows of a page need must not burden how it is chosen. */
+/** Look-ups of their own, for the few rows of a page that need them: they must not burden how the page is chosen. */
 async function complete(connection: Connection, rows: readonly BareRow[]): Promise<TaskInstanceRow[]> {
   const deferred = rows.filter((row) => row.state === "deferred");
   const waits = await readCurrentWaits(connection, deferred);
-  const places = await readMapPlaces(connection, rows);
   const byRow = new Map(deferred.map((row, index) => [row, waits[index] ?? null]));
-  return rows.map((row, index) => ({ ...row, wait: byRow.get(row) ?? null, place: places[index]! }));
+  const places = await readMapPlaces(connection, rows);
+  const placed = rows.map((row, index) => ({ ...row, wait: byRow.get(row) ?? null, place: places[index]! }));
+  const implied = placed.filter((row) => row.state === "upstream_failed");
+  const failures = await readFailedUpstream(connection, implied);
+  const failureOf = new Map(implied.map((row, index) => [row, failures[index] ?? null]));
+  return placed.map((row) => ({ ...row, failed_upstream: failureOf.get(row) ?? null }));
 }
 
 /** One try; the columns a try of its own does not have are the instance's. */

@@ -110,14 +110,42 @@ interface WaitingTask {
   readonly priority_weight: number;
 }
 
-/** The run before this one by logical date. */
-export function previousRun(
+export interface BlockingRun {
+  readonly id: number;
+  readonly run_id: string;
+}
+
+/** So many runs are looked back over. */
+const PAST_RUNS = 1_000;
+
+/**
+ * The earlier runs that keep these tasks of a run from starting, the latest first, by the rule of `store/past.ts`: each has
+ * not ended them well. It goes on beyond a run only while they have not begun there. Index: dag_run_logical_date.
+ */
+export function blockingRuns(
   connection: Connection,
   dagRunId: number,
-): Promise<{ id: number; run_id: string } | undefined> {
-  return connection.one(
-    adhoc(`SELECT p.id, p.run_id FROM dag_run r JOIN dag_run p ON p.dag_id = r.dag_id AND p.logical_date < r.logical_date
-      WHERE r.id = $1 ORDER BY p.logical_date DESC LIMIT 1`),
-    [dagRunId],
+  taskIds: readonly string[],
+): Promise<BlockingRun[]> {
+  return connection.rows(
+    adhoc(`WITH RECURSIVE back AS (
+        SELECT r.id, r.run_id, r.dag_id, r.logical_date, r.backfill_id, true AS is_waiting, 0 AS distance
+        FROM dag_run r WHERE r.id = $1
+        UNION ALL
+        SELECT p.id, p.run_id, p.dag_id, p.logical_date, p.backfill_id, t.begun = 0, b.distance + 1
+        FROM back b
+        CROSS JOIN LATERAL (
+          SELECT * FROM dag_run p WHERE p.dag_id = b.dag_id AND p.logical_date < b.logical_date
+          ORDER BY p.logical_date DESC LIMIT 1) AS p
+        CROSS JOIN LATERAL (
+          SELECT count(*) FILTER (WHERE state NOT IN ('success', 'skipped')) AS open,
+                 count(*) FILTER (WHERE state NOT IN ('success', 'skipped', 'none')) AS begun
+          FROM task_instance WHERE dag_run_id = p.id AND task_id = ANY($2)) AS t
+        WHERE b.is_waiting AND b.distance < ${PAST_RUNS}
+          AND (t.open > 0 OR (p.state = 'queued' AND NOT EXISTS (SELECT FROM task_instance WHERE dag_run_id = p.id)))
+          AND NOT EXISTS (SELECT FROM backfill_date d
+                          WHERE d.backfill_id = b.backfill_id AND d.ordinal = 0 AND d.dag_run_id = b.id)
+      ) SELECT id, run_id FROM back WHERE distance > 0 ORDER BY distance`),
+    [dagRunId, [...taskIds]],
   );
 }
