@@ -177,6 +177,12 @@ export interface TaskInstance {
   readonly pool: string;
   /** Why it ended as it did, when there is more to say than its state. */
   readonly reason: string | null;
+  /** Of one that is upstream_failed: the failed one at the start of the chain. */
+  readonly failed_upstream: {
+    readonly task_id: string;
+    readonly map_index: number;
+    readonly rendered_map_index: string | null;
+  } | null;
   readonly queue: string | null;
   readonly operator: string | null;
   readonly operator_name: string | null;

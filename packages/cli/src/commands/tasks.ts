@@ -1,38 +1,19 @@
-import { Argument, Command, Option } from "@commander-js/extra-typings";
+import { Argument, Command } from "@commander-js/extra-typings";
 import { path } from "../client/client.ts";
 import { findRunId, RUN_ARGUMENT } from "../client/find-run.ts";
 import { findMapIndex, MAP_INDEX_FORMS } from "../client/map-index.ts";
 import type { TaskInstance } from "../client/resources.ts";
 import { getInstance, type InstanceName, instancePath } from "../client/task-log.ts";
 import { findMove, tellMove } from "../client/version-move.ts";
-import { wholeNumber } from "../input/values.ts";
-import { instanceColumns, instanceName } from "../output/instance-name.ts";
-import { paintState, stateName } from "../output/state.ts";
-import type { Column } from "../output/table.ts";
+import { instanceName } from "../output/instance-name.ts";
 import { printOutput } from "../output/task-output.ts";
-import { relativeTime, span } from "../output/when.ts";
 import type { Session } from "../session.ts";
 import { explainTask } from "../why/explain-task.ts";
 import { giveOrder } from "./orders.ts";
+import { addListCommand } from "./task-list.ts";
 import { addLogsCommand } from "./task-logs.ts";
 
 const MAP_INDEX = `which instance of a mapped task: ${MAP_INDEX_FORMS}`;
-
-const STATES = [
-  "none",
-  "scheduled",
-  "queued",
-  "running",
-  "restarting",
-  "up_for_retry",
-  "up_for_reschedule",
-  "deferred",
-  "success",
-  "failed",
-  "skipped",
-  "upstream_failed",
-  "removed",
-] as const;
 
 const ORDERS = [
   ["start", "start a task of a run now, and once more if it is under way"],
@@ -53,24 +34,7 @@ export function command(session: Session) {
     return { ...task, mapIndex: await findMapIndex(session.client, task, which) };
   };
 
-  tasks
-    .command("list")
-    .description("list the tasks of a run and their states")
-    .argument("<dag>")
-    .argument("<run>", RUN_ARGUMENT)
-    .addOption(new Option("--state <state...>", "only in these states").choices(STATES))
-    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 200)
-    .action(async (dag, given, { state, limit }) => {
-      const runId = await findRunId(session.client, dag, given);
-      const listed = await session.client.list<TaskInstance>({
-        path: path`/dags/${dag}/dagRuns/${runId}/taskInstances`,
-        key: "task_instances",
-        what: `cannot list the tasks of the run ${runId} of ${dag}`,
-        query: { state },
-        limit,
-      });
-      await session.printList(listed, columns(session, listed.items), "There are no such tasks.");
-    });
+  addListCommand(tasks, session);
 
   addLogsCommand(tasks, session);
 
@@ -178,30 +142,4 @@ export function command(session: Session) {
     });
 
   return tasks;
-}
-
-function columns(session: Session, listed: readonly TaskInstance[]): readonly Column<TaskInstance>[] {
-  return [
-    ...instanceColumns(listed),
-    {
-      title: "STATE",
-      value: ({ state }) => stateName(state),
-      paint: ({ state }, cell) => paintState(session.terminal, state, cell),
-    },
-    { title: "TRY", value: (instance) => String(instance.try_number), align: "right" },
-    { title: "STARTED", value: (instance) => relativeTime(instance.start_date) },
-    { title: "TOOK", value: (instance) => span(instance.duration), align: "right" },
-    {
-      title: "OPERATOR",
-      value: (instance) => instance.operator_name ?? instance.operator ?? "",
-      optional: true,
-    },
-    { title: "POOL", value: (instance) => instance.pool, optional: true },
-    {
-      title: "REASON",
-      value: (instance) => instance.reason ?? instance.note ?? "",
-      flexible: true,
-      optional: true,
-    },
-  ];
 }

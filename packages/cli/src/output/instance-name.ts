@@ -25,3 +25,9 @@ export function instanceColumns<T extends Named>(rows: readonly T[]): Column<T>[
   const index = ({ map_index }: T) => (map_index < 0 ? "" : String(map_index));
   return [name, { title: "INDEX", value: index, align: "right" }];
 }
+
+/** Why it ended as it did: of one that did not run because of a failure, which task failed first. */
+export function reasonText({ failed_upstream: failed, note, reason }: TaskInstance): string {
+  if (failed !== null) return `${instanceName(failed)} failed`;
+  return reason ?? note ?? "";
+}

@@ -40,9 +40,14 @@ interface Place {
   readonly mapIndex: number;
 }
 
+/** An instance of this run, or of an earlier one. */
+interface PlaceInRun extends Place {
+  readonly facts: RunFacts;
+}
+
 /** What holds this instance back, or ended it; empty when nothing does. */
 export function causesOf(facts: RunFacts, place: Place): Promise<Cause[]> {
-  return new Explanation(facts).causes(place, 0);
+  return new Explanation(facts).causes({ ...place, facts }, 0);
 }
 
 /** What is to come for a task that nothing holds back: that it is being stopped, or what makes it run again. */
@@ -64,8 +69,8 @@ class Explanation {
     this.#facts = facts;
   }
 
-  async causes(place: Place, depth: number): Promise<Cause[]> {
-    const { state, reasons } = await this.#facts.verdict(place.taskId, place.mapIndex);
+  async causes(place: PlaceInRun, depth: number): Promise<Cause[]> {
+    const { state, reasons } = await place.facts.verdict(place.taskId, place.mapIndex);
     switch (state) {
       case "running":
       case "restarting":
@@ -76,22 +81,23 @@ class Explanation {
       case "upstream_failed":
       case "skipped": {
         const decided = reasons.filter(({ code }) => DECIDED.has(code));
-        if (decided.length > 0) return await this.#named(decided, depth);
+        if (decided.length > 0) return await this.#named(decided, place.facts, depth);
         const own = (await this.#instance(place))?.reason;
         if (!own && state === "upstream_failed") return [];
         return [cause(own ?? "a branch or a short circuit before it took another way")];
       }
       default:
-        return await this.#named(reasons, depth);
+        return await this.#named(reasons, place.facts, depth);
     }
   }
 
   /** Each reason, with the causes of the tasks that it names. That a rule decided is said by those tasks. */
-  async #named(reasons: Verdict["reasons"], depth: number): Promise<Cause[]> {
+  async #named(reasons: Verdict["reasons"], facts: RunFacts, depth: number): Promise<Cause[]> {
     const all: Cause[] = [];
-    for (const { code, message, tasks = [] } of reasons) {
+    for (const { code, dag_run_id, message, tasks = [] } of reasons) {
+      const theirs = facts.ofRun(dag_run_id);
       const because: Cause[] = [];
-      for (const task of tasks.slice(0, WIDEST)) because.push(await this.#tellOnce(task, depth + 1));
+      for (const task of tasks.slice(0, WIDEST)) because.push(await this.#tellOnce(task, theirs, depth + 1));
       if (tasks.length > WIDEST) because.push(cause(`and ${tasks.length - WIDEST} more before it`));
       if (code === "UPSTREAM_DECIDED" && because.length > 0) all.push(...because);
       else all.push({ code, says: clause(message), because });
@@ -99,32 +105,33 @@ class Explanation {
     return all;
   }
 
-  async #tellOnce(named: NamedTask, depth: number): Promise<Cause> {
-    const place = { taskId: named.task_id, mapIndex: named.map_index };
+  async #tellOnce(named: NamedTask, facts: RunFacts, depth: number): Promise<Cause> {
+    const place = { taskId: named.task_id, mapIndex: named.map_index, facts };
     const instance = await this.#instance(place);
+    const where = facts === this.#facts ? "" : ` of run ${facts.runId}`;
     const says = instance
-      ? `${instanceName(instance)} ${stateSentence(instance)}`
-      : `${await this.#nameOf(named)} ${named.state === null ? "has not started" : `is ${named.state}`}`;
-    const key = `${place.mapIndex} ${place.taskId}`;
+      ? `${instanceName(instance)}${where} ${stateSentence(instance)}`
+      : `${await this.#nameOf(named, facts)}${where} ${named.state === null ? "has not started" : `is ${named.state}`}`;
+    const key = `${place.mapIndex} ${place.taskId} ${facts.runId}`;
     if (this.#told.has(key) || depth >= DEEPEST) return cause(says);
     this.#told.add(key);
     return cause(says, await this.causes(place, depth));
   }
 
   /** Of one that is not among the instances that were read. */
-  async #nameOf({ map_index, task_id }: NamedTask): Promise<string> {
-    const { rendered_map_index } = await this.#facts.verdict(task_id, map_index);
+  async #nameOf({ map_index, task_id }: NamedTask, facts: RunFacts): Promise<string> {
+    const { rendered_map_index } = await facts.verdict(task_id, map_index);
     return instanceName({ task_id, map_index, rendered_map_index });
   }
 
-  async #failure(place: Place): Promise<string> {
+  async #failure(place: PlaceInRun): Promise<string> {
     const instance = await this.#instance(place);
     const reason = instance?.reason ? `: ${instance.reason}` : "";
     return `try ${instance?.try_number ?? 1} failed${reason}`;
   }
 
-  async #instance({ taskId, mapIndex }: Place): Promise<TaskInstance | undefined> {
-    return (await this.#facts.instances(taskId)).find((each) => each.map_index === mapIndex);
+  async #instance({ facts, taskId, mapIndex }: PlaceInRun): Promise<TaskInstance | undefined> {
+    return (await facts.instances(taskId)).find((each) => each.map_index === mapIndex);
   }
 }
 

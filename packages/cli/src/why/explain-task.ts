@@ -21,6 +21,7 @@ export async function explainTask(session: Session, name: InstanceName): Promise
         map_index: name.mapIndex,
         state,
         ...(instances && { instances }),
+        failed_upstream: verdict.failed_upstream,
         reasons,
         because: causes,
         outlook: outlook.map(({ says }) => says),
@@ -39,10 +40,17 @@ export async function explainTask(session: Session, name: InstanceName): Promise
   terminal.data(`${title} is ${paintState(terminal, state)}${bare}`);
   printCauses(session, causes, 1);
   for (const cause of outlook) terminal.data(`  ${causeText(session, cause)}`);
-  if (state === "failed") {
-    const which = name.mapIndex < 0 ? "" : ` --map-index ${name.mapIndex}`;
-    session.note(`Its log: \`tradewind tasks logs ${name.dagId} ${name.runId} ${name.taskId}${which}\``);
-  }
+  const failed = verdict.failed_upstream;
+  if (state === "failed") session.note(`Its log: ${logCommand(name)}`);
+  else if (failed !== null)
+    session.note(
+      `${instanceName(failed)} failed first. Its log: ${logCommand({ ...name, taskId: failed.task_id, mapIndex: failed.map_index })}`,
+    );
+}
+
+function logCommand({ dagId, mapIndex, runId, taskId }: InstanceName): string {
+  const which = mapIndex < 0 ? "" : ` --map-index ${mapIndex}`;
+  return `\`tradewind tasks logs ${dagId} ${runId} ${taskId}${which}\``;
 }
 
 /** How many are in which state, then what holds one of each kind back. */

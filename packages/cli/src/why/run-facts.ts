@@ -10,6 +10,8 @@ export interface Verdict {
   readonly state: string | null;
   readonly run_state: string;
   readonly rendered_map_index: string | null;
+  /** Of one that is upstream_failed: the failed one at the start of the chain. */
+  readonly failed_upstream: TaskInstance["failed_upstream"];
   /** Of a mapped task as a whole: how many are in which state. */
   readonly instances: readonly { readonly state: string | null; readonly count: number }[] | null;
   readonly reasons: readonly {
@@ -18,6 +20,8 @@ export interface Verdict {
     readonly until: string | null;
     /** Other instances that it speaks of. */
     readonly tasks?: readonly NamedTask[];
+    /** Their run, where it is another one. */
+    readonly dag_run_id?: string;
   }[];
 }
 
@@ -31,12 +35,25 @@ export class RunFacts {
   readonly #client: Client;
   readonly #dagId: string;
   readonly #runId: string;
+  readonly #earlier = new Map<string, RunFacts>();
   readonly #known = new Map<string, Promise<unknown>>();
 
   constructor(client: Client, dagId: string, runId: string) {
     this.#client = client;
     this.#dagId = dagId;
     this.#runId = runId;
+  }
+
+  get runId(): string {
+    return this.#runId;
+  }
+
+  /** The facts of another run of the same DAG. */
+  ofRun(runId: string | undefined): RunFacts {
+    if (runId === undefined || runId === this.#runId) return this;
+    const known = this.#earlier.get(runId) ?? new RunFacts(this.#client, this.#dagId, runId);
+    this.#earlier.set(runId, known);
+    return known;
   }
 
   verdict(taskId: string, mapIndex: number): Promise<Verdict> {

@@ -1,0 +1,86 @@
+/** What failed first and what the past holds back, against a real server with rows as a scheduler leaves them. */
+import { beforeAll, expect, it } from "vitest";
+import { Installation, manifestOf } from "../../engine/test/api/installation.ts";
+import { runCaptured } from "./support/captured-host.ts";
+
+let server: Installation;
+let url: string;
+const tw = (...argv: string[]) =>
+  runCaptured(argv, { env: { TRADEWIND_URL: url, TRADEWIND_TOKEN: server.token } });
+const day = (date: number) => new Date(Date.UTC(2026, 0, date));
+
+beforeAll(async () => {
+  server = await Installation.open();
+  url = await server.app.listen({ host: "127.0.0.1", port: 0 });
+  await server.addJob("scheduler");
+  await server.addDag(
+    manifestOf("etl", [
+      { taskId: "zero" },
+      { taskId: "extract", upstream: ["zero"] },
+      { taskId: "clean", upstream: ["extract"] },
+      { taskId: "append", upstream: ["clean"], dependsOnPast: true, pool: "warehouse" },
+    ]),
+  );
+  const failed = await server.addRun("etl", { runId: "day 1", state: "failed", logicalDate: day(1) });
+  for (const [taskId, state] of [
+    ["zero", "success"],
+    ["extract", "failed"],
+    ["clean", "upstream_failed"],
+    ["append", "upstream_failed"],
+  ] as const)
+    await server.addInstance(failed, taskId, { state, tryNumber: state === "upstream_failed" ? 0 : 1 });
+  await server.sql("UPDATE task_instance SET reason = 'Error: the disk is full' WHERE state = 'failed'");
+  for (const date of [2, 3, 4]) {
+    const waiting = await server.addRun("etl", { runId: `day ${date}`, logicalDate: day(date) });
+    for (const taskId of ["zero", "extract", "clean"])
+      await server.addInstance(waiting, taskId, { state: "success", tryNumber: 1 });
+    await server.addInstance(waiting, "append");
+  }
+});
+
+it("tasks list names the task that failed first, in topological order", async () => {
+  const { stdout } = await tw("tasks", "list", "etl", "day 1");
+  const rows = stdout.trimEnd().split("\n").slice(1);
+  expect(rows.map((row) => row.split(/ +/, 2).join(" "))).toEqual([
+    "zero success",
+    "extract failed",
+    "clean upstream_failed",
+    "append upstream_failed",
+  ]);
+  expect(rows[1]).toContain("the disk is full");
+  expect(rows.slice(2)).toEqual([
+    expect.stringContaining("extract failed"),
+    expect.stringContaining("extract failed"),
+  ]);
+  const json = JSON.parse((await tw("tasks", "list", "etl", "day 1", "--json")).stdout) as object[];
+  expect(json[3]).toMatchObject({ task_id: "append", failed_upstream: { task_id: "extract" } });
+});
+
+it("tasks list without a run lists the tasks of the DAG in topological order", async () => {
+  const { stdout } = await tw("tasks", "list", "etl");
+  expect(stdout).toMatch(/^TASK +OPERATOR +RETRIES +AFTER/);
+  expect(stdout).toMatch(
+    /\nzero .* - [^\n]*\nextract .* zero [^\n]*\nclean .* extract [^\n]*\nappend .* clean .* warehouse\n$/,
+  );
+  expect((await tw("tasks", "list", "etl", "--limit", "2")).stderr).toContain("2 of 4 shown");
+  const wrong = await tw("tasks", "list", "etl", "--state", "failed");
+  expect(wrong.code).toBe(2);
+  expect(wrong.stderr).toContain("--state needs a run");
+});
+
+it("tasks why names the failure at the start of the chain, and where its log is", async () => {
+  const { stderr, stdout } = await tw("tasks", "why", "etl", "day 1", "append");
+  expect(stdout).toContain("because extract is failed\n");
+  expect(stderr).toBe("extract failed first. Its log: `tradewind tasks logs etl day 1 extract`\n");
+});
+
+it("tasks why follows dependsOnPast over several runs to its end", async () => {
+  const { stdout } = await tw("tasks", "why", "etl", "day 4", "append");
+  expect(stdout).toBe(`append is none
+  because it depends on its own success in run "day 3", which waits for the run before it in turn. Of 3 such runs the first is "day 1": append is upstream_failed [DEPENDS_ON_PAST]
+    because append of run day 1 is upstream_failed
+      because clean of run day 1 is upstream_failed
+        because extract of run day 1 is failed
+          because try 1 failed: Error: the disk is full
+`);
+});
