@@ -37,7 +37,7 @@ const GROUPS: readonly Group[] = [
   },
   {
     name: "tasks",
-    summary: "list tasks, read logs, ask why one waits, start, stop, clear and mark",
+    summary: "list and test tasks, read logs, ask why one waits, start, stop, clear and mark",
     load: () => import("./commands/tasks.ts"),
   },
   {

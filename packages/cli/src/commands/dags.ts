@@ -1,10 +1,8 @@
 import { Command } from "@commander-js/extra-typings";
 import { path } from "../client/client.ts";
 import type { Dag, DagRun } from "../client/resources.ts";
-import { parseTestSignal } from "../dag-test/given-signal.ts";
 import { examples } from "../examples.ts";
-import { parseTestConnections } from "../input/connection-uri.ts";
-import { parseConf, parseDuration, parseInstant, parseJson, parsePairs } from "../input/values.ts";
+import { parseConf, parseDuration, parseInstant } from "../input/values.ts";
 import { runFields, watchRun } from "../output/run-view.ts";
 import type { Session } from "../session.ts";
 import { addErrorsCommand } from "./dag-errors.ts";
@@ -12,6 +10,7 @@ import { addGraphCommand } from "./dag-graph.ts";
 import { addListCommand } from "./dag-list.ts";
 import { addShowCommand } from "./dag-show.ts";
 import { addVersionCommands } from "./dag-versions.ts";
+import { surroundings } from "./test-options.ts";
 
 export function command(session: Session) {
   const dags = new Command("dags").description("list, show, draw, compare, trigger, pause and test DAGs");
@@ -126,28 +125,24 @@ export function command(session: Session) {
     )
     .option("--until <duration>", "close a run that does not end by itself after that time", parseDuration)
     .option("--skip-waits", "jump over retry delays and waits for a time")
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind dags test dags/orders.ts",
+        "# with params and a variable, without waiting for retries",
+        `tradewind dags test etl --conf '{"region":"eu"}' --skip-waits`,
+        "tradewind dags test rates --variable rates_url=https://example.com",
+        "# what a trigger fires with",
+        `tradewind dags test expenses --event receipts='{"path":"a.csv"}'`,
+      ),
+    )
     .action(async (what, { variable, connection, event, signal, ...options }) => {
       const { testDag } = await import("../dag-test/parent.ts");
-      const events = parseEvents(parsePairs(event ?? [], "--event"));
-      const variables = parsePairs(variable ?? [], "--variable");
-      const connections = parseTestConnections(parsePairs(connection ?? [], "--connection"));
-      const signals = (signal ?? []).map(parseTestSignal);
-      session.exitCode = await testDag(session, {
-        ...options,
-        what,
-        variables,
-        connections,
-        events,
-        signals,
-      });
+      const given = surroundings({ variable, connection, event, signal });
+      session.exitCode = await testDag(session, { ...options, ...given, what });
     });
 
   return dags;
-}
-
-function parseEvents(texts: Readonly<Record<string, string>>): Record<string, unknown> {
-  const events = Object.entries(texts).map(([key, text]) => [key, parseJson(text, `--event ${key}`)]);
-  return Object.fromEntries(events);
 }
 
 /** A run that nobody starts looks like one that hangs. */

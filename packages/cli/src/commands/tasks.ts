@@ -12,6 +12,7 @@ import { explainTask } from "../why/explain-task.ts";
 import { giveOrder } from "./orders.ts";
 import { addListCommand } from "./task-list.ts";
 import { addLogsCommand } from "./task-logs.ts";
+import { addTestCommand } from "./task-test.ts";
 
 const MAP_INDEX = `which instance of a mapped task: ${MAP_INDEX_FORMS}`;
 
@@ -23,7 +24,7 @@ const ORDERS = [
 
 export function command(session: Session) {
   const tasks = new Command("tasks").description(
-    "list tasks, read logs and outputs, ask why one waits, start, stop, clear and mark",
+    "list and test tasks, read logs and outputs, ask why one waits, start, stop, clear and mark",
   );
   const name = async (
     dagId: string,
@@ -35,6 +36,7 @@ export function command(session: Session) {
   };
 
   addListCommand(tasks, session);
+  addTestCommand(tasks, session);
 
   addLogsCommand(tasks, session);
 

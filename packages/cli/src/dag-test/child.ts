@@ -1,8 +1,9 @@
-/** The child of `dags test`: imports one bundle, runs one DAG of it in-process, reports, and ends. */
+/** The child of `dags test` and `tasks test`: imports one bundle, runs a DAG or a task of it in-process, reports, ends. */
 import { pathToFileURL } from "node:url";
 import { CLASSES_EXPORT, PROGRAM, type Program, TRIGGER, type TriggerProgram } from "@tradewind/sdk/program";
-import { DagTestError, type RunnableDag, runDag, type Triggers } from "@tradewind/testing";
+import { DagTestError, runDag, type Triggers } from "@tradewind/testing";
 import type { TestReport, TestRequest } from "./protocol.ts";
+import { singleTask } from "./single-task.ts";
 
 const channel = process.send?.bind(process);
 if (!channel) throw new Error("This file is started by `tradewind dags test`, not by hand.");
@@ -24,11 +25,17 @@ async function test(request: TestRequest): Promise<TestReport> {
     const exports = (await import(pathToFileURL(request.codePath).href)) as Record<string, unknown>;
     const startedAt = performance.now();
     const { events, ...options } = request.options;
-    const run = await runDag(findDag(exports, request.dagId), {
-      ...options,
-      triggers: { ...ownTriggers(exports), ...(events as Triggers) },
-      onEvent: send,
-    });
+    const program = findProgram(exports, request.dagId);
+    const { task } = request;
+    const tested = task === undefined ? program : singleTask(program, task.taskId, task.given);
+    const run = await runDag(
+      { [PROGRAM]: tested },
+      {
+        ...options,
+        triggers: { ...ownTriggers(exports), ...(events as Triggers) },
+        onEvent: send,
+      },
+    );
     const durationMs = performance.now() - startedAt;
     const { state, reason, closedBy, tasks, triggeredRuns } = run;
     const subRuns = run.subRuns.map(({ dagId, taskId, mapIndex, run: { runId, state } }) => ({
@@ -81,11 +88,11 @@ function triggerIn(value: unknown): TriggerProgram | null {
   }
 }
 
-function findDag(exports: Record<string, unknown>, dagId: string): RunnableDag {
+function findProgram(exports: Record<string, unknown>, dagId: string): Program {
   for (const value of Object.values(exports).flat(2)) {
     if (value === null || (typeof value !== "object" && typeof value !== "function")) continue;
     const program = (value as { [PROGRAM]?: Program })[PROGRAM];
-    if (program?.describe().dagId === dagId) return { [PROGRAM]: program };
+    if (program?.describe().dagId === dagId) return program;
   }
   throw new Error(`The bundle does not hold the DAG ${dagId}.`);
 }

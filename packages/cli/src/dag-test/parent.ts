@@ -1,5 +1,5 @@
 /**
- * `dags test`: bundles the file as the DAG processor would, then runs the DAG in a child of this process. The author's
+ * `dags test` and `tasks test`: bundle the file as the DAG processor would, then run the DAG in a child of this process. The author's
  * code never runs in the command itself, and has the environment that tasks have: what works here works in a run. What the
  * code prints goes to stderr; stdout is for the result.
  */
@@ -9,11 +9,13 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { DagManifest } from "@tradewind/sdk/manifest";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import type { JsonObject } from "../input/values.ts";
 import type { Session } from "../session.ts";
 import { checkConf } from "./check-conf.ts";
 import { findTestDag } from "./find-dag.ts";
+import { findTask, givenInputs, type InputOptions } from "./given-inputs.ts";
 import { TestPrinter } from "./printer.ts";
 import type { TestReport, TestRequest } from "./protocol.ts";
 import { writeBundle } from "./write-bundle.ts";
@@ -33,17 +35,40 @@ export interface TestOptions {
   readonly skipWaits?: boolean | undefined;
 }
 
-export async function testDag(session: Session, options: TestOptions): Promise<ExitCode> {
+/** `tasks test`: one task of it, with what comes before it given. */
+export interface TaskTestOptions extends TestOptions {
+  readonly taskId: string;
+  readonly given: InputOptions;
+}
+
+export function testTask(session: Session, options: TaskTestOptions): Promise<ExitCode> {
+  return test(session, options, (manifest) => {
+    const task = findTask(manifest, options.taskId);
+    return { taskId: task.taskId, given: givenInputs(manifest, task, options.given) };
+  });
+}
+
+export function testDag(session: Session, options: TestOptions): Promise<ExitCode> {
+  return test(session, options, () => undefined);
+}
+
+async function test(
+  session: Session,
+  options: TestOptions,
+  taskOf: (manifest: DagManifest) => TestRequest["task"],
+): Promise<ExitCode> {
   const outFolder = await mkdtemp(join(tmpdir(), "tradewind-test-"));
   try {
     const found = await findTestDag(session, options, outFolder);
     const { conf = {}, connections, events = {}, logicalDate, signals, until, variables } = options;
+    const task = taskOf(found.manifest);
     await checkConf(found.manifest, conf);
     const codePath = await writeBundle(found.bundle, found.folder, outFolder);
     const clock = options.skipWaits ? "virtual" : "real";
     return await runChild(session, {
       codePath,
       dagId: found.manifest.dagId,
+      ...(task && { task }),
       options: { clock, conf, connections, events, logicalDate, signals, until, variables },
     });
   } finally {

@@ -13,10 +13,12 @@ const OUTPUT_SHOWN = 200;
 const ALL_IN_ONE =
   "in a test all tasks share one process; in a real run only that of the task that ended it would have ended: let it return or throw instead of calling process.exit";
 
-/** The progress of a `dags test`, task by task, on stderr; the result at its end. */
+/** The progress of a `dags test` or `tasks test`, task by task, on stderr; the result at its end. */
 export class TestPrinter {
   readonly #session: Session;
   readonly #dagId: string;
+  /** Of `tasks test`. */
+  readonly #taskId: string | null;
   readonly #skipsWaits: boolean;
   readonly #hint: (message: string) => string | null;
   /** Tasks that have started and neither ended nor begun to wait. */
@@ -27,9 +29,14 @@ export class TestPrinter {
   #refusal: Extract<TestReport, { type: "refused" }> | undefined;
 
   /** @param hint What may help with an error. */
-  constructor(session: Session, { dagId, options }: TestRequest, hint: (message: string) => string | null) {
+  constructor(
+    session: Session,
+    { dagId, options, task }: TestRequest,
+    hint: (message: string) => string | null,
+  ) {
     this.#session = session;
     this.#dagId = dagId;
+    this.#taskId = task?.taskId ?? null;
     this.#skipsWaits = options.clock === "virtual";
     this.#hint = hint;
     this.#paths = SourcePaths.of(session);
@@ -95,6 +102,8 @@ export class TestPrinter {
     if (closedBy === "until") this.#session.note("Its time was over, so the run was closed. See --until.");
     for (const { dagId, runId } of triggeredRuns)
       this.#session.note(`Not made, because this is a test: run ${runId} of ${dagId}.`);
+    const [task] = tasks;
+    if (this.#taskId !== null && task !== undefined) return this.#endTask(task, durationMs);
     await this.#session.printDone(
       {
         dag_id: this.#dagId,
@@ -109,6 +118,23 @@ export class TestPrinter {
       `${this.#dagId}: ${paintStateNote(terminal, state)} in ${span(durationMs / 1000)}, ${tasks.length} tasks.`,
     );
     return state === "success" ? EXIT.ok : EXIT.failed;
+  }
+
+  /** Its output is the result: on stdout. */
+  async #endTask(task: TaskResult, durationMs: number): Promise<ExitCode> {
+    const { error, output, reason, state, taskId } = task;
+    const view = {
+      dag_id: this.#dagId,
+      task_id: taskId,
+      state,
+      output,
+      error,
+      reason,
+      duration: durationMs / 1000,
+    };
+    if (this.#session.format !== "table") await this.#session.printObject(view, []);
+    else if (output !== undefined) this.#session.terminal.data(JSON.stringify(output, null, 2));
+    return state === "success" || state === "skipped" ? EXIT.ok : EXIT.failed;
   }
 
   #noResult(exit: number | NodeJS.Signals | null): CliError {
@@ -134,7 +160,7 @@ export class TestPrinter {
           ? terminal.paintNote("red", "✗")
           : "·";
     this.#session.note(
-      `${mark} ${name(report)} ${paintStateNote(terminal, report.state)} in ${span(report.durationMs / 1000)}${outputText(report.output)}${reasonText(report)}`,
+      `${mark} ${name(report)} ${paintStateNote(terminal, report.state)} in ${span(report.durationMs / 1000)}${this.#taskId === null ? outputText(report.output) : ""}${reasonText(report)}`,
     );
     if (report.error) {
       this.#session.note(indent(this.#paths.inText(errorText(report.error))));

@@ -1,9 +1,12 @@
-/** What `dags test` and its child say to each other. The child runs the author's code; the parent only prints. */
+/** What `dags test`, `tasks test` and their child say to each other. The child runs the author's code; the parent only prints. */
 import type { RunOptions, RunProgress, RunResult, TaskResult } from "@tradewind/testing";
+import type { GivenInputs } from "./single-task.ts";
 
 export interface TestRequest {
   readonly codePath: string;
   readonly dagId: string;
+  /** Of `tasks test`: only this task runs, with these inputs. */
+  readonly task?: { readonly taskId: string; readonly given: GivenInputs };
   readonly options: Pick<RunOptions, "clock" | "conf" | "variables" | "connections" | "signals" | "until"> & {
     readonly logicalDate?: string;
     /** By the id of a trigger, by task, or by task and step. */
