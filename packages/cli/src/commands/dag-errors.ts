@@ -2,6 +2,7 @@
 import type { Command } from "@commander-js/extra-typings";
 import type { Listed } from "../client/client.ts";
 import type { ImportProblem } from "../client/resources.ts";
+import { examples } from "../examples.ts";
 import { EXIT } from "../exit-code.ts";
 import { SourcePaths } from "../output/source-paths.ts";
 import { relativeTime } from "../output/when.ts";
@@ -17,6 +18,14 @@ export function addErrorsCommand(dags: Command, session: Session): void {
   dags
     .command("errors")
     .description("show all files that cannot be loaded, and why; exit 1 when there are any")
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind dags errors",
+        "# in CI: fail when a file cannot be loaded",
+        "tradewind dags errors --quiet",
+      ),
+    )
     .action(async () => {
       const { items } = await listErrors(session, 0);
       if (items.length > 0) session.exitCode = EXIT.failed;

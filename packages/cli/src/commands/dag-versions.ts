@@ -3,6 +3,7 @@ import type { Command } from "@commander-js/extra-typings";
 import { path } from "../client/client.ts";
 import type { DagVersion, VersionDiff } from "../client/dag-versions.ts";
 import type { DagDetails } from "../client/resources.ts";
+import { examples } from "../examples.ts";
 import { wholeNumber } from "../input/values.ts";
 import { printVersionDiff } from "../output/version-diff-view.ts";
 import { moment, relativeTime } from "../output/when.ts";
@@ -16,6 +17,7 @@ export function addVersionCommands(dags: Command, session: Session): void {
     .description("list the versions of a DAG, newest first; a run keeps the one it was made with")
     .argument("<dag>")
     .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 25)
+    .addHelpText("after", examples("tradewind dags versions etl"))
     .action(async (dagId, { limit }) => {
       const what = `cannot list the versions of ${dagId}`;
       const listed = await session.client.list<DagVersion>({
@@ -51,6 +53,14 @@ export function addVersionCommands(dags: Command, session: Session): void {
     .argument("[from]", "a version; the one before TO when not given", wholeNumber(0))
     .argument("[to]", "a version; the current one when not given", wholeNumber(0))
     .option("--no-source", "without the diff of the file")
+    .addHelpText(
+      "after",
+      examples(
+        "# the newest version with the one before it",
+        "tradewind dags diff etl",
+        "tradewind dags diff etl 3 5",
+      ),
+    )
     .action(async (dagId, from, to, { source }) => {
       const diff = await session.client.get<VersionDiff>(path`/dags/${dagId}/dagVersions/diff`, {
         what: `cannot compare the versions of ${dagId}`,

@@ -77,6 +77,7 @@ export function command(session: Session) {
       .command(name)
       .description(isPaused ? "stop the schedule of a DAG" : "let the schedule of a DAG go on")
       .argument("<dag...>")
+      .addHelpText("after", examples(`tradewind dags ${name} etl`, `tradewind dags ${name} etl report`))
       .action(async (dagIds) => {
         const changed: Dag[] = [];
         for (const dagId of dagIds) {
@@ -96,6 +97,10 @@ export function command(session: Session) {
     .command("delete")
     .description("delete a DAG with all its runs; its file stays, and as long as it stays the DAG comes back")
     .argument("<dag>")
+    .addHelpText(
+      "after",
+      examples("tradewind dags delete old_report", "# in a script", "tradewind dags delete old_report --yes"),
+    )
     .action(async (dagId) => {
       await session.confirm(`Delete the DAG ${dagId} and all its runs?`);
       await session.client.delete(path`/dags/${dagId}`, { what: `cannot delete the DAG ${dagId}` });

@@ -5,6 +5,7 @@ import { findMapIndex, MAP_INDEX_FORMS } from "../client/map-index.ts";
 import type { TaskInstance } from "../client/resources.ts";
 import { getInstance, type InstanceName, instancePath } from "../client/task-log.ts";
 import { findMove, tellMove } from "../client/version-move.ts";
+import { examples } from "../examples.ts";
 import { instanceName } from "../output/instance-name.ts";
 import { printOutput } from "../output/task-output.ts";
 import type { Session } from "../session.ts";
@@ -47,6 +48,14 @@ export function command(session: Session) {
     .argument("<run>", RUN_ARGUMENT)
     .argument("<task>")
     .option("--map-index <which>", MAP_INDEX)
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind tasks output etl @latest report",
+        "# of one item of a mapped task",
+        "tradewind tasks output etl @latest load --map-index 3 | jq .rows",
+      ),
+    )
     .action(async (dag, run, taskId, { mapIndex }) => {
       await printOutput(session, await name(dag, run, [taskId, mapIndex]));
     });
@@ -58,6 +67,15 @@ export function command(session: Session) {
     .argument("<run>", RUN_ARGUMENT)
     .argument("<task>")
     .option("--map-index <which>", MAP_INDEX)
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind tasks why etl @latest load",
+        "tradewind tasks why etl @latest load --map-index 3",
+        "# the reasons for a script",
+        "tradewind tasks why etl @latest load --json | jq '.reasons[].code'",
+      ),
+    )
     .action(async (dag, run, taskId, { mapIndex }) => {
       await explainTask(session, await name(dag, run, [taskId, mapIndex]));
     });
@@ -69,6 +87,7 @@ export function command(session: Session) {
       .argument("<dag>")
       .argument("<run>", RUN_ARGUMENT)
       .argument("<task>")
+      .addHelpText("after", examples(`tradewind tasks ${action} online_model @latest train`))
       .action(async (dag, run, taskId) => {
         const runId = await findRunId(session.client, dag, run);
         await giveOrder(session, { dagId: dag, runId, taskId, action });
@@ -87,6 +106,16 @@ export function command(session: Session) {
     .option("--map-index <which>", `only this instance of a mapped task: ${MAP_INDEX_FORMS}`)
     .option("--latest-version", "with the DAG's current version; the run's own when not given")
     .option("--dry-run", "only say which tasks")
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind tasks clear etl @latest load --downstream",
+        "# only say what would run again",
+        "tradewind tasks clear etl @latest extract --downstream --dry-run",
+        "# with the code as it is now",
+        "tradewind tasks clear etl @latest load --latest-version --yes",
+      ),
+    )
     .action(async (dag, given, taskIds, options) => {
       const runId = await findRunId(session.client, dag, given);
       const { client } = session;
@@ -127,6 +156,13 @@ export function command(session: Session) {
     .option("--map-index <which>", MAP_INDEX)
     .option("--downstream", "and everything after it")
     .option("--upstream", "and everything before it")
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind tasks mark etl @latest load success",
+        "tradewind tasks mark etl @latest extract skipped --downstream --yes",
+      ),
+    )
     .action(async (dag, run, taskId, state, options) => {
       const instance = await name(dag, run, [taskId, options.mapIndex]);
       const shown =
