@@ -84,3 +84,14 @@ it("tasks why follows dependsOnPast over several runs to its end", async () => {
           because try 1 failed: Error: the disk is full
 `);
 });
+
+it("dags graph draws no picture of a DAG that is too large for one, and says what does", async () => {
+  const tasks = Array.from({ length: 501 }, (_, index) => ({ taskId: `t${index}` }));
+  await server.addDag(manifestOf("large", tasks));
+  const { code, stderr } = await tw("dags", "graph", "large", "-o", "svg");
+  expect(code).toBe(1);
+  expect(stderr).toContain(
+    "[TW_CLI_GRAPH_TOO_LARGE]\n  → let Graphviz draw it: `tradewind dags graph large -o dot",
+  );
+  expect((await tw("dags", "graph", "large", "-o", "dot")).stdout).toContain('"t500"');
+});

@@ -2,12 +2,14 @@ import type { Command } from "@commander-js/extra-typings";
 import type { Dag } from "../client/resources.ts";
 import { examples } from "../examples.ts";
 import { wholeNumber } from "../input/values.ts";
-import { dagStatus, scheduleText } from "../output/dag-status.ts";
+import { dagStatus, lastRunText, scheduleText } from "../output/dag-status.ts";
 import { paintState } from "../output/state.ts";
-import type { Column } from "../output/table.ts";
+import { type Column, truncate } from "../output/table.ts";
 import { relativeTime } from "../output/when.ts";
 import type { Session } from "../session.ts";
 import { noteImportErrors } from "./dag-errors.ts";
+
+const SCHEDULE_WIDTH = 32;
 
 /** `dags list`: one request per page of DAGs, whatever is shown of them. */
 export function addListCommand(dags: Command, session: Session): void {
@@ -52,10 +54,17 @@ function columns({ terminal }: Session): readonly Column<Dag>[] {
       value: dagStatus,
       paint: (dag, cell) => (dagStatus(dag) === "active" ? cell : terminal.paint("yellow", cell)),
     },
-    { title: "SCHEDULE", value: (dag) => scheduleText(dag) ?? "-", flexible: true },
+    // Its zone is worth more than tags and files, which are left out before it is cut.
+    {
+      title: "SCHEDULE",
+      value: (dag) => {
+        const text = scheduleText(dag) ?? "-";
+        return terminal.width === undefined ? text : truncate(text, SCHEDULE_WIDTH);
+      },
+    },
     {
       title: "LAST RUN",
-      value: lastRunText,
+      value: (dag) => lastRunText(dag) ?? "-",
       paint: (dag, cell) => paintState(terminal, dag.last_run?.state ?? null, cell),
     },
     {
@@ -70,10 +79,4 @@ function columns({ terminal }: Session): readonly Column<Dag>[] {
     },
     { title: "FILE", value: (dag) => dag.relative_fileloc ?? dag.fileloc, flexible: true, optional: true },
   ];
-}
-
-/** Its state, and since when it has it. */
-function lastRunText({ last_run: run }: Dag): string {
-  if (run === null) return "-";
-  return `${run.state} ${relativeTime(run.end_date ?? run.start_date ?? run.run_after)}`;
 }

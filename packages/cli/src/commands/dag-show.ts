@@ -2,7 +2,7 @@ import type { Command } from "@commander-js/extra-typings";
 import { path } from "../client/client.ts";
 import type { DagDetails, QueuedAsset, Task } from "../client/resources.ts";
 import { examples } from "../examples.ts";
-import { dagStatus } from "../output/dag-status.ts";
+import { dagStatus, lastRunText } from "../output/dag-status.ts";
 import { printTaskTable } from "../output/graph/task-table.ts";
 import { paramLines } from "../output/params.ts";
 import { assetLines, nextRunLines, scheduleWords } from "../output/schedule-view.ts";
@@ -67,11 +67,7 @@ function dagFields(dag: DagDetails, queued: readonly QueuedAsset[]): Fields {
     ["schedule error", scheduleProblem(dag)],
     ["waits for", assetLines(dag, queued)],
     ["next runs", nextRunLines(dag)],
-    [
-      "last run",
-      last &&
-        `${last.state} ${relativeTime(last.end_date ?? last.start_date ?? last.run_after)}: ${last.dag_run_id}`,
-    ],
+    ["last run", last && `${lastRunText(dag)}: ${last.dag_run_id}`],
     ["file", dag.relative_fileloc ?? dag.fileloc],
     ["owner", dag.owners.join(", ")],
     ["tags", dag.tags.map((tag) => tag.name).join(", ")],

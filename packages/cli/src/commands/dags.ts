@@ -35,7 +35,8 @@ export function command(session: Session) {
       "after",
       examples(
         "tradewind dags trigger etl",
-        `tradewind dags trigger etl --conf '{"region":"eu"}' --logical-date 2026-11-15`,
+        `tradewind dags trigger etl --conf '{"region":"eu"}'`,
+        "tradewind dags trigger etl --logical-date 2026-11-15",
         "# in a script: exit 1 and the first failure when the run fails",
         "tradewind dags trigger etl --wait --timeout 30m",
       ),

@@ -1,5 +1,6 @@
 /** A DAG in a word, and its schedule in a few. */
 import type { Dag } from "../client/resources.ts";
+import { relativeTime } from "./when.ts";
 
 export function dagStatus(dag: Dag): string {
   if (dag.is_stale) return "removed";
@@ -11,4 +12,11 @@ export function dagStatus(dag: Dag): string {
 export function scheduleText({ timetable_summary: summary, timezone }: Dag): string | null {
   if (!summary) return null;
   return timezone && timezone !== "UTC" ? `${summary} (${timezone})` : summary;
+}
+
+/** The state of its latest run, and since when it has it: "success 2 h ago", "running 3 m"; null: it has no runs. */
+export function lastRunText({ last_run: run }: Dag): string | null {
+  if (run === null) return null;
+  const since = relativeTime(run.end_date ?? run.start_date ?? run.run_after);
+  return `${run.state} ${run.state === "running" ? since.replace(/ ago$/, "") : since}`;
 }

@@ -168,6 +168,18 @@ describe("a graph for other programs", () => {
     }
   });
 
+  it("in SVG has no boxes around groups whose tasks wait for each other to and fro", async () => {
+    const woven = Array.from({ length: 200 }, (_, index) =>
+      task(`g${index % 7}.t${index}`, index < 10 ? [] : [`g${(index - 10) % 7}.t${index - 10}`], {
+        task_group_path: [`g${index % 7}`],
+        topological_index: index,
+      }),
+    );
+    const svg = await svgText(dagGraph("woven", woven));
+    expect(svg).not.toContain('class="group"');
+    expect(svg).toContain(">g3.t10</text>");
+  });
+
   it("in SVG closes every element and escapes what it shows", async () => {
     const svg = await svgText(dagGraph("a<b", SALES));
     expect(svg).toContain("<title>a&lt;b</title>");

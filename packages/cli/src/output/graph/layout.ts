@@ -34,17 +34,39 @@ const GROUP_TITLE = 14;
 /** A task and a group may have the same id. */
 const groupKey = (id: string) => `group ${id}`;
 
-export async function layOut(graph: DagGraph, sizeOf: (node: GraphNode) => Size): Promise<Layout> {
+/**
+ * With a box around each group where that can be drawn. Groups whose tasks wait for each other to and fro have no boxes that
+ * hold their own tasks and no others.
+ */
+export async function layOut(graph: DagGraph, sizeOf: Picture["sizeOf"]): Promise<Layout> {
   if (graph.nodes.length === 0) return { top: 0, width: 0, height: 0, nodes: [], groups: [], edges: [] };
-  const { Graph, layout } = await import("@dagrejs/dagre");
+  const dagre = await import("@dagrejs/dagre");
+  try {
+    const boxed = place(dagre, { graph, groups: groupsOf(graph), sizeOf });
+    if (boxed.groups.every((group) => holdsItsOwn(group, boxed.nodes))) return withTitles(boxed, graph);
+  } catch {
+    // dagre finds no place for some of the edges between such groups.
+  }
+  return place(dagre, { graph, groups: [], sizeOf });
+}
+
+interface Picture {
+  readonly graph: DagGraph;
+  readonly groups: ReturnType<typeof groupsOf>;
+  readonly sizeOf: (node: GraphNode, isBoxed: boolean) => Size;
+}
+
+function place(
+  { Graph, layout }: typeof import("@dagrejs/dagre"),
+  { graph, groups, sizeOf }: Picture,
+): Layout {
   const drawn = new Graph({ compound: true });
   drawn.setGraph({ rankdir: "LR", nodesep: 16, ranksep: 44, edgesep: 10 });
   drawn.setDefaultEdgeLabel(() => ({}));
-  const groups = groupsOf(graph);
   for (const { id } of groups) drawn.setNode(groupKey(id), { width: 0, height: 0 });
-  for (const node of graph.nodes) drawn.setNode(node.id, { ...sizeOf(node) });
+  for (const node of graph.nodes) drawn.setNode(node.id, { ...sizeOf(node, groups.length > 0) });
   for (const { id, parent } of groups) if (parent !== null) drawn.setParent(groupKey(id), groupKey(parent));
-  for (const { groups: around, id } of graph.nodes) {
+  for (const { groups: around, id } of groups.length === 0 ? [] : graph.nodes) {
     const innermost = around.at(-1);
     if (innermost !== undefined) drawn.setParent(id, groupKey(innermost));
   }
@@ -56,24 +78,38 @@ export async function layOut(graph: DagGraph, sizeOf: (node: GraphNode) => Size)
   };
   const byId = new Map(graph.nodes.map((node) => [node.id, node]));
   const { height = 0, width = 0 } = drawn.graph() as Partial<Size>;
-  const titles = titleLines(groups);
-  const titled = groups.map(({ id }) => {
-    const { top, ...box } = boxOf(groupKey(id));
-    const room = GROUP_TITLE * titles.get(id)!;
-    return { id, box: { ...box, top: top - room, height: box.height + room } };
-  });
   return {
-    top: Math.min(0, ...titled.map(({ box }) => box.top)),
+    top: 0,
     width,
     height,
     nodes: graph.nodes.map((node) => ({ node, box: boxOf(node.id) })),
-    groups: titled,
+    groups: groups.map(({ id }) => ({ id, box: boxOf(groupKey(id)) })),
     edges: (drawn.edges() as readonly { v: string; w: string }[]).map((edge) => ({
       from: byId.get(edge.v)!,
       to: byId.get(edge.w)!,
       points: (drawn.edge(edge) as { points: Point[] }).points,
     })),
   };
+}
+
+function holdsItsOwn({ box, id }: Layout["groups"][number], nodes: Layout["nodes"]): boolean {
+  return nodes.every(({ box: other, node }) => {
+    const isApart =
+      other.left + other.width <= box.left ||
+      box.left + box.width <= other.left ||
+      other.top + other.height <= box.top ||
+      box.top + box.height <= other.top;
+    return isApart !== node.groups.includes(id);
+  });
+}
+
+function withTitles(laidOut: Layout, graph: DagGraph): Layout {
+  const titles = titleLines(groupsOf(graph));
+  const groups = laidOut.groups.map(({ box, id }) => {
+    const room = GROUP_TITLE * titles.get(id)!;
+    return { id, box: { ...box, top: box.top - room, height: box.height + room } };
+  });
+  return { ...laidOut, groups, top: Math.min(0, ...groups.map(({ box }) => box.top)) };
 }
 
 /** How many names stand above each other at the top of a group: its own, and those of groups in it. */

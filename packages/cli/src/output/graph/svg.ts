@@ -1,5 +1,5 @@
 /** A DAG as a picture that any browser shows, in light and dark. */
-import { type DagGraph, type GraphNode, labelInGroup } from "./dag-graph.ts";
+import { type DagGraph, type GraphNode, labelInGroup, nodeLabel } from "./dag-graph.ts";
 import { layOut, type Point } from "./layout.ts";
 
 const CHARACTER = 7.3;
@@ -33,7 +33,7 @@ const STYLE = `
     }`;
 
 export async function svgText(graph: DagGraph): Promise<string> {
-  const laidOut = await layOut(graph, (node) => ({ width: widthOf(node), height: HEIGHT }));
+  const laidOut = await layOut(graph, (node, isBoxed) => ({ width: widthOf(node, isBoxed), height: HEIGHT }));
   const width = Math.ceil(Math.max(laidOut.width, graph.dagId.length * 10) + 2 * MARGIN);
   const height = Math.ceil(laidOut.height - laidOut.top + TITLE + 2 * MARGIN);
   const edges = laidOut.edges.map(({ from, points, to }) => {
@@ -46,7 +46,8 @@ export async function svgText(graph: DagGraph): Promise<string> {
       <text x="${n(box.left + 10)}" y="${n(box.top + 12)}">${escaped(id)}</text>
     </g>`,
   );
-  const nodes = laidOut.nodes.map(({ box, node }) => nodeText(node, box));
+  const isBoxed = laidOut.groups.length > 0;
+  const nodes = laidOut.nodes.map(({ box, node }) => nodeText(node, box, shown(node, isBoxed)));
   return `<svg xmlns="http://www.w3.org/2000/svg" role="img" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">
   <title>${escaped(graph.dagId)}</title>
   <style>${STYLE}
@@ -68,7 +69,7 @@ interface Box {
   readonly height: number;
 }
 
-function nodeText(node: GraphNode, { height, left, top, width }: Box): string {
+function nodeText(node: GraphNode, { height, left, top, width }: Box, text: string): string {
   const rect = (shift: number, name: string) =>
     `<rect${name} x="${n(left + shift)}" y="${n(top - shift)}" width="${n(width)}" height="${n(height)}" rx="${node.kind === "task" ? 6 : 17}"/>`;
   const cut = 12;
@@ -76,7 +77,7 @@ function nodeText(node: GraphNode, { height, left, top, width }: Box): string {
   const shape = node.kind === "branch" ? branch : rect(0, "");
   const behind = node.isMapped ? rect(4, ' class="behind"') : "";
   const classes = ["node", node.kind, ...(node.isMapped ? ["mapped"] : [])].join(" ");
-  return `    <g class="${classes}"><title>${escaped(node.id)}</title>${behind}${shape}<text x="${n(left + width / 2)}" y="${n(top + height / 2)}">${escaped(shown(node))}</text></g>`;
+  return `    <g class="${classes}"><title>${escaped(node.id)}</title>${behind}${shape}<text x="${n(left + width / 2)}" y="${n(top + height / 2)}">${escaped(text)}</text></g>`;
 }
 
 const SIGNS: Readonly<Record<GraphNode["kind"], string>> = {
@@ -86,12 +87,13 @@ const SIGNS: Readonly<Record<GraphNode["kind"], string>> = {
   teardown: "▼ ",
 };
 
-function shown(node: GraphNode): string {
-  return `${SIGNS[node.kind]}${labelInGroup(node)}`;
+/** Without the name of its group where a box around it has that. */
+function shown(node: GraphNode, isBoxed: boolean): string {
+  return `${SIGNS[node.kind]}${isBoxed ? labelInGroup(node) : nodeLabel(node)}`;
 }
 
-function widthOf(node: GraphNode): number {
-  return shown(node).length * CHARACTER + 2 * PADDING + (node.kind === "branch" ? 10 : 0);
+function widthOf(node: GraphNode, isBoxed: boolean): number {
+  return shown(node, isBoxed).length * CHARACTER + 2 * PADDING + (node.kind === "branch" ? 10 : 0);
 }
 
 /** Through the middles of the parts, which keeps it off the corners. */
