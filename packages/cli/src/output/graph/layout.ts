@@ -34,18 +34,14 @@ const GROUP_TITLE = 14;
 /** A task and a group may have the same id. */
 const groupKey = (id: string) => `group ${id}`;
 
-/**
- * With a box around each group where that can be drawn. Groups whose tasks wait for each other to and fro have no boxes that
- * hold their own tasks and no others.
- */
+/** With a box around each group, unless the tasks of many groups wait for each other to and fro. */
 export async function layOut(graph: DagGraph, sizeOf: Picture["sizeOf"]): Promise<Layout> {
   if (graph.nodes.length === 0) return { top: 0, width: 0, height: 0, nodes: [], groups: [], edges: [] };
   const dagre = await import("@dagrejs/dagre");
   try {
-    const boxed = place(dagre, { graph, groups: groupsOf(graph), sizeOf });
-    if (boxed.groups.every((group) => holdsItsOwn(group, boxed.nodes))) return withTitles(boxed, graph);
+    return withTitles(place(dagre, { graph, groups: groupsOf(graph), sizeOf }), graph);
   } catch {
-    // dagre finds no place for some of the edges between such groups.
+    // dagre finds no place for some edges between many such groups. Ids have their groups in them.
   }
   return place(dagre, { graph, groups: [], sizeOf });
 }
@@ -90,17 +86,6 @@ function place(
       points: (drawn.edge(edge) as { points: Point[] }).points,
     })),
   };
-}
-
-function holdsItsOwn({ box, id }: Layout["groups"][number], nodes: Layout["nodes"]): boolean {
-  return nodes.every(({ box: other, node }) => {
-    const isApart =
-      other.left + other.width <= box.left ||
-      box.left + box.width <= other.left ||
-      other.top + other.height <= box.top ||
-      box.top + box.height <= other.top;
-    return isApart !== node.groups.includes(id);
-  });
 }
 
 function withTitles(laidOut: Layout, graph: DagGraph): Layout {
