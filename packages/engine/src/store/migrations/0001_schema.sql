@@ -240,6 +240,8 @@ CREATE INDEX dag_run_running ON dag_run (dag_id, owner_job) WHERE state = 'runni
 CREATE INDEX dag_run_owner ON dag_run (owner_job) WHERE owner_job IS NOT NULL;
 CREATE INDEX dag_run_of_backfill ON dag_run (backfill_id, state) WHERE backfill_id IS NOT NULL;
 CREATE INDEX dag_run_sub_dag ON dag_run (id) WHERE parent_try IS NOT NULL AND state IN ('queued', 'running');
+-- The latest runs of a DAG without a read of its whole history: lists of DAGs, `@latest`, pages of a DAG's runs.
+CREATE INDEX dag_run_latest ON dag_run (dag_id, run_after, id);
 -- The last runs of a DAG, for their average.
 CREATE INDEX dag_run_succeeded ON dag_run (dag_id, ended_at) WHERE state = 'success';
 CREATE INDEX dag_run_parent ON dag_run (parent_run_id) WHERE parent_run_id IS NOT NULL;
