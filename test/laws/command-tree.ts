@@ -6,32 +6,32 @@ import { shellWords } from "../docs/shell.ts";
 
 const SESSION = { terminal: {} } as Session;
 
-export interface Leaf {
-  /** Without `tradewind`: `dags list`. */
+export interface NamedCommand {
+  /** `tradewind dags list`. */
   readonly words: string;
   readonly command: CommandUnknownOpts;
 }
 
-export async function readRoot(): Promise<CommandUnknownOpts> {
-  return (await buildProgram([], () => SESSION)).program as unknown as CommandUnknownOpts;
+/** The program, its groups and their commands. */
+export async function readCommands(): Promise<NamedCommand[]> {
+  const { program } = await buildProgram([], () => SESSION);
+  const groups = program.commands.map(async (empty) => {
+    const { program: loaded } = await buildProgram([empty.name()], () => SESSION);
+    const group = loaded.commands.find((each) => each.name() === empty.name());
+    return below(group as unknown as CommandUnknownOpts, "tradewind");
+  });
+  const root = { words: "tradewind", command: program as unknown as CommandUnknownOpts };
+  return [root, ...(await Promise.all(groups)).flat()];
 }
 
-/** Every command that does something, i.e. has no commands of its own. */
-export async function readLeaves(): Promise<Leaf[]> {
-  const groups = (await readRoot()).commands.map((group) => group.name());
-  const loaded = await Promise.all(groups.map(readGroup));
-  return loaded.flatMap((group) => leavesOf(group, group.name()));
+/** Those that do something: they have no commands of their own. */
+export async function readLeaves(): Promise<NamedCommand[]> {
+  return (await readCommands()).filter(({ command }) => command.commands.length === 0);
 }
 
-/** The groups with their commands. */
-export async function readGroup(name: string): Promise<CommandUnknownOpts> {
-  const { program } = await buildProgram([name], () => SESSION);
-  return program.commands.find((group) => group.name() === name) as unknown as CommandUnknownOpts;
-}
-
-function leavesOf(command: CommandUnknownOpts, words: string): Leaf[] {
-  if (command.commands.length === 0) return [{ words, command }];
-  return command.commands.flatMap((each) => leavesOf(each, `${words} ${each.name()}`));
+function below(command: CommandUnknownOpts, parent: string): NamedCommand[] {
+  const words = `${parent} ${command.name()}`;
+  return [{ words, command }, ...command.commands.flatMap((each) => below(each, words))];
 }
 
 export function helpOf(command: CommandUnknownOpts): string {

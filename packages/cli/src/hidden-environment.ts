@@ -14,7 +14,7 @@ import { join } from "node:path";
 
 const SERVICES = [
   "api",
-  "backfill run",
+  "backfill serve",
   "dag-processor",
   "scheduler",
   "signals serve",

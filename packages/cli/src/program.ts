@@ -32,7 +32,7 @@ const GROUPS: readonly Group[] = [
   },
   {
     name: "backfill",
-    summary: "make the runs of past dates, watch and steer them",
+    summary: "make the runs of past dates, watch and change them",
     load: () => import("./commands/backfill.ts"),
   },
   {

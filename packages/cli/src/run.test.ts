@@ -37,7 +37,7 @@ describe("usage", () => {
     [["standalone", "--port", "99999"], "whole number from 0 to 65535"],
     [["connections", "set", "x", "--uri", "pg://u:p@/db"], "--uri names no host"],
     [["connections", "set", "x", "--host", "a b"], "--host names a host with"],
-    [["tokens", "revoke", "first"], "whole number of at least 1"],
+    [["tokens", "delete", "first"], "whole number of at least 1"],
     [["signals", "listen", "*", "--from", "99999999999999999999"], "No signal has the version 9999999999"],
     [["tasks", "mark", "d", "r", "t", "running"], "Allowed choices are success, failed, skipped"],
   ])("%j is a usage error that says: %s", async (argv, message) => {

@@ -8,6 +8,7 @@ import { showDatesIn } from "./output/when.ts";
 import { buildProgram } from "./program.ts";
 import { type Host, Session } from "./session.ts";
 import { Terminal } from "./terminal.ts";
+import { addVerbHints } from "./verbs.ts";
 
 /** Runs one command line (without node and script) and answers with its exit code. Never rejects. */
 export async function run(argv: readonly string[], host: Host): Promise<number> {
@@ -64,6 +65,7 @@ function configure(
     getOutHasColors: () => terminal.colour("stdout"),
     getErrHasColors: () => terminal.colour("stderr"),
   });
+  if (command.parent) addVerbHints(command);
   for (const child of command.commands) configure(child, host, { terminal, isSilent });
 }
 

@@ -65,7 +65,7 @@ describe("backfill", () => {
     expect((await json<object[]>("backfill", "create", "daily", ...JANUARY, "--dry-run")).length).toBe(3);
 
     const conf = ["--conf", '{"why":"test"}'];
-    const done = await tw("backfill", "create", "daily", ...JANUARY, ...conf, "--watch", "--json");
+    const done = await tw("backfill", "create", "daily", ...JANUARY, ...conf, "--wait", "--json");
     expect(done.code).toBe(0);
     expect(JSON.parse(done.stdout)).toMatchObject({
       backfill: { dag_id: "daily", state: "done", dag_run_conf: { why: "test" } },
@@ -88,7 +88,7 @@ describe("backfill", () => {
       "--max-active",
       "1",
       "--stop-on-failure",
-      "--watch",
+      "--wait",
     );
     expect(first.code).toBe(1);
     expect(first.stderr).toMatch(
@@ -102,7 +102,7 @@ describe("backfill", () => {
       ...JANUARY,
       "--reprocess",
       "failed",
-      "--watch",
+      "--wait",
       "--json",
     );
     expect(second.code).toBe(1);
@@ -115,16 +115,16 @@ describe("backfill", () => {
       made.stderr,
     )?.[1] as string;
     await standaloneUntil(async () => (await shown(id)).runs.running === 1);
-    expect((await tw("backfill", "watch", id, "--timeout", "1s")).code).toBe(124);
+    expect((await tw("backfill", "wait", id, "--timeout", "1s")).code).toBe(124);
     expect((await tw("backfill", "pause", id)).stderr).toContain(`Backfill ${id} is paused.`);
     expect((await tw("backfill", "list", "endless", "--active")).stdout).toMatch(/endless +paused/);
     expect(await json("backfill", "set", id, "--max-active", "2")).toMatchObject({ max_active_runs: 2 });
-    expect((await tw("backfill", "resume", id)).code).toBe(0);
+    expect((await tw("backfill", "unpause", id)).code).toBe(0);
     await standaloneUntil(async () => (await shown(id)).runs.running === 2);
     expect((await tw("backfill", "show", id)).stdout).toMatch(/order +backwards/);
     expect((await tw("backfill", "cancel", id)).code).toBe(2);
     expect(await json("backfill", "cancel", id, "--yes")).toMatchObject({ state: "cancelled" });
-    expect((await tw("backfill", "watch", id)).code).toBe(1);
+    expect((await tw("backfill", "wait", id)).code).toBe(1);
     expect((await tw("backfill", "pause", id)).code).toBe(5);
   });
 
@@ -132,7 +132,7 @@ describe("backfill", () => {
     const dry = await json<{ logical_date: string }[]>("backfill", "create", "own", ...JANUARY, "--dry-run");
     const dates = ["2020-01-01T05:00:00.000Z", "2020-01-02T05:00:00.000Z"];
     expect(dry.map((date) => date.logical_date)).toEqual(dates);
-    const done = await tw("backfill", "create", "own", ...JANUARY, "--reverse", "--watch", "--json");
+    const done = await tw("backfill", "create", "own", ...JANUARY, "--reverse", "--wait", "--json");
     expect(done.code).toBe(0);
     expect(JSON.parse(done.stdout).runs).toMatchObject({ total: 2, succeeded: 2 });
     type Run = { run_type: string; logical_date: string; data_interval_start: string };

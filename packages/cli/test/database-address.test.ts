@@ -15,7 +15,7 @@ async function environment(): Promise<NodeJS.ProcessEnv> {
   return { DATABASE_URL, TRADEWIND_HOME: join(folder, "home"), TRADEWIND_DAGS: folder, TRADEWIND_PORT: "0" };
 }
 
-it.each(["standalone", "scheduler", "triggerer", "api", "dag-processor", "backfill run", "signals serve"])(
+it.each(["standalone", "scheduler", "triggerer", "api", "dag-processor", "backfill serve", "signals serve"])(
   "%s waits for the database, and a signal ends the wait",
   async (words) => {
     const env = { ...(await environment()), TRADEWIND_LOG_LEVEL: "error" };

@@ -19,7 +19,7 @@ beforeAll(async () => {
   await withApi({ TRADEWIND_SECRET_KEY: KEY }, async (tw) => {
     expect((await tw("variables", "set", "sealed", "abc")).code).toBe(0);
     expect((await tw("connections", "set", "db", "--type", "http", "--password", "x")).code).toBe(0);
-    expect((await tw("variables", "get", "sealed")).stdout).toBe("abc\n");
+    expect((await tw("variables", "show", "sealed", "--value")).stdout).toBe("abc\n");
   });
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
@@ -50,7 +50,7 @@ async function withApi(env: NodeJS.ProcessEnv, work: (tw: Commands) => Promise<v
 
 it("a value that cannot be opened is an error to who asks for it, and one of many in a list", async () => {
   await withApi({}, async (tw) => {
-    const { code, stdout, stderr } = await tw("variables", "get", "sealed");
+    const { code, stdout, stderr } = await tw("variables", "show", "sealed");
     expect([code, stdout]).toEqual([5, ""]);
     expect(stderr).toMatch(
       /The value of variable "sealed" was sealed with a key .* the same secret key.* \[SECRET_UNREADABLE\]/,
@@ -59,7 +59,7 @@ it("a value that cannot be opened is an error to who asks for it, and one of man
       { key: "sealed", value: null },
     ]);
     expect((await tw("variables", "list", "--values")).stdout).toMatch(/sealed +\(cannot be read: /);
-    expect((await tw("connections", "get", "db")).code).toBe(0);
+    expect((await tw("connections", "show", "db")).code).toBe(0);
   });
 });
 
@@ -67,7 +67,7 @@ it.each([
   [["api", "--port", "0"]],
   [["scheduler"]],
   [["triggerer"]],
-  [["backfill", "run"]],
+  [["backfill", "serve"]],
   [["standalone", "--port", "0"]],
 ])("%j says at its start that it has another key, once", async (args) => {
   const env = { DATABASE_URL: test.url, TRADEWIND_DAGS: join(folder, "dags") };

@@ -111,21 +111,23 @@ describe("signals", () => {
       `INSERT INTO signal_listener (name, tx, signal_id, filter, holder, lease_until)
        VALUES ('dag:feed', '1', 0, '{"namespace":"default","keys":["a"],"sender":null}', gen_random_uuid(), now() + interval '1 hour')`,
     );
-    const { stdout } = await tw("signals", "listeners");
+    const { stdout } = await tw("signals", "listeners", "list");
     expect(stdout).toMatch(/^dag:feed +a +yes +\d+ +0 +0 +0$/m);
     await server.sql("DELETE FROM signal_listener WHERE name = 'dag:feed'");
     expect(stdout).toMatch(/^sink +\*: a, b\.\* +last 3 h ago +\d+ +0 +0 +2$/m);
-    const letters = await tw("signals", "dead-letters", "--listener", "sink");
+    const letters = await tw("signals", "dead-letters", "list", "--listener", "sink");
     expect(letters.stdout).toMatch(/^ *\d+ +sink +mail +1 +\d+ s ago +5 +no such address$/m);
-    const [one, two] = JSON.parse((await tw("signals", "dead-letters", "--json")).stdout) as { id: number }[];
-    expect((await tw("signals", "dead-letters", "--retry", String(one!.id))).stderr).toContain(
+    const [one, two] = JSON.parse((await tw("signals", "dead-letters", "list", "--json")).stdout) as {
+      id: number;
+    }[];
+    expect((await tw("signals", "dead-letters", "retry", String(one!.id))).stderr).toContain(
       "sink will try mail again",
     );
-    expect((await tw("signals", "dead-letters")).stdout).toContain("to be retried");
-    expect((await tw("signals", "dead-letters", "--delete", String(two!.id), "--yes")).code).toBe(0);
-    expect((await tw("signals", "dead-letters", "--delete", String(two!.id), "--yes")).code).toBe(3);
-    expect((await tw("signals", "listeners", "--forget", "sink", "--yes")).stderr).toContain("is forgotten");
-    expect((await tw("signals", "listeners")).stderr).toContain("Nobody listens");
+    expect((await tw("signals", "dead-letters", "list")).stdout).toContain("to be retried");
+    expect((await tw("signals", "dead-letters", "delete", String(two!.id), "--yes")).code).toBe(0);
+    expect((await tw("signals", "dead-letters", "delete", String(two!.id), "--yes")).code).toBe(3);
+    expect((await tw("signals", "listeners", "delete", "sink", "--yes")).stderr).toContain("deleted");
+    expect((await tw("signals", "listeners", "list")).stderr).toContain("no listeners");
   });
 });
 

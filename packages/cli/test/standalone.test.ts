@@ -340,17 +340,17 @@ describe("pools, variables, connections", () => {
     expect((await tw("pools", "set", "wide", "-1", "--description", "no limit")).code).toBe(0);
     expect((await tw("pools", "list")).stdout).toMatch(/^wide +unlimited/m);
     expect((await tw("pools", "set", "wide", "3")).stderr).toContain("changed");
-    expect(await json("pools", "get", "wide")).toMatchObject({ slots: 3, description: "no limit" });
+    expect(await json("pools", "show", "wide")).toMatchObject({ slots: 3, description: "no limit" });
     expect((await tw("pools", "delete", "wide", "--yes")).code).toBe(0);
-    expect((await tw("pools", "get", "wide")).code).toBe(3);
+    expect((await tw("pools", "show", "wide")).code).toBe(3);
     expect((await tw("pools", "delete", "default_pool", "--yes")).code).not.toBe(0);
   });
 
   it("variables, with import and export", async () => {
     expect((await tw("variables", "set", "region", "eu", "--description", "where")).code).toBe(0);
-    expect((await tw("variables", "get", "region")).stdout).toBe("eu\n");
+    expect((await tw("variables", "show", "region", "--value")).stdout).toBe("eu\n");
     await tw("variables", "set", "region", "us");
-    expect(await json("variables", "get", "region")).toMatchObject({ value: "us", description: "where" });
+    expect(await json("variables", "show", "region")).toMatchObject({ value: "us", description: "where" });
     expect((await tw("variables", "list")).stdout).not.toContain("us\n");
     const file = join(standalone.folder, "variables.json");
     await writeFile(file, JSON.stringify({ a: "1", b: { value: "2", description: "two" } }));
@@ -361,7 +361,7 @@ describe("pools, variables, connections", () => {
       region: { value: "us", description: "where" },
     });
     expect((await tw("variables", "delete", "a", "--yes")).code).toBe(0);
-    expect((await tw("variables", "get", "a")).code).toBe(3);
+    expect((await tw("variables", "show", "a")).code).toBe(3);
   });
 
   it("connections keep their secrets", async () => {
@@ -373,7 +373,7 @@ describe("pools, variables, connections", () => {
     ]);
     expect((await tw("connections", "set", "warehouse", "--uri", uri)).code).toBe(0);
     expect((await tw("connections", "set", "warehouse", "--host", "db2.example")).code).toBe(0);
-    const shown = await tw("connections", "get", "warehouse", "--json");
+    const shown = await tw("connections", "show", "warehouse", "--json");
     expect(JSON.parse(shown.stdout)).toMatchObject({
       conn_type: "postgres",
       host: "db2.example",
@@ -397,9 +397,9 @@ describe("tokens", () => {
     expect(listed.stdout).not.toContain(token);
     const [own, other] = (await json("tokens", "list")) as { id: number; is_current: boolean }[];
     expect([own?.is_current, other?.is_current]).toEqual([true, false]);
-    expect((await tw("tokens", "revoke", String(own?.id), "--yes")).code).toBe(5);
-    expect((await tw("tokens", "revoke", String(other?.id))).code).toBe(2);
-    expect((await tw("tokens", "revoke", String(other?.id), "--yes")).code).toBe(0);
+    expect((await tw("tokens", "delete", String(own?.id), "--yes")).code).toBe(5);
+    expect((await tw("tokens", "delete", String(other?.id))).code).toBe(2);
+    expect((await tw("tokens", "delete", String(other?.id), "--yes")).code).toBe(0);
     expect((await tw("dags", "list", "--token", token)).code).toBe(4);
   });
 });

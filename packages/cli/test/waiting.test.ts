@@ -285,9 +285,9 @@ describe("webhooks", () => {
 
 it("pools count deferred tasks when told to, and say so", async () => {
   expect((await tw("pools", "set", "slow", "3", "--include-deferred")).code).toBe(0);
-  expect((await tw("pools", "get", "slow")).stdout).toMatch(/^counts deferred +yes$/m);
+  expect((await tw("pools", "show", "slow")).stdout).toMatch(/^counts deferred +yes$/m);
   await tw("pools", "set", "slow", "4");
-  expect((await tw("pools", "get", "slow")).stdout).toMatch(/^counts deferred +yes$/m);
+  expect((await tw("pools", "show", "slow")).stdout).toMatch(/^counts deferred +yes$/m);
   await tw("pools", "set", "slow", "4", "--no-include-deferred");
-  expect((await tw("pools", "get", "slow")).stdout).toMatch(/^counts deferred +no$/m);
+  expect((await tw("pools", "show", "slow")).stdout).toMatch(/^counts deferred +no$/m);
 });

@@ -2,6 +2,7 @@ import { Command } from "@commander-js/extra-typings";
 import { path } from "../client/client.ts";
 import { requireNamed } from "../client/named-filter.ts";
 import { CliError } from "../errors.ts";
+import { examples } from "../examples.ts";
 import { EXIT } from "../exit-code.ts";
 import { parseInstant, parseJson, readSource, wholeNumber } from "../input/values.ts";
 import type { Column } from "../output/table.ts";
@@ -44,7 +45,9 @@ interface Queued {
 }
 
 export function command(session: Session) {
-  const assets = new Command("assets").description("what tasks produce and DAGs are scheduled on");
+  const assets = new Command("assets")
+    .description("what tasks produce and DAGs are scheduled on")
+    .addHelpText("after", examples("tradewind assets list", "tradewind assets events s3://lake/orders"));
   addList(assets, session);
   addShow(assets, session);
   addEvents(assets, session);
@@ -56,6 +59,7 @@ function addList(assets: Command, session: Session): void {
   assets
     .command("list")
     .description("list assets")
+    .addHelpText("after", examples("tradewind assets list orders", "tradewind assets list --dag etl"))
     .argument("[text]", "only those with this in their address")
     .option("--dag <id>", "only those that this DAG names")
     .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
@@ -77,6 +81,7 @@ function addShow(assets: Command, session: Session): void {
   assets
     .command("show")
     .description("show an asset: who names it, and which DAGs have not made a run of its events yet")
+    .addHelpText("after", examples("tradewind assets show s3://lake/orders"))
     .argument("<uri>")
     .action(async (uri) => {
       const asset = await find(session, uri);
@@ -102,6 +107,7 @@ function addEvents(assets: Command, session: Session): void {
   assets
     .command("events")
     .description("list what happened to assets, the newest first")
+    .addHelpText("after", examples("tradewind assets events s3://lake/orders --since 2026-01-31"))
     .argument("[uri]", "only to this one")
     .option("--dag <id>", "only what tasks of this DAG have produced")
     .option("--partition <key>", "only of this partition")
@@ -132,6 +138,13 @@ function addSend(assets: Command, session: Session): void {
   assets
     .command("send")
     .description("say that something happened to an asset; one that is not known yet is made")
+    .addHelpText(
+      "after",
+      examples(
+        `tradewind assets send s3://lake/orders '{"rows": 120}'`,
+        "tradewind assets send s3://lake/orders --partition 2026-01-31",
+      ),
+    )
     .argument("<uri>")
     .argument("[payload]", "what there is to say: JSON, @file or @- for standard input; null when not given")
     .option("--partition <key>", "the part of the asset that it is about; the whole when not given")

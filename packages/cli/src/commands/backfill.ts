@@ -3,6 +3,7 @@ import { type Backfill, type DryRunDate, type MadeBackfill, readProgress } from 
 import { path } from "../client/client.ts";
 import { requireNamed } from "../client/named-filter.ts";
 import { usageError } from "../errors.ts";
+import { examples } from "../examples.ts";
 import { parseConf, parseDuration, parseInstant, wholeNumber } from "../input/values.ts";
 import { backfillColumns, backfillFields, dryRunColumns, watchBackfill } from "../output/backfill-view.ts";
 import { moment } from "../output/when.ts";
@@ -14,14 +15,30 @@ const LISTING_MS = 60_000;
 const ID = "the backfill's number, as `tradewind backfill list` shows it";
 
 export function command(session: Session) {
-  const backfill = new Command("backfill").description(
-    "make the runs of past dates: create, watch, pause, resume, change and cancel",
-  );
+  const backfill = new Command("backfill")
+    .description("make the runs of past dates: create, wait for, pause, change and cancel")
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind backfill create etl --from 2026-01-01 --to 2026-01-31 --wait",
+        "tradewind backfill list --active",
+      ),
+    );
   const { terminal } = session;
 
   backfill
     .command("create")
     .description("make the runs of a DAG's schedule for a range of dates; both ends are included")
+    .addHelpText(
+      "after",
+      examples(
+        "# see what would become of each date, then do it",
+        "tradewind backfill create etl --from 2026-01-01 --to 2026-01-31 --dry-run",
+        "tradewind backfill create etl --from 2026-01-01 --to 2026-01-31 --wait",
+        "# the latest date first",
+        "tradewind backfill create etl --from 2026-01-01 --to 2026-01-31 --reverse",
+      ),
+    )
     .argument("<dag>")
     .requiredOption("--from <date>", "first logical date, e.g. 2026-01-31 or 2026-01-31T08:00Z", parseInstant)
     .requiredOption(
@@ -40,7 +57,7 @@ export function command(session: Session) {
     .option("--stop-on-failure", "start no more runs after the first that failed")
     .option("--pin-version", "make all runs with the DAG's version of now, whatever changes meanwhile")
     .option("--dry-run", "only say what would become of each date")
-    .option("--watch", "watch it until it is over")
+    .option("--wait", "watch it until it has ended")
     .action(async (dag, options) => {
       const body = {
         dag_id: dag,
@@ -76,8 +93,8 @@ export function command(session: Session) {
       const sentence = `Backfill ${made.id} of ${dag}: ${runs}, ${made.max_active_runs} at once, ${dates}.`;
       if (made.waits_because === "the DAG is paused")
         session.note(`The DAG is paused: nothing starts before \`tradewind dags unpause ${dag}\`.`);
-      if (!options.watch) {
-        await session.printDone(made, `${sentence} Watch it with \`tradewind backfill watch ${made.id}\`.`);
+      if (!options.wait) {
+        await session.printDone(made, `${sentence} Watch it with \`tradewind backfill wait ${made.id}\`.`);
         return;
       }
       session.note(sentence);
@@ -87,6 +104,7 @@ export function command(session: Session) {
   backfill
     .command("list")
     .description("list backfills, newest first")
+    .addHelpText("after", examples("tradewind backfill list", "tradewind backfill list etl --active"))
     .argument("[dag]", "only of this DAG")
     .option("--active", "only those that are not over")
     .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 25)
@@ -106,6 +124,7 @@ export function command(session: Session) {
   backfill
     .command("show")
     .description("show one backfill and how far it is")
+    .addHelpText("after", examples("tradewind backfill show 7"))
     .argument("<id>", ID, wholeNumber(0))
     .action(async (id) => {
       const progress = await readProgress(session.client, id);
@@ -113,8 +132,9 @@ export function command(session: Session) {
     });
 
   backfill
-    .command("watch")
-    .description("watch a backfill: exit 0 when all went well, 1 when not, 124 after --timeout")
+    .command("wait")
+    .description("wait for the end of a backfill: exit 0 when all went well, 1 when not, 124 after --timeout")
+    .addHelpText("after", examples("tradewind backfill wait 7 --timeout 2h"))
     .argument("<id>", ID, wholeNumber(0))
     .option("--timeout <duration>", "e.g. 90s, 15m", parseDuration)
     .action(async (id, { timeout }) => {
@@ -135,19 +155,21 @@ export function command(session: Session) {
   backfill
     .command("pause")
     .description("start no more runs for now; those under way go on")
+    .addHelpText("after", examples("tradewind backfill pause 7"))
     .argument("<id>", ID, wholeNumber(0))
     .action((id) =>
       change(id, { to: "pause", what: `cannot pause the backfill ${id}`, done: `Backfill ${id} is paused.` }),
     );
 
   backfill
-    .command("resume")
+    .command("unpause")
     .description("go on with a paused backfill")
+    .addHelpText("after", examples("tradewind backfill unpause 7"))
     .argument("<id>", ID, wholeNumber(0))
     .action((id) =>
       change(id, {
         to: "unpause",
-        what: `cannot resume the backfill ${id}`,
+        what: `cannot unpause the backfill ${id}`,
         done: `Backfill ${id} goes on.`,
       }),
     );
@@ -155,6 +177,7 @@ export function command(session: Session) {
   backfill
     .command("cancel")
     .description("make no more runs, and end those under way as failed")
+    .addHelpText("after", examples("tradewind backfill cancel 7", "tradewind backfill cancel 7 --let-finish"))
     .argument("<id>", ID, wholeNumber(0))
     .option("--let-finish", "those under way go on to their end")
     .action(async (id, { letFinish }) => {
@@ -170,6 +193,7 @@ export function command(session: Session) {
   backfill
     .command("set")
     .description("change a backfill while it runs")
+    .addHelpText("after", examples("tradewind backfill set 7 --max-active 4"))
     .argument("<id>", ID, wholeNumber(0))
     .option("--max-active <n>", "how many runs at once", wholeNumber(1))
     .option("--stop-on-failure", "start no more runs after the first that failed")
@@ -188,8 +212,9 @@ export function command(session: Session) {
     });
 
   backfill
-    .command("run")
+    .command("serve")
     .description("run backfills, and nothing else, against DATABASE_URL; any number may share one database")
+    .addHelpText("after", examples("tradewind backfill serve --parallelism 16"))
     .option(
       "--parallelism <n>",
       "how many tasks at once; 0 = a fresh process per task, no limit",

@@ -3,19 +3,21 @@ import { changeOrCreate } from "../client/change-or-create.ts";
 import { path } from "../client/client.ts";
 import type { Connection } from "../client/resources.ts";
 import { usageError } from "../errors.ts";
+import { examples } from "../examples.ts";
 import { checkHost, parseConnectionUri } from "../input/connection-uri.ts";
 import { parseJson, readSource, wholeNumber } from "../input/values.ts";
 import type { Column } from "../output/table.ts";
 import type { Session } from "../session.ts";
 
 export function command(session: Session) {
-  const connections = new Command("connections").description(
-    "addresses and credentials that tasks read by name",
-  );
+  const connections = new Command("connections")
+    .description("addresses and credentials that tasks read by name")
+    .addHelpText("after", examples("tradewind connections list", "tradewind connections show warehouse"));
 
   connections
     .command("list")
     .description("list the connections")
+    .addHelpText("after", examples("tradewind connections list"))
     .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
     .action(async ({ limit }) => {
       const listed = await session.client.list<Connection>({
@@ -28,12 +30,13 @@ export function command(session: Session) {
     });
 
   connections
-    .command("get")
+    .command("show")
     .description("show one connection; secrets are never shown")
+    .addHelpText("after", examples("tradewind connections show warehouse"))
     .argument("<id>")
     .action(async (id) => {
       const found = await session.client.get<Connection>(path`/connections/${id}`, {
-        what: `cannot get the connection ${id}`,
+        what: `cannot show the connection ${id}`,
       });
       await session.printObject(found, [
         ["id", found.connection_id],
@@ -51,6 +54,15 @@ export function command(session: Session) {
   connections
     .command("set")
     .description("create or change a connection, by its parts or by one URI")
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind connections set warehouse --uri @warehouse.uri",
+        "tradewind connections set warehouse --type postgres --host db.example",
+        "# the password from standard input: arguments are visible to other users",
+        "tradewind connections set warehouse --password @- < password.txt",
+      ),
+    )
     .argument("<id>")
     .option("--uri <uri>", "everything at once: type://login:password@host:port/schema?name=value")
     .option("--type <type>", "e.g. postgres, http, s3")
@@ -120,6 +132,7 @@ export function command(session: Session) {
   connections
     .command("delete")
     .description("delete a connection")
+    .addHelpText("after", examples("tradewind connections delete warehouse"))
     .argument("<id>")
     .action(async (id) => {
       await session.confirm(`Delete the connection ${id}?`);

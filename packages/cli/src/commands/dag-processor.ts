@@ -1,11 +1,12 @@
 import { Command } from "@commander-js/extra-typings";
-
+import { examples } from "../examples.ts";
 import type { Session } from "../session.ts";
 import { serve } from "./service.ts";
 
 export function command(session: Session) {
   return new Command("dag-processor")
     .description("load the files of the DAG folder into the database and watch them")
+    .addHelpText("after", examples("tradewind dag-processor --dags pipelines"))
     .option("--dags <folder>", "the DAG folder (TRADEWIND_DAGS, else dags)")
     .action(async (options) => {
       const { resolveConfig, startDagProcessor } = await import("@tradewind/engine");

@@ -1,5 +1,6 @@
 import { Command } from "@commander-js/extra-typings";
 import { CliError, usageError } from "../errors.ts";
+import { examples } from "../examples.ts";
 import { EXIT } from "../exit-code.ts";
 import { parseDuration, wholeNumber } from "../input/values.ts";
 import type { Column } from "../output/table.ts";
@@ -7,12 +8,13 @@ import { moment } from "../output/when.ts";
 import type { Session } from "../session.ts";
 
 export function command(session: Session) {
-  const db = new Command("db").description(
-    "migrate, inspect and clean the database (DATABASE_URL, or the embedded one of the home)",
-  );
+  const db = new Command("db")
+    .description("migrate, inspect and clean the database (DATABASE_URL, or the embedded one of the home)")
+    .addHelpText("after", examples("tradewind db status", "tradewind db clean --older-than 90d --dry-run"));
 
   db.command("migrate")
     .description("bring the database's schema up to this version")
+    .addHelpText("after", examples("tradewind db migrate"))
     .action(async () => {
       await withDatabase(session, async ({ engine, database }) => {
         const applied = await engine.migrate(database, {
@@ -28,6 +30,7 @@ export function command(session: Session) {
 
   db.command("status")
     .description("say which migrations were applied and which are missing; exit 1 when some are")
+    .addHelpText("after", examples("tradewind db status"))
     .action(async () => {
       requireDatabase(session);
       await withDatabase(session, async ({ engine, database }) => {
@@ -46,6 +49,13 @@ export function command(session: Session) {
   db.command("clean")
     .description(
       "delete what ended long ago, while everything runs: runs with their tasks, outputs and logs, signals, and more",
+    )
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind db clean --older-than 90d --dry-run",
+        "tradewind db clean --older-than 30d --only runs logs",
+      ),
     )
     .requiredOption("--older-than <duration>", "what ended before that, e.g. 30d", parseDuration)
     .option("--only <what...>", "only these: runs, signals, logs … (--dry-run names them all)")

@@ -2,6 +2,7 @@ import { Command, Option } from "@commander-js/extra-typings";
 import { findRunFilter, RUN_ARGUMENT } from "../client/find-run.ts";
 import { requireNamed } from "../client/named-filter.ts";
 import type { Deadline } from "../client/resources.ts";
+import { examples } from "../examples.ts";
 import { wholeNumber } from "../input/values.ts";
 import type { Column } from "../output/table.ts";
 import { relativeTime } from "../output/when.ts";
@@ -10,13 +11,17 @@ import type { Session } from "../session.ts";
 const STATES = ["pending", "met", "missed"] as const;
 
 export function command(session: Session) {
-  const deadlines = new Command("deadlines").description(
-    "by when runs and tasks have to have succeeded, and which they missed",
-  );
+  const deadlines = new Command("deadlines")
+    .description("by when runs and tasks have to have succeeded, and which they missed")
+    .addHelpText("after", examples("tradewind deadlines list --missed"));
 
   deadlines
     .command("list")
     .description("list deadlines, the latest first")
+    .addHelpText(
+      "after",
+      examples("tradewind deadlines list --missed", "tradewind deadlines list --dag etl --state pending"),
+    )
     .option("--missed", "only those that were missed")
     .addOption(new Option("--state <state...>", "only in these states").choices(STATES).conflicts("missed"))
     .option("--dag <dag>", "only of this DAG")

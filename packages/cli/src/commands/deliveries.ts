@@ -3,6 +3,7 @@ import { path } from "../client/client.ts";
 import { findRunFilter, RUN_ARGUMENT } from "../client/find-run.ts";
 import { requireNamed } from "../client/named-filter.ts";
 import { usageError } from "../errors.ts";
+import { examples } from "../examples.ts";
 import { wholeNumber } from "../input/values.ts";
 import type { Column } from "../output/table.ts";
 import { relativeTime } from "../output/when.ts";
@@ -28,13 +29,19 @@ const STATES = ["pending", "handed", "done", "dead"] as const;
 const EVENTS = ["success", "failure", "retry", "deadline"] as const;
 
 export function command(session: Session) {
-  const deliveries = new Command("deliveries").description(
-    "webhooks, mails and signals of tasks and runs that ended, were retried or missed a deadline",
-  );
+  const deliveries = new Command("deliveries")
+    .description(
+      "webhooks, mails and signals of tasks and runs that ended, were retried or missed a deadline",
+    )
+    .addHelpText("after", examples("tradewind deliveries list --dead"));
 
   deliveries
     .command("list")
     .description("list deliveries, the latest first")
+    .addHelpText(
+      "after",
+      examples("tradewind deliveries list --dead", "tradewind deliveries list --dag etl --event failure"),
+    )
     .option("--dead", "only those that were given up")
     .addOption(new Option("--state <state...>", "only in these states").choices(STATES).conflicts("dead"))
     .addOption(new Option("--event <event...>", "only of these events").choices(EVENTS))
@@ -55,6 +62,10 @@ export function command(session: Session) {
   deliveries
     .command("retry")
     .description("begin again with deliveries that were given up")
+    .addHelpText(
+      "after",
+      examples("tradewind deliveries retry 12 13", "tradewind deliveries retry --all --dag etl"),
+    )
     .argument("[ids...]", "their numbers, from `tradewind deliveries list --dead`")
     .option("--all", "all that were given up")
     .option("--dag <dag>", "with --all: only those of this DAG")

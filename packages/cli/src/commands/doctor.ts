@@ -1,5 +1,6 @@
 import { Command } from "@commander-js/extra-typings";
 import { type Check, checkInstallation } from "../doctor/checks.ts";
+import { examples } from "../examples.ts";
 import { EXIT } from "../exit-code.ts";
 import type { Session } from "../session.ts";
 
@@ -8,6 +9,7 @@ const MARKS = { ok: ["green", "ok  "], warn: ["yellow", "warn"], fail: ["red", "
 export function command(session: Session) {
   return new Command("doctor")
     .description("check this installation and say what to do; exit 1 when something is broken")
+    .addHelpText("after", examples("tradewind doctor", "tradewind doctor --json"))
     .action(async () => {
       const checks: Check[] = [];
       for await (const check of checkInstallation(session)) {

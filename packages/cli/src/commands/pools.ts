@@ -2,16 +2,20 @@ import { Command } from "@commander-js/extra-typings";
 import { changeOrCreate } from "../client/change-or-create.ts";
 import { path } from "../client/client.ts";
 import type { Pool } from "../client/resources.ts";
+import { examples } from "../examples.ts";
 import { wholeNumber } from "../input/values.ts";
 import type { Column } from "../output/table.ts";
 import type { Session } from "../session.ts";
 
 export function command(session: Session) {
-  const pools = new Command("pools").description("limits on how much runs at once");
+  const pools = new Command("pools")
+    .description("limits on how much runs at once")
+    .addHelpText("after", examples("tradewind pools list", "tradewind pools set gpu 2"));
 
   pools
     .command("list")
     .description("list the pools and how full they are")
+    .addHelpText("after", examples("tradewind pools list"))
     .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
     .action(async ({ limit }) => {
       const listed = await session.client.list<Pool>({
@@ -24,8 +28,9 @@ export function command(session: Session) {
     });
 
   pools
-    .command("get")
+    .command("show")
     .description("show one pool")
+    .addHelpText("after", examples("tradewind pools show gpu"))
     .argument("<name>")
     .action(async (name) => {
       const pool = await session.client.get<Pool>(path`/pools/${name}`, {
@@ -47,6 +52,13 @@ export function command(session: Session) {
   pools
     .command("set")
     .description("create a pool, or change its size")
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind pools set gpu 2 --description 'the two cards of the machine'",
+        "tradewind pools set wide -1",
+      ),
+    )
     .argument("<name>")
     .argument("<slots>", "how many slots; -1 = no limit", wholeNumber(-1))
     .option("--description <text>")
@@ -79,6 +91,7 @@ export function command(session: Session) {
   pools
     .command("delete")
     .description("delete a pool")
+    .addHelpText("after", examples("tradewind pools delete gpu"))
     .argument("<name>")
     .action(async (name) => {
       await session.confirm(`Delete the pool ${name}?`);

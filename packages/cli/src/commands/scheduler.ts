@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError } from "@commander-js/extra-typings";
+import { examples } from "../examples.ts";
 import { wholeNumber } from "../input/values.ts";
 import type { Session } from "../session.ts";
 import { serve } from "./service.ts";
@@ -6,6 +7,14 @@ import { serve } from "./service.ts";
 export function command(session: Session) {
   return new Command("scheduler")
     .description("run a scheduler with its local executor; any number may share one database")
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind scheduler --parallelism 16",
+        "# serve two DAGs, exit after ten runs",
+        "tradewind scheduler --dags etl,report --runs 10",
+      ),
+    )
     .option(
       "--parallelism <n>",
       "how many tasks at once; 0 = a fresh process per task, no limit",

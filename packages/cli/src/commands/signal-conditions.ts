@@ -4,6 +4,7 @@ import { type Listed, path } from "../client/client.ts";
 import { findRunId, RUN_ARGUMENT } from "../client/find-run.ts";
 import { requireNamed } from "../client/named-filter.ts";
 import type { RunConditions, SignalRule } from "../client/resources.ts";
+import { examples } from "../examples.ts";
 import { wholeNumber } from "../input/values.ts";
 import type { Column } from "../output/table.ts";
 import { relativeTime } from "../output/when.ts";
@@ -25,6 +26,13 @@ export function addConditions(signals: Command, session: Session): void {
     .command("conditions")
     .description(
       "show the rules of the runs that signals drive: what each has heard, and what it still misses",
+    )
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind signals conditions online_model",
+        "tradewind signals conditions online_model @latest",
+      ),
     )
     .argument("[dag]", "only runs of this DAG")
     .argument("[run]", RUN_ARGUMENT)

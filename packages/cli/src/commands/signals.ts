@@ -2,6 +2,7 @@ import { Command } from "@commander-js/extra-typings";
 import { InvalidArgumentError } from "commander";
 import { path } from "../client/client.ts";
 import { followSignals, type Signal } from "../client/signal-stream.ts";
+import { examples } from "../examples.ts";
 import { parseInstant, parseJson, readSource, wholeNumber } from "../input/values.ts";
 import type { Column } from "../output/table.ts";
 import { moment, relativeTime } from "../output/when.ts";
@@ -32,9 +33,12 @@ interface DeadLetter {
 }
 
 export function command(session: Session) {
-  const signals = new Command("signals").description(
-    "send signals, and see who listens to them and what for",
-  );
+  const signals = new Command("signals")
+    .description("send signals, and see who listens to them and what for")
+    .addHelpText(
+      "after",
+      examples(`tradewind signals send model.ready '{"version": 3}'`, "tradewind signals listen 'model.*'"),
+    );
   addSend(signals, session);
   addList(signals, session);
   addListen(signals, session);
@@ -49,6 +53,13 @@ function addSend(signals: Command, session: Session): void {
   signals
     .command("send")
     .description("send a signal")
+    .addHelpText(
+      "after",
+      examples(
+        `tradewind signals send model.ready '{"version": 3}'`,
+        "tradewind signals send model.ready @model.json --idempotency-key v3",
+      ),
+    )
     .argument("<key>")
     .argument("[value]", "its value: JSON, @file or @- for standard input; null when not given")
     .option("--namespace <name>", '"default" when not given')
@@ -78,6 +89,13 @@ function addList(signals: Command, session: Session): void {
   signals
     .command("list")
     .description("list signals, the newest last")
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind signals list 'model.*' --since 2026-01-31",
+        "tradewind signals list --sender training --limit 10",
+      ),
+    )
     .argument("[key]", "only of this key; * stands for anything")
     .option("--namespace <name>", '* stands for anything; "default" when not given')
     .option("--sender <name>", "only of this sender")
@@ -95,6 +113,14 @@ function addListen(signals: Command, session: Session): void {
   signals
     .command("listen")
     .description("print signals as they come, until interrupted")
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind signals listen 'model.*'",
+        "# everything since a time, then what comes",
+        "tradewind signals listen '*' --from 2026-01-31T08:00:00Z --json",
+      ),
+    )
     .argument("<pattern>", "the key; * stands for anything")
     .option("--namespace <name>", '* stands for anything; "default" when not given')
     .option("--sender <name>", "only of this sender")
@@ -113,50 +139,52 @@ function addListen(signals: Command, session: Session): void {
 }
 
 function addListeners(signals: Command, session: Session): void {
-  signals
+  const listeners = signals
     .command("listeners")
-    .description("list who listens under a name, and how far each has come")
-    .option("--forget <name>", "delete a listener that is not active: signals are not kept for it any more")
+    .description("list and delete listeners that have a name, and see how far each has come")
+    .addHelpText("after", examples("tradewind signals listeners list"));
+
+  listeners
+    .command("list")
+    .description("list the listeners that have a name, and how far each has come")
+    .addHelpText("after", examples("tradewind signals listeners list"))
     .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
-    .action(async ({ forget, limit }) => {
-      if (forget !== undefined) {
-        await session.confirm(`Forget the listener ${forget}, and what it has not dealt with yet?`);
-        await session.client.delete(path`/signals/listeners/${forget}`, {
-          what: `cannot forget the listener ${forget}`,
-        });
-        return session.printDone({ name: forget }, `The listener ${forget} is forgotten.`);
-      }
+    .action(async ({ limit }) => {
       const listed = await session.client.list<Listener>({
         path: "/signals/listeners",
         key: "listeners",
         what: "cannot list the listeners",
         limit,
       });
-      await session.printList(listed, listenerColumns(session), "Nobody listens under a name.");
+      await session.printList(listed, listenerColumns(session), "There are no listeners with a name.");
+    });
+
+  listeners
+    .command("delete")
+    .description("delete a listener that is not active: signals are not kept for it any more")
+    .addHelpText("after", examples("tradewind signals listeners delete mailer"))
+    .argument("<name>")
+    .action(async (name) => {
+      await session.confirm(`Delete the listener ${name}, and what it has not dealt with yet?`);
+      const what = `cannot delete the listener ${name}`;
+      await session.client.delete(path`/signals/listeners/${name}`, { what });
+      await session.printDone({ name, deleted: true }, `Listener ${name} deleted.`);
     });
 }
 
 function addDeadLetters(signals: Command, session: Session): void {
-  signals
+  const letters = signals
     .command("dead-letters")
+    .description("list, retry and delete signals that a listener has given up")
+    .addHelpText("after", examples("tradewind signals dead-letters list --listener mailer"));
+
+  letters
+    .command("list")
     .description("list signals that a listener has given up")
+    .addHelpText("after", examples("tradewind signals dead-letters list --listener mailer"))
     .option("--listener <name>", "only of this listener")
-    .option("--retry <id>", "have its listener try this one once more", wholeNumber(1))
-    .option("--delete <id>", "delete this one", wholeNumber(1))
     .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
-    .action(async ({ delete: deleted, limit, listener, retry }) => {
-      if (retry !== undefined) {
-        const letter = await session.client.post<DeadLetter>(path`/signals/deadLetters/${retry}/retry`, {
-          what: `cannot retry the dead letter ${retry}`,
-        });
-        return session.printDone(letter, `${letter.listener} will try ${letter.signal.key} again.`);
-      }
-      if (deleted !== undefined) {
-        await session.confirm(`Delete the dead letter ${deleted}?`);
-        const what = `cannot delete the dead letter ${deleted}`;
-        await session.client.delete(path`/signals/deadLetters/${deleted}`, { what });
-        return session.printDone({ id: deleted }, `Dead letter ${deleted} is deleted.`);
-      }
+    .action(async ({ limit, listener }) => {
       const listed = await session.client.list<DeadLetter>({
         path: "/signals/deadLetters",
         key: "dead_letters",
@@ -166,12 +194,43 @@ function addDeadLetters(signals: Command, session: Session): void {
       });
       await session.printList(listed, LETTER_COLUMNS, "There are no dead letters.");
     });
+
+  letters
+    .command("retry")
+    .description("have its listener try a dead letter once more")
+    .addHelpText("after", examples("tradewind signals dead-letters retry 12"))
+    .argument("<id>", "its number in the list", wholeNumber(1))
+    .action(async (id) => {
+      const letter = await session.client.post<DeadLetter>(path`/signals/deadLetters/${id}/retry`, {
+        what: `cannot retry the dead letter ${id}`,
+      });
+      await session.printDone(letter, `${letter.listener} will try ${letter.signal.key} again.`);
+    });
+
+  letters
+    .command("delete")
+    .description("delete a dead letter")
+    .addHelpText("after", examples("tradewind signals dead-letters delete 12"))
+    .argument("<id>", "its number in the list", wholeNumber(1))
+    .action(async (id) => {
+      await session.confirm(`Delete the dead letter ${id}?`);
+      const what = `cannot delete the dead letter ${id}`;
+      await session.client.delete(path`/signals/deadLetters/${id}`, { what });
+      await session.printDone({ id, deleted: true }, `Dead letter ${id} deleted.`);
+    });
 }
 
 function addServe(signals: Command, session: Session): void {
   signals
     .command("serve")
     .description("serve signals over gRPC against DATABASE_URL; any number may share one database")
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind signals serve --port 8081",
+        "tradewind signals serve --tls-cert server.pem --tls-key server.key",
+      ),
+    )
     .option("--port <port>", "where it listens (TRADEWIND_SIGNALS_PORT, else 8081)", wholeNumber(0, 65535))
     .option("--host <address>", "where it listens (TRADEWIND_HOST, else 127.0.0.1)")
     .option("--tls-cert <file>", "its certificate, PEM (TRADEWIND_SIGNALS_TLS_CERT, else without TLS)")

@@ -1,6 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { Command } from "@commander-js/extra-typings";
 import { Client } from "../client/client.ts";
+import { examples } from "../examples.ts";
 import { wholeNumber } from "../input/values.ts";
 import { showActivity } from "../output/activity.ts";
 import type { Session } from "../session.ts";
@@ -10,6 +11,10 @@ export function command(session: Session) {
   return new Command("standalone")
     .description(
       "run everything on this machine: database, DAG processor, scheduler with local executor, triggerer, API server",
+    )
+    .addHelpText(
+      "after",
+      examples("tradewind standalone", "tradewind standalone --dags pipelines --port 8095"),
     )
     .option("--dags <folder>", "the DAG folder (TRADEWIND_DAGS, else dags, which is created if needed)")
     .option(

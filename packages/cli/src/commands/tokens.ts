@@ -1,17 +1,21 @@
 import { Command } from "@commander-js/extra-typings";
 import { path } from "../client/client.ts";
 import type { Token } from "../client/resources.ts";
+import { examples } from "../examples.ts";
 import { parseDuration, wholeNumber } from "../input/values.ts";
 import type { Column } from "../output/table.ts";
 import { moment, relativeTime } from "../output/when.ts";
 import type { Session } from "../session.ts";
 
 export function command(session: Session) {
-  const tokens = new Command("tokens").description("who may call the server; every token may do everything");
+  const tokens = new Command("tokens")
+    .description("who may call the server; every token may do everything")
+    .addHelpText("after", examples("tradewind tokens create ci --expires-in 90d"));
 
   tokens
     .command("list")
     .description("list the tokens; themselves they are never shown again")
+    .addHelpText("after", examples("tradewind tokens list"))
     .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
     .action(async ({ limit }) => {
       const listed = await session.client.list<Token>({
@@ -26,6 +30,7 @@ export function command(session: Session) {
   tokens
     .command("create")
     .description("make a token and print it, this once")
+    .addHelpText("after", examples("tradewind tokens create ci --expires-in 90d"))
     .argument("<name>", "who or what will use it: the event log shows it")
     .option(
       "--expires-in <duration>",
@@ -46,13 +51,14 @@ export function command(session: Session) {
     });
 
   tokens
-    .command("revoke")
-    .description("make a token invalid at once")
+    .command("delete")
+    .description("delete a token: it is invalid at once")
+    .addHelpText("after", examples("tradewind tokens delete 2"))
     .argument("<id>", "its number in the list", wholeNumber(1))
     .action(async (id) => {
-      await session.confirm(`Revoke the token ${id}?`);
-      await session.client.delete(path`/tokens/${id}`, { what: `cannot revoke the token ${id}` });
-      await session.printDone({ id, revoked: true }, `Token ${id} revoked.`);
+      await session.confirm(`Delete the token ${id}?`);
+      await session.client.delete(path`/tokens/${id}`, { what: `cannot delete the token ${id}` });
+      await session.printDone({ id, deleted: true }, `Token ${id} deleted.`);
     });
 
   return tokens;

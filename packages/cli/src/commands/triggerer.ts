@@ -1,4 +1,5 @@
 import { Command } from "@commander-js/extra-typings";
+import { examples } from "../examples.ts";
 import { wholeNumber } from "../input/values.ts";
 import type { Session } from "../session.ts";
 import { serve } from "./service.ts";
@@ -6,6 +7,10 @@ import { serve } from "./service.ts";
 export function command(session: Session) {
   return new Command("triggerer")
     .description("run the triggers that deferred tasks wait for; any number may share one database")
+    .addHelpText(
+      "after",
+      examples("tradewind triggerer", "tradewind triggerer --queues default,slow --capacity 1000"),
+    )
     .option(
       "--capacity <n>",
       "how many triggers at once (TRADEWIND_TRIGGERER_CAPACITY, else 10000)",

@@ -2,6 +2,7 @@ import { Command, Option } from "@commander-js/extra-typings";
 import { path } from "../client/client.ts";
 import { requireNamed } from "../client/named-filter.ts";
 import type { Trigger } from "../client/resources.ts";
+import { examples } from "../examples.ts";
 import { wholeNumber } from "../input/values.ts";
 import type { Column } from "../output/table.ts";
 import { renderTable } from "../output/table.ts";
@@ -12,11 +13,17 @@ import { runnerName, waitColumns } from "./waiting.ts";
 const STATES = ["hot", "cold", "timed", "unowned"] as const;
 
 export function command(session: Session) {
-  const triggers = new Command("triggers").description("what tasks and schedules wait for");
+  const triggers = new Command("triggers")
+    .description("what tasks and schedules wait for")
+    .addHelpText("after", examples("tradewind triggers list --state unowned"));
 
   triggers
     .command("list")
     .description("list the triggers that something waits for")
+    .addHelpText(
+      "after",
+      examples("tradewind triggers list --state hot unowned", "tradewind triggers list --kind http"),
+    )
     .addOption(new Option("--state <state...>", "only in these states").choices(STATES))
     .option("--kind <kind...>", "only of these kinds")
     .option("--queue <queue...>", "only of these queues")
@@ -43,6 +50,7 @@ export function command(session: Session) {
   triggers
     .command("show")
     .description("show one trigger and the first of those that wait for it")
+    .addHelpText("after", examples("tradewind triggers show 12"))
     .argument("<id>", "its number", wholeNumber(1))
     .action(async (id) => {
       const trigger = await session.client.get<Trigger>(path`/triggers/${id}`, {

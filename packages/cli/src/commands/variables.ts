@@ -4,6 +4,7 @@ import { changeOrCreate } from "../client/change-or-create.ts";
 import { path } from "../client/client.ts";
 import type { Variable } from "../client/resources.ts";
 import { CliError, usageError } from "../errors.ts";
+import { examples } from "../examples.ts";
 import { EXIT } from "../exit-code.ts";
 import { parseJson, readFile, readSource, wholeNumber } from "../input/values.ts";
 import type { Column } from "../output/table.ts";
@@ -11,11 +12,14 @@ import type { Session } from "../session.ts";
 import { plainText } from "../terminal.ts";
 
 export function command(session: Session) {
-  const variables = new Command("variables").description("values that tasks read by name");
+  const variables = new Command("variables")
+    .description("values that tasks read by name")
+    .addHelpText("after", examples("tradewind variables list --values", "tradewind variables set region eu"));
 
   variables
     .command("list")
     .description("list the variables; their values are shown with --values")
+    .addHelpText("after", examples("tradewind variables list --values"))
     .option("--values", "show the values too")
     .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
     .action(async ({ limit, values }) => {
@@ -31,25 +35,42 @@ export function command(session: Session) {
     });
 
   variables
-    .command("get")
-    .description("print the value of a variable")
+    .command("show")
+    .description("show one variable")
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind variables show region",
+        "# only the value, for scripts",
+        "tradewind variables show region --value",
+      ),
+    )
     .argument("<key>")
-    .action(async (key) => {
+    .option("--value", "print the value and nothing else")
+    .action(async (key, options) => {
       const variable = await session.client.get<Variable>(path`/variables/${key}`, {
-        what: `cannot get the variable ${key}`,
+        what: `cannot show the variable ${key}`,
       });
-      if (session.format !== "table") await session.printObject(variable, []);
-      else
-        session.terminal.data(
-          session.terminal.width === undefined
-            ? (variable.value ?? "")
-            : plainText(variable.value ?? "", false),
-        );
+      const value = variable.value ?? "";
+      if (!options.value)
+        return session.printObject(variable, [
+          ["key", variable.key],
+          ["value", value],
+          ["description", variable.description],
+        ]);
+      session.terminal.data(session.terminal.width === undefined ? value : plainText(value, false));
     });
 
   variables
     .command("set")
     .description("create or change a variable; the value may be @file or @- for standard input")
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind variables set region eu",
+        "tradewind variables set limits @limits.json --description 'per country'",
+      ),
+    )
     .argument("<key>")
     .argument("<value>")
     .option("--description <text>")
@@ -66,6 +87,7 @@ export function command(session: Session) {
   variables
     .command("delete")
     .description("delete a variable")
+    .addHelpText("after", examples("tradewind variables delete region"))
     .argument("<key>")
     .action(async (key) => {
       await session.confirm(`Delete the variable ${key}?`);
@@ -78,6 +100,7 @@ export function command(session: Session) {
     .description(
       'set many variables from a JSON file: {"key": "value", "other": {"value": "...", "description": "..."}}',
     )
+    .addHelpText("after", examples("tradewind variables import variables.json"))
     .argument("<file>", "a JSON file, or - for standard input")
     .action(async (file) => {
       const entries = parseEntries(parseJson(readFile(file), file), file);
@@ -97,6 +120,7 @@ export function command(session: Session) {
   variables
     .command("export")
     .description("write all variables, values included, as JSON that import reads")
+    .addHelpText("after", examples("tradewind variables export variables.json"))
     .argument("[file]", "where to (readable by you only); standard output when not given")
     .action(async (file) => {
       const { items } = await session.client.list<Variable>({ ...LIST, limit: 0 });

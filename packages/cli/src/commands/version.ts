@@ -1,10 +1,12 @@
 import { Command } from "@commander-js/extra-typings";
+import { examples } from "../examples.ts";
 import type { Session } from "../session.ts";
 import { cliVersion } from "../version.ts";
 
 export function command(session: Session) {
   return new Command("version")
     .description("print the version of this command and of its Node.js")
+    .addHelpText("after", examples("tradewind version"))
     .action(async () => {
       const facts = {
         version: cliVersion(),

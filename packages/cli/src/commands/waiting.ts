@@ -3,6 +3,7 @@ import type { Listed } from "../client/client.ts";
 import { findRunFilter, RUN_ARGUMENT } from "../client/find-run.ts";
 import { requireNamed } from "../client/named-filter.ts";
 import type { TriggerRunner, Wait } from "../client/resources.ts";
+import { examples } from "../examples.ts";
 import { wholeNumber } from "../input/values.ts";
 import { instanceColumns } from "../output/instance-name.ts";
 import type { Column } from "../output/table.ts";
@@ -21,6 +22,7 @@ const WHAT = "cannot list what waits";
 export function command(session: Session) {
   return new Command("waiting")
     .description("what waits, on what, since when and until when; the longest wait first")
+    .addHelpText("after", examples("tradewind waiting", "tradewind waiting --dag etl --kind file"))
     .option("--dag <dag>", "only tasks of this DAG")
     .option("--run <run>", `only tasks of this run: ${RUN_ARGUMENT}`)
     .option("--task <task>", "only this task")

@@ -1,5 +1,6 @@
 import { Command } from "@commander-js/extra-typings";
 import { path } from "../client/client.ts";
+import { examples } from "../examples.ts";
 import { parseJson, readSource } from "../input/values.ts";
 import type { Session } from "../session.ts";
 
@@ -16,11 +17,14 @@ interface WebhookReceipt {
 }
 
 export function command(session: Session) {
-  const webhooks = new Command("webhooks").description("let others report what tasks and schedules wait for");
+  const webhooks = new Command("webhooks")
+    .description("let others report what tasks and schedules wait for")
+    .addHelpText("after", examples("tradewind webhooks url payment"));
 
   webhooks
     .command("url")
     .description("print the URL by which a third party can send this webhook, and nothing else")
+    .addHelpText("after", examples("tradewind webhooks url payment"))
     .argument("<name>", "A-Z a-z 0-9 _ . -")
     .action(async (name) => {
       const found = await session.client.get<WebhookUrl>(path`/webhooks/${name}`, {
@@ -36,6 +40,13 @@ export function command(session: Session) {
   webhooks
     .command("send")
     .description("send a webhook, as a third party would")
+    .addHelpText(
+      "after",
+      examples(
+        `tradewind webhooks send payment --data '{"order": 7}'`,
+        "tradewind webhooks send payment --data @payment.json",
+      ),
+    )
     .argument("<name>")
     .option("--data <json>", "its body: JSON, @file or @- for standard input; null when not given")
     .action(async (name, { data }) => {

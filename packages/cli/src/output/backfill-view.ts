@@ -105,7 +105,7 @@ export async function watchBackfill(
   const result = await session.interruptible((signal) =>
     watchToEnd(session.client, { ...watch, signal, onProgress }),
   );
-  const again = `tradewind backfill watch ${watch.id}`;
+  const again = `tradewind backfill wait ${watch.id}`;
   if (result.kind === "detached") {
     terminal.note(`Detached: the backfill goes on. Watch it again with \`${again}\`.`);
     return EXIT.interrupted;

@@ -102,5 +102,5 @@ function waitsBecause(row: BackfillRow): string | null {
   if (row.dag_is_paused) return "the DAG is paused";
   return row.is_owned
     ? null
-    : "no process has taken it up yet: a scheduler, a standalone or `tradewind backfill run` does";
+    : "no process has taken it up yet: a scheduler, a standalone or `tradewind backfill serve` does";
 }

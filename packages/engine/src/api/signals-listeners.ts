@@ -298,7 +298,7 @@ function retried(result: LetterResult, letterId: number): number | null {
   throw new Problem(
     409,
     "RUN_OVER",
-    `Run "${runId}" of DAG "${dagId}" ${fate}: its task "${taskId}" is asked about signals no more. To delete the letter: tradewind signals dead-letters --delete ${letterId}`,
+    `Run "${runId}" of DAG "${dagId}" ${fate}: its task "${taskId}" is asked about signals no more. To delete the letter: tradewind signals dead-letters delete ${letterId}`,
   );
 }
 

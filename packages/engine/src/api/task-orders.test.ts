@@ -178,7 +178,7 @@ describe("a dead letter of an onSignal", () => {
     expect([answer.statusCode, answer.json().code, answer.json().detail]).toEqual([
       409,
       "RUN_OVER",
-      `Run "buried" of DAG "online" is over (success): its task "ask" is asked about signals no more. To delete the letter: tradewind signals dead-letters --delete ${over}`,
+      `Run "buried" of DAG "online" is over (success): its task "ask" is asked about signals no more. To delete the letter: tradewind signals dead-letters delete ${over}`,
     ]);
     expect((await retry(await bury("task:online/never/ask"))).json().detail).toContain("is gone");
     await tw.sql(

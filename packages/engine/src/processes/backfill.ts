@@ -49,11 +49,11 @@ export function createBackfillHost(
   });
 }
 
-/** `tradewind backfill run`: nothing but backfills, beside any number of schedulers on a shared database. */
+/** `tradewind backfill serve`: nothing but backfills, beside any number of schedulers on a shared database. */
 export async function startBackfillRunner(config: Config, signal?: AbortSignal): Promise<DrainingProcess> {
   const { parts, close } = await openServiceParts(config, "backfill", {
     signal,
-    command: "backfill run",
+    command: "backfill serve",
     connections: 2,
   });
   const host = createBackfillHost(parts, { listens: true });

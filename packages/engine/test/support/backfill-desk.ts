@@ -36,7 +36,7 @@ export class BackfillDesk {
     this.#rig = rig;
   }
 
-  /** Looks after backfills as `tradewind backfill run` does. */
+  /** Looks after backfills as `tradewind backfill serve` does. */
   async host(how: { listens?: boolean; idleMs?: number } = {}): Promise<BackfillHost> {
     const { db, root, secretBox, wakeUps } = this.#rig;
     const config = resolveConfig({ home: join(root, "home"), parallelism: 4 }, {});

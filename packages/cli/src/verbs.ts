@@ -1,0 +1,65 @@
+/**
+ * One verb per meaning in all commands, and the verbs of other tools that mean the same. A command whose name is not in
+ * this table breaks a law (test/laws/verbs.test.ts); a name that a group does not have gets a hint.
+ */
+import type { CommandUnknownOpts } from "@commander-js/extra-typings";
+
+/** Each verb of a command, and the words that are typed for it out of habit. */
+export const VERBS: Readonly<Record<string, readonly string[]>> = {
+  list: ["ls", "all"],
+  show: ["get", "describe", "view", "info", "inspect", "details", "status", "state"],
+  /** Creates or changes an object that its user names. */
+  set: ["add", "create", "new", "put", "update", "edit", "change", "upsert", "apply", "save"],
+  /** Makes an object that the server names; never changes one. */
+  create: ["add", "new", "make", "start", "run", "submit"],
+  delete: ["rm", "remove", "del", "drop", "destroy", "revoke", "forget"],
+  import: ["load", "restore"],
+  export: ["dump", "backup"],
+  test: ["check", "ping", "try", "verify"],
+  trigger: ["run", "start", "launch", "execute", "create"],
+  pause: ["disable", "suspend", "hold"],
+  unpause: ["resume", "enable", "continue"],
+  /** Shows progress until the end; the exit code is the outcome. */
+  wait: ["watch", "follow", "await", "attach"],
+  /** Ends in good order. */
+  stop: ["close", "finish", "shutdown"],
+  /** Ends at once, as failed. */
+  cancel: ["kill", "abort", "terminate"],
+  start: ["run", "trigger", "launch"],
+  restart: ["reload", "bounce"],
+  clear: ["rerun", "retry", "replay", "reset"],
+  mark: ["set-state"],
+  retry: ["rerun", "replay", "resend", "requeue"],
+  send: ["emit", "publish", "post", "notify"],
+  listen: ["tail", "watch", "follow", "subscribe"],
+  /** Runs a service process. */
+  serve: ["run", "server", "start"],
+  diff: ["compare"],
+  why: ["explain"],
+  logs: ["log", "tail"],
+  output: ["outputs", "xcom", "result"],
+  migrate: ["upgrade", "init", "up"],
+  clean: ["prune", "purge", "vacuum"],
+};
+
+/** Names of what is listed or printed: the group has no other command for it. */
+export const NOUNS: readonly string[] = ["errors", "versions", "events", "conditions", "url", "status"];
+
+/** Makes words that a group does not know, and another verb stands for, say which one. Hidden in `--help`. */
+export function addVerbHints(group: CommandUnknownOpts): void {
+  const known = [...group.commands];
+  const named = new Set(known.map((command) => command.name()));
+  for (const word of new Set(Object.values(VERBS).flat())) {
+    if (named.has(word)) continue;
+    const meant = known.find((command) => VERBS[command.name()]?.includes(word));
+    if (meant === undefined) continue;
+    group
+      .command(word, { hidden: true })
+      .argument("[words...]")
+      .allowUnknownOption()
+      .helpOption(false)
+      .action(() =>
+        meant.error(`error: ${group.name()} has no ${word}: use ${group.name()} ${meant.name()}.`),
+      );
+  }
+}
