@@ -354,7 +354,7 @@ describe("pools, variables, connections", () => {
     expect((await tw("variables", "list")).stdout).not.toContain("us\n");
     const file = join(standalone.folder, "variables.json");
     await writeFile(file, JSON.stringify({ a: "1", b: { value: "2", description: "two" } }));
-    expect((await tw("variables", "import", file)).stderr).toContain("2 variables set");
+    expect((await tw("variables", "import", file)).stderr).toContain("2 variables: 2 created");
     expect(JSON.parse((await tw("variables", "export")).stdout)).toEqual({
       a: "1",
       b: { value: "2", description: "two" },

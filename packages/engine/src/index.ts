@@ -22,7 +22,7 @@ export { type OpenedDatabase, openDatabase } from "./processes/open-database.ts"
 export { startScheduler } from "./processes/scheduler.ts";
 export { startSignalServer } from "./processes/signal-server.ts";
 export { type Standalone, startStandalone } from "./processes/standalone.ts";
-export { probeSecrets } from "./processes/stored-secrets.ts";
+export { probeSecrets, readSecrets } from "./processes/stored-secrets.ts";
 export { startTriggerer } from "./processes/triggerer.ts";
 export { type Config, resolveConfig } from "./service/config.ts";
 export { EngineError } from "./service/errors.ts";

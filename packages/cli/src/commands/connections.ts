@@ -8,6 +8,8 @@ import { checkHost, parseConnectionUri } from "../input/connection-uri.ts";
 import { parseJson, readSource, wholeNumber } from "../input/values.ts";
 import type { Column } from "../output/table.ts";
 import type { Session } from "../session.ts";
+import { CONNECTIONS } from "../settings/kinds.ts";
+import { addTransferCommands } from "./transfer.ts";
 
 export function command(session: Session) {
   const connections = new Command("connections")
@@ -140,6 +142,7 @@ export function command(session: Session) {
       await session.printDone({ connection_id: id, deleted: true }, `Connection ${id} deleted.`);
     });
 
+  addTransferCommands(connections, session, CONNECTIONS);
   return connections;
 }
 

@@ -6,6 +6,8 @@ import { examples } from "../examples.ts";
 import { wholeNumber } from "../input/values.ts";
 import type { Column } from "../output/table.ts";
 import type { Session } from "../session.ts";
+import { POOLS } from "../settings/kinds.ts";
+import { addTransferCommands } from "./transfer.ts";
 
 export function command(session: Session) {
   const pools = new Command("pools")
@@ -99,6 +101,7 @@ export function command(session: Session) {
       await session.printDone({ name, deleted: true }, `Pool ${name} deleted.`);
     });
 
+  addTransferCommands(pools, session, POOLS);
   return pools;
 }
 

@@ -13,7 +13,7 @@ export interface ConnectionParts {
 }
 
 /** `type://login:password@host:port/schema?name=value`; each part may be percent-encoded, the query becomes `extra`. */
-export function parseConnectionUri(uri: string): ConnectionParts {
+export function parseConnectionUri(uri: string, name = "--uri"): ConnectionParts {
   const match =
     /^([a-z][a-z0-9+.-]*):\/\/(?:([^@/?#]*)@)?(\[[^\]]*\]|[^:/?#]*)(?::(\d+))?(?:\/([^?#]*))?(?:\?([^#]*))?$/i.exec(
       uri,
@@ -21,29 +21,29 @@ export function parseConnectionUri(uri: string): ConnectionParts {
   if (!match) {
     // The URI itself is not repeated: it may hold a password.
     throw usageError(
-      "--uri is not a connection URI.",
+      `${name} is not a connection URI.`,
       "write it like this: --uri 'postgres://user:secret@db.example:5432/sales'",
     );
   }
   const [, type, user, , port, schema, query] = match;
-  const host = decode(match[3]!.replace(/^\[(.*)\]$/, "$1"));
-  if (host !== "") checkHost(host, "--uri");
+  const host = decode(match[3]!.replace(/^\[(.*)\]$/, "$1"), name);
+  if (host !== "") checkHost(host, name);
   else if (user !== undefined || port !== undefined) {
     throw usageError(
-      "--uri names no host.",
+      `${name} names no host.`,
       "put it before the port or the path; without a host, give --type, --login and --password instead",
     );
   }
   const [login, password] = splitUser(user);
   if (port !== undefined && (Number(port) < 1 || Number(port) > 65535))
-    throw usageError(`--uri names the port ${port}; ports go from 1 to 65535.`);
+    throw usageError(`${name} names the port ${port}; ports go from 1 to 65535.`);
   return {
     conn_type: type!.toLowerCase(),
     ...(host ? { host } : {}),
     ...(port === undefined ? {} : { port: Number(port) }),
-    ...(schema ? { schema: decode(schema) } : {}),
-    ...(login ? { login: decode(login) } : {}),
-    ...(password === undefined ? {} : { password: decode(password) }),
+    ...(schema ? { schema: decode(schema, name) } : {}),
+    ...(login ? { login: decode(login, name) } : {}),
+    ...(password === undefined ? {} : { password: decode(password, name) }),
     ...(query ? { extra: JSON.stringify(Object.fromEntries(new URLSearchParams(query))) } : {}),
   };
 }
@@ -80,12 +80,12 @@ function splitUser(user: string | undefined): [string | undefined, string | unde
   return colon < 0 ? [user, undefined] : [user.slice(0, colon), user.slice(colon + 1)];
 }
 
-function decode(text: string): string {
+function decode(text: string, name: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
     throw usageError(
-      "--uri holds a % that is not followed by two hexadecimal digits.",
+      `${name} holds a % that is not followed by two hexadecimal digits.`,
       "write a % itself as %25",
     );
   }

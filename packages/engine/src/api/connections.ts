@@ -8,10 +8,12 @@ import {
   deleteConnection,
   findConnection,
   listConnections,
+  lockConnection,
   updateConnection,
 } from "../store/connections.ts";
 import type { Connection } from "../store/database.ts";
-import type { Resource } from "./context.ts";
+import { addBulkRoute, type BulkTarget, type BulkValues } from "./bulk.ts";
+import type { ApiOptions, Resource } from "./context.ts";
 import { pageOf } from "./dags.ts";
 import { id, many, orderBy, pageQuery, text, unused } from "./fields.ts";
 import { change, create } from "./idempotent.ts";
@@ -151,7 +153,8 @@ export const connections: Resource = (app, options) => {
         throw invalid(["body", "connection_id"], "A connection cannot be renamed: create another one");
       }
       const row = await change(options, request, async (tx) => {
-        const former = await requireConnection(tx, connId);
+        const former = await lockConnection(tx, secretBox, connId);
+        if (former === undefined) throw noConnection(connId);
         const values: ConnectionValues = {
           ...open(former, body),
           connId,
@@ -191,6 +194,8 @@ export const connections: Resource = (app, options) => {
       return reply.code(204).send(null);
     },
   );
+
+  addBulkRoute(app, options, bulkTarget(options));
 };
 
 async function requireConnection(connection: Connection, connId: string): Promise<ConnectionRow> {
@@ -201,6 +206,40 @@ async function requireConnection(connection: Connection, connId: string): Promis
 
 function noConnection(connId: string) {
   return notFound(`There is no connection "${connId}"`);
+}
+
+/** A secret that is null is one that was not shown when it was exported: it is kept. */
+function bulkTarget({ secretBox }: ApiOptions): BulkTarget {
+  const valuesOf = (connId: string, values: BulkValues) =>
+    ({
+      ...open({}, values as PatchBody),
+      connId,
+      connType: values.conn_type,
+      password: values.password,
+      extra: values.extra,
+    }) as ConnectionValues;
+  return {
+    collection: "connections",
+    tag: "Connection",
+    key: "connection_id",
+    create: createBody,
+    update: patchBody.required({ connection_id: true }),
+    values: ({ connection_id: _, team_name: __, ...values }) => ({
+      ...values,
+      password: values.password ?? undefined,
+      extra: values.extra ?? undefined,
+    }),
+    add: (tx, key, values) => createConnection(tx, secretBox, valuesOf(key, values)),
+    lock: async (tx, key) => (await lockConnection(tx, secretBox, key)) as BulkValues | undefined,
+    alter: async (tx, key, { changes, stored }) => {
+      const { password, extra } = changes;
+      await updateConnection(tx, secretBox, valuesOf(key, { ...stored, ...changes, password, extra }));
+    },
+    remove: async (tx, key) => {
+      await deleteConnection(tx, key);
+      return null;
+    },
+  };
 }
 
 function isJsonObject(text: string): boolean {

@@ -7,11 +7,14 @@ import {
   deletePool,
   findPool,
   listPools,
+  lockPool,
   POOL_ORDER,
   type PoolRow,
+  type PoolValues,
   updatePool,
 } from "../store/pools.ts";
-import type { Resource } from "./context.ts";
+import { addBulkRoute, type BulkTarget, type BulkValues } from "./bulk.ts";
+import type { ApiOptions, Resource } from "./context.ts";
 import { pageOf } from "./dags.ts";
 import { id, many, orderBy, pageQuery, text, unused } from "./fields.ts";
 import { change, create } from "./idempotent.ts";
@@ -144,17 +147,11 @@ export const pools: Resource = (app, options) => {
     { schema: { params, response: { 204: z.null() }, tags } },
     async (request, reply) => {
       const name = request.params.pool_name;
-      if (name === DEFAULT_POOL)
-        throw new Problem(
-          400,
-          "POOL_PROTECTED",
-          "The default pool cannot be deleted: tasks that name no pool use it",
-        );
+      if (name === DEFAULT_POOL) throw new Problem(400, "POOL_PROTECTED", PROTECTED);
       await change(options, request, async (tx) => {
         await requirePool(tx, name);
         const outcome = await deletePool(tx, name);
-        if (outcome === "occupied")
-          throw conflict(`Tasks occupy slots of pool "${name}": wait for them or cancel their runs`);
+        if (outcome === "occupied") throw conflict(occupied(name));
         return {
           result: undefined,
           deed: { action: "delete_pool", about: `pools/${name}`, details: { pool: name } },
@@ -163,7 +160,43 @@ export const pools: Resource = (app, options) => {
       return reply.code(204).send(null);
     },
   );
+
+  addBulkRoute(app, options, bulkTarget(options));
 };
+
+const PROTECTED = "The default pool cannot be deleted: tasks that name no pool use it";
+
+function occupied(name: string): string {
+  return `Tasks occupy slots of pool "${name}": wait for them or cancel their runs`;
+}
+
+function bulkTarget({ notify }: ApiOptions): BulkTarget {
+  const entity = createBody.extend({ include_deferred: z.boolean().optional() });
+  const valuesOf = ({ description, include_deferred, slots }: BulkValues) =>
+    ({ slots, description, includeDeferred: include_deferred }) as PoolValues;
+  return {
+    collection: "pools",
+    tag: "Pool",
+    key: "name",
+    create: entity,
+    update: entity.partial().required({ name: true }),
+    values: ({ name: _, team_name: __, ...values }) => values,
+    add: (tx, key, values) =>
+      createPool(tx, key, valuesOf({ description: null, include_deferred: false, ...values })),
+    lock: async (tx, key) => {
+      const row = await lockPool(tx, key);
+      return row && { ...row };
+    },
+    alter: async (tx, key, { changes }) => {
+      await updatePool(tx, key, valuesOf(changes));
+    },
+    remove: async (tx, key) => {
+      if (key === DEFAULT_POOL) return PROTECTED;
+      return (await deletePool(tx, key)) === "occupied" ? occupied(key) : null;
+    },
+    onChanged: (pool) => notify({ kind: "pool_changed", pool }),
+  };
+}
 
 /** The engine's own counters look like any pool that is not there. */
 async function requirePool(connection: Connection, name: string): Promise<PoolRow> {

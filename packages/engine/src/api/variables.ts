@@ -7,11 +7,13 @@ import {
   deleteVariable,
   findVariable,
   listVariables,
+  lockVariable,
   type ShownVariable,
   updateVariable,
   VARIABLE_ORDER,
   type Variable,
 } from "../store/variables.ts";
+import { addBulkRoute, type BulkTarget, type BulkValues } from "./bulk.ts";
 import type { ApiOptions, Resource } from "./context.ts";
 import { pageOf } from "./dags.ts";
 import { id, many, orderBy, pageQuery, text, unused } from "./fields.ts";
@@ -111,7 +113,8 @@ export const variables: Resource = (app, options) => {
       const given = (field: "value" | "description") =>
         body[field] !== undefined && (request.query.update_mask?.includes(field) ?? true);
       const result = await change(options, request, async (tx) => {
-        const former = await requireShown(options, tx, key);
+        const former = await lockVariable(tx, secretBox, key);
+        if (former === undefined) throw noVariable(key);
         const variable = {
           key,
           // One that cannot be opened can be set again, and not be kept.
@@ -145,6 +148,8 @@ export const variables: Resource = (app, options) => {
       return reply.code(204).send(null);
     },
   );
+
+  addBulkRoute(app, options, bulkTarget(options));
 };
 
 /** @throws SECRET_UNREADABLE when the value cannot be opened: null would be taken for a value. */
@@ -154,18 +159,34 @@ async function requireVariable(options: ApiOptions, connection: Connection, key:
   return variable;
 }
 
-async function requireShown(
-  options: ApiOptions,
-  connection: Connection,
-  key: string,
-): Promise<ShownVariable> {
-  const { rows } = await listVariables(connection, options.secretBox, { key, page: { limit: 1, offset: 0 } });
-  if (rows[0] === undefined) throw noVariable(key);
-  return rows[0];
-}
-
 function noVariable(key: string) {
   return notFound(`There is no variable "${key}"`);
+}
+
+function bulkTarget({ secretBox }: ApiOptions): BulkTarget {
+  return {
+    collection: "variables",
+    tag: "Variable",
+    key: "key",
+    create: createBody,
+    update: patchBody.required({ key: true }),
+    values: ({ description, value }) => ({
+      value: value === undefined ? undefined : textOf(value as Json),
+      description,
+    }),
+    add: (tx, key, { description = null, value }) =>
+      createVariable(tx, secretBox, { key, value, description } as Variable),
+    lock: async (tx, key) => (await lockVariable(tx, secretBox, key)) as BulkValues | undefined,
+    alter: async (tx, key, { changes, stored }) => {
+      // One that cannot be opened can be set again, and not be kept: reading it says why.
+      const value = changes.value ?? stored.value ?? (await findVariable(tx, secretBox, key))?.value;
+      await updateVariable(tx, secretBox, { ...stored, ...changes, key, value } as Variable);
+    },
+    remove: async (tx, key) => {
+      await deleteVariable(tx, key);
+      return null;
+    },
+  };
 }
 
 /** Tasks read text; whatever else is given is kept as its JSON. */

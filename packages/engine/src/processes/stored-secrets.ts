@@ -7,8 +7,10 @@ import type { Config } from "../service/config.ts";
 import { keyFile } from "../service/home.ts";
 import type { Logger } from "../service/logger.ts";
 import { SECRET_UNREADABLE, SecretBox } from "../service/secret-box.ts";
+import { openConnections } from "../store/connections.ts";
 import type { Database } from "../store/database.ts";
 import { findUnreadable, type UnreadableSecrets } from "../store/unreadable-secrets.ts";
+import { openVariables } from "../store/variables.ts";
 
 /** After the migrations, before the first request or task. */
 export async function warnOfUnreadable(parts: {
@@ -36,5 +38,16 @@ export async function probeSecrets(
   return {
     key: fromEnvironment ? "TRADEWIND_SECRET_KEY" : file,
     unreadable: await findUnreadable(database, box),
+  };
+}
+
+/** With their secrets, for an export by someone who has the database and its key. null: a home that has no key. */
+export async function readSecrets(config: Config, database: Database, fromEnvironment: string | undefined) {
+  const file = keyFile(config.home);
+  if (!fromEnvironment && !existsSync(file)) return null;
+  const box = await SecretBox.load(file, fromEnvironment);
+  return {
+    variables: () => openVariables(database, box),
+    connections: () => openConnections(database, box),
   };
 }

@@ -91,6 +91,33 @@ export async function openConnection(
   };
 }
 
+/** All of them with their secrets, by id. @throws EngineError SECRET_UNREADABLE when the key does not open one. */
+export async function openConnections(
+  connection: Connection,
+  box: SecretBox,
+): Promise<(ConnectionRow & Secrets)[]> {
+  const rows = await connection.rows<ConnectionRow & { sealed: Buffer | null }>(ALL_CONNECTIONS);
+  return rows.map((row) => ({ ...row, ...unseal(box, row.conn_id, row.sealed) }));
+}
+
+/**
+ * All of it, locked until the end of the transaction: what is read here and written back cannot undo another change.
+ * Secrets that the installation's key does not open are undefined.
+ */
+export async function lockConnection(
+  tx: Connection,
+  box: SecretBox,
+  connId: string,
+): Promise<(ConnectionRow & Partial<Secrets>) | undefined> {
+  const row = await tx.one<ConnectionRow & { sealed: Buffer | null }>(LOCK_CONNECTION, [connId]);
+  if (row === undefined) return undefined;
+  try {
+    return { ...row, ...unseal(box, connId, row.sealed) };
+  } catch {
+    return row;
+  }
+}
+
 /** Whether it was created; false: the id is taken. */
 export async function createConnection(
   tx: Connection,
@@ -168,6 +195,13 @@ const COLUMNS =
   "c.conn_id, c.conn_type, c.description, c.host, c.port, c.login, c.schema, c.sealed IS NOT NULL AS has_secrets";
 
 const FIND_SEALED = statement("connection-find-sealed", "SELECT * FROM connection WHERE conn_id = $1");
+
+const ALL_CONNECTIONS = statement("connection-all", "SELECT * FROM connection ORDER BY conn_id");
+
+const LOCK_CONNECTION = statement(
+  "connection-lock",
+  "SELECT * FROM connection WHERE conn_id = $1 FOR UPDATE",
+);
 
 const LOCK_SEALED = statement(
   "connection-lock-sealed",

@@ -52,6 +52,14 @@ export async function findPool(connection: Connection, name: string): Promise<Po
   return (await listPools(connection, { name }, { limit: 1, offset: 0 })).rows[0];
 }
 
+/** What people set of it, locked until the end of the transaction; the engine's own counters are not there. */
+export function lockPool(
+  tx: Connection,
+  name: string,
+): Promise<Pick<PoolRow, "slots" | "description" | "include_deferred"> | undefined> {
+  return tx.one(LOCK_VALUES, [name]);
+}
+
 /** Whether it was created; false: the name is taken. */
 export async function createPool(tx: Connection, name: string, values: PoolValues): Promise<boolean> {
   const row = await tx.one(INSERT_POOL, [name, values.slots, values.description, values.includeDeferred]);
@@ -114,5 +122,10 @@ const UPDATE_POOL = statement(
 
 /** Waits for a scheduler that is taking or giving back a slot. */
 const LOCK_POOL = statement("pool-lock", "SELECT occupied FROM pool WHERE name = $1 FOR UPDATE");
+
+const LOCK_VALUES = statement(
+  "pool-lock-values",
+  `SELECT slots, description, include_deferred FROM pool WHERE name = $1 AND NOT starts_with(name, '@') FOR UPDATE`,
+);
 
 const DELETE_POOL = statement("pool-delete", "DELETE FROM pool WHERE name = $1");

@@ -54,6 +54,21 @@ export async function findVariable(
   return row === undefined ? undefined : opened(box, row);
 }
 
+/** All of them, by key. @throws EngineError SECRET_UNREADABLE when the installation's key does not open one. */
+export async function openVariables(connection: Connection, box: SecretBox): Promise<Variable[]> {
+  return (await connection.rows<Row>(ALL_VARIABLES)).map((row) => opened(box, row));
+}
+
+/** What is stored, locked until the end of the transaction: what is read here and written back cannot undo another change. */
+export async function lockVariable(
+  tx: Connection,
+  box: SecretBox,
+  key: string,
+): Promise<ShownVariable | undefined> {
+  const row = await tx.one<Row>(LOCK_VARIABLE, [key]);
+  return row === undefined ? undefined : shown(box, row);
+}
+
 /** Whether it was created; false: the key is taken. */
 export async function createVariable(tx: Connection, box: SecretBox, variable: Variable): Promise<boolean> {
   const row = await tx.one(INSERT_VARIABLE, [variable.key, sealed(box, variable), variable.description]);
@@ -100,6 +115,13 @@ function context(key: string): string {
 const FIND_VARIABLE = statement(
   "variable-find",
   "SELECT key, sealed, description FROM variable WHERE key = $1",
+);
+
+const ALL_VARIABLES = statement("variable-all", "SELECT key, sealed, description FROM variable ORDER BY key");
+
+const LOCK_VARIABLE = statement(
+  "variable-lock",
+  "SELECT key, sealed, description FROM variable WHERE key = $1 FOR UPDATE",
 );
 
 const INSERT_VARIABLE = statement(

@@ -1,0 +1,78 @@
+/**
+ * Reads all settings of a kind. The API never answers with a secret; with them they are read from the database, by someone
+ * who has its address and the installation's secret key.
+ */
+import { writeFileSync } from "node:fs";
+import { CliError } from "../errors.ts";
+import { EXIT } from "../exit-code.ts";
+import type { Session } from "../session.ts";
+import type { Entry, SettingsKind } from "./kinds.ts";
+
+export interface Exported {
+  readonly entries: Entry;
+  /** Those that are left out, because their value is not shown. */
+  readonly hidden: readonly string[];
+}
+
+export async function exportSettings(
+  session: Session,
+  kind: SettingsKind,
+  { withSecrets }: { readonly withSecrets: boolean },
+): Promise<Exported> {
+  const shown = withSecrets ? await readDatabase(session, kind) : await readApi(session, kind);
+  const all = shown.map((each) => [String(each[kind.key]), kind.format(each)] as const);
+  return {
+    entries: Object.fromEntries(all.filter(([, value]) => value !== null)),
+    hidden: all.filter(([, value]) => value === null).map(([name]) => name),
+  };
+}
+
+/** Readable by its owner only. */
+export function writeExport(file: string, text: string): void {
+  try {
+    writeFileSync(file, `${text}\n`, { mode: 0o600 });
+  } catch (error) {
+    throw new CliError("TW_CLI_WRITE", `cannot write ${file}: ${(error as Error).message}.`, {
+      exit: EXIT.failed,
+      cause: error,
+    });
+  }
+}
+
+async function readApi({ client }: Session, { collection }: SettingsKind): Promise<Entry[]> {
+  const what = `cannot export the ${collection}`;
+  const { items } = await client.list<Entry>({ path: `/${collection}`, key: collection, what, limit: 0 });
+  return items;
+}
+
+async function readDatabase(session: Session, { collection }: SettingsKind): Promise<Entry[]> {
+  if (!session.hasDatabase) throw noDatabase(session, `there is no database in ${session.home}`);
+  const { openDatabase, readSecrets, resolveConfig } = await import("@tradewind/engine");
+  const config = resolveConfig({ home: session.options.home }, session.host.env);
+  const { database, stop } = await openDatabase(config);
+  try {
+    const secrets = await readSecrets(config, database, session.host.env.TRADEWIND_SECRET_KEY);
+    if (secrets === null) throw noDatabase(session, `there is no secret key in ${config.home}`);
+    if (collection === "variables") return (await secrets.variables()).map((variable) => ({ ...variable }));
+    return (await secrets.connections()).map((row) => ({
+      connection_id: row.conn_id,
+      conn_type: row.conn_type,
+      description: row.description,
+      host: row.host,
+      port: row.port,
+      schema: row.schema,
+      login: row.login,
+      password: row.password,
+      extra: row.extra,
+    }));
+  } finally {
+    await stop();
+  }
+}
+
+function noDatabase(session: Session, why: string): CliError {
+  return new CliError("TW_CLI_NO_DATABASE", `${why}: secrets cannot be exported over the network.`, {
+    exit: EXIT.notFound,
+    remedy: `run it where the home of a service is (--home, now ${session.home}), or set DATABASE_URL and TRADEWIND_SECRET_KEY`,
+  });
+}
