@@ -1,4 +1,4 @@
-/** `import` and `export` of connections, variables and pools against a real standalone. */
+/** `import` and `export` of settings, and `connections test`, against a real standalone. */
 import { spawnSync } from "node:child_process";
 import { mkdtemp, readFile, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -18,6 +18,11 @@ async function fileOf(content: unknown): Promise<string> {
   const file = join(folder, "import.json");
   await writeFile(file, JSON.stringify(content));
   return file;
+}
+
+async function serverUrl(): Promise<string> {
+  const text = await readFile(join(standalone.home, "standalone.json"), "utf8");
+  return (JSON.parse(text) as { url: string }).url;
 }
 
 async function deleteAll(group: string, key: string): Promise<void> {
@@ -154,9 +159,7 @@ describe("export", () => {
   });
 
   it("with secrets needs the database and its key, not only the server", async () => {
-    const { url } = JSON.parse(await readFile(join(standalone.home, "standalone.json"), "utf8")) as {
-      url: string;
-    };
+    const url = await serverUrl();
     const env = {
       TRADEWIND_URL: url,
       TRADEWIND_TOKEN: (await readFile(join(standalone.home, "token"), "utf8")).trim(),
@@ -165,7 +168,41 @@ describe("export", () => {
     const { code, stderr } = await runCaptured(["variables", "export", "--with-secrets"], { env });
     expect([code, stderr]).toEqual([
       3,
-      expect.stringMatching(/cannot be exported over the network\. \[TW_CLI_NO_DATABASE\]\n.*--home/),
+      expect.stringMatching(/gives no secrets over the network\. \[TW_CLI_NO_DATABASE\]\n.*--home/),
     ]);
+  });
+});
+
+describe("connections test", () => {
+  it("tells what was tested, and fails with a code", { timeout: 60_000 }, async () => {
+    const { port } = new URL(await serverUrl());
+    await tw("connections", "set", "site", "--type", "http", "--host", "127.0.0.1", "--port", port);
+    const said = await tw("connections", "test", "site");
+    expect([said.code, said.stderr]).toEqual([
+      0,
+      expect.stringMatching(
+        /^Connection site: 127\.0\.0\.1:\d+ can be reached; the credentials were not tested \(GET .* 200\)\.$/m,
+      ),
+    ]);
+    expect(await json("connections", "test", "site")).toMatchObject({
+      tested: "reachability",
+      connection_id: "site",
+    });
+    await tw(
+      "connections",
+      "set",
+      "site",
+      "--type",
+      "postgres",
+      "--login",
+      "ann",
+      "--password",
+      "s3cret-word",
+    );
+    const failed = await tw("connections", "test", "site", "--timeout", "30s");
+    expect([failed.code, failed.stderr]).toEqual([1, expect.stringMatching(/\[CONNECTION_UNREACHABLE\]/)]);
+    expect(failed.stderr).not.toContain("s3cret");
+    const missing = await tw("connections", "test", "nothing");
+    expect([missing.code, missing.stderr]).toEqual([3, expect.stringContaining("connections list")]);
   });
 });

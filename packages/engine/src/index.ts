@@ -31,4 +31,5 @@ export { userEnvironment, withheldNames } from "./service/user-environment.ts";
 export { migrate, migrationStatus } from "./store/migrate.ts";
 export { serverVersion } from "./store/server-version.ts";
 export { blockerRemedy, describeBlocker, signalBlockers } from "./store/signals-blockers.ts";
+export { type ConnectionTest, testConnection } from "./trigger/builtin/connection-test.ts";
 export { VERSION } from "./version.ts";

@@ -9,6 +9,7 @@ import { parseJson, readSource, wholeNumber } from "../input/values.ts";
 import type { Column } from "../output/table.ts";
 import type { Session } from "../session.ts";
 import { CONNECTIONS } from "../settings/kinds.ts";
+import { addTestCommand } from "./connection-test.ts";
 import { addTransferCommands } from "./transfer.ts";
 
 export function command(session: Session) {
@@ -142,6 +143,7 @@ export function command(session: Session) {
       await session.printDone({ connection_id: id, deleted: true }, `Connection ${id} deleted.`);
     });
 
+  addTestCommand(connections, session);
   addTransferCommands(connections, session, CONNECTIONS);
   return connections;
 }

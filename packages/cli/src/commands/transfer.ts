@@ -61,7 +61,7 @@ async function write(
   kind: SettingsKind,
   { to, withSecrets }: { readonly to: string | undefined; readonly withSecrets: boolean },
 ): Promise<void> {
-  const exported = await exportSettings(session, kind, { withSecrets });
+  const exported = await exportSettings(session, kind, withSecrets ? "database" : "server");
   const text = JSON.stringify(exported.entries, null, 2);
   if (to === undefined) session.terminal.data(text);
   else writeExport(to, text);

@@ -7,6 +7,7 @@ import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import type { Session } from "../session.ts";
 import type { Entry, SettingsKind } from "./kinds.ts";
+import { withSecrets } from "./secrets.ts";
 
 export interface Exported {
   readonly entries: Entry;
@@ -17,9 +18,9 @@ export interface Exported {
 export async function exportSettings(
   session: Session,
   kind: SettingsKind,
-  { withSecrets }: { readonly withSecrets: boolean },
+  from: "server" | "database",
 ): Promise<Exported> {
-  const shown = withSecrets ? await readDatabase(session, kind) : await readApi(session, kind);
+  const shown = from === "database" ? await readDatabase(session, kind) : await readApi(session, kind);
   const all = shown.map((each) => [String(each[kind.key]), kind.format(each)] as const);
   return {
     entries: Object.fromEntries(all.filter(([, value]) => value !== null)),
@@ -46,13 +47,7 @@ async function readApi({ client }: Session, { collection }: SettingsKind): Promi
 }
 
 async function readDatabase(session: Session, { collection }: SettingsKind): Promise<Entry[]> {
-  if (!session.hasDatabase) throw noDatabase(session, `there is no database in ${session.home}`);
-  const { openDatabase, readSecrets, resolveConfig } = await import("@tradewind/engine");
-  const config = resolveConfig({ home: session.options.home }, session.host.env);
-  const { database, stop } = await openDatabase(config);
-  try {
-    const secrets = await readSecrets(config, database, session.host.env.TRADEWIND_SECRET_KEY);
-    if (secrets === null) throw noDatabase(session, `there is no secret key in ${config.home}`);
+  return withSecrets(session, async ({ secrets }) => {
     if (collection === "variables") return (await secrets.variables()).map((variable) => ({ ...variable }));
     return (await secrets.connections()).map((row) => ({
       connection_id: row.conn_id,
@@ -65,14 +60,5 @@ async function readDatabase(session: Session, { collection }: SettingsKind): Pro
       password: row.password,
       extra: row.extra,
     }));
-  } finally {
-    await stop();
-  }
-}
-
-function noDatabase(session: Session, why: string): CliError {
-  return new CliError("TW_CLI_NO_DATABASE", `${why}: secrets cannot be exported over the network.`, {
-    exit: EXIT.notFound,
-    remedy: `run it where the home of a service is (--home, now ${session.home}), or set DATABASE_URL and TRADEWIND_SECRET_KEY`,
   });
 }

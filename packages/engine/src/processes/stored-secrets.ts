@@ -7,7 +7,7 @@ import type { Config } from "../service/config.ts";
 import { keyFile } from "../service/home.ts";
 import type { Logger } from "../service/logger.ts";
 import { SECRET_UNREADABLE, SecretBox } from "../service/secret-box.ts";
-import { openConnections } from "../store/connections.ts";
+import { openConnection, openConnections } from "../store/connections.ts";
 import type { Database } from "../store/database.ts";
 import { findUnreadable, type UnreadableSecrets } from "../store/unreadable-secrets.ts";
 import { openVariables } from "../store/variables.ts";
@@ -41,7 +41,7 @@ export async function probeSecrets(
   };
 }
 
-/** With their secrets, for an export by someone who has the database and its key. null: a home that has no key. */
+/** With their secrets, for someone who has the database and its key. null: a home that has no key. */
 export async function readSecrets(config: Config, database: Database, fromEnvironment: string | undefined) {
   const file = keyFile(config.home);
   if (!fromEnvironment && !existsSync(file)) return null;
@@ -49,5 +49,6 @@ export async function readSecrets(config: Config, database: Database, fromEnviro
   return {
     variables: () => openVariables(database, box),
     connections: () => openConnections(database, box),
+    connection: (id: string) => openConnection(database, box, id),
   };
 }

@@ -88,17 +88,21 @@ function targetOf(args: HttpArgs, connection: OpenConnection | null): Target {
   if (base !== null && base.origin !== url.origin) {
     throw badArguments(KIND, `url: it is not at ${base.origin}, the address of its connection`);
   }
-  const { login = null, password = null } = connection?.facts ?? {};
-  const basic = Buffer.from(`${login ?? ""}:${password ?? ""}`).toString("base64");
   return {
     url,
     headers: { ...lowerCase(connection?.options("headers") ?? {}), ...args.headers },
-    authorization: login === null && password === null ? null : `Basic ${basic}`,
+    authorization: connection === null ? null : authorizationOf(connection),
   };
 }
 
+export function authorizationOf({ facts }: OpenConnection): string | null {
+  const { login, password } = facts;
+  if (login === null && password === null) return null;
+  return `Basic ${Buffer.from(`${login ?? ""}:${password ?? ""}`).toString("base64")}`;
+}
+
 /** null: the connection names no host; its credentials are for wherever the URL leads. */
-function addressOf(connection: OpenConnection): URL | null {
+export function addressOf(connection: OpenConnection): URL | null {
   const { host, port, schema, type } = connection.facts;
   if (host === null || host === "") return null;
   const scheme = schema === "http" || schema === "https" ? schema : type === "https" ? "https" : "http";
