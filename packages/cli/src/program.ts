@@ -86,6 +86,11 @@ const GROUPS: readonly Group[] = [
     summary: "addresses and credentials that tasks read by name",
     load: () => import("./commands/connections.ts"),
   },
+  {
+    name: "events",
+    summary: "the audit log: who changed what, and when",
+    load: () => import("./commands/events.ts"),
+  },
   { name: "tokens", summary: "who may call the server", load: () => import("./commands/tokens.ts") },
   {
     name: "scheduler",

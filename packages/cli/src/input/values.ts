@@ -82,6 +82,19 @@ export function parseInstant(text: string): string {
   );
 }
 
+/** The last instant that is meant: a day without a time is included as a whole. */
+export function parseLastInstant(text: string): string {
+  const instant = parseInstant(text);
+  return isWholeDay(text) ? new Date(Date.parse(instant) + DAY_MS - 1).toISOString() : instant;
+}
+
+/** A date without a time. With a zone it is one, too: `2026-01-31Z`. */
+function isWholeDay(text: string): boolean {
+  return !/[T ]\d{2}:/i.test(text);
+}
+
+const DAY_MS = 86_400_000;
+
 /** `500ms`, `90s`, `15m`, `12h`, `30d`, `2w`: milliseconds. */
 export function parseDuration(text: string): number {
   const match = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)$/.exec(text.trim());
