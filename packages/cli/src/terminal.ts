@@ -71,6 +71,11 @@ export class Terminal {
     this.#statusShown = true;
   }
 
+  /** Columns a status may use; undefined where there is none and lines stay. */
+  get statusWidth(): number | undefined {
+    return this.liveStatus ? columnsOf(this.#streams.stderr) - 1 : undefined;
+  }
+
   get liveStatus(): boolean {
     return this.#streams.stderr.isTTY === true && this.#env.TERM !== "dumb";
   }

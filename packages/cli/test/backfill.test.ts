@@ -62,19 +62,23 @@ describe("backfill", () => {
   it("says what it would do, does it, and shows exact figures at the end", { timeout: 60_000 }, async () => {
     const dry = await tw("backfill", "create", "daily", ...JANUARY, "--dry-run");
     expect(dry.stdout).toMatch(/2020-01-01 02:00:00Z +a new run\n.*2020-01-02 02:00:00Z +a new run/);
-    expect((await json<object[]>("backfill", "create", "daily", ...JANUARY, "--dry-run")).length).toBe(3);
+    expect(dry.stderr).toContain(
+      "4 dates, 2020-01-01 02:00:00Z to 2020-01-04 02:00:00Z. The range is 2020-01-01 00:00:00Z to 2020-01-04 23:59:59.999Z, both included.",
+    );
+    const exact = ["--from", "2020-01-01T02:00Z", "--to", "2020-01-04T01:59Z"];
+    expect((await json<object[]>("backfill", "create", "daily", ...exact, "--dry-run")).length).toBe(3);
 
     const conf = ["--conf", '{"why":"test"}'];
     const done = await tw("backfill", "create", "daily", ...JANUARY, ...conf, "--wait", "--json");
     expect(done.code).toBe(0);
     expect(JSON.parse(done.stdout)).toMatchObject({
       backfill: { dag_id: "daily", state: "done", dag_run_conf: { why: "test" } },
-      runs: { total: 3, finished: 3, succeeded: 3, skipped: 0, failed: 0, running: 0 },
-      tasks: { total: 6, finished: 6, succeeded: 6, skipped: 0, failed: 0, running: 0 },
+      runs: { total: 4, finished: 4, succeeded: 4, skipped: 0, failed: 0, running: 0 },
+      tasks: { total: 8, finished: 8, succeeded: 8, skipped: 0, failed: 0, running: 0 },
       percent: 100,
     });
     const runs = await json<{ run_type: string }[]>("runs", "list", "daily");
-    expect(runs.filter((run) => run.run_type === "backfill")).toHaveLength(3);
+    expect(runs.filter((run) => run.run_type === "backfill")).toHaveLength(4);
     const again = await tw("backfill", "create", "daily", ...JANUARY, "--dry-run");
     expect(again.stdout).toContain("nothing: it has a run (success)");
   });
@@ -130,11 +134,11 @@ describe("backfill", () => {
 
   it("fills the dates of a timetable of the author's own", { timeout: 60_000 }, async () => {
     const dry = await json<{ logical_date: string }[]>("backfill", "create", "own", ...JANUARY, "--dry-run");
-    const dates = ["2020-01-01T05:00:00.000Z", "2020-01-02T05:00:00.000Z"];
+    const dates = ["2020-01-01T05:00:00.000Z", "2020-01-02T05:00:00.000Z", "2020-01-04T05:00:00.000Z"];
     expect(dry.map((date) => date.logical_date)).toEqual(dates);
     const done = await tw("backfill", "create", "own", ...JANUARY, "--reverse", "--wait", "--json");
     expect(done.code).toBe(0);
-    expect(JSON.parse(done.stdout).runs).toMatchObject({ total: 2, succeeded: 2 });
+    expect(JSON.parse(done.stdout).runs).toMatchObject({ total: 3, succeeded: 3 });
     type Run = { run_type: string; logical_date: string; data_interval_start: string };
     const runs = (await json<Run[]>("runs", "list", "own")).filter(({ run_type }) => run_type === "backfill");
     expect(runs.map((run) => run.logical_date).sort()).toEqual(dates);

@@ -56,6 +56,18 @@ export interface DryRunDate {
   readonly state: string | null;
 }
 
+export interface DryRun {
+  /** The first of them, if there are very many. */
+  readonly backfills: DryRunDate[];
+  readonly total_entries: number;
+  /** The range, both ends included. */
+  readonly from_date: string;
+  readonly to_date: string;
+  /** The earliest and the latest date in it. */
+  readonly first_date: string;
+  readonly last_date: string;
+}
+
 export interface BackfillWatch {
   readonly id: number;
   readonly timeoutMs: number | undefined;

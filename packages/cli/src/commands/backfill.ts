@@ -1,11 +1,17 @@
 import { Command, Option } from "@commander-js/extra-typings";
-import { type Backfill, type DryRunDate, type MadeBackfill, readProgress } from "../client/backfills.ts";
+import { type Backfill, type DryRun, type MadeBackfill, readProgress } from "../client/backfills.ts";
 import { path } from "../client/client.ts";
 import { requireNamed } from "../client/named-filter.ts";
 import { usageError } from "../errors.ts";
 import { examples } from "../examples.ts";
-import { parseConf, parseDuration, parseInstant, wholeNumber } from "../input/values.ts";
-import { backfillColumns, backfillFields, dryRunColumns, watchBackfill } from "../output/backfill-view.ts";
+import { parseConf, parseDuration, parseInstantOrDay, wholeNumber } from "../input/values.ts";
+import {
+  backfillColumns,
+  backfillFields,
+  dryRunColumns,
+  dryRunSummary,
+  watchBackfill,
+} from "../output/backfill-view.ts";
 import { moment } from "../output/when.ts";
 import type { Session } from "../session.ts";
 import { serve } from "./service.ts";
@@ -40,11 +46,15 @@ export function command(session: Session) {
       ),
     )
     .argument("<dag>")
-    .requiredOption("--from <date>", "first logical date, e.g. 2026-01-31 or 2026-01-31T08:00Z", parseInstant)
+    .requiredOption(
+      "--from <date>",
+      "first logical date: a day, 2026-01-01, or an instant, 2026-01-01T08:00Z",
+      parseInstantOrDay,
+    )
     .requiredOption(
       "--to <date>",
-      "last logical date; without a time: midnight UTC, when that day begins",
-      parseInstant,
+      "last logical date; a day is included as a whole, in the schedule's time zone",
+      parseInstantOrDay,
     )
     .addOption(
       new Option("--reprocess <which>", "which dates that have a run already get it done again")
@@ -72,14 +82,14 @@ export function command(session: Session) {
       };
       const what = `cannot make a backfill of ${dag}`;
       if (options.dryRun) {
-        const answer = await session.client.post<{ backfills: DryRunDate[]; total_entries: number }>(
-          "/backfills/dry_run",
-          { what, body, timeoutMs: LISTING_MS },
-        );
+        const answer = await session.client.post<DryRun>("/backfills/dry_run", {
+          what,
+          body,
+          timeoutMs: LISTING_MS,
+        });
         const listed = { items: answer.backfills, total: answer.backfills.length };
         await session.printList(listed, dryRunColumns(terminal), "There is nothing to do.");
-        if (answer.backfills.length < answer.total_entries)
-          session.note(`The first ${answer.backfills.length} of ${answer.total_entries} dates.`);
+        for (const line of dryRunSummary(answer)) session.note(line);
         return;
       }
       const made = await session.client.post<MadeBackfill>("/backfills", {

@@ -88,9 +88,14 @@ export function parseLastInstant(text: string): string {
   return isWholeDay(text) ? new Date(Date.parse(instant) + DAY_MS - 1).toISOString() : instant;
 }
 
-/** A date without a time. With a zone it is one, too: `2026-01-31Z`. */
+/** An instant, or a day as it is written: the server knows in which time zone it is one. */
+export function parseInstantOrDay(text: string): string {
+  const instant = parseInstant(text);
+  return isWholeDay(text) ? text : instant;
+}
+
 function isWholeDay(text: string): boolean {
-  return !/[T ]\d{2}:/i.test(text);
+  return /^\d{4}-\d{2}-\d{2}$/.test(text);
 }
 
 const DAY_MS = 86_400_000;

@@ -1,19 +1,17 @@
 /** How backfills and their progress look. */
-import { type Backfill, type BackfillProgress, type DryRunDate, watchToEnd } from "../client/backfills.ts";
+import {
+  type Backfill,
+  type BackfillProgress,
+  type DryRun,
+  type DryRunDate,
+  watchToEnd,
+} from "../client/backfills.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import type { Fields, Session } from "../session.ts";
-import type { Style, Terminal } from "../terminal.ts";
+import type { Terminal } from "../terminal.ts";
+import { progressLine, STYLES } from "./backfill-progress.ts";
 import type { Column } from "./table.ts";
 import { moment, relativeTime, span } from "./when.ts";
-
-const BAR = 24;
-const STYLES: Readonly<Record<Backfill["state"], Style>> = {
-  running: "cyan",
-  paused: "yellow",
-  done: "green",
-  failed: "red",
-  cancelled: "red",
-};
 
 export function backfillColumns(terminal: Terminal): readonly Column<Backfill>[] {
   return [
@@ -45,6 +43,15 @@ const INTENTIONS: Readonly<Record<DryRunDate["action"], (state: string) => strin
   kept: (state) => `nothing: it has a run (${state})`,
   awaited: (state) => `its run (${state}) is waited for`,
 };
+
+/** Which dates the range has, and how it was understood. */
+export function dryRunSummary(dry: DryRun): string[] {
+  const { backfills, total_entries: total } = dry;
+  const dates = `${total} date${total === 1 ? "" : "s"}, ${moment(dry.first_date)} to ${moment(dry.last_date)}`;
+  const range = `${moment(dry.from_date)} to ${moment(dry.to_date)}, both included`;
+  const cut = backfills.length < total ? [`Shown are the first ${backfills.length}.`] : [];
+  return [`${dates}. The range is ${range}.`, ...cut];
+}
 
 export function backfillFields({ backfill, ...progress }: BackfillProgress): Fields {
   const { runs, tasks } = progress;
@@ -93,7 +100,7 @@ export async function watchBackfill(
   let last = "";
   let lastShown = 0;
   const onProgress = (progress: BackfillProgress): void => {
-    const line = progressLine(terminal, progress);
+    const line = progressLine(terminal, progress, terminal.statusWidth);
     if (line === last) return;
     // Lines that stay: not more than one a second, or a log file drowns in them.
     if (!terminal.liveStatus && Date.now() - lastShown < 1_000) return;
@@ -130,18 +137,4 @@ export async function watchBackfill(
 
 function endMark(terminal: Terminal, backfill: Backfill): string {
   return backfill.state === "done" ? terminal.paintNote("green", "✓") : terminal.paintNote("red", "✗");
-}
-
-function progressLine(terminal: Terminal, progress: BackfillProgress): string {
-  const { backfill, percent, runs, tasks } = progress;
-  const filled = Math.floor((percent / 100) * BAR);
-  const bar = `${"█".repeat(filled)}${"░".repeat(BAR - filled)}`;
-  const left = progress.remaining_seconds === null ? "" : ` · about ${span(progress.remaining_seconds)} left`;
-  const failed = tasks.failed > 0 ? terminal.paintNote("red", `${tasks.failed} failed`) : "0 failed";
-  const waits = backfill.waits_because === null ? "" : ` · waits: ${backfill.waits_because}`;
-  return (
-    `${backfill.dag_id} ${terminal.paintNote(STYLES[backfill.state], bar)} ${percent.toFixed(1)} %` +
-    ` · runs ${runs.finished}/${runs.total} · tasks ${tasks.finished}/${tasks.total}` +
-    ` · ${tasks.succeeded} succeeded · ${tasks.skipped} skipped · ${failed}${left}${waits}`
-  );
 }

@@ -17,6 +17,8 @@ import {
   MAX_BACKFILL_RUNS,
   ModelError,
   noBackfillDates,
+  type RangeEnd,
+  rangeInstants,
   type TimeSchedule,
   tooManyBackfillDates,
 } from "../model/index.ts";
@@ -33,13 +35,16 @@ const AT_ONCE = 200;
 
 export interface BackfillWish {
   readonly dag_id: string;
-  readonly from_date: Date;
-  readonly to_date: Date;
+  readonly from_date: Date | { readonly day: string };
+  readonly to_date: Date | { readonly day: string };
   readonly run_backwards: boolean;
   readonly dag_run_conf?: unknown;
 }
 
 export interface BackfillDates {
+  /** The first and the last instant of the range. */
+  readonly from: Date;
+  readonly to: Date;
   readonly schedule: TimeSchedule | ListedSchedule;
   readonly anchor: Date | null;
   /** What counted as due. */
@@ -69,9 +74,13 @@ export async function planBackfillDates(
   const { manifest } = version;
   paramsCheck.check({ id: dag.version_id, schema: manifest.paramsSchema }, (wish.dag_run_conf ?? {}) as Json);
   try {
+    const { from, to } = rangeInstants(manifest.schedule, {
+      from: rangeEnd(wish.from_date),
+      to: rangeEnd(wish.to_date),
+    });
     const { schedule, range } = backfillRange(manifest, {
-      from: wish.from_date.getTime(),
-      to: wish.to_date.getTime(),
+      from,
+      to,
       now: Date.now(),
       isReverse: wish.run_backwards,
     });
@@ -80,12 +89,17 @@ export async function planBackfillDates(
         ? await asked(options, version, range)
         : await counted(manifest.dagId, schedule, range);
     const anchor = range.anchor === null ? null : new Date(range.anchor);
-    return { ...plan, anchor, now: new Date(range.until), versionId: dag.version_id };
+    const ends = { from: new Date(from), to: new Date(to) };
+    return { ...plan, ...ends, anchor, now: new Date(range.until), versionId: dag.version_id };
   } catch (error) {
     if (error instanceof ModelError)
       throw invalid(["body", FIELDS[error.code] ?? "dag_id"], error.message, error.code);
     throw error;
   }
+}
+
+function rangeEnd(given: Date | { readonly day: string }): RangeEnd {
+  return given instanceof Date ? given.getTime() : given;
 }
 
 const FIELDS: Readonly<Record<string, string>> = {

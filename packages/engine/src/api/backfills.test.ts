@@ -137,6 +137,30 @@ describe("backfills", () => {
     ]);
   });
 
+  test("take days as a whole, in the zone of the schedule", async () => {
+    const expression = "30 23 * * *";
+    const schedule = { kind: "cron", expression, timezone: "America/New_York", style: "trigger" } as const;
+    await tw.addDag(manifestOf("late", [{ taskId: "a" }], { schedule }));
+    const range = { dag_id: "late", from_date: "2020-01-01", to_date: "2020-01-02" };
+    const dry = (await tw.call("POST", "/backfills/dry_run", range)).json();
+    expect(dry).toMatchObject({
+      total_entries: 2,
+      from_date: "2020-01-01T05:00:00.000Z",
+      to_date: "2020-01-03T04:59:59.999Z",
+      first_date: "2020-01-02T04:30:00.000Z",
+      last_date: "2020-01-03T04:30:00.000Z",
+    });
+    expect((await tw.call("POST", "/backfills", range)).json()).toMatchObject({
+      from_date: dry.from_date,
+      to_date: dry.to_date,
+      total_runs: 2,
+    });
+    const wrong = await tw.call("POST", "/backfills", { ...range, to_date: "2020-02-30" });
+    expect(wrong.json().detail).toMatchObject([
+      { loc: ["body", "to_date"], msg: expect.stringContaining("ISO 8601") },
+    ]);
+  });
+
   test("says why nothing happens", async () => {
     const { id } = await make();
     expect((await tw.call("GET", `/backfills/${id}`)).json().waits_because).toMatch(

@@ -30,7 +30,7 @@ import {
   showBackfill,
 } from "./backfill-document.ts";
 import type { ApiOptions, Resource } from "./context.ts";
-import { flag, id, instant, int, iso, orderBy, pageQuery } from "./fields.ts";
+import { date, flag, id, instantOrDay, int, iso, orderBy, pageQuery } from "./fields.ts";
 import { change, create } from "./idempotent.ts";
 import { ParamsCheck } from "./params-check.ts";
 import { conflict, notFound } from "./problem.ts";
@@ -41,8 +41,8 @@ const DRY_RUN_SHOWN = 10_000;
 
 const createBody = z.strictObject({
   dag_id: id,
-  from_date: instant,
-  to_date: instant,
+  from_date: instantOrDay.describe("A date without a time: that day of the schedule's time zone begins."),
+  to_date: instantOrDay.describe("A date without a time: that day of the schedule's time zone ends."),
   run_backwards: z.boolean().default(false),
   dag_run_conf: z.record(z.string(), z.json()).nullish(),
   reprocess_behavior: z.enum(REPROCESS).default("none"),
@@ -106,7 +106,7 @@ export const backfills: Resource = (app, options) => {
     async (request, reply) => {
       const { body } = request;
       const plan = await planBackfillDates(options, body, paramsCheck);
-      const [first, last] = plan.ends.map((date) => new Date(date)) as [Date, Date];
+      const [first, last] = plan.ends.map((each) => new Date(each)) as [Date, Date];
       let made: number | undefined;
       const answer = await create(options, { request, reply }, async (tx) => {
         made = await createBackfill(tx, {
@@ -114,8 +114,8 @@ export const backfills: Resource = (app, options) => {
           schedule: plan.schedule,
           anchor: plan.anchor,
           versionId: body.run_on_latest_version === false ? plan.versionId : null,
-          from: body.from_date,
-          to: body.to_date,
+          from: plan.from,
+          to: plan.to,
           reprocess: body.reprocess_behavior,
           isReverse: body.run_backwards,
           maxActive: body.max_active_runs,
@@ -146,7 +146,16 @@ export const backfills: Resource = (app, options) => {
     {
       schema: {
         body: createBody,
-        response: { 200: z.object({ backfills: z.array(dryRunDocument), total_entries: z.number() }) },
+        response: {
+          200: z.object({
+            backfills: z.array(dryRunDocument),
+            total_entries: z.number(),
+            from_date: date.describe("Not in Airflow: the first instant of the range."),
+            to_date: date.describe("Not in Airflow: the last instant of the range."),
+            first_date: date.describe("Not in Airflow: the earliest of the dates."),
+            last_date: date.describe("Not in Airflow: the latest of the dates."),
+          }),
+        },
         tags,
       },
     },
@@ -164,7 +173,15 @@ export const backfills: Resource = (app, options) => {
           state: other?.state ?? null,
         };
       });
-      return { backfills: rows, total_entries: plan.total };
+      const [first, last] = plan.ends.map((each) => new Date(each)) as [Date, Date];
+      return {
+        backfills: rows,
+        total_entries: plan.total,
+        from_date: iso(plan.from),
+        to_date: iso(plan.to),
+        first_date: iso(first),
+        last_date: iso(last),
+      };
     },
   );
 

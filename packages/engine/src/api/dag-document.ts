@@ -1,5 +1,6 @@
 /** A DAG in the JSON of Airflow's API. */
 import { z } from "zod";
+import { zoneOf } from "../model/index.ts";
 import type { Connection } from "../store/database.ts";
 import type { DagRow, groupRetries } from "../store/list/dags.ts";
 import { type LastRunRow, readLastRuns } from "../store/list/last-runs.ts";
@@ -12,7 +13,6 @@ import {
   timetable,
   upcoming,
   upcomingDocument,
-  zoneOf,
 } from "./schedule-document.ts";
 
 const lastRunDocument = z

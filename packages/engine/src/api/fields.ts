@@ -62,6 +62,17 @@ export const instant = z
     return z.NEVER;
   });
 
+/** An instant, or with a date alone the whole day: what zone it is a day of depends on what it is used for. */
+export const instantOrDay = z
+  .string()
+  .max(40)
+  .transform((value, ctx) => {
+    const found = instant.safeParse(value);
+    if (found.success) return /^\d{4}-\d{2}-\d{2}$/.test(value) ? { day: value } : found.data;
+    for (const { message } of found.error.issues) ctx.addIssue({ code: "custom", message });
+    return z.NEVER;
+  });
+
 /** The instant, or what is wrong. */
 function parseInstant(value: string): Date | string {
   const match = ISO.exec(value);

@@ -60,14 +60,6 @@ export function timetable(given: ScheduleManifest | undefined) {
   };
 }
 
-/** The one that all of its times are in. */
-export function zoneOf(schedule: ScheduleManifest | undefined): string {
-  const parts = schedule?.kind === "several" ? schedule.of : [schedule];
-  const zones = new Set(parts.map((part) => (part?.kind === "cron" ? part.timezone : "UTC")));
-  const [zone = "UTC"] = zones;
-  return zones.size === 1 ? zone : "UTC";
-}
-
 /** How many dates a summary names. */
 const SHOWN_DATES = 3;
 

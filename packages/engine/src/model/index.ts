@@ -7,6 +7,7 @@ export * from "./backoff.ts";
 export type { BranchVerdict } from "./branches.ts";
 export { Cron, validateCron } from "./cron.ts";
 export { cronWords } from "./cron-words.ts";
+export { type RangeEnd, rangeInstants, zoneOf } from "./day-range.ts";
 export * from "./deadline.ts";
 export * from "./diagram.ts";
 export {
