@@ -118,6 +118,11 @@ const GROUPS: readonly Group[] = [
     summary: "check this installation and say what to do",
     load: () => import("./commands/doctor.ts"),
   },
+  {
+    name: "completion",
+    summary: "print a script that completes commands in your shell",
+    load: () => import("./commands/completion.ts"),
+  },
   { name: "version", summary: "print the version", load: () => import("./commands/version.ts") },
 ];
 

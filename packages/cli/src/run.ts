@@ -1,6 +1,7 @@
 import type { CommandUnknownOpts } from "@commander-js/extra-typings";
 import { CommanderError } from "commander";
 import { withRemedy } from "./client/missing.ts";
+import { COMPLETE, complete } from "./completion/complete.ts";
 import { USAGE } from "./errors.ts";
 import { EXIT } from "./exit-code.ts";
 import { printError, tell, withCode } from "./output/error.ts";
@@ -12,6 +13,11 @@ import { addVerbHints } from "./verbs.ts";
 
 /** Runs one command line (without node and script) and answers with its exit code. Never rejects. */
 export async function run(argv: readonly string[], host: Host): Promise<number> {
+  if (argv[0] === COMPLETE) {
+    // Never a word but the candidates: what goes wrong is no candidate.
+    await complete(argv[1] ?? "", host).catch(() => {});
+    return EXIT.ok;
+  }
   const terminal = new Terminal(host, host.env);
   // What the words say, for errors in the words themselves.
   const style = {
