@@ -43,7 +43,15 @@ export const VERBS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Names of what is listed or printed: the group has no other command for it. */
-export const NOUNS: readonly string[] = ["errors", "versions", "events", "conditions", "url", "status"];
+export const NOUNS: readonly string[] = [
+  "errors",
+  "versions",
+  "events",
+  "graph",
+  "conditions",
+  "url",
+  "status",
+];
 
 /** Makes words that a group does not know, and another verb stands for, say which one. Hidden in `--help`. */
 export function addVerbHints(group: CommandUnknownOpts): void {

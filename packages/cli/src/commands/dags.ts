@@ -13,7 +13,9 @@ import { addVersionCommands } from "./dag-versions.ts";
 import { surroundings } from "./test-options.ts";
 
 export function command(session: Session) {
-  const dags = new Command("dags").description("list, show, draw, compare, trigger, pause and test DAGs");
+  const dags = new Command("dags")
+    .description("list, show, draw, compare, trigger, pause and test DAGs")
+    .addHelpText("after", examples("tradewind dags list", "tradewind dags trigger etl --wait"));
 
   addListCommand(dags, session);
   addShowCommand(dags, session);

@@ -18,9 +18,12 @@ import { addLogsCommand } from "./run-logs.ts";
 const DEADLINES_SHOWN = 10;
 
 export function command(session: Session) {
-  const runs = new Command("runs").description(
-    "list, show, wait for, stop, cancel and clear runs, read their logs",
-  );
+  const runs = new Command("runs")
+    .description("list, show, wait for, stop, cancel and clear runs, read their logs")
+    .addHelpText(
+      "after",
+      examples("tradewind runs list etl --state failed", "tradewind runs logs etl @latest"),
+    );
   const { terminal } = session;
   const parentQuery = async ({ dag, run }: ReturnType<typeof parentRun>) => {
     const runId = await findRunId(session.client, dag, run);

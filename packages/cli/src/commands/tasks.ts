@@ -24,9 +24,12 @@ const ORDERS = [
 ] as const;
 
 export function command(session: Session) {
-  const tasks = new Command("tasks").description(
-    "list and test tasks, read logs and outputs, ask why one waits, start, stop, clear and mark",
-  );
+  const tasks = new Command("tasks")
+    .description("list and test tasks, read logs and outputs, ask why one waits, start, stop, clear and mark")
+    .addHelpText(
+      "after",
+      examples("tradewind tasks list etl @latest", "tradewind tasks why etl @latest load"),
+    );
   const name = async (
     dagId: string,
     run: string,
