@@ -12,6 +12,9 @@ export const daily = dag("daily", { schedule: cron("0 2 * * *", "UTC") }, (d) =>
   const a = d.task("a", () => 1);
   d.task("b", { after: [a] }, () => {});
 });
+export const berlin = dag("berlin", { schedule: cron("0 2 * * *", "Europe/Berlin") }, (d) => {
+  d.task("only", () => {});
+});
 export const weak = dag("weak", { schedule: cron("0 0 * * *", "UTC") }, (d) => {
   d.task("only", (_, ctx) => { if (ctx.run.logicalDate?.getUTCDate() === 2) throw new Error("the second"); });
 });
@@ -54,7 +57,7 @@ beforeAll(async () => {
   await mkdir(join(folder, "dags"));
   await writeFile(join(folder, "dags", "dags.ts"), DAGS);
   standalone = await StandaloneProcess.startOn(folder);
-  await standalone.until(/DAGs? loaded:.*weak/);
+  await standalone.until(/DAGs? loaded:.*daily/);
 }, 120_000);
 afterAll(() => standalone?.remove());
 
@@ -67,6 +70,19 @@ describe("backfill", () => {
     );
     const exact = ["--from", "2020-01-01T02:00Z", "--to", "2020-01-04T01:59Z"];
     expect((await json<object[]>("backfill", "create", "daily", ...exact, "--dry-run")).length).toBe(3);
+
+    const local = ["--from", "2020-01-01T02:00", "--to", "2020-01-02T02:00"];
+    const dates = await json<{ logical_date: string }[]>(
+      "backfill",
+      "create",
+      "berlin",
+      ...local,
+      "--dry-run",
+    );
+    expect(dates.map(({ logical_date }) => logical_date)).toEqual([
+      "2020-01-01T01:00:00.000Z",
+      "2020-01-02T01:00:00.000Z",
+    ]);
 
     const conf = ["--conf", '{"why":"test"}'];
     const done = await tw("backfill", "create", "daily", ...JANUARY, ...conf, "--wait", "--json");

@@ -52,7 +52,11 @@ describe("candidates", () => {
 
   it("are names that the server knows", async () => {
     expect(await completed("dags show he")).toEqual(["hello"]);
-    expect(await completed("runs show hello ")).toEqual(["@latest", expect.stringMatching(/^scheduled__/)]);
+    expect(await completed("runs show hello ")).toEqual([
+      "@latest",
+      "@failed",
+      expect.stringMatching(/^scheduled__/),
+    ]);
     expect(await completed("tasks logs hello @latest sh")).toEqual(["shout"]);
     expect(await completed("events list --dag hello --task gr")).toEqual(["greet"]);
     expect(await completed("pools show g")).toEqual(["gpu"]);
@@ -155,7 +159,7 @@ describe.skipIf(!has("bash") || !has("script"))("bash", () => {
       );
       expect(await bash.type("tradewind runs list --output=js\t")).toBe("runs list --output=json");
       // Bash breaks words at the colons of a time.
-      const [, run] = await completed("runs show hello ");
+      const [, , run] = await completed("runs show hello ");
       const upToColon = run!.slice(0, run!.indexOf(":") + 1);
       expect(await bash.type(`tradewind runs show hello sched\t`)).toBe(`runs show hello ${run}`);
       expect(await bash.type(`tradewind runs show hello ${upToColon}\t`)).toBe(`runs show hello ${run}`);

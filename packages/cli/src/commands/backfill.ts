@@ -1,10 +1,12 @@
 import { Command, Option } from "@commander-js/extra-typings";
 import { type Backfill, type DryRun, type MadeBackfill, readProgress } from "../client/backfills.ts";
-import { path } from "../client/client.ts";
+import { type Client, path } from "../client/client.ts";
+import { zoneOf } from "../client/find-run.ts";
 import { requireNamed } from "../client/named-filter.ts";
 import { usageError } from "../errors.ts";
 import { examples } from "../examples.ts";
-import { parseConf, parseDuration, parseInstantOrDay, wholeNumber } from "../input/values.ts";
+import { parseDate, spanOf, type TypedDate } from "../input/dates.ts";
+import { parseConf, parseDuration, wholeNumber } from "../input/values.ts";
 import {
   backfillColumns,
   backfillFields,
@@ -48,14 +50,10 @@ export function command(session: Session) {
     .argument("<dag>")
     .requiredOption(
       "--from <date>",
-      "first logical date: a day, 2026-01-01, or an instant, 2026-01-01T08:00Z",
-      parseInstantOrDay,
+      "first logical date: a day, 2026-01-01, or an exact time, 2026-01-01T08:00, in the DAG's time zone",
+      parseDate,
     )
-    .requiredOption(
-      "--to <date>",
-      "last logical date; a day is included as a whole, in the schedule's time zone",
-      parseInstantOrDay,
-    )
+    .requiredOption("--to <date>", "last logical date; a day is included as a whole", parseDate)
     .addOption(
       new Option("--reprocess <which>", "which dates that have a run already get it done again")
         .choices(["none", "failed", "completed"] as const)
@@ -71,8 +69,7 @@ export function command(session: Session) {
     .action(async (dag, options) => {
       const body = {
         dag_id: dag,
-        from_date: options.from,
-        to_date: options.to,
+        ...(await rangeBody(session.client, dag, options)),
         reprocess_behavior: options.reprocess,
         run_backwards: options.reverse === true,
         max_active_runs: options.maxActive,
@@ -248,4 +245,22 @@ export function command(session: Session) {
     });
 
   return backfill;
+}
+
+/** Days without an offset are sent as they are: the server knows the time zone of the schedule. */
+async function rangeBody(
+  client: Client,
+  dag: string,
+  { from, to }: { readonly from: TypedDate; readonly to: TypedDate },
+) {
+  const isDay = ({ local }: TypedDate) => !local.includes("T");
+  const isExact = (date: TypedDate) => !isDay(date) || date.offset !== null;
+  const isLocal = [from, to].some((date) => isExact(date) && date.offset === null);
+  const zone = isLocal ? await zoneOf(client, dag) : "UTC";
+  const first = (date: TypedDate) => spanOf(date, zone).from.toISOString();
+  const last = (date: TypedDate) => new Date(spanOf(date, zone).to.getTime() - 1).toISOString();
+  return {
+    from_date: isExact(from) ? first(from) : from.local,
+    to_date: isExact(to) ? (isDay(to) ? last(to) : first(to)) : to.local,
+  };
 }

@@ -1,8 +1,10 @@
 import { Command } from "@commander-js/extra-typings";
 import { path } from "../client/client.ts";
+import { findRunFilter, RUN_ARGUMENT } from "../client/find-run.ts";
 import { requireNamed } from "../client/named-filter.ts";
 import { examples } from "../examples.ts";
-import { parseInstant, parseLastInstant, wholeNumber } from "../input/values.ts";
+import { parseBound, sinceInstant, untilInstant } from "../input/dates.ts";
+import { wholeNumber } from "../input/values.ts";
 import type { Column } from "../output/table.ts";
 import { moment } from "../output/when.ts";
 import type { Session } from "../session.ts";
@@ -31,22 +33,27 @@ export function command(session: Session) {
     .addHelpText(
       "after",
       examples(
-        "tradewind events list --dag etl --since 2026-01-31",
+        "tradewind events list --dag etl --since 2d",
         "# who has paused or unpaused DAGs?",
         "tradewind events list --event pause_dag unpause_dag",
         "tradewind events list --user ci --limit 0 -o json",
       ),
     )
     .option("--dag <dag>", "only of this DAG")
-    .option("--run <run>", "only of this run")
+    .option("--run <run>", `only of this run: ${RUN_ARGUMENT}`)
     .option("--task <task>", "only of this task")
     .option("--user <name>", "only by this user: the name of a token")
     .option("--event <event...>", "only these, e.g. trigger_dag_run, clear_dag_run, patch_variable")
-    .option("--since <time>", "only from then on", parseInstant)
-    .option("--until <time>", "only up to then; a day is included as a whole", parseLastInstant)
+    .option(
+      "--since <date>",
+      "only from then on: 2026-01-31, 2026-01-31T08:00 (UTC), or 3h, 2d ago",
+      parseBound,
+    )
+    .option("--until <date>", "only up to then; a day is included as a whole", parseBound)
     .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
-    .action(async ({ dag, event, limit, run, since, task, until, user }) => {
+    .action(async ({ dag, event, limit, run: given, since, task, until, user }) => {
       const what = "cannot list the events";
+      const run = await findRunFilter(session.client, { dag, run: given });
       const listed = await session.client.list<AuditEvent>({
         path: "/eventLogs",
         key: "event_logs",
@@ -57,8 +64,9 @@ export function command(session: Session) {
           task_id: task,
           owner: user,
           included_events: event,
-          after: since,
-          before: until,
+          // Both exclude the instant itself.
+          after: since && new Date(sinceInstant(since, "UTC").getTime() - 1).toISOString(),
+          before: until && untilInstant(until, "UTC").toISOString(),
           order_by: "-event_log_id",
         },
         limit,

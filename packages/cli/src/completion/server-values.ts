@@ -33,7 +33,7 @@ const RUNS: Source = {
   name: "dag_run_id",
   prefix: "run_id_prefix_pattern",
   order: "-run_after",
-  also: ["@latest"],
+  also: ["@latest", "@failed"],
 };
 const TASKS: Source = {
   path: (line) => {

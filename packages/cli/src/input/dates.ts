@@ -31,6 +31,13 @@ export function readDate(text: string): TypedDate | null {
   return isReal ? { local, offset: zone === undefined ? null : offsetMinutes(zone) } : null;
 }
 
+/** An option such as `--from`. */
+export function parseDate(text: string): TypedDate {
+  const date = readDate(text);
+  if (date !== null) return date;
+  throw new InvalidArgumentError("Give a date such as 2026-01-31 or 2026-01-31T08:00 (+01:00, Z).");
+}
+
 /** An option such as `--since`. */
 export function parseBound(text: string): Bound {
   const date = readDate(text);

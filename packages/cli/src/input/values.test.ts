@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { parseConf, parseDuration, parseInstant, parseLastInstant, wholeNumber } from "./values.ts";
+import { parseConf, parseDuration, parseInstant, wholeNumber } from "./values.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tradewind-values-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -68,9 +68,3 @@ it("reads whole numbers within bounds only", () => {
   for (const text of ["-1", "65536", "80.5", "8e3", "", "x"])
     expect(() => port(text)).toThrow("whole number");
 });
-
-it.each([
-  ["2026-01-31", "2026-01-31T23:59:59.999Z"],
-  ["2026-01-31T08:00Z", "2026-01-31T08:00:00.000Z"],
-  ["2026-01-31 08:00", "2026-01-31T08:00:00.000Z"],
-])("parseLastInstant: %s means up to %s", (text, instant) => expect(parseLastInstant(text)).toBe(instant));

@@ -82,24 +82,6 @@ export function parseInstant(text: string): string {
   );
 }
 
-/** The last instant that is meant: a day without a time is included as a whole. */
-export function parseLastInstant(text: string): string {
-  const instant = parseInstant(text);
-  return isWholeDay(text) ? new Date(Date.parse(instant) + DAY_MS - 1).toISOString() : instant;
-}
-
-/** An instant, or a day as it is written: the server knows in which time zone it is one. */
-export function parseInstantOrDay(text: string): string {
-  const instant = parseInstant(text);
-  return isWholeDay(text) ? text : instant;
-}
-
-function isWholeDay(text: string): boolean {
-  return /^\d{4}-\d{2}-\d{2}$/.test(text);
-}
-
-const DAY_MS = 86_400_000;
-
 /** `500ms`, `90s`, `15m`, `12h`, `30d`, `2w`: milliseconds. */
 export function parseDuration(text: string): number {
   const match = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)$/.exec(text.trim());
