@@ -106,7 +106,7 @@ function taskOf({ map_index, task_id }: AuditEvent): string {
 
 const COLUMNS: readonly Column<AuditEvent>[] = [
   { title: "ID", value: ({ event_log_id: id }) => String(id), align: "right" },
-  { title: "WHEN", value: ({ when }) => moment(when).replace(/\.\d+Z$/, "Z") },
+  { title: "WHEN", value: ({ when }) => moment(when).replace(/\.\d+/, "") },
   { title: "USER", value: ({ owner }) => owner ?? "-" },
   { title: "EVENT", value: ({ event }) => event },
   { title: "DAG", value: ({ dag_id }) => dag_id ?? "" },
