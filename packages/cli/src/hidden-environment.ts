@@ -32,8 +32,9 @@ export function hideSecrets(): void {
 }
 
 function startWithoutSecrets(): void {
-  const words = process.argv.slice(2).filter((word) => !word.startsWith("-"));
-  if (!SERVICES.some((name) => `${words.join(" ")} `.startsWith(`${name} `))) return;
+  // Options may come first (`--home /srv scheduler`). Another command that has the same word starts twice, without harm.
+  const words = ` ${process.argv.slice(2).join(" ")} `;
+  if (!SERVICES.some((name) => words.includes(` ${name} `))) return;
   if (process.execve === undefined || process.platform === "win32") return;
   const all = Object.entries(process.env);
   const secrets = all.filter(([name]) => SECRET.test(name));

@@ -8,14 +8,14 @@ import { runCli } from "./support/standalone-process.ts";
 
 const KEY = Buffer.alloc(32, 7).toString("base64");
 
-it.runIf(existsSync("/proc/self/environ"))(
-  "hides the secrets of a service, which still uses them",
-  async () => {
+it.runIf(existsSync("/proc/self/environ")).each([false, true])(
+  "hides the secrets of a service, which still uses them (options before its name: %s)",
+  async (hasOptionsFirst) => {
     const folder = await mkdtemp(join(tmpdir(), "tradewind-environ-"));
     onTestFinished(() => rm(folder, { recursive: true }));
     let environ = "";
     const { code, stderr } = await runCli(
-      ["scheduler"],
+      [...(hasOptionsFirst ? ["--home", join(folder, "home")] : []), "scheduler"],
       {
         DATABASE_URL: "postgresql://ann:s3cret@127.0.0.1:1/shop",
         TRADEWIND_SECRET_KEY: KEY,
