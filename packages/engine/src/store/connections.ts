@@ -154,7 +154,7 @@ export async function deleteConnection(tx: Connection, connId: string): Promise<
   return (await tx.one(DELETE_CONNECTION, [connId])) !== undefined;
 }
 
-interface Secrets {
+export interface Secrets {
   readonly password: string | null;
   readonly extra: string | null;
 }
