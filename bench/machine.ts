@@ -1,6 +1,6 @@
 /** What the figures were measured on: without it they mean nothing. */
 import { availableParallelism, cpus, loadavg, totalmem } from "node:os";
-import { adhoc, type Database } from "../packages/engine/src/store/database.ts";
+import { adhoc, type Database } from "../packages/engine/src/store/database/database.ts";
 
 export interface Machine {
   readonly cores: number;

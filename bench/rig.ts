@@ -6,25 +6,26 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { artefactHash } from "../packages/engine/src/bundle/bundler/artefact-hash.ts";
 import { DagProcessor } from "../packages/engine/src/bundle/dag-processor.ts";
-import { BundleCache } from "../packages/engine/src/execute/bundle-cache.ts";
+import { artefactHash } from "../packages/engine/src/code/artefact-hash.ts";
+import { BundleCache } from "../packages/engine/src/code/bundle-cache.ts";
 import type { Executor } from "../packages/engine/src/execute/contract.ts";
-import { createBackfillHost } from "../packages/engine/src/processes/backfill.ts";
-import { fetchBundle } from "../packages/engine/src/processes/fetch-bundle.ts";
-import { openDatabase } from "../packages/engine/src/processes/open-database.ts";
-import { createScheduler } from "../packages/engine/src/processes/scheduler.ts";
-import { planNext } from "../packages/engine/src/schedule/planner.ts";
-import { SchedulerJob } from "../packages/engine/src/schedule/scheduler-job.ts";
+import { WakeUps } from "../packages/engine/src/job/wake-up.ts";
+import { planNext } from "../packages/engine/src/model/calendar/planner.ts";
+import { TimetableDesk } from "../packages/engine/src/plan/timetable-desk.ts";
+import { createBackfillHost } from "../packages/engine/src/process/backfill.ts";
+import { fetchBundle } from "../packages/engine/src/process/fetch-bundle.ts";
+import { openDatabase } from "../packages/engine/src/process/open-database.ts";
+import { createScheduler } from "../packages/engine/src/process/scheduler.ts";
+import { SchedulerJob } from "../packages/engine/src/run/job/scheduler-job.ts";
+import { SecretBox } from "../packages/engine/src/secret/secret-box.ts";
 import { resolveConfig } from "../packages/engine/src/service/config.ts";
 import { openHome } from "../packages/engine/src/service/home.ts";
 import { createLogger } from "../packages/engine/src/service/logger.ts";
-import { SecretBox } from "../packages/engine/src/service/secret-box.ts";
-import { WakeUps } from "../packages/engine/src/signal/wake-up.ts";
-import type { NamedBundle } from "../packages/engine/src/store/bundles.ts";
-import { adhoc, type Database } from "../packages/engine/src/store/database.ts";
-import { migrate } from "../packages/engine/src/store/migrate.ts";
-import { runEdits } from "../packages/engine/src/store/run-edit.ts";
+import type { NamedBundle } from "../packages/engine/src/store/dag/bundles.ts";
+import { adhoc, type Database } from "../packages/engine/src/store/database/database.ts";
+import { migrate } from "../packages/engine/src/store/database/migrate.ts";
+import { runEdits } from "../packages/engine/src/store/edit/run-edit.ts";
 import { type CpuTimes, cpuBetween, ProcessTree } from "./process-tree.ts";
 
 export interface Rig {
@@ -150,7 +151,12 @@ export async function openBareScheduler(executor: Executor): Promise<BareSchedul
   const bundles = new BundleCache(home.bundles, (hash) => fetchBundle(database, hash));
   const logger = createLogger({ level: "warn", format: "pretty" });
   const rest = { bundles, logsDir: home.logs, logger, wakeUps, version: "bench" };
-  const scheduler = new SchedulerJob({ database, executors: [executor], ...rest });
+  const scheduler = new SchedulerJob({
+    database,
+    executors: [executor],
+    ...rest,
+    timetables: (onPlanned) => new TimetableDesk({ database, bundles, logger, onPlanned }),
+  });
   await scheduler.start();
   return {
     database,

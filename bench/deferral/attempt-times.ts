@@ -1,6 +1,6 @@
 /** When attempts began and ended, as the executor reports it: the database keeps the try's start, not the last attempt's. */
 import type { ExecutorEvent } from "../../packages/engine/src/execute/contract.ts";
-import { LocalExecutor } from "../../packages/engine/src/execute/local-executor.ts";
+import { LocalExecutor } from "../../packages/engine/src/execute/local/local-executor.ts";
 
 export interface AttemptTimes {
   startedAt: number;

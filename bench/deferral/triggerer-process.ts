@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { adhoc } from "../../packages/engine/src/store/database.ts";
+import { adhoc } from "../../packages/engine/src/store/database/database.ts";
 import { descendants, type Resident } from "../process-tree.ts";
 import type { Rig } from "../rig.ts";
 import { until } from "./until.ts";

@@ -2,7 +2,7 @@
  * The benchmarks' rig with a triggerer beside it, in a process of its own: as on a cluster, where news between it and
  * the scheduler go through the database. In one process, as `standalone` has them, they would be quicker.
  */
-import { adhoc } from "../../packages/engine/src/store/database.ts";
+import { adhoc } from "../../packages/engine/src/store/database/database.ts";
 import { openRig, type Rig } from "../rig.ts";
 import { startTriggerer, type TriggererProcess } from "./triggerer-process.ts";
 import { until } from "./until.ts";

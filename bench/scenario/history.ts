@@ -2,7 +2,7 @@
  * The same shapes with a history of finished runs: a second installation is given it, and both are measured in turn,
  * so that what else the machine does falls on both alike.
  */
-import { adhoc, type Database } from "../../packages/engine/src/store/database.ts";
+import { adhoc, type Database } from "../../packages/engine/src/store/database/database.ts";
 import type { Figure } from "../result.ts";
 import { openRig, type Rig } from "../rig.ts";
 import { digits, median } from "../statistics.ts";

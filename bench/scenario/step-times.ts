@@ -1,4 +1,4 @@
-import { adhoc } from "../../packages/engine/src/store/database.ts";
+import { adhoc } from "../../packages/engine/src/store/database/database.ts";
 import type { Figure } from "../result.ts";
 import type { Rig } from "../rig.ts";
 import { quantile } from "../statistics.ts";

@@ -4,17 +4,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { DagProcessor } from "../../packages/engine/src/bundle/dag-processor.ts";
-import { openDatabase } from "../../packages/engine/src/processes/open-database.ts";
-import { createScheduler } from "../../packages/engine/src/processes/scheduler.ts";
-import { planNext } from "../../packages/engine/src/schedule/planner.ts";
-import type { SchedulerJob } from "../../packages/engine/src/schedule/scheduler-job.ts";
+import { WakeUps } from "../../packages/engine/src/job/wake-up.ts";
+import { planNext } from "../../packages/engine/src/model/calendar/planner.ts";
+import { openDatabase } from "../../packages/engine/src/process/open-database.ts";
+import { createScheduler } from "../../packages/engine/src/process/scheduler.ts";
+import type { SchedulerJob } from "../../packages/engine/src/run/job/scheduler-job.ts";
+import { SecretBox } from "../../packages/engine/src/secret/secret-box.ts";
 import { resolveConfig } from "../../packages/engine/src/service/config.ts";
 import { openHome } from "../../packages/engine/src/service/home.ts";
 import { createLogger } from "../../packages/engine/src/service/logger.ts";
-import { SecretBox } from "../../packages/engine/src/service/secret-box.ts";
-import { WakeUps } from "../../packages/engine/src/signal/wake-up.ts";
-import { adhoc, type Database } from "../../packages/engine/src/store/database.ts";
-import { migrate } from "../../packages/engine/src/store/migrate.ts";
+import { adhoc, type Database } from "../../packages/engine/src/store/database/database.ts";
+import { migrate } from "../../packages/engine/src/store/database/migrate.ts";
 import { createRuns } from "../rig.ts";
 
 export interface Crew {

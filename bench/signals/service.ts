@@ -1,8 +1,9 @@
 /** A signal service as a process would have it: with connections of its own. */
+
+import { WakeUps } from "../../packages/engine/src/job/wake-up.ts";
 import { PostgresSignals } from "../../packages/engine/src/signal/postgres-signals.ts";
 import type { SignalService } from "../../packages/engine/src/signal/signal-service.ts";
-import { WakeUps } from "../../packages/engine/src/signal/wake-up.ts";
-import { Database } from "../../packages/engine/src/store/database.ts";
+import { Database } from "../../packages/engine/src/store/database/database.ts";
 
 export type Way =
   | { readonly kind: "postgres"; readonly url: string; readonly notify: boolean }

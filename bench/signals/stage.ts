@@ -6,11 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { openDatabase } from "../../packages/engine/src/processes/open-database.ts";
+import { openDatabase } from "../../packages/engine/src/process/open-database.ts";
 import { resolveConfig } from "../../packages/engine/src/service/config.ts";
 import { openHome } from "../../packages/engine/src/service/home.ts";
-import { adhoc, type Database } from "../../packages/engine/src/store/database.ts";
-import { migrate } from "../../packages/engine/src/store/migrate.ts";
+import { adhoc, type Database } from "../../packages/engine/src/store/database/database.ts";
+import { migrate } from "../../packages/engine/src/store/database/migrate.ts";
 import type { Way } from "./service.ts";
 
 export interface Stage {

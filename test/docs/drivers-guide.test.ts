@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
-import { adhoc } from "../../packages/engine/src/store/database.ts";
+import { adhoc } from "../../packages/engine/src/store/database/database.ts";
 import { SchedulerRig } from "../../packages/engine/test/support/scheduler-rig.ts";
 import { blocksOf, ROOT } from "./guide.ts";
 

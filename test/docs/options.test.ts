@@ -2,13 +2,13 @@
 import { dag } from "@tradewind/sdk";
 import { PROGRAM } from "@tradewind/sdk/program";
 import { describe, expect, it } from "vitest";
+import { RULES } from "../../packages/sdk/src/author/task-options.ts";
 import {
   DAG_OPTION_NAMES,
   GROUP_OPTION_NAMES,
   TASK_DEFAULT_NAMES,
   TASK_OPTION_NAMES,
-} from "../../packages/sdk/src/option-names.ts";
-import { RULES } from "../../packages/sdk/src/task-options.ts";
+} from "../../packages/sdk/src/check/option-names.ts";
 import { textOf } from "./guide.ts";
 
 interface Row {

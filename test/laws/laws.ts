@@ -60,16 +60,14 @@ export const LAWS: readonly Law[] = [
     says: "no service reaches, over any number of imports, a module that loads user code",
     violations: (tree) =>
       production(tree, ENGINE)
-        .filter(({ path }) => SERVICES.test(path))
+        .filter(({ path }) => isService(path))
         .flatMap((file) => pathsTo(tree, file, loadsUserCode)),
   },
   {
     says: "services do not import from the folders of those children, except types",
     violations: (tree) =>
       importsIn(tree, ENGINE)
-        .filter(
-          ({ file, to, isTypeOnly }) => !isTypeOnly && SERVICES.test(file.path) && CHILDREN.test(to ?? ""),
-        )
+        .filter(({ file, to, isTypeOnly }) => !isTypeOnly && isService(file.path) && CHILDREN.test(to ?? ""))
         .map(sentence),
   },
   {
@@ -119,17 +117,38 @@ export const LAWS: readonly Law[] = [
     },
   },
   {
-    says: "store/ is below the stages: it imports from none of them, and from the API not even types",
+    says: "a folder of the engine imports only from the folders below it, and no stage from another stage",
     violations: (tree) =>
-      importsIn(tree, `${ENGINE}store/`)
-        .filter(({ to, isTypeOnly }) => {
-          if (to?.startsWith(`${ENGINE}api/`)) return true;
-          return (
-            !isTypeOnly &&
-            /^(?:execute|bundle|notice|schedule|processes)\//.test(to?.replace(ENGINE, "") ?? "")
-          );
+      importsIn(tree, ENGINE)
+        .filter(({ file, to }) => {
+          const [from, target] = [folderOf(file.path), folderOf(to ?? "")];
+          if (from === target || from === null || target === null) return false;
+          return !BELOW[from]?.includes(target) && to !== EXECUTOR_CONTRACT;
         })
         .map(sentence),
+  },
+  {
+    says: "the contract of executors is imported by other stages for its types only",
+    violations: (tree) =>
+      importsIn(tree, ENGINE)
+        .filter(({ file, isTypeOnly, to }) => {
+          const from = folderOf(file.path);
+          return to === EXECUTOR_CONTRACT && from !== "execute" && from !== "process" && !isTypeOnly;
+        })
+        .map(sentence),
+  },
+  {
+    says: "a folder holds at most 26 source files",
+    violations: (tree) => {
+      const counts = new Map<string, number>();
+      for (const { path } of production(tree, "packages/")) {
+        const folder = path.slice(0, path.lastIndexOf("/"));
+        counts.set(folder, (counts.get(folder) ?? 0) + 1);
+      }
+      return [...counts]
+        .filter(([folder, count]) => count > 26 && folder.includes("/src"))
+        .map(([folder, count]) => `${folder}: ${count} files; give it folders of its own`);
+    },
   },
   {
     says: "sdk imports nothing outside itself, and none of Node's modules",
@@ -170,18 +189,74 @@ export const LAWS: readonly Law[] = [
 const IMPURE =
   /^(?:Date\.now|new Date\(\)|Math\.random|performance\.|process\.|crypto\.|setTimeout|setInterval|setImmediate|queueMicrotask|await|async)/;
 const LOADERS =
-  /^packages\/(?:engine\/src\/(?:bundle\/bundler|execute\/task-runner|trigger\/runner)\/|cli\/src\/dag-test\/child\.ts$|cli\/bin\/)/;
+  /^packages\/(?:engine\/src\/(?:bundle\/bundler|code\/loader|execute\/task-runner|trigger\/runner)\/|cli\/src\/dag-test\/child\.ts$|cli\/bin\/)/;
 /** Loads a module that whoever runs the installation has named in its configuration: not the code of a DAG. */
 const CONFIGURED = /^packages\/engine\/src\/signal\/configured-service\.ts$/;
-/** What runs beside the database: the engine's own processes, and everything they are made of. */
-const SERVICES =
-  /^packages\/engine\/src\/(?:index\.ts$|(?:schedule|api|notice|store|processes|signal|service)\/|trigger\/(?!runner\/|builtin\/))/;
-const CHILDREN = /^packages\/engine\/src\/(?:bundle\/bundler|execute\/task-runner|trigger\/runner)\//;
+const CHILDREN =
+  /^packages\/engine\/src\/(?:bundle\/bundler|child\/guardian|code\/loader|execute\/task-runner|plan\/timetable-runner|trigger\/runner)\//;
 /** The trigger that asks a user's own database: it needs the driver, though it holds no statement but the user's. */
-const USERS_DATABASES = /^packages\/engine\/src\/trigger\/builtin\/sql[\w-]*\.ts$/;
+const USERS_DATABASES = /^packages\/engine\/src\/builtin\/sql[\w-]*\.ts$/;
 const STATE_WRITERS = new Set(
-  ["instance-moves", "run-batch", "run-claim", "run-edit"].map((name) => `${ENGINE}store/${name}.ts`),
+  ["task/instance-moves", "task/run-batch", "run/run-claim", "edit/run-edit"].map(
+    (name) => `${ENGINE}store/${name}.ts`,
+  ),
 );
+const EXECUTOR_CONTRACT = `${ENGINE}execute/contract.ts`;
+
+/**
+ * What each folder of the engine may import from. The stages are bundle, plan, run, execute, trigger, signal and notify: they
+ * meet in store/ and model/, and the composition roots in process/ put them together.
+ */
+const LIBRARY = ["model", "secret", "service", "store"];
+const BELOW: Readonly<Record<string, readonly string[]>> = {
+  model: [],
+  service: [],
+  secret: ["service"],
+  child: ["service"],
+  builtin: ["secret", "service"],
+  log: ["secret", "service"],
+  store: ["model", "secret", "service"],
+  job: LIBRARY,
+  output: LIBRARY,
+  code: [...LIBRARY, "child"],
+  bundle: [...LIBRARY, "child", "code", "job", "log"],
+  plan: [...LIBRARY, "child", "code", "job", "log"],
+  run: [...LIBRARY, "code", "job", "log", "output"],
+  execute: ["builtin", "child", "code", "log", "model", "output", "secret", "service"],
+  trigger: [...LIBRARY, "builtin", "child", "code", "job", "log"],
+  signal: [...LIBRARY, "job"],
+  notify: [...LIBRARY, "job", "log"],
+  // It serves the signal log, and asks timetables for dates.
+  api: [...LIBRARY, "job", "log", "output", "plan", "signal"],
+  process: [
+    ...LIBRARY,
+    "api",
+    "bundle",
+    "child",
+    "code",
+    "execute",
+    "job",
+    "log",
+    "notify",
+    "output",
+    "plan",
+    "run",
+    "signal",
+    "trigger",
+  ],
+};
+
+/** The first folder below the engine's sources; null: a file of another place, or one that lies beside the folders. */
+function folderOf(path: string): string | null {
+  if (!path.startsWith(ENGINE)) return null;
+  const [folder, ...rest] = path.slice(ENGINE.length).split("/");
+  return rest.length === 0 ? null : (folder ?? null);
+}
+
+/** It may have the database: everything of the engine but its child programs, and what those share with their parents. */
+function isService(path: string): boolean {
+  return path.startsWith(ENGINE) && !CHILDREN.test(path) && !path.startsWith(`${ENGINE}builtin/`);
+}
 const SQL =
   /\bSELECT\s[\s\S]*?\bFROM\s|\bSELECT\s+\w+\(|\bINSERT\s+INTO\s|\bUPDATE\s+\w+\s+(?:\w+\s+)?SET\s|\bDELETE\s+FROM\s|\b(?:CREATE|ALTER|DROP)\s+(?:TABLE|INDEX|FUNCTION|DATABASE)\s/;
 const VAGUE = /(?:^|\/)(?:utils?|helpers?|common|lib|misc|types|interfaces|[\w-]*manager)\.(?:ts|mjs)$/;

@@ -4,7 +4,7 @@
  * measured is the triggerer's part.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { adhoc, type Database } from "../../../packages/engine/src/store/database.ts";
+import { adhoc, type Database } from "../../../packages/engine/src/store/database/database.ts";
 import type { Figure } from "../../result.ts";
 import { openRig, type Rig } from "../../rig.ts";
 import { digits, quantile } from "../../statistics.ts";

@@ -3,7 +3,7 @@
  * triggers that know it from the start are equal, and equal ones are one.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { adhoc } from "../../../packages/engine/src/store/database.ts";
+import { adhoc } from "../../../packages/engine/src/store/database/database.ts";
 import type { Figure } from "../../result.ts";
 import { digits, median, quantile } from "../../statistics.ts";
 import { allDeferred, resumedTasks, type WaitingRig } from "../waiting-rig.ts";

@@ -8,7 +8,7 @@ import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { adhoc } from "../../../packages/engine/src/store/database.ts";
+import { adhoc } from "../../../packages/engine/src/store/database/database.ts";
 import { cpuOf, type Resident } from "../../process-tree.ts";
 import type { Figure } from "../../result.ts";
 import { digits, quantile } from "../../statistics.ts";

@@ -6,7 +6,7 @@
  * sensors that poke are fewer, on an installation of their own with a slot for each, and are multiplied.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { adhoc } from "../../../packages/engine/src/store/database.ts";
+import { adhoc } from "../../../packages/engine/src/store/database/database.ts";
 import type { Figure } from "../../result.ts";
 import { openRig, type Rig } from "../../rig.ts";
 import { digits } from "../../statistics.ts";

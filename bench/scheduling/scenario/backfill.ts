@@ -1,6 +1,6 @@
 /** A year, day by day, ten tasks in a row each: how many runs a second a backfill makes and drives. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { findBackfill } from "../../../packages/engine/src/store/backfills.ts";
+import { findBackfill } from "../../../packages/engine/src/store/backfill/backfills.ts";
 import { seedBackfill } from "../../../packages/engine/test/support/seed-backfill.ts";
 import type { Figure } from "../../result.ts";
 import type { Rig } from "../../rig.ts";

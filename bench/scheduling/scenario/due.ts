@@ -5,9 +5,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { dag } from "@tradewind/sdk";
 import { PROGRAM } from "@tradewind/sdk/program";
-import { planNext } from "../../../packages/engine/src/schedule/planner.ts";
-import { publishFiles } from "../../../packages/engine/src/store/dag-publish.ts";
-import { adhoc } from "../../../packages/engine/src/store/database.ts";
+import { planNext } from "../../../packages/engine/src/model/calendar/planner.ts";
+import { publishFiles } from "../../../packages/engine/src/store/dag/dag-publish.ts";
+import { adhoc } from "../../../packages/engine/src/store/database/database.ts";
 import type { Figure } from "../../result.ts";
 import { bundleOf, openBareScheduler, type Rig } from "../../rig.ts";
 import { digits } from "../../statistics.ts";

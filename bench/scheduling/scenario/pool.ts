@@ -1,5 +1,5 @@
 /** What a pool costs: as many ready tasks behind 8 slots as behind 8 processes, by turns. */
-import { adhoc } from "../../../packages/engine/src/store/database.ts";
+import { adhoc } from "../../../packages/engine/src/store/database/database.ts";
 import { cpuSum } from "../../process-tree.ts";
 import type { Figure } from "../../result.ts";
 import type { Rig } from "../../rig.ts";

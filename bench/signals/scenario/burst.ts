@@ -7,8 +7,8 @@
  * moves to the history. The bar of the time allows for these rows; a cost that grows with the queue exceeds it at once.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { adhoc, type Database } from "../../../packages/engine/src/store/database.ts";
-import { sendSignals } from "../../../packages/engine/src/store/signals.ts";
+import { adhoc, type Database } from "../../../packages/engine/src/store/database/database.ts";
+import { sendSignals } from "../../../packages/engine/src/store/signal/signals.ts";
 import type { Figure } from "../../result.ts";
 import { openRig, type Rig } from "../../rig.ts";
 import { chainFile } from "../../shapes.ts";

@@ -2,7 +2,7 @@
  * A task returns in its process, the scheduler in another stores that and sends the next one to a third: from the last
  * line of the one task's code to the first line of the next one's.
  */
-import { adhoc } from "../../../packages/engine/src/store/database.ts";
+import { adhoc } from "../../../packages/engine/src/store/database/database.ts";
 import type { Figure } from "../../result.ts";
 import { openRig } from "../../rig.ts";
 import { digits, quantile } from "../../statistics.ts";

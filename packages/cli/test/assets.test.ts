@@ -1,6 +1,6 @@
 /** Commands about assets, against a real server. */
 import { beforeAll, expect, it } from "vitest";
-import { setAssets } from "../../engine/src/store/asset-publish.ts";
+import { setAssets } from "../../engine/src/store/asset/asset-publish.ts";
 import { Installation, manifestOf } from "../../engine/test/api/installation.ts";
 import { runCaptured } from "./support/captured-host.ts";
 

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { adhoc } from "../../engine/src/store/database.ts";
+import { adhoc } from "../../engine/src/store/database/database.ts";
 import { pgProxy } from "../../engine/test/support/pg-proxy.ts";
 import { SchedulerRig } from "../../engine/test/support/scheduler-rig.ts";
 import { spawnCli } from "./support/standalone-process.ts";

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { adhoc } from "../../engine/src/store/database.ts";
+import { adhoc } from "../../engine/src/store/database/database.ts";
 import { SchedulerRig } from "../../engine/test/support/scheduler-rig.ts";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));

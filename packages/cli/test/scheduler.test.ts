@@ -1,7 +1,7 @@
 /** `tradewind scheduler` with --dags and --runs, as a process of its own on a shared database. */
 import { join } from "node:path";
 import { beforeAll, expect, it } from "vitest";
-import { adhoc } from "../../engine/src/store/database.ts";
+import { adhoc } from "../../engine/src/store/database/database.ts";
 import { SchedulerRig } from "../../engine/test/support/scheduler-rig.ts";
 import { runCaptured } from "./support/captured-host.ts";
 import { runCli } from "./support/standalone-process.ts";

@@ -10,8 +10,7 @@ export {
   asset,
   assetAlias,
   type Producible,
-} from "./asset.ts";
-export type { AssetScheduleOptions } from "./asset-schedule.ts";
+} from "./asset/asset.ts";
 export type {
   AddOptions,
   BranchChoice,
@@ -26,44 +25,57 @@ export type {
   MapOptions,
   ShortCircuitOptions,
   TeardownOptions,
-} from "./builder.ts";
-export {
-  DagRunSensor,
-  DateTimeSensor,
-  ExternalTaskSensor,
-  FileSensor,
-  HttpSensor,
-  type MomentOfRun,
-  ProcessSensor,
-  RedisKeySensor,
-  RedisStreamSensor,
-  type RunOfSensor,
-  S3KeySensor,
-  S3PrefixSensor,
-  SqlSensor,
-  TimeDeltaSensor,
-  WebhookSensor,
-} from "./builtin-sensors.ts";
-export type { PollOptions, TriggerPlace } from "./builtin-trigger.ts";
+} from "./author/builder.ts";
+export { type Dag, dag, isDag } from "./author/dag.ts";
+export type { DagOptions, EventDagOptions, NoSchema, SignalDagOptions } from "./author/dag-options.ts";
+export type { ResultOf } from "./author/dag-result.ts";
+export type { GroupOptions } from "./author/group-options.ts";
 export type {
-  DagRunEvent,
-  DagRunState,
-  ExternalTaskEvent,
-  ExternalTaskState,
-  FileEvent,
-  HttpEvent,
-  MomentEvent,
-  ProcessEvent,
-  RedisKeyEvent,
-  RedisStreamEvent,
-  S3KeyEvent,
-  S3PrefixEvent,
-  SignalEvent,
-  SqlEvent,
-  WebhookEvent,
-} from "./builtin-triggers.ts";
-export { all, any, type Condition, type ConditionPart, type TimePart, type ValueOf } from "./condition.ts";
-export { type ConfReference, conf, type JsonMatch } from "./conf-reference.ts";
+  AnyOutput,
+  Group,
+  InputHandles,
+  InputValues,
+  Mapped,
+  NoInputs,
+  Output,
+  Settled,
+  Upstream,
+} from "./author/handle.ts";
+export type { LabelField, LabelItem } from "./author/map-label.ts";
+export { cross, type Gathered, type ItemOf, type JoinedLists, type Over, zip } from "./author/mapping.ts";
+export { type ConfReference, conf, type JsonMatch } from "./author/params/conf-reference.ts";
+export {
+  type ConnectionReference,
+  connection,
+  type Env,
+  type EnvReference,
+  variable,
+} from "./author/params/env.ts";
+export { type Rule, type RuleOptions, restart, start, stop } from "./author/rule.ts";
+export type { MapDagOptions, SubDagOptions, WithoutParams } from "./author/sub-dag.ts";
+export type { MemorySize, TaskDefaults, TaskOptions } from "./author/task-options.ts";
+export type { WeighedTask, WeightFunction } from "./author/weight.ts";
+export {
+  DagDefinitionError,
+  type DefinitionErrorCode,
+  TaskError,
+  type TaskErrorCode,
+  TriggerError,
+  type TriggerErrorCode,
+} from "./check/errors.ts";
+export type { EventIsJson, IsJson, NotJson, Produced, ReturnsJson } from "./check/json.ts";
+export type { SchemaInput, SchemaOutput, StandardSchemaV1 } from "./check/standard-schema.ts";
+export type { Json, MomentSchedule, TriggerCall, TriggerRule, WeightRule } from "./manifest.ts";
+export {
+  type AverageOf,
+  averageOf,
+  type Deadline,
+  type DeadlineContext,
+  type DeadlineFunction,
+  type DeadlineOptions,
+  deadline,
+} from "./notify/deadline.ts";
+export { type CallbackOption, email, type Notice, sendSignal, webhook } from "./notify/notice.ts";
 export type {
   AnyParams,
   BaseContext,
@@ -86,82 +98,21 @@ export type {
   TaskContext,
   TaskLog,
   UntilOptions,
-} from "./context.ts";
-export { type Control, fail, skip, TaskFailed, TaskSkipped } from "./control.ts";
-export { type Dag, dag, isDag } from "./dag.ts";
-export type { DagOptions, EventDagOptions, NoSchema, SignalDagOptions } from "./dag-options.ts";
-export type { ResultOf } from "./dag-result.ts";
+} from "./runtime/context.ts";
+export { type Ending, endWith } from "./runtime/ending.ts";
+export type { ErrorFacts, LogLevel, TriggerAbortKind } from "./runtime/program.ts";
+export type { Services } from "./runtime/services.ts";
+export type { AssetScheduleOptions } from "./schedule/asset-schedule.ts";
 export {
-  type AverageOf,
-  averageOf,
-  type Deadline,
-  type DeadlineContext,
-  type DeadlineFunction,
-  type DeadlineOptions,
-  deadline,
-} from "./deadline.ts";
-export type { DeferOptions, Deferred, DefersWell, StartFrom, WrongDeferral } from "./deferral.ts";
-export type { Duration, DurationUnit } from "./duration.ts";
-export { type Ending, endWith } from "./ending.ts";
-export { type ConnectionReference, connection, type Env, type EnvReference, variable } from "./env.ts";
-export {
-  DagDefinitionError,
-  type DefinitionErrorCode,
-  TaskError,
-  type TaskErrorCode,
-  TriggerError,
-  type TriggerErrorCode,
-} from "./errors.ts";
-export type { GroupOptions } from "./group-options.ts";
-export type {
-  AnyOutput,
-  Group,
-  InputHandles,
-  InputValues,
-  Mapped,
-  NoInputs,
-  Output,
-  Settled,
-  Upstream,
-} from "./handle.ts";
-export type { Moment } from "./instant.ts";
-export type {
-  AllTrigger,
-  AnyTrigger,
-  EventsAreJson,
-  EventsOf,
-  FirstByIndex,
-  FirstByName,
-  Members,
-  ReceivedOf,
-} from "./joint-trigger.ts";
-export type { EventIsJson, IsJson, NotJson, Produced, ReturnsJson } from "./json.ts";
-export type { Json, MomentSchedule, TriggerCall, TriggerRule, WeightRule } from "./manifest.ts";
-export type { LabelField, LabelItem } from "./map-label.ts";
-export { cross, type Gathered, type ItemOf, type JoinedLists, type Over, zip } from "./mapping.ts";
-export {
-  type DateTimeOptions,
-  DateTimeTrigger,
-  type TimeDeltaOptions,
-  TimeDeltaTrigger,
-} from "./moment-triggers.ts";
-export { type CallbackOption, email, type Notice, sendSignal, webhook } from "./notice.ts";
-export { type AnyInputs, Operator } from "./operator.ts";
-export { type Polled, PollTrigger } from "./poll-trigger.ts";
-export type { ErrorFacts, LogLevel, TriggerAbortKind } from "./program.ts";
-export { type HeardSignal, SignalAction, type SignalContext } from "./reaction.ts";
-export { type Rule, type RuleOptions, restart, start, stop } from "./rule.ts";
-export {
-  type DagRunOfOptions,
-  type DagRunOptions,
-  DagRunTrigger,
-  type ExternalTaskOfOptions,
-  type ExternalTaskOptions,
-  ExternalTaskTrigger,
-  type WebhookOptions,
-  WebhookTrigger,
-  type WhichRun,
-} from "./run-triggers.ts";
+  all,
+  any,
+  type Condition,
+  type ConditionPart,
+  type TimePart,
+  type ValueOf,
+} from "./schedule/condition.ts";
+export type { Duration, DurationUnit } from "./schedule/duration.ts";
+export type { Moment } from "./schedule/instant.ts";
 export {
   type CronSchedule,
   continuous,
@@ -181,8 +132,84 @@ export {
   type ScheduleStyle,
   type SignalParams,
   type SignalSchedule,
-} from "./schedule.ts";
-export { type Found, Sensor, type SensorArgs, type SensorOptions } from "./sensor.ts";
+} from "./schedule/schedule.ts";
+export { type Due, type DueBefore, Timetable, type TimetableQuestion } from "./schedule/timetable.ts";
+export { type Control, fail, skip, TaskFailed, TaskSkipped } from "./signal/control.ts";
+export { type HeardSignal, SignalAction, type SignalContext } from "./signal/reaction.ts";
+export {
+  type AnySignal,
+  type Match,
+  type Signal,
+  type SignalLeaf,
+  type SignalNaming,
+  signal,
+} from "./signal/signal.ts";
+export {
+  DagRunSensor,
+  DateTimeSensor,
+  ExternalTaskSensor,
+  FileSensor,
+  HttpSensor,
+  type MomentOfRun,
+  ProcessSensor,
+  RedisKeySensor,
+  RedisStreamSensor,
+  type RunOfSensor,
+  S3KeySensor,
+  S3PrefixSensor,
+  SqlSensor,
+  TimeDeltaSensor,
+  WebhookSensor,
+} from "./trigger/builtin-sensors.ts";
+export type { PollOptions, TriggerPlace } from "./trigger/builtin-trigger.ts";
+export type {
+  DagRunEvent,
+  DagRunState,
+  ExternalTaskEvent,
+  ExternalTaskState,
+  FileEvent,
+  HttpEvent,
+  MomentEvent,
+  ProcessEvent,
+  RedisKeyEvent,
+  RedisStreamEvent,
+  S3KeyEvent,
+  S3PrefixEvent,
+  SignalEvent,
+  SqlEvent,
+  WebhookEvent,
+} from "./trigger/builtin-triggers.ts";
+export type { DeferOptions, Deferred, DefersWell, StartFrom, WrongDeferral } from "./trigger/deferral.ts";
+export type {
+  AllTrigger,
+  AnyTrigger,
+  EventsAreJson,
+  EventsOf,
+  FirstByIndex,
+  FirstByName,
+  Members,
+  ReceivedOf,
+} from "./trigger/joint-trigger.ts";
+export {
+  type DateTimeOptions,
+  DateTimeTrigger,
+  type TimeDeltaOptions,
+  TimeDeltaTrigger,
+} from "./trigger/moment-triggers.ts";
+export { type AnyInputs, Operator } from "./trigger/operator.ts";
+export { type Polled, PollTrigger } from "./trigger/poll-trigger.ts";
+export {
+  type DagRunOfOptions,
+  type DagRunOptions,
+  DagRunTrigger,
+  type ExternalTaskOfOptions,
+  type ExternalTaskOptions,
+  ExternalTaskTrigger,
+  type WebhookOptions,
+  WebhookTrigger,
+  type WhichRun,
+} from "./trigger/run-triggers.ts";
+export { type Found, Sensor, type SensorArgs, type SensorOptions } from "./trigger/sensor.ts";
 export {
   type FileOptions,
   FileTrigger,
@@ -200,27 +227,13 @@ export {
   S3PrefixTrigger,
   type SqlOptions,
   SqlTrigger,
-} from "./service-triggers.ts";
-export type { Services } from "./services.ts";
-export {
-  type AnySignal,
-  type Match,
-  type Signal,
-  type SignalLeaf,
-  type SignalNaming,
-  signal,
-} from "./signal.ts";
-export type { SchemaInput, SchemaOutput, StandardSchemaV1 } from "./standard-schema.ts";
-export type { MapDagOptions, SubDagOptions, WithoutParams } from "./sub-dag.ts";
-export type { MemorySize, TaskDefaults, TaskOptions } from "./task-options.ts";
-export { type Due, type DueBefore, Timetable, type TimetableQuestion } from "./timetable.ts";
-export { Trigger, type TriggerContext } from "./trigger.ts";
+} from "./trigger/service-triggers.ts";
+export { Trigger, type TriggerContext } from "./trigger/trigger.ts";
 export {
   type PassedOn,
   type TriggerDagRunArgs,
   TriggerDagRunOperator,
   type TriggeredRun,
-} from "./trigger-dag-run.ts";
-export { DeferralTimeoutError, TriggerFailedError } from "./wait-errors.ts";
-export { type EventOf, serialise, type Waitable, type WaitableJson } from "./waitable.ts";
-export type { WeighedTask, WeightFunction } from "./weight.ts";
+} from "./trigger/trigger-dag-run.ts";
+export { DeferralTimeoutError, TriggerFailedError } from "./trigger/wait-errors.ts";
+export { type EventOf, serialise, type Waitable, type WaitableJson } from "./trigger/waitable.ts";

@@ -1,6 +1,6 @@
 /** What a supervisor's child would pass to a DAG's program, with everything that a test does not care about. */
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { Dag } from "../src/dag.ts";
+import type { Dag } from "../src/author/dag.ts";
 import type { Json, TriggerCall } from "../src/manifest.ts";
 import {
   type ConnectionFacts,
@@ -15,7 +15,7 @@ import {
   type TaskHost,
   type TaskOutcome,
   type TriggerRunRequest,
-} from "../src/program.ts";
+} from "../src/runtime/program.ts";
 
 export interface LogLine {
   readonly level: LogLevel;

@@ -67,7 +67,7 @@ const SHARED: Record<string, string> = {
 async function examples(): Promise<Record<string, string>> {
   const folder = new URL("../src/", import.meta.url);
   const found: Record<string, string> = {};
-  for (const file of (await readdir(folder)).filter(
+  for (const file of (await readdir(folder, { recursive: true })).filter(
     (name) => name.endsWith(".ts") && !name.endsWith(".test.ts"),
   )) {
     const source = await readFile(new URL(file, folder), "utf8");
@@ -77,7 +77,7 @@ async function examples(): Promise<Record<string, string>> {
         ([name]) => !new RegExp(`(const|class) ${name}\\b`).test(code),
       );
       const scope = /^export default/m.test(code) ? code.replace("export default", "void") : code;
-      found[`${file.replace(".ts", "")}-${index}`] =
+      found[`${file.replace(".ts", "").replaceAll("/", "-")}-${index}`] =
         `${PROLOGUE}${shared.map(([, line]) => line).join("\n")}\nvoid async function () {\n${scope}\n};`;
     }
   }

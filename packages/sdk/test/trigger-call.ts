@@ -7,7 +7,7 @@ import {
   TRIGGER,
   type TriggerHost,
   type TriggerProgram,
-} from "../src/program.ts";
+} from "../src/runtime/program.ts";
 
 /** A host that keeps its log, and really limits what is to be limited. */
 export class RecordingTriggerHost implements TriggerHost {

@@ -14,4 +14,10 @@ export {
   type TryResult,
 } from "./result.ts";
 export { type RunnableDag, runDag } from "./run-dag.ts";
-export { after, type Delayed, type TriggerScript, type Triggers, type WaitFacts } from "./trigger-script.ts";
+export {
+  after,
+  type Delayed,
+  type TriggerScript,
+  type Triggers,
+  type WaitFacts,
+} from "./trigger/trigger-script.ts";

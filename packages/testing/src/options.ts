@@ -2,7 +2,7 @@ import type { Duration, Json } from "@tradewind/sdk";
 import type { ConnectionFacts, ErrorFacts, LogLevel, SignalToSend } from "@tradewind/sdk/program";
 import type { When } from "./moment.ts";
 import type { Action, NoticeResult } from "./result.ts";
-import type { Triggers } from "./trigger-script.ts";
+import type { Triggers } from "./trigger/trigger-script.ts";
 
 /** How to run a DAG in a test. */
 export interface RunOptions<Conf = unknown> {

@@ -1,10 +1,10 @@
 import type { Dag } from "@tradewind/sdk";
 import { PROGRAM, type Program } from "@tradewind/sdk/program";
 import { DagTestError } from "./errors.ts";
-import { InProcessRun } from "./in-process-run.ts";
 import { checkOptions } from "./option-check.ts";
 import type { RunOptions } from "./options.ts";
 import type { RunResult } from "./result.ts";
+import { InProcessRun } from "./run/in-process-run.ts";
 
 /** Anything that carries a DAG's program: a `Dag`, or what a bundle exports. */
 export type RunnableDag<Conf = unknown> = Dag<Conf> | { readonly [PROGRAM]: Program };

@@ -4,9 +4,9 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { beforeEach, expect, it, vi } from "vitest";
 import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
-import { BundleCache } from "../execute/bundle-cache.ts";
-import { fetchBundle } from "../processes/fetch-bundle.ts";
-import { adhoc } from "../store/database.ts";
+import { BundleCache } from "../code/bundle-cache.ts";
+import { fetchBundle } from "../process/fetch-bundle.ts";
+import { adhoc } from "../store/database/database.ts";
 import { FolderFixture, importErrors, processorOn, versions } from "./dag-folder-fixture.ts";
 
 let test: TestDatabase;

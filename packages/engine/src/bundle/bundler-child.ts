@@ -6,9 +6,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { InputStamp } from "../code/bundled.ts";
 import { hintOfService } from "../service/missing-variable.ts";
 import { type ProcessUser, userCodeProcess } from "../service/process-user.ts";
-import type { BundleResult, BundlerReply, BundlerRequest, DagFile, InputStamp } from "./bundler/protocol.ts";
+import type { BundleResult, BundlerReply, BundlerRequest, DagFile } from "./bundler/protocol.ts";
 import { bundlerEnvironment } from "./child-environment.ts";
 
 export interface BundlerChildOptions {

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
 import { userEnvironment } from "../service/user-environment.ts";
-import { adhoc } from "../store/database.ts";
+import { adhoc } from "../store/database/database.ts";
 import type { BundlerReply, BundlerRequest } from "./bundler/protocol.ts";
 import { dagText, FolderFixture, importErrors, processorOn, versions } from "./dag-folder-fixture.ts";
 

@@ -11,8 +11,9 @@
  * files: an imported module is never given back.
  */
 import { availableParallelism } from "node:os";
+import type { InputStamp } from "../code/bundled.ts";
 import type { ProcessUser } from "../service/process-user.ts";
-import type { BundleResult, DagFile, InputStamp } from "./bundler/protocol.ts";
+import type { BundleResult, DagFile } from "./bundler/protocol.ts";
 import { BundlerChild, type Cause, type GoneChild, type ImportUnderWay } from "./bundler-child.ts";
 
 export interface BundlerPoolOptions {

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { onTestFinished } from "vitest";
 import { silentLogger } from "../service/logger.ts";
-import { adhoc, type Database } from "../store/database.ts";
+import { adhoc, type Database } from "../store/database/database.ts";
 import { DagProcessor, type DagProcessorOptions } from "./dag-processor.ts";
 
 export class FolderFixture {

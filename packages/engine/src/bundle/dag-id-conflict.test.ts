@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { beforeEach, expect, it } from "vitest";
 import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
-import { adhoc } from "../store/database.ts";
+import { adhoc } from "../store/database/database.ts";
 import { dagText, FolderFixture, importErrors, processorOn, versions } from "./dag-folder-fixture.ts";
 
 let test: TestDatabase;

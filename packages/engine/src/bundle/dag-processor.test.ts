@@ -5,10 +5,10 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { beforeEach, describe, expect, it } from "vitest";
 import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
-import { BundleCache } from "../execute/bundle-cache.ts";
-import { fetchBundle } from "../processes/fetch-bundle.ts";
-import { loadVersion } from "../store/dag-catalogue.ts";
-import { adhoc } from "../store/database.ts";
+import { BundleCache } from "../code/bundle-cache.ts";
+import { fetchBundle } from "../process/fetch-bundle.ts";
+import { loadVersion } from "../store/dag/dag-catalogue.ts";
+import { adhoc } from "../store/database/database.ts";
 import { dagText, FolderFixture, importErrors, processorOn, versions } from "./dag-folder-fixture.ts";
 
 let test: TestDatabase;

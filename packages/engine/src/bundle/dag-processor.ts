@@ -7,12 +7,12 @@
  */
 import { realpath, rm } from "node:fs/promises";
 import { resolve } from "node:path";
+import type { Planner } from "../model/calendar/planner.ts";
 import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import type { ProcessUser } from "../service/process-user.ts";
 import type { Service } from "../service/service.ts";
-import type { Database } from "../store/database.ts";
-import type { Planner } from "../store/due-runs.ts";
+import type { Database } from "../store/database/database.ts";
 import { BundlerPool } from "./bundler-pool.ts";
 import { DagFolder } from "./dag-files.ts";
 import { FileLedger } from "./file-ledger.ts";

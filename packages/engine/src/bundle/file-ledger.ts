@@ -8,8 +8,8 @@
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import { version as esbuildVersion } from "esbuild";
-import type { CatalogueFile } from "../store/dag-catalogue.ts";
-import { ARTEFACT_FORMAT, type InputStamp } from "./bundler/protocol.ts";
+import { ARTEFACT_FORMAT, type InputStamp } from "../code/bundled.ts";
+import type { CatalogueFile } from "../store/dag/dag-catalogue.ts";
 import type { InputView } from "./input-view.ts";
 
 export interface Remembered {

@@ -1,7 +1,7 @@
 /** The inputs of all DAG files as they are now. Each is looked at once per pass, however many files share it. */
 import { readdir, readFile, stat } from "node:fs/promises";
-import { RACY_MS, sha256 } from "./bundler/input-stamps.ts";
-import type { InputStamp } from "./bundler/protocol.ts";
+import type { InputStamp } from "../code/bundled.ts";
+import { RACY_MS, sha256 } from "../code/input-stamps.ts";
 
 export class InputView {
   readonly #suspects: ReadonlySet<string>;

@@ -2,12 +2,19 @@
  * One pass over the DAG folder: find what changed, bundle it, store it. A pass that is cut short (the database went
  * away, the process died) has stored some files whole and the others not at all; the next one does the rest.
  */
+
+import type { Bundled, InputStamp } from "../code/bundled.ts";
+import type { Planner } from "../model/calendar/planner.ts";
 import type { Logger } from "../service/logger.ts";
-import { type CatalogueFile, readCatalogue, recordImportError, removeFiles } from "../store/dag-catalogue.ts";
-import type { FileOutcome } from "../store/dag-publish.ts";
-import type { Database } from "../store/database.ts";
-import type { Planner } from "../store/due-runs.ts";
-import type { Bundled, BundleResult, DagFile, ImportFailure, InputStamp } from "./bundler/protocol.ts";
+import {
+  type CatalogueFile,
+  readCatalogue,
+  recordImportError,
+  removeFiles,
+} from "../store/dag/dag-catalogue.ts";
+import type { FileOutcome } from "../store/dag/dag-publish.ts";
+import type { Database } from "../store/database/database.ts";
+import type { BundleResult, DagFile, ImportFailure } from "./bundler/protocol.ts";
 import type { BundlerPool } from "./bundler-pool.ts";
 import type { DagFolder, FoundFile } from "./dag-files.ts";
 import type { FileLedger, Outcome } from "./file-ledger.ts";

@@ -3,11 +3,11 @@ import { readdir, readFile, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeEach, expect, it } from "vitest";
+import { ExecutorUnderTest } from "../../test/execute/executor-under-test.ts";
 import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
-import { BundleCache } from "../execute/bundle-cache.ts";
-import { ExecutorUnderTest } from "../execute/testing/executor-under-test.ts";
-import { fetchBundle } from "../processes/fetch-bundle.ts";
-import { adhoc } from "../store/database.ts";
+import { BundleCache } from "../code/bundle-cache.ts";
+import { fetchBundle } from "../process/fetch-bundle.ts";
+import { adhoc } from "../store/database/database.ts";
 import { FolderFixture, importErrors, processorOn } from "./dag-folder-fixture.ts";
 
 let test: TestDatabase;
@@ -222,7 +222,9 @@ it("runs a DAG with the project's own copy of the SDK", async () => {
 /** Another version of the SDK: its sources, with one export more. */
 async function copySdk(root: FolderFixture, to: string): Promise<void> {
   const sdk = fileURLToPath(new URL("../../../sdk/src", import.meta.url));
-  const names = (await readdir(sdk)).filter((name) => !name.endsWith(".test.ts"));
+  const names = (await readdir(sdk, { recursive: true })).filter(
+    (name) => name.endsWith(".ts") && !name.endsWith(".test.ts"),
+  );
   for (const name of names) {
     const more = name === "index.ts" ? `\nexport const COPY = "another copy";\n` : "";
     await root.write({ [`${to}/src/${name}`]: (await readFile(join(sdk, name), "utf8")) + more });

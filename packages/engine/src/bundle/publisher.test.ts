@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { manifestOf } from "../../test/api/installation.ts";
 import { testDatabase } from "../../test/support/test-database.ts";
-import { adhoc } from "../store/database.ts";
-import { artefactHash } from "./bundler/artefact-hash.ts";
-import type { Bundled } from "./bundler/protocol.ts";
+import { artefactHash } from "../code/artefact-hash.ts";
+import type { Bundled } from "../code/bundled.ts";
+import { adhoc } from "../store/database/database.ts";
 import { importErrors } from "./dag-folder-fixture.ts";
 import { Publisher } from "./publisher.ts";
 

@@ -4,21 +4,21 @@
  */
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
+import { artefactHash } from "../code/artefact-hash.ts";
+import type { Bundled, PreludeFile } from "../code/bundled.ts";
+import { sha256 } from "../code/input-stamps.ts";
+import { readRequirements } from "../code/requirements.ts";
 import { ModelError } from "../model/index.ts";
 import { messageOf } from "../service/errors.ts";
-import type { StoredFile, StoredPrelude } from "../store/bundles.ts";
-import { recordImportError } from "../store/dag-catalogue.ts";
+import type { StoredFile, StoredPrelude } from "../store/dag/bundles.ts";
+import { recordImportError } from "../store/dag/dag-catalogue.ts";
 import {
   type FileOutcome,
   type FilePublication,
   type PublishOptions,
   publishFiles,
-} from "../store/dag-publish.ts";
-import { type Database, sqlState } from "../store/database.ts";
-import { artefactHash } from "./bundler/artefact-hash.ts";
-import { sha256 } from "./bundler/input-stamps.ts";
-import type { Bundled, PreludeFile } from "./bundler/protocol.ts";
-import { readRequirements } from "./bundler/requirements.ts";
+} from "../store/dag/dag-publish.ts";
+import { type Database, sqlState } from "../store/database/database.ts";
 
 export interface PublisherOptions extends PublishOptions {
   readonly database: Database;

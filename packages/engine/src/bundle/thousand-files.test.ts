@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { testDatabase } from "../../test/support/test-database.ts";
-import { adhoc } from "../store/database.ts";
+import { adhoc } from "../store/database/database.ts";
 import { FolderFixture, processorOn } from "./dag-folder-fixture.ts";
 
 const FILES = 1_000;

@@ -12,10 +12,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { expect, inject, onTestFinished, test } from "vitest";
+import { ExecutorUnderTest } from "../../test/execute/executor-under-test.ts";
 import { httpServer } from "../../test/support/http-server.ts";
 import { redisServer } from "../../test/support/redis-server.ts";
 import { s3Server } from "../../test/support/s3-server.ts";
-import { ExecutorUnderTest } from "./testing/executor-under-test.ts";
 
 /** Its lines are named in the errors that the tests expect. */
 const SOURCE = `

@@ -3,7 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { ExecutorUnderTest, SECRETS } from "./testing/executor-under-test.ts";
+import { ExecutorUnderTest, SECRETS } from "../../test/execute/executor-under-test.ts";
 
 /** Longer than any test takes. */
 const LONG_MS = 600_000;

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { PROGRAM } from "@tradewind/sdk/program";
 import { build } from "esbuild";
 import { expect, test } from "vitest";
-import { ExecutorUnderTest } from "./testing/executor-under-test.ts";
+import { ExecutorUnderTest } from "../../test/execute/executor-under-test.ts";
 
 const SOURCE = `
 import { dag, Operator, signal } from "@tradewind/sdk";

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { ExecutorUnderTest, SECRETS, SERVICES } from "../../test/execute/executor-under-test.ts";
 import { userEnvironment } from "../service/user-environment.ts";
-import { ExecutorUnderTest, SECRETS, SERVICES } from "./testing/executor-under-test.ts";
 
 // Other test files share this process.
 afterEach(() => vi.unstubAllEnvs());

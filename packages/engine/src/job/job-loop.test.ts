@@ -2,10 +2,10 @@ import { PassThrough } from "node:stream";
 import { beforeAll, expect, it, onTestFinished } from "vitest";
 import { pgProxy } from "../../test/support/pg-proxy.ts";
 import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
-import { Mailbox } from "../schedule/mailbox.ts";
 import { createLogger, type LogLevel } from "../service/logger.ts";
-import { adhoc, Database } from "../store/database.ts";
+import { adhoc, Database } from "../store/database/database.ts";
 import { JobLoop } from "./job-loop.ts";
+import { Mailbox } from "./mailbox.ts";
 
 let test: TestDatabase;
 

@@ -10,8 +10,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import type { Service } from "../service/service.ts";
-import { CommitUnknownError, type Database, isTransient } from "../store/database.ts";
-import type { JobIdentity } from "../store/job-lease.ts";
+import { CommitUnknownError, type Database, isTransient } from "../store/database/database.ts";
+import type { JobIdentity } from "../store/job/job-lease.ts";
 import { Lease, type LeaseTimes } from "./lease.ts";
 
 /** Where the loop waits for something to do. */

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, it } from "vitest";
 import { testDatabase } from "../../test/support/test-database.ts";
-import type { Database } from "../store/database.ts";
-import { buryDeadJobs, liveDrivers } from "../store/job-lease.ts";
+import type { Database } from "../store/database/database.ts";
+import { buryDeadJobs, liveDrivers } from "../store/job/job-lease.ts";
 import { Lease } from "./lease.ts";
 
 describe("a job's lease", () => {

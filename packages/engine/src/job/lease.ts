@@ -8,7 +8,7 @@
  * job goes on, but gives the others the time of one lease to come back, too, before it declares any of them dead.
  */
 
-import type { Database } from "../store/database.ts";
+import type { Database } from "../store/database/database.ts";
 import {
   buryDeadJobs,
   type DeadJob,
@@ -16,7 +16,7 @@ import {
   type JobIdentity,
   registerJob,
   renewJob,
-} from "../store/job-lease.ts";
+} from "../store/job/job-lease.ts";
 
 export interface LeaseTimes {
   readonly ttlMs: number;

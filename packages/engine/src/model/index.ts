@@ -1,15 +1,57 @@
 /** The rules of the system, as pure functions: no I/O, no clock, no randomness. */
-export * from "./admission.ts";
-export * from "./asset-events.ts";
-export * from "./asset-gather.ts";
-export * from "./backfill.ts";
-export * from "./backoff.ts";
-export type { BranchVerdict } from "./branches.ts";
-export { Cron, validateCron } from "./cron.ts";
-export { cronWords } from "./cron-words.ts";
-export { type RangeEnd, rangeInstants, zoneOf } from "./day-range.ts";
-export * from "./deadline.ts";
-export * from "./diagram.ts";
+
+export * from "./asset/asset-events.ts";
+export * from "./asset/asset-gather.ts";
+export * from "./calendar/backfill.ts";
+export * from "./calendar/backoff.ts";
+export { Cron, validateCron } from "./calendar/cron.ts";
+export { cronWords } from "./calendar/cron-words.ts";
+export { type RangeEnd, rangeInstants, zoneOf } from "./calendar/day-range.ts";
+export * from "./calendar/latest.ts";
+export { isTimeSchedule, type TimeSchedule } from "./calendar/ticks.ts";
+export * from "./calendar/timetable.ts";
+export { upcomingRuns } from "./calendar/upcoming-runs.ts";
+export type { BranchVerdict } from "./graph/branches.ts";
+export * from "./graph/diagram.ts";
+export { type FailedPlace, FailedUpstream } from "./graph/failed-upstream.ts";
+export * from "./graph/graph.ts";
+export type { GroupChange, GroupEvent, GroupRow, GroupState } from "./graph/groups.ts";
+export * from "./graph/scope.ts";
+export { dependsOnSetup, owedTeardowns } from "./graph/setups.ts";
+export * from "./graph/trigger-rules.ts";
+export { EXACT_LIMIT } from "./graph/weights.ts";
+export { wholeState } from "./graph/whole-task.ts";
+export { type Expansion, type ExpansionRow, Expansions, type ScopePlace } from "./map/expansions.ts";
+export {
+  expansionOf,
+  InputReader,
+  type InputStanding,
+  isListEnd,
+  type OutputLookup,
+} from "./map/input-reader.ts";
+export { ItemCut, JsonItems } from "./map/json-items.ts";
+export * from "./map/large-value.ts";
+export * from "./map/map-labels.ts";
+export type { MapChanges } from "./map/mapping.ts";
+export * from "./notify/deadline.ts";
+export * from "./notify/notice.ts";
+export * from "./pool/admission.ts";
+export { byTurn } from "./pool/lane.ts";
+export * from "./run/errors.ts";
+export { failingReason } from "./run/failing.ts";
+export { firstFailure } from "./run/first-failure.ts";
+export { haltedAs } from "./run/halting.ts";
+export { beginAgain, type EditableRow, isImpliedEnd } from "./run/implied-ends.ts";
+export type { Change, Gate, Instance, InstanceRow, Place, Wait } from "./run/instance.ts";
+export { isOccupying, isUnexpanded } from "./run/instance.ts";
+export { type Cancel, GRACE_MS, isStopped, type Order } from "./run/orders.ts";
+export * from "./run/run.ts";
+export type { RunEvent } from "./run/run-event.ts";
+export { runRetryAt } from "./run/run-retry.ts";
+export type { RunEnding, RunVerdict } from "./run/run-verdict.ts";
+export * from "./run/states.ts";
+export * from "./run/transitions.ts";
+export * from "./run/wait.ts";
 export {
   type Asking,
   Drive,
@@ -18,52 +60,11 @@ export {
   needsStart,
   type StoredDrive,
   storedDrive,
-} from "./drive.ts";
-export * from "./errors.ts";
-export { type Expansion, type ExpansionRow, Expansions, type ScopePlace } from "./expansions.ts";
-export { type FailedPlace, FailedUpstream } from "./failed-upstream.ts";
-export { failingReason } from "./failing.ts";
-export { firstFailure } from "./first-failure.ts";
-export * from "./graph.ts";
-export type { GroupChange, GroupEvent, GroupRow, GroupState } from "./groups.ts";
-export { haltedAs } from "./halting.ts";
-export { beginAgain, type EditableRow, isImpliedEnd } from "./implied-ends.ts";
-export {
-  expansionOf,
-  InputReader,
-  type InputStanding,
-  isListEnd,
-  type OutputLookup,
-} from "./input-reader.ts";
-export type { Change, Gate, Instance, InstanceRow, Place, Wait } from "./instance.ts";
-export { isOccupying, isUnexpanded } from "./instance.ts";
-export * from "./joint-wait.ts";
-export { ItemCut, JsonItems } from "./json-items.ts";
-export { byTurn } from "./lane.ts";
-export * from "./large-value.ts";
-export * from "./latest.ts";
-export { unifiedDiff } from "./line-diff.ts";
-export * from "./map-labels.ts";
-export type { MapChanges } from "./mapping.ts";
-export * from "./notice.ts";
-export { type Cancel, GRACE_MS, isStopped, type Order } from "./orders.ts";
-export * from "./run.ts";
-export type { RunEvent } from "./run-event.ts";
-export { runRetryAt } from "./run-retry.ts";
-export type { RunEnding, RunVerdict } from "./run-verdict.ts";
-export * from "./scope.ts";
-export { dependsOnSetup, owedTeardowns } from "./setups.ts";
-export * from "./signal-condition.ts";
-export * from "./signal-condition-match.ts";
-export * from "./signal-rules.ts";
-export * from "./states.ts";
-export { isTimeSchedule, type TimeSchedule } from "./ticks.ts";
-export * from "./timetable.ts";
-export * from "./transitions.ts";
-export * from "./trigger-rules.ts";
-export { upcomingRuns } from "./upcoming-runs.ts";
-export { diffVersions, isSameShape } from "./version-diff.ts";
-export * from "./wait.ts";
-export type { Cause, StartChanges, StoredStart } from "./waiting-starts.ts";
-export { EXACT_LIMIT } from "./weights.ts";
-export { wholeState } from "./whole-task.ts";
+} from "./signal/drive.ts";
+export * from "./signal/joint-wait.ts";
+export * from "./signal/signal-condition.ts";
+export * from "./signal/signal-condition-match.ts";
+export * from "./signal/signal-rules.ts";
+export type { Cause, StartChanges, StoredStart } from "./signal/waiting-starts.ts";
+export { unifiedDiff } from "./version/line-diff.ts";
+export { diffVersions, isSameShape } from "./version/version-diff.ts";

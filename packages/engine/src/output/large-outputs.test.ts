@@ -5,15 +5,15 @@ import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
-import { createApi } from "../api/api.ts";
+import { createApi } from "../api/server/api.ts";
 import { LargeValue } from "../model/index.ts";
-import { clean } from "../processes/clean.ts";
-import { createLargeOutputs } from "../processes/large-outputs.ts";
+import { clean } from "../process/clean.ts";
+import { createLargeOutputs } from "../process/large-outputs.ts";
 import { resolveConfig } from "../service/config.ts";
 import { silentLogger } from "../service/logger.ts";
-import { adhoc } from "../store/database.ts";
-import { runEdits } from "../store/run-edit.ts";
-import { ensureAdminToken } from "../store/tokens.ts";
+import { ensureAdminToken } from "../store/access/tokens.ts";
+import { adhoc } from "../store/database/database.ts";
+import { runEdits } from "../store/edit/run-edit.ts";
 
 interface ObjectRow {
   readonly id: number;

@@ -3,7 +3,7 @@
  * found again, proven, and given to whoever asks, whole or by item. Nothing of it is ever held in memory as a whole.
  *
  * Keeping one is three steps: the file is written and flushed beside the store; its row is made in the database
- * (store/output-objects.ts); the object is put under its key, which holds the attempt's token and so is used once. Only
+ * (store/output/output-objects.ts); the object is put under its key, which holds the attempt's token and so is used once. Only
  * then is the end of the attempt reported, and only the batch that takes the report makes the object an output.
  *
  * Dies before the row: a draft in the scratch folder, which goes when it is old. Dies before the object, or before the
@@ -15,7 +15,6 @@ import { randomUUID } from "node:crypto";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Json } from "@tradewind/sdk/manifest";
-import type { OutputLimits } from "../execute/protocol.ts";
 import type { LargeValue, OutputReference } from "../model/index.ts";
 import { EngineError } from "../service/errors.ts";
 import { itemsIn, rangeOf, shortItem, textOf } from "./item-text.ts";
@@ -23,6 +22,7 @@ import { LocalCopies } from "./local-copies.ts";
 import { type ObjectStore, openObjectStore } from "./object-store.ts";
 import { type DraftFacts, OutputDraft } from "./output-draft.ts";
 import { missing, notStored, unreadable } from "./output-errors.ts";
+import type { OutputLimits } from "./output-limits.ts";
 
 /** Whose output it is. */
 export interface OutputPlace {

@@ -2,8 +2,8 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ExecutorUnderTest } from "../../test/execute/executor-under-test.ts";
 import { s3Server, type TestS3Server } from "../../test/support/s3-server.ts";
-import { ExecutorUnderTest } from "../execute/testing/executor-under-test.ts";
 import { LargeValue, type OutputReference } from "../model/index.ts";
 import { LargeOutputs } from "./large-outputs.ts";
 

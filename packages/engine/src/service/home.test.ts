@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { SecretBox } from "../secret/secret-box.ts";
 import { ensureToken, findStandalone, type Home, lockHome, openHome } from "./home.ts";
-import { SecretBox } from "./secret-box.ts";
 
 const PROGRAM = join(import.meta.dirname, "../../test/support/lock-program.ts");
 const children: ChildProcess[] = [];

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { beforeAll, expect, it } from "vitest";
 import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
+import { WakeUps } from "../job/wake-up.ts";
 import { silentLogger } from "../service/logger.ts";
 import { openSignals } from "./configured-service.ts";
 import { GrpcSignalServer } from "./grpc/server.ts";
 import { PostgresSignals } from "./postgres-signals.ts";
-import { WakeUps } from "./wake-up.ts";
 
 let test: TestDatabase;
 let folder: string;

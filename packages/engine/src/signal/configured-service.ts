@@ -3,13 +3,13 @@
  * is part of the installation, chosen by whoever runs it, as is the database; it is not the code of a DAG.
  */
 import { pathToFileURL } from "node:url";
+import type { WakeUps } from "../job/wake-up.ts";
 import type { Config } from "../service/config.ts";
 import { EngineError, messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
-import type { Database } from "../store/database.ts";
+import type { Database } from "../store/database/database.ts";
 import { PostgresSignals } from "./postgres-signals.ts";
 import type { SignalService } from "./signal-service.ts";
-import type { WakeUps } from "./wake-up.ts";
 
 export interface SignalParts {
   readonly config: Pick<Config, "signals" | "signalsToken"> &

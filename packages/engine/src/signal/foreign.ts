@@ -1,6 +1,8 @@
 /** Signals that come from outside. */
+
+import { RESERVED_NAMESPACES } from "../model/signal/signal-names.ts";
 import { EngineError } from "../service/errors.ts";
-import { RESERVED_NAMESPACES, requireSendable, type SignalToSend } from "./signal.ts";
+import { requireSendable, type SignalToSend } from "./signal.ts";
 
 /** Throws SIGNAL_INVALID for what no caller may send. */
 export function requireForeign(signal: SignalToSend): SignalToSend {

@@ -1,6 +1,6 @@
 /** Signals, places and what listeners store, as the REST API has them: JSON with snake_case names, times in ISO 8601. */
 import type { Json } from "@tradewind/sdk/manifest";
-import type { DeadLetterDraft, ListenerChange, RetryEntry } from "../store/signals-listener.ts";
+import type { DeadLetterDraft, ListenerChange, RetryEntry } from "../store/signal/signals-listener.ts";
 import { readPosition, type Signal, type SignalStart, showPosition } from "./signal.ts";
 import type { DeadLetter, SignalPlace } from "./signal-service.ts";
 

@@ -6,12 +6,12 @@ import { fileURLToPath } from "node:url";
 import { beforeEach, describe, expect, it } from "vitest";
 import { pgProxy } from "../../test/support/pg-proxy.ts";
 import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
-import { adhoc, Database } from "../store/database.ts";
-import { comparePositions } from "../store/signals-position.ts";
+import { WakeUps } from "../job/wake-up.ts";
+import { adhoc, Database } from "../store/database/database.ts";
+import { comparePositions } from "../store/signal/signals-position.ts";
 import { PostgresSignals } from "./postgres-signals.ts";
 import { readPosition } from "./signal.ts";
 import type { SignalWatcher } from "./signal-service.ts";
-import { WakeUps } from "./wake-up.ts";
 
 const PROGRAM = fileURLToPath(new URL("../../test/support/listener-program.ts", import.meta.url));
 

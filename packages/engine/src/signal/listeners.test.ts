@@ -1,13 +1,13 @@
 /** What only the service on PostgreSQL has: shared reading, dead letters tried again, retention. */
 import { beforeEach, describe, expect, it } from "vitest";
 import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
-import { adhoc, Database } from "../store/database.ts";
-import { cleanHistory } from "../store/history.ts";
-import { deleteListener, listListeners, retryDeadLetter } from "../store/signals-watch.ts";
+import { WakeUps } from "../job/wake-up.ts";
+import { adhoc, Database } from "../store/database/database.ts";
+import { cleanHistory } from "../store/run/history.ts";
+import { deleteListener, listListeners, retryDeadLetter } from "../store/signal/signals-watch.ts";
 import { Collector } from "./conformance/conformance.ts";
 import { PostgresSignals } from "./postgres-signals.ts";
 import type { SignalService } from "./signal-service.ts";
-import { WakeUps } from "./wake-up.ts";
 
 let test: TestDatabase;
 let database: Database;

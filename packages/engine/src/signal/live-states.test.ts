@@ -4,14 +4,14 @@
  */
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
-import { createApi } from "../api/api.ts";
+import { createApi } from "../api/server/api.ts";
+import { WakeUps } from "../job/wake-up.ts";
 import { silentLogger } from "../service/logger.ts";
-import { adhoc, Database } from "../store/database.ts";
-import { runEdits } from "../store/run-edit.ts";
-import { ensureAdminToken } from "../store/tokens.ts";
+import { ensureAdminToken } from "../store/access/tokens.ts";
+import { adhoc, Database } from "../store/database/database.ts";
+import { runEdits } from "../store/edit/run-edit.ts";
 import { Collector } from "./conformance/conformance.ts";
 import { PostgresSignals } from "./postgres-signals.ts";
-import { WakeUps } from "./wake-up.ts";
 
 const HOUR = 3_600_000;
 

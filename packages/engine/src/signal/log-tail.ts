@@ -7,22 +7,14 @@
  * anyway, for wake-ups get lost. With NOTIFY off only the last grows more frequent.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { type Topic, tellsOfStates, type WakeUps } from "../job/wake-up.ts";
+import { isPattern, isReserved, matches } from "../model/signal/signal-names.ts";
 import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
-import type { Database, Listening } from "../store/database.ts";
-import { comparePositions, type LogPosition, startNow } from "../store/signals-position.ts";
-import { readLog } from "../store/signals-read.ts";
-import {
-  DEFAULT_NAMESPACE,
-  isPattern,
-  isReserved,
-  keysOf,
-  matches,
-  type Signal,
-  type SignalFilter,
-  signalOf,
-} from "./signal.ts";
-import { type Topic, tellsOfStates, type WakeUps } from "./wake-up.ts";
+import type { Database, Listening } from "../store/database/database.ts";
+import { comparePositions, type LogPosition, startNow } from "../store/signal/signals-position.ts";
+import { readLog } from "../store/signal/signals-read.ts";
+import { DEFAULT_NAMESPACE, keysOf, type Signal, type SignalFilter, signalOf } from "./signal.ts";
 
 export interface Follower {
   readonly filter: SignalFilter;

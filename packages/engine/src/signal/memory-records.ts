@@ -1,6 +1,6 @@
 /** Records of listeners without a name: they live as long as the listener does. */
-import type { RetryEntry } from "../store/signals-listener.ts";
-import type { LogStart } from "../store/signals-position.ts";
+import type { RetryEntry } from "../store/signal/signals-listener.ts";
+import type { LogStart } from "../store/signal/signals-position.ts";
 import type { SignalStart } from "./signal.ts";
 import type { ListenerRecords } from "./signal-service.ts";
 

@@ -1,5 +1,5 @@
 /** The keys of a listener that wait for another try, by the clock of this process. */
-import type { RetryEntry } from "../store/signals-listener.ts";
+import type { RetryEntry } from "../store/signal/signals-listener.ts";
 
 interface KeyName {
   readonly namespace: string;

@@ -1,8 +1,13 @@
 /** Records of listeners in the database: the position is stored in the transaction of the effect. */
-import type { Database } from "../store/database.ts";
-import { claimListener, commitListener, releaseListener, renewListener } from "../store/signals-listener.ts";
-import type { LogStart } from "../store/signals-position.ts";
-import { type DeadLetterRow, readRedeliveries } from "../store/signals-watch.ts";
+import type { Database } from "../store/database/database.ts";
+import {
+  claimListener,
+  commitListener,
+  releaseListener,
+  renewListener,
+} from "../store/signal/signals-listener.ts";
+import type { LogStart } from "../store/signal/signals-position.ts";
+import { type DeadLetterRow, readRedeliveries } from "../store/signal/signals-watch.ts";
 import { keysOf, type SignalFilter, type SignalStart } from "./signal.ts";
 import type { DeadLetter, ListenerRecords } from "./signal-service.ts";
 

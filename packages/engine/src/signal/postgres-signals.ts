@@ -1,4 +1,7 @@
 /** The signal service on PostgreSQL: rows are the truth, wake-ups only say when to look. */
+
+import type { WakeUps } from "../job/wake-up.ts";
+import { likePattern } from "../model/signal/signal-names.ts";
 import { EngineError } from "../service/errors.ts";
 import { type Logger, silentLogger } from "../service/logger.ts";
 import {
@@ -7,18 +10,18 @@ import {
   type Database,
   isTransient,
   sqlState,
-} from "../store/database.ts";
-import { type SignalDraft, sendSignals } from "../store/signals.ts";
-import { listSignals } from "../store/signals-list.ts";
+} from "../store/database/database.ts";
+import { type SignalDraft, sendSignals } from "../store/signal/signals.ts";
+import { listSignals } from "../store/signal/signals-list.ts";
 import {
   LOG_BEGIN,
   type LogStart,
   startAfterVersion,
   startNow,
   startSince,
-} from "../store/signals-position.ts";
-import { readKey } from "../store/signals-read.ts";
-import { listDeadLetters } from "../store/signals-watch.ts";
+} from "../store/signal/signals-position.ts";
+import { readKey } from "../store/signal/signals-read.ts";
+import { listDeadLetters } from "../store/signal/signals-watch.ts";
 import { requireListen } from "./listen-request.ts";
 import { Listener } from "./listener.ts";
 import { LogTail } from "./log-tail.ts";
@@ -28,7 +31,6 @@ import { Sender, showSent } from "./sender.ts";
 import {
   DEFAULT_NAMESPACE,
   keysOf,
-  likePattern,
   readPosition,
   requireList,
   requireSendable,
@@ -54,7 +56,6 @@ import type {
 } from "./signal-service.ts";
 import { LogSubscription } from "./subscription.ts";
 import { Turns } from "./turns.ts";
-import type { WakeUps } from "./wake-up.ts";
 
 export interface PostgresSignalsOptions {
   readonly database: Database;

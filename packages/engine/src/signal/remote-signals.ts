@@ -4,8 +4,8 @@
  */
 import { EngineError } from "../service/errors.ts";
 import { type Logger, silentLogger } from "../service/logger.ts";
-import type { SignalDraft, StoredSignal } from "../store/signals.ts";
-import type { LogStart } from "../store/signals-position.ts";
+import type { SignalDraft, StoredSignal } from "../store/signal/signals.ts";
+import type { LogStart } from "../store/signal/signals-position.ts";
 import { requireListen } from "./listen-request.ts";
 import { Listener } from "./listener.ts";
 import { memoryRecords } from "./memory-records.ts";

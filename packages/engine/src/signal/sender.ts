@@ -8,7 +8,7 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { EngineError } from "../service/errors.ts";
-import type { SignalDraft, StoredSignal } from "../store/signals.ts";
+import type { SignalDraft, StoredSignal } from "../store/signal/signals.ts";
 import type { SentSignal } from "./signal.ts";
 
 interface Parcel {

@@ -12,8 +12,8 @@
  * - A signal whose watcher throws comes again, later signals of its key wait for it, other keys go on; after a number
  *   of attempts it is a dead letter.
  */
-import type { Connection } from "../store/database.ts";
-import type { ClaimedListener, ListenerChange, ListenerClaim } from "../store/signals-listener.ts";
+import type { Connection } from "../store/database/database.ts";
+import type { ClaimedListener, ListenerChange, ListenerClaim } from "../store/signal/signals-listener.ts";
 import type { SentSignal, Signal, SignalFilter, SignalStart, SignalToSend } from "./signal.ts";
 
 export interface SignalService {

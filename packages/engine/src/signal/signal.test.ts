@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { matches, readPosition, showPosition } from "./signal.ts";
+import { matches } from "../model/signal/signal-names.ts";
+import { readPosition, showPosition } from "./signal.ts";
 
 it("matches as the same pattern would as a regular expression", () => {
   const text = fc.stringMatching(/^[ab.]{0,8}$/);

@@ -1,8 +1,9 @@
 /** What a signal is, and how signals are asked for. */
 import type { Json } from "@tradewind/sdk/manifest";
+import { likePattern } from "../model/signal/signal-names.ts";
 import { EngineError } from "../service/errors.ts";
-import type { LogPosition } from "../store/signals-position.ts";
-import type { LogFilter, SignalRow } from "../store/signals-read.ts";
+import type { LogPosition } from "../store/signal/signals-position.ts";
+import type { LogFilter, SignalRow } from "../store/signal/signals-read.ts";
 
 export interface Signal {
   readonly namespace: string;
@@ -58,24 +59,6 @@ export type SignalStart =
   | { readonly position: string };
 
 export const DEFAULT_NAMESPACE = "default";
-
-/** Written by the engine alone: what nobody can forge can be relied on. */
-export const RESERVED_NAMESPACES: ReadonlySet<string> = new Set([
-  "task",
-  "run",
-  "trigger",
-  "schedule",
-  "action",
-  "asset",
-  "webhook",
-  "deadline",
-]);
-
-/** Whether one of those may be meant; `*` stands for any text. */
-export function isReserved(namespace: string): boolean {
-  if (!isPattern(namespace)) return RESERVED_NAMESPACES.has(namespace);
-  return [...RESERVED_NAMESPACES].some((own) => matches(namespace, own));
-}
 
 export function signalOf(row: SignalRow): Signal {
   return {
@@ -169,29 +152,4 @@ export function logFilter(
 
 export function keysOf({ key }: SignalFilter): readonly string[] {
   return key === undefined ? ["*"] : typeof key === "string" ? [key] : key;
-}
-
-export function likePattern(pattern: string): string {
-  return pattern.replace(/[\\%_]/g, "\\$&").replaceAll("*", "%");
-}
-
-export function isPattern(text: string): boolean {
-  return text.includes("*");
-}
-
-/** Whether a text matches a pattern, in time linear to its length: the pattern is a stranger's. */
-export function matches(pattern: string, text: string): boolean {
-  const parts = pattern.split("*");
-  if (parts.length === 1) return pattern === text;
-  const first = parts[0]!;
-  const last = parts.at(-1)!;
-  if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last))
-    return false;
-  let at = first.length;
-  for (const part of parts.slice(1, -1)) {
-    const found = text.indexOf(part, at);
-    if (found < 0) return false;
-    at = found + part.length;
-  }
-  return at <= text.length - last.length;
 }

@@ -3,9 +3,9 @@
  * itself; from there on it is handed its signals. One that does not keep up is handed no more: it lets go of what it
  * holds and reads again for itself, so a slow one costs the others nothing but its own reading.
  */
-import type { Database } from "../store/database.ts";
-import type { LogPosition } from "../store/signals-position.ts";
-import { type LogFilter, readMatching } from "../store/signals-read.ts";
+import type { Database } from "../store/database/database.ts";
+import type { LogPosition } from "../store/signal/signals-position.ts";
+import { type LogFilter, readMatching } from "../store/signal/signals-read.ts";
 import { type Follower, isAfter, type LogTail } from "./log-tail.ts";
 import { logFilter, readPosition, type Signal, type SignalFilter, showPosition, signalOf } from "./signal.ts";
 import type { SignalBatch, SignalPlace, Subscription } from "./signal-service.ts";

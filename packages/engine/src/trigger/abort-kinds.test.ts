@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { beforeEach, expect, it } from "vitest";
 import { seedTriggerer } from "../../test/support/trigger-seed.ts";
 import { LONG_LEASE, TriggererRig } from "../../test/support/triggerer-rig.ts";
-import { adhoc } from "../store/database.ts";
+import { adhoc } from "../store/database/database.ts";
 
 let rig: TriggererRig;
 beforeEach(async () => {

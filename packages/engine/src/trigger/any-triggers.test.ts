@@ -7,9 +7,9 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { seedDag } from "../../test/support/catalogue-seed.ts";
 import { LONG_LEASE, TriggererRig } from "../../test/support/triggerer-rig.ts";
 import type { TriggerOutcome } from "../model/index.ts";
-import { adhoc } from "../store/database.ts";
-import { recordWebhook } from "../store/webhooks.ts";
-import { EngineTriggers } from "./engine-triggers.ts";
+import { adhoc } from "../store/database/database.ts";
+import { recordWebhook } from "../store/trigger/webhooks.ts";
+import { EngineTriggers } from "./engine/engine-triggers.ts";
 
 let rig: TriggererRig;
 beforeEach(async () => {

@@ -2,12 +2,12 @@
 import { join } from "node:path";
 import { beforeAll, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
-import { createTriggerer } from "../processes/triggerer.ts";
+import { WakeUps } from "../job/wake-up.ts";
+import { createTriggerer } from "../process/triggerer.ts";
 import { resolveConfig } from "../service/config.ts";
 import { openHome } from "../service/home.ts";
 import { silentLogger } from "../service/logger.ts";
-import { WakeUps } from "../signal/wake-up.ts";
-import { adhoc, Database } from "../store/database.ts";
+import { adhoc, Database } from "../store/database/database.ts";
 
 let rig: SchedulerRig;
 

@@ -7,8 +7,8 @@ import { TriggererProcess } from "../../test/fault/triggerer-process.ts";
 import { seedDag } from "../../test/support/catalogue-seed.ts";
 import { pgProxy } from "../../test/support/pg-proxy.ts";
 import { TriggererRig } from "../../test/support/triggerer-rig.ts";
-import { recordEvent } from "../store/asset-events.ts";
-import { adhoc } from "../store/database.ts";
+import { recordEvent } from "../store/asset/asset-events.ts";
+import { adhoc } from "../store/database/database.ts";
 
 describe("a success is one event of each asset", () => {
   const dags = (root: string) => `

@@ -3,9 +3,9 @@ import { randomUUID } from "node:crypto";
 import { beforeEach, expect, it } from "vitest";
 import { seedTrigger, triggerRow } from "../../test/support/trigger-seed.ts";
 import { LONG_LEASE, type RunningTriggerer, TriggererRig } from "../../test/support/triggerer-rig.ts";
-import { adhoc } from "../store/database.ts";
-import { runEdits } from "../store/run-edit.ts";
-import type { ClearEdit } from "../store/run-edits.ts";
+import { adhoc } from "../store/database/database.ts";
+import { runEdits } from "../store/edit/run-edit.ts";
+import type { ClearEdit } from "../store/edit/run-edits.ts";
 
 let rig: TriggererRig;
 let running: RunningTriggerer;

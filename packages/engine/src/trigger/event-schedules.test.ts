@@ -6,8 +6,8 @@ import { seedDag } from "../../test/support/catalogue-seed.ts";
 import { pgProxy } from "../../test/support/pg-proxy.ts";
 import { triggerRow } from "../../test/support/trigger-seed.ts";
 import { LONG_LEASE, TriggererRig } from "../../test/support/triggerer-rig.ts";
-import { adhoc } from "../store/database.ts";
-import { recordWebhook } from "../store/webhooks.ts";
+import { adhoc } from "../store/database/database.ts";
+import { recordWebhook } from "../store/trigger/webhooks.ts";
 
 let rig: TriggererRig;
 beforeEach(async () => {

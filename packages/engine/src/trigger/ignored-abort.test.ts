@@ -2,7 +2,7 @@
 import type { Json } from "@tradewind/sdk/manifest";
 import { expect, it } from "vitest";
 import { TriggererRig } from "../../test/support/triggerer-rig.ts";
-import { RunnerUnderTest, triggerText } from "./testing/runner-under-test.ts";
+import { RunnerUnderTest, triggerText } from "../../test/trigger/runner-under-test.ts";
 
 const DEAF = `await new Promise((resolve) => setTimeout(resolve, 60_000).unref()); yield 1;`;
 const TRIGGERS = [

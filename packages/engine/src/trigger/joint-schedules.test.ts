@@ -5,8 +5,8 @@ import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
 import { beforeEach, expect, it } from "vitest";
 import { seedDag } from "../../test/support/catalogue-seed.ts";
 import { LONG_LEASE, TriggererRig } from "../../test/support/triggerer-rig.ts";
-import { adhoc } from "../store/database.ts";
-import { recordWebhook } from "../store/webhooks.ts";
+import { adhoc } from "../store/database/database.ts";
+import { recordWebhook } from "../store/trigger/webhooks.ts";
 
 let rig: TriggererRig;
 beforeEach(async () => {

@@ -1,7 +1,7 @@
 /** Triggers that are waited for together, in a real child. */
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
 import { expect, it } from "vitest";
-import { RunnerUnderTest, triggerText } from "./testing/runner-under-test.ts";
+import { RunnerUnderTest, triggerText } from "../../test/trigger/runner-under-test.ts";
 
 function call(kind: string, args: Json = {}, more: Partial<TriggerCall> = {}): TriggerCall {
   return { kind, args, source: "bundle", queue: "default", replicas: 1, wake: null, timed: null, ...more };

@@ -1,6 +1,6 @@
 /** The SDK's own trigger classes in the real child: the two halves of the protocol meet. */
 import { expect, it } from "vitest";
-import { RunnerUnderTest } from "./testing/runner-under-test.ts";
+import { RunnerUnderTest } from "../../test/trigger/runner-under-test.ts";
 
 it("runs a Trigger class of a DAG file that does not export it", async () => {
   const under = await RunnerUnderTest.start();

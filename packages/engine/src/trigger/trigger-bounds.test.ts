@@ -1,6 +1,6 @@
 /** What one trigger may say, and how much of it: nobody else pays for one that says too much. */
 import { expect, it } from "vitest";
-import { RunnerUnderTest, triggerText } from "./testing/runner-under-test.ts";
+import { RunnerUnderTest, triggerText } from "../../test/trigger/runner-under-test.ts";
 
 const MB = 1024 * 1024;
 

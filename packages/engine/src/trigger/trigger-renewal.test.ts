@@ -1,7 +1,7 @@
 /** A process that has loaded many bundles which nothing uses any more is replaced, and nobody notices. */
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { expect, it, vi } from "vitest";
-import { RunnerUnderTest, triggerText } from "./testing/runner-under-test.ts";
+import { RunnerUnderTest, triggerText } from "../../test/trigger/runner-under-test.ts";
 
 const LIMIT = 3;
 

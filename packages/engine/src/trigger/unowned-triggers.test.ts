@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { seedTriggerer } from "../../test/support/trigger-seed.ts";
 import { LONG_LEASE, TriggererRig } from "../../test/support/triggerer-rig.ts";
-import { adhoc } from "../store/database.ts";
+import { adhoc } from "../store/database/database.ts";
 
 const NEVER = "await new Promise((resolve) => host.abort.addEventListener('abort', resolve));";
 const FACTS = { triggers: 0, capacity: 100, queues: ["default"], unclaimed: 0, lagMs: 0 };

@@ -1,8 +1,8 @@
 /** A DAG that signals drive, and rows of its runs as their owner leaves them. */
 import type { DagManifest, SignalCondition, SignalRule } from "@tradewind/sdk/manifest";
 import { Drive, type Heard, RuleSet } from "../../src/model/index.ts";
-import { openDrives } from "../../src/store/run-drives.ts";
-import { startCalls } from "../../src/store/run-starts.ts";
+import { openDrives } from "../../src/store/drive/run-drives.ts";
+import { startCalls } from "../../src/store/drive/run-starts.ts";
 import { type Installation, manifestOf } from "./installation.ts";
 
 export function hears(key: string, equals?: string): SignalCondition {

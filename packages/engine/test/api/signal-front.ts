@@ -1,14 +1,14 @@
 /** The REST API on a stage of the signal service, on a real port. */
 import { randomBytes } from "node:crypto";
 import { tmpdir } from "node:os";
-import { createApi } from "../../src/api/api.ts";
-import { passOn } from "../../src/processes/api.ts";
+import { createApi } from "../../src/api/server/api.ts";
+import { WakeUps } from "../../src/job/wake-up.ts";
+import { passOn } from "../../src/process/api.ts";
+import { SecretBox } from "../../src/secret/secret-box.ts";
 import { silentLogger } from "../../src/service/logger.ts";
-import { SecretBox } from "../../src/service/secret-box.ts";
-import { WakeUps } from "../../src/signal/wake-up.ts";
-import { Database } from "../../src/store/database.ts";
-import { runEdits } from "../../src/store/run-edit.ts";
-import { ensureAdminToken } from "../../src/store/tokens.ts";
+import { ensureAdminToken } from "../../src/store/access/tokens.ts";
+import { Database } from "../../src/store/database/database.ts";
+import { runEdits } from "../../src/store/edit/run-edit.ts";
 
 export const TOKEN = "tw_signal_front_token";
 

@@ -6,7 +6,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { adhoc, type Database } from "../../src/store/database.ts";
+import { adhoc, type Database } from "../../src/store/database/database.ts";
 import { SchedulerRig } from "../support/scheduler-rig.ts";
 
 const SCALE = Math.max(1, Number(process.env.TRADEWIND_FAULT_SCALE ?? 1));

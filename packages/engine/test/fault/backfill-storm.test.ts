@@ -6,8 +6,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { backfillProgress, type DueRun } from "../../src/model/index.ts";
-import { countBackfill } from "../../src/store/backfills.ts";
-import { adhoc } from "../../src/store/database.ts";
+import { countBackfill } from "../../src/store/backfill/backfills.ts";
+import { adhoc } from "../../src/store/database/database.ts";
 import { seedBackfill } from "../support/seed-backfill.ts";
 import { testDatabase } from "../support/test-database.ts";
 import { readLog } from "./component-process.ts";

@@ -2,8 +2,8 @@
  * A process that cleans history in small batches, for tests that kill it. Says after each batch what it has deleted, and
  * then rests, so that on a fast machine, too, something happens meanwhile.
  */
-import { Database } from "../../src/store/database.ts";
-import { cleanHistory } from "../../src/store/history.ts";
+import { Database } from "../../src/store/database/database.ts";
+import { cleanHistory } from "../../src/store/run/history.ts";
 
 const [url, olderThanMs, batch, restMs] = process.argv.slice(2);
 const db = Database.connect(url as string);

@@ -1,7 +1,7 @@
 /** Several writers that send in bursts, and somebody who gives orders by hand, for as long as the storm lasts. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { giveOrder, type OrderAction } from "../../src/store/run-orders.ts";
-import { sendSignals } from "../../src/store/signals.ts";
+import { giveOrder, type OrderAction } from "../../src/store/drive/run-orders.ts";
+import { sendSignals } from "../../src/store/signal/signals.ts";
 import { type Random, randomOf } from "../reference/random-dag.ts";
 import type { FaultInstallation } from "./installation.ts";
 

@@ -3,9 +3,9 @@ import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { clean } from "../../src/processes/clean.ts";
+import { clean } from "../../src/process/clean.ts";
 import { resolveConfig } from "../../src/service/config.ts";
-import { adhoc } from "../../src/store/database.ts";
+import { adhoc } from "../../src/store/database/database.ts";
 import { SchedulerRig } from "../support/scheduler-rig.ts";
 import { SchedulerProcess } from "./scheduler-process.ts";
 

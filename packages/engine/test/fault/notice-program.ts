@@ -1,9 +1,10 @@
 /** A host of deadlines as a process of its own, for tests that kill it. FAULT_TIMES: an attempt's limit, its lease. */
-import { NoticeHost } from "../../src/notice/notice-host.ts";
+
+import { WakeUps } from "../../src/job/wake-up.ts";
+import { NoticeHost } from "../../src/notify/notice-host.ts";
 import { requireDatabaseUrl, resolveConfig } from "../../src/service/config.ts";
 import { createLogger } from "../../src/service/logger.ts";
-import { WakeUps } from "../../src/signal/wake-up.ts";
-import { Database } from "../../src/store/database.ts";
+import { Database } from "../../src/store/database/database.ts";
 
 const [attemptMs = 1_000, leaseMs = 2_000] = (process.env.FAULT_TIMES ?? "").split(",").map(Number);
 const database = Database.connect(requireDatabaseUrl(resolveConfig({}), "deadlines"), { max: 2 });

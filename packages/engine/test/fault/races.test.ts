@@ -1,8 +1,8 @@
 /** Single races, each brought about on purpose: the storm finds what nobody thought of, these hold what was. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { SWEEP_EVERY } from "../../src/schedule/scheduler-job.ts";
-import { runEdits } from "../../src/store/run-edit.ts";
+import { SWEEP_EVERY } from "../../src/run/job/scheduler-job.ts";
+import { runEdits } from "../../src/store/edit/run-edit.ts";
 import { readLog } from "./component-process.ts";
 import type { SchedulerProcess } from "./scheduler-process.ts";
 import { Stage } from "./stage.ts";

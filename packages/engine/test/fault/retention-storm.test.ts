@@ -8,8 +8,8 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, expect, test } from "vitest";
-import { adhoc } from "../../src/store/database.ts";
-import { runEdits } from "../../src/store/run-edit.ts";
+import { adhoc } from "../../src/store/database/database.ts";
+import { runEdits } from "../../src/store/edit/run-edit.ts";
 import { SchedulerRig } from "../support/scheduler-rig.ts";
 
 const SCALE = Math.max(1, Number(process.env.TRADEWIND_FAULT_SCALE ?? 1));

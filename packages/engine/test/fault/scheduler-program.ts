@@ -3,21 +3,23 @@
  * its lease can be shorter, and that no number of lost attempts counts as a failure of the task: the faults here are
  * many, and the outcome must stay the scripted one.
  */
-import { BundleCache } from "../../src/execute/bundle-cache.ts";
-import { LocalExecutor } from "../../src/execute/local-executor.ts";
-import { fetchBundle } from "../../src/processes/fetch-bundle.ts";
-import { createLargeOutputs } from "../../src/processes/large-outputs.ts";
-import { BackfillJob } from "../../src/schedule/backfill-job.ts";
-import { LargeLengths } from "../../src/schedule/large-lengths.ts";
-import { SchedulerJob } from "../../src/schedule/scheduler-job.ts";
-import { taskServices } from "../../src/schedule/task-services.ts";
+import { BundleCache } from "../../src/code/bundle-cache.ts";
+import { LocalExecutor } from "../../src/execute/local/local-executor.ts";
+import { WakeUps } from "../../src/job/wake-up.ts";
+import { TimetableDesk } from "../../src/plan/timetable-desk.ts";
+import { fetchBundle } from "../../src/process/fetch-bundle.ts";
+import { createLargeOutputs } from "../../src/process/large-outputs.ts";
+import { LargeLengths } from "../../src/run/dispatch/large-lengths.ts";
+import { taskServices } from "../../src/run/dispatch/task-services.ts";
+import { BackfillJob } from "../../src/run/job/backfill-job.ts";
+import { SchedulerJob } from "../../src/run/job/scheduler-job.ts";
+import { SecretBox } from "../../src/secret/secret-box.ts";
 import { requireDatabaseUrl, resolveConfig } from "../../src/service/config.ts";
 import { openHome } from "../../src/service/home.ts";
 import { createLogger } from "../../src/service/logger.ts";
-import { SecretBox } from "../../src/service/secret-box.ts";
-import { WakeUps } from "../../src/signal/wake-up.ts";
-import { CommitUnknownError, Database, isTransient } from "../../src/store/database.ts";
-import { migrate } from "../../src/store/migrate.ts";
+import { CommitUnknownError, Database, isTransient } from "../../src/store/database/database.ts";
+import { migrate } from "../../src/store/database/migrate.ts";
+import { checkEngineTrigger } from "../../src/trigger/engine/engine-triggers.ts";
 import { VERSION } from "../../src/version.ts";
 
 /** The exit code of a scheduler that could not come up for want of a database. */
@@ -31,18 +33,20 @@ const database = Database.connect(requireDatabaseUrl(config, "scheduler"), { max
 const wakeUps = new WakeUps(database);
 const outputs = createLargeOutputs(config, database);
 const Job = process.env.FAULT_JOB === "backfill" ? BackfillJob : SchedulerJob;
+const bundles = new BundleCache(home.bundles, (hash) => fetchBundle(database, hash));
 const scheduler = new Job({
   database,
   executors: [
     new LocalExecutor({
       parallelism: config.parallelism,
       outputs,
-      services: taskServices(database, secretBox),
+      services: taskServices({ database, secretBox, check: checkEngineTrigger }),
       logger,
     }),
   ],
   lengths: new LargeLengths(outputs),
-  bundles: new BundleCache(home.bundles, (hash) => fetchBundle(database, hash)),
+  bundles,
+  timetables: (onPlanned: () => void) => new TimetableDesk({ database, bundles, logger, onPlanned }),
   logsDir: home.logs,
   logger,
   wakeUps,

@@ -4,8 +4,8 @@
  * deleted, every listener that wants it must have dealt with it.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { adhoc } from "../../src/store/database.ts";
-import { deleteSignals } from "../../src/store/signals-retention.ts";
+import { adhoc } from "../../src/store/database/database.ts";
+import { deleteSignals } from "../../src/store/signal/signals-retention.ts";
 import type { FaultInstallation } from "./installation.ts";
 import type { SendLedger } from "./send-ledger.ts";
 import { LISTENERS } from "./storm-listeners.ts";

@@ -1,6 +1,7 @@
 /** Some of the listeners of the signal storm, in a process of its own, for a test that kills, stops and cuts it off. */
+
+import { WakeUps } from "../../src/job/wake-up.ts";
 import { PostgresSignals } from "../../src/signal/postgres-signals.ts";
-import { WakeUps } from "../../src/signal/wake-up.ts";
 import { connect, folder, isHearing, logger, run } from "./signal-surroundings.ts";
 import { LISTEN_OPTIONS, LISTENERS, type ListenerName, StormWatcher } from "./storm-listeners.ts";
 

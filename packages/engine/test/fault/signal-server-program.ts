@@ -1,7 +1,7 @@
 /** `tradewind signals serve` as a process of its own, for tests that kill it. */
-import { startSignalServer } from "../../src/processes/signal-server.ts";
+import { startSignalServer } from "../../src/process/signal-server.ts";
 import { EngineError } from "../../src/service/errors.ts";
-import { CommitUnknownError, isTransient } from "../../src/store/database.ts";
+import { CommitUnknownError, isTransient } from "../../src/store/database/database.ts";
 import { config, logger, run } from "./signal-surroundings.ts";
 
 /** The exit code of a server that could not come up for want of a database. */

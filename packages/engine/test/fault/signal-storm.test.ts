@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { ensureToken, openHome } from "../../src/service/home.ts";
-import { retryDeadLetter } from "../../src/store/signals-watch.ts";
+import { retryDeadLetter } from "../../src/store/signal/signals-watch.ts";
 import { type PgProxy, pgProxy } from "../support/pg-proxy.ts";
 import { crashablePostgres } from "../support/private-postgres.ts";
 import { type LogLine, logOf, type Place, readLog } from "./component-process.ts";

@@ -2,7 +2,7 @@
 import { flushCompileCache } from "node:module";
 import { requireDatabaseUrl, resolveConfig } from "../../src/service/config.ts";
 import { createLogger } from "../../src/service/logger.ts";
-import { Database } from "../../src/store/database.ts";
+import { Database } from "../../src/store/database/database.ts";
 import { SendLedger } from "./send-ledger.ts";
 import { Plan } from "./signal-plan.ts";
 

@@ -1,6 +1,7 @@
 /** Some of the writers of the signal storm, in a process of its own, for a test that kills, stops and cuts it off. */
+
+import { WakeUps } from "../../src/job/wake-up.ts";
 import { PostgresSignals } from "../../src/signal/postgres-signals.ts";
-import { WakeUps } from "../../src/signal/wake-up.ts";
 import { WRITERS, type Writer, type WriterHome } from "./signal-plan.ts";
 import { connect, endFile, isHearing, logger, plan, run, sendLedger } from "./signal-surroundings.ts";
 import { boundToWork, lateInTransaction, throughService, write } from "./signal-writing.ts";

@@ -4,7 +4,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { PostgresSignals } from "../../src/signal/postgres-signals.ts";
 import { isAway } from "../../src/signal/remote-signals.ts";
 import type { SignalService } from "../../src/signal/signal-service.ts";
-import { adhoc, CommitUnknownError, type Database, isTransient, sqlState } from "../../src/store/database.ts";
+import {
+  adhoc,
+  CommitUnknownError,
+  type Database,
+  isTransient,
+  sqlState,
+} from "../../src/store/database/database.ts";
 import type { SendLedger } from "./send-ledger.ts";
 import type { Plan, PlannedSignal, Writer } from "./signal-plan.ts";
 

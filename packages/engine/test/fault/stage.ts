@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { onTestFailed } from "vitest";
-import { adhoc } from "../../src/store/database.ts";
+import { adhoc } from "../../src/store/database/database.ts";
 import { type PgProxy, pgProxy } from "../support/pg-proxy.ts";
 import { testDatabase } from "../support/test-database.ts";
 import { readLog } from "./component-process.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Signal, SignalFilter, SignalStart } from "../../src/signal/signal.ts";
 import type { ListenOptions, SignalWatcher } from "../../src/signal/signal-service.ts";
-import { adhoc, type Connection } from "../../src/store/database.ts";
+import { adhoc, type Connection } from "../../src/store/database/database.ts";
 import type { Telling } from "./signal-plan.ts";
 
 export interface StormListener {

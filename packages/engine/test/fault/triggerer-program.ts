@@ -3,18 +3,18 @@
  * its lease can be shorter, that it can be deaf and dumb to wake-ups, and that it tells which process its runner is.
  */
 import { writeFileSync } from "node:fs";
-import { BundleCache } from "../../src/execute/bundle-cache.ts";
-import { fetchBundle } from "../../src/processes/fetch-bundle.ts";
+import { BundleCache } from "../../src/code/bundle-cache.ts";
+import { WakeUps } from "../../src/job/wake-up.ts";
+import { fetchBundle } from "../../src/process/fetch-bundle.ts";
+import { SecretBox } from "../../src/secret/secret-box.ts";
 import { requireDatabaseUrl, resolveConfig } from "../../src/service/config.ts";
 import { openHome } from "../../src/service/home.ts";
 import { createLogger } from "../../src/service/logger.ts";
-import { SecretBox } from "../../src/service/secret-box.ts";
-import { WakeUps } from "../../src/signal/wake-up.ts";
-import { CommitUnknownError, Database, isTransient } from "../../src/store/database.ts";
-import { migrate } from "../../src/store/migrate.ts";
-import { TriggerRunner } from "../../src/trigger/trigger-runner.ts";
-import { triggerServices } from "../../src/trigger/trigger-services.ts";
-import { TriggererJob } from "../../src/trigger/triggerer-job.ts";
+import { CommitUnknownError, Database, isTransient } from "../../src/store/database/database.ts";
+import { migrate } from "../../src/store/database/migrate.ts";
+import { TriggerRunner } from "../../src/trigger/process/trigger-runner.ts";
+import { triggerServices } from "../../src/trigger/triggerer/trigger-services.ts";
+import { TriggererJob } from "../../src/trigger/triggerer/triggerer-job.ts";
 import { VERSION } from "../../src/version.ts";
 import { runnerFile } from "./triggerer-process.ts";
 

@@ -1,6 +1,6 @@
 /** Eyes on the database while faults happen, each looking every 100 ms for as long as the test lasts. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { adhoc, CommitUnknownError, isTransient } from "../../src/store/database.ts";
+import { adhoc, CommitUnknownError, isTransient } from "../../src/store/database/database.ts";
 import type { ComponentProcess } from "./component-process.ts";
 import type { FaultInstallation } from "./installation.ts";
 

@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { createTriggerer } from "../../src/processes/triggerer.ts";
+import { createTriggerer } from "../../src/process/triggerer.ts";
 import { resolveConfig } from "../../src/service/config.ts";
 import { openHome } from "../../src/service/home.ts";
 import { silentLogger } from "../../src/service/logger.ts";

@@ -24,7 +24,7 @@ import {
   unexpandedIndex,
   type Wait,
 } from "../../src/model/index.ts";
-import type { RunEvent } from "../../src/model/run-event.ts";
+import type { RunEvent } from "../../src/model/run/run-event.ts";
 import { type Random, type RandomDag, randomOf } from "./random-dag.ts";
 import { isIn, type ReferenceGroup } from "./reference-groups.ts";
 import { type ReferenceEvent, type ReferenceInstance, ReferenceRun } from "./reference-interpreter.ts";

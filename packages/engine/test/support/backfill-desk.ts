@@ -1,8 +1,8 @@
 /** Backfills on a scheduler rig: made as the API makes them, driven by a host, looked at. */
 import { join } from "node:path";
 import { type BackfillProgress, backfillProgress } from "../../src/model/index.ts";
-import { createBackfillHost } from "../../src/processes/backfill.ts";
-import type { BackfillHost } from "../../src/schedule/backfill-host.ts";
+import { createBackfillHost } from "../../src/process/backfill.ts";
+import type { BackfillHost } from "../../src/run/job/backfill-host.ts";
 import { resolveConfig } from "../../src/service/config.ts";
 import { openHome } from "../../src/service/home.ts";
 import { createLogger, silentLogger } from "../../src/service/logger.ts";
@@ -13,8 +13,8 @@ import {
   findBackfill,
   pauseBackfill,
   setBackfillLimits,
-} from "../../src/store/backfills.ts";
-import { adhoc, type Connection } from "../../src/store/database.ts";
+} from "../../src/store/backfill/backfills.ts";
+import { adhoc, type Connection } from "../../src/store/database/database.ts";
 import { afterFile } from "./after-file.ts";
 import type { SchedulerRig } from "./scheduler-rig.ts";
 import { type BackfillWish, seedBackfill } from "./seed-backfill.ts";

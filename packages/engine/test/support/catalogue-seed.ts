@@ -1,9 +1,9 @@
 /** DAGs without code: for tests of what the store does with their runs. */
 import type { DagManifest } from "@tradewind/sdk/manifest";
-import { planNext } from "../../src/schedule/planner.ts";
-import { publishFiles } from "../../src/store/dag-publish.ts";
-import { adhoc, type Database } from "../../src/store/database.ts";
-import { registerJob } from "../../src/store/job-lease.ts";
+import { planNext } from "../../src/model/calendar/planner.ts";
+import { publishFiles } from "../../src/store/dag/dag-publish.ts";
+import { adhoc, type Database } from "../../src/store/database/database.ts";
+import { registerJob } from "../../src/store/job/job-lease.ts";
 import { dagManifest, taskManifest } from "../reference/manifests.ts";
 
 /** Publishes a version with code of its own; answers its id. */

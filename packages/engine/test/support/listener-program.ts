@@ -1,7 +1,8 @@
 /** A process with one listener, whose effect is a row per signal; for tests that kill it. Says "begun" in each effect. */
+
+import { WakeUps } from "../../src/job/wake-up.ts";
 import { PostgresSignals } from "../../src/signal/postgres-signals.ts";
-import { WakeUps } from "../../src/signal/wake-up.ts";
-import { adhoc, Database } from "../../src/store/database.ts";
+import { adhoc, Database } from "../../src/store/database/database.ts";
 
 const [url = "", name = "", hang = "no"] = process.argv.slice(2);
 const database = Database.connect(url, { max: 4 });

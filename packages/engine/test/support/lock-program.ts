@@ -1,5 +1,5 @@
+import { SecretBox } from "../../src/secret/secret-box.ts";
 import { ensureToken, lockHome, openHome } from "../../src/service/home.ts";
-import { SecretBox } from "../../src/service/secret-box.ts";
 
 /** A process that takes a home, for tests that kill it. Says "locked" or the error's code, then waits for its end. */
 const [path, url] = process.argv.slice(2);

@@ -1,4 +1,4 @@
-import type { InstanceColumns } from "../../src/store/run-claim.ts";
+import type { InstanceColumns } from "../../src/store/run/run-claim.ts";
 
 /** Of a DAG version whose tasks are of no interest: its runs start without instances. */
 export const NO_TASKS: InstanceColumns = {

@@ -2,10 +2,10 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
-import { NoticeHost, type NoticeHostOptions } from "../../src/notice/notice-host.ts";
+import { NoticeHost, type NoticeHostOptions } from "../../src/notify/notice-host.ts";
 import { silentLogger } from "../../src/service/logger.ts";
-import { createConnection, openConnection } from "../../src/store/connections.ts";
-import { adhoc, type Database } from "../../src/store/database.ts";
+import { adhoc, type Database } from "../../src/store/database/database.ts";
+import { createConnection, openConnection } from "../../src/store/settings/connections.ts";
 import type { SchedulerRig } from "./scheduler-rig.ts";
 
 export interface DeadlineRow {

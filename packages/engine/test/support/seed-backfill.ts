@@ -6,9 +6,9 @@ import {
   listedRun,
   listedSchedule,
 } from "../../src/model/index.ts";
-import { createBackfill, type NewBackfill } from "../../src/store/backfills.ts";
-import { loadVersion } from "../../src/store/dag-catalogue.ts";
-import { adhoc, type Database } from "../../src/store/database.ts";
+import { createBackfill, type NewBackfill } from "../../src/store/backfill/backfills.ts";
+import { loadVersion } from "../../src/store/dag/dag-catalogue.ts";
+import { adhoc, type Database } from "../../src/store/database/database.ts";
 
 export interface BackfillWish
   extends Partial<Pick<NewBackfill, "reprocess" | "isReverse" | "maxActive" | "stopOnFailure" | "conf">> {

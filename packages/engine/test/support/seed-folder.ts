@@ -5,9 +5,9 @@ import { mkdir, rename, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { takeProcessLock } from "../../src/service/process-lock.ts";
-import { Database } from "../../src/store/database.ts";
+import { Database } from "../../src/store/database/database.ts";
+import { migrate, readMigrations } from "../../src/store/database/migrate.ts";
 import { EmbeddedPostgres } from "../../src/store/embedded/embedded-postgres.ts";
-import { migrate, readMigrations } from "../../src/store/migrate.ts";
 
 export const CACHE = resolve(import.meta.dirname, "../../../../.cache/test-postgres");
 

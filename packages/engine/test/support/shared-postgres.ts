@@ -2,9 +2,9 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { Database } from "../../src/store/database.ts";
+import { Database } from "../../src/store/database/database.ts";
+import { migrate } from "../../src/store/database/migrate.ts";
 import { EmbeddedPostgres } from "../../src/store/embedded/embedded-postgres.ts";
-import { migrate } from "../../src/store/migrate.ts";
 import { givenServer, urlOf } from "./given-server.ts";
 import { schemaHash } from "./seed-folder.ts";
 

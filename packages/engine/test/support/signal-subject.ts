@@ -1,10 +1,11 @@
 /** Signal services on a database of their own, as the conformance suite needs them. */
+
+import { WakeUps } from "../../src/job/wake-up.ts";
 import type { ConformanceSubject } from "../../src/signal/conformance/conformance.ts";
 import { PostgresSignals } from "../../src/signal/postgres-signals.ts";
 import type { SignalToSend } from "../../src/signal/signal.ts";
 import type { SignalService } from "../../src/signal/signal-service.ts";
-import { WakeUps } from "../../src/signal/wake-up.ts";
-import { adhoc, type Connection, Database } from "../../src/store/database.ts";
+import { adhoc, type Connection, Database } from "../../src/store/database/database.ts";
 import { testDatabase } from "./test-database.ts";
 
 export interface SignalStage {

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { inject } from "vitest";
-import { Database, type DatabaseOptions } from "../../src/store/database.ts";
+import { Database, type DatabaseOptions } from "../../src/store/database/database.ts";
 import { afterFile } from "./after-file.ts";
 import { givenServer, onServer, urlOf } from "./given-server.ts";
 import type {} from "./global-setup.ts";

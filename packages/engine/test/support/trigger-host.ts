@@ -7,7 +7,7 @@ import type {
   TriggerHost,
   TriggerYield,
 } from "@tradewind/sdk/program";
-import { builtinTrigger } from "../../src/trigger/builtin/index.ts";
+import { builtinTrigger } from "../../src/builtin/index.ts";
 import { afterTest } from "./after-file.ts";
 
 export interface LogLine {

@@ -1,8 +1,8 @@
 /** Triggers and waits as rows, for tests of what is done with them. */
 import { randomBytes, randomUUID } from "node:crypto";
 import type { Json } from "@tradewind/sdk/manifest";
-import { adhoc, type Connection, type Database } from "../../src/store/database.ts";
-import { registerJob } from "../../src/store/job-lease.ts";
+import { adhoc, type Connection, type Database } from "../../src/store/database/database.ts";
+import { registerJob } from "../../src/store/job/job-lease.ts";
 
 export interface TriggerSeed {
   readonly kind?: string;

@@ -9,15 +9,15 @@ import { readFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve, sep } from "node:path";
 import { CLASSES_EXPORT } from "@tradewind/sdk/program";
 import { type BuildFailure, build, type Loader, type Plugin, transform } from "esbuild";
-import { artefactHash } from "./artefact-hash.ts";
+import { artefactHash } from "../../code/artefact-hash.ts";
+import { type InstalledPackage, packageOf } from "../../code/installed-package.ts";
+import { type Requirements, requirementsLine } from "../../code/requirements.ts";
 import { type FileTree, fileTree, type SourceModule } from "./bundle-files.ts";
-import { type InstalledPackage, packageOf } from "./installed-package.ts";
 import { COMMONJS_EXPORTS, moduleEnding, withCommonJsExports } from "./module-kind.ts";
 import { loaderOf, PLACE_DEFINES, placeBanner, placed, placingPlugin } from "./module-places.ts";
 import { OUTSIDE, OutsidePackages } from "./outside-packages.ts";
 import { projectSettings } from "./project-settings.ts";
 import type { DagFile } from "./protocol.ts";
-import { type Requirements, requirementsLine } from "./requirements.ts";
 import { CODE_OPTIONS, OWN_SDK, PRINT_OPTIONS, type SdkPrelude, SdkResolver } from "./sdk-prelude.ts";
 import { YAML } from "./yaml-plugin.ts";
 

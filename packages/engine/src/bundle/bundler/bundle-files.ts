@@ -6,8 +6,8 @@
  */
 import { readdirSync, readFileSync, type Stats, statSync } from "node:fs";
 import { basename, dirname, join, relative, resolve, sep } from "node:path";
-import { sha256 } from "./input-stamps.ts";
-import { packageOf } from "./installed-package.ts";
+import { sha256 } from "../../code/input-stamps.ts";
+import { packageOf } from "../../code/installed-package.ts";
 import { mayHaveOwnPaths, type OwnPath, ownPaths } from "./own-paths.ts";
 import { SourceRefused } from "./refusal.ts";
 

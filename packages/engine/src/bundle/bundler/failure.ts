@@ -4,7 +4,7 @@ import { SourceMap, type SourceMapPayload } from "node:module";
 import { basename, dirname, isAbsolute, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { BuildFailure, Message } from "esbuild";
-import { hintFor } from "../error-hints.ts";
+import { hintFor } from "../../code/error-hints.ts";
 import { ENTRY } from "./artefact.ts";
 import { codeFrame, type Position, placeOf, withCodeFrame } from "./code-frame.ts";
 import type { DagFile } from "./protocol.ts";

@@ -9,23 +9,16 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { DagManifest } from "@tradewind/sdk/manifest";
+import type { ContentFile, InputStamp } from "../../code/bundled.ts";
+import { sha256, stampInput, stampInputs } from "../../code/input-stamps.ts";
+import type { InstalledPackage } from "../../code/installed-package.ts";
+import { dieWithParent } from "../../code/loader/orphan-watch.ts";
 import { type Artefact, buildArtefact, isBuildFailure } from "./artefact.ts";
 import { describeExports, refuseHiddenSubDags } from "./dag-exports.ts";
 import { buildFailureMessage, isFrom, refusalMessage, thrownMessage } from "./failure.ts";
-import { sha256, stampInput, stampInputs } from "./input-stamps.ts";
-import type { InstalledPackage } from "./installed-package.ts";
 import { errorsOfAllDags, isOfRefusedDag, takeMadeDags } from "./made-dags.ts";
-import { dieWithParent } from "./orphan-watch.ts";
 import { guardProcess } from "./process-guard.ts";
-import type {
-  BundleResult,
-  BundlerReply,
-  BundlerRequest,
-  BundlerSetup,
-  ContentFile,
-  DagFile,
-  InputStamp,
-} from "./protocol.ts";
+import type { BundleResult, BundlerReply, BundlerRequest, BundlerSetup, DagFile } from "./protocol.ts";
 import { rehearse } from "./rehearsal.ts";
 import { refuseTriggerClasses } from "./trigger-classes.ts";
 

@@ -4,8 +4,8 @@
  */
 import type { DagManifest, StartTrigger, TaskManifest } from "@tradewind/sdk/manifest";
 import { compileGraph, RuleSet, validateSchedule } from "../../model/index.ts";
+import { isDelay, isKey, isTriggerCall } from "../../model/trigger/trigger-call.ts";
 import { messageOf } from "../../service/errors.ts";
-import { isDelay, isKey, isTriggerCall } from "../../trigger/trigger-call.ts";
 
 /** What is wrong with it, or null. */
 export function manifestProblem(manifest: DagManifest): string | null {

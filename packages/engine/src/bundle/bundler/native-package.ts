@@ -1,5 +1,5 @@
 /** Recognises packages with native code by what they say of themselves, before any of it is loaded. */
-import { readPackage } from "./installed-package.ts";
+import { readPackage } from "../../code/installed-package.ts";
 
 /** They find, download or compile the addon of the package that depends on them. */
 const ADDON_LOADERS = [

@@ -9,17 +9,17 @@
 import { readFileSync, statSync } from "node:fs";
 import { dirname, extname, join, relative, resolve, sep } from "node:path";
 import type { Message, Metafile, Plugin } from "esbuild";
-import { readsOwnFiles } from "./bundle-files.ts";
 import {
   findPackage,
   type InstalledPackage,
   packageNameIn,
   packageOf,
   readPackage,
-} from "./installed-package.ts";
+} from "../../code/installed-package.ts";
+import type { Requirements } from "../../code/requirements.ts";
+import { readsOwnFiles } from "./bundle-files.ts";
 import { isNativePackage } from "./native-package.ts";
 import { DagRefused } from "./refusal.ts";
-import type { Requirements } from "./requirements.ts";
 
 export const OUTSIDE = "tradewind-outside";
 

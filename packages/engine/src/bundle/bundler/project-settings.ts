@@ -1,8 +1,8 @@
 /** What the package.json of a DAG's project says to Tradewind: `"tradewind": { "external": ["name"] }`. */
 import { dirname, join } from "node:path";
-import { readPackage } from "./installed-package.ts";
+import { readPackage } from "../../code/installed-package.ts";
+import { isPackageName } from "../../code/requirements.ts";
 import { DagRefused } from "./refusal.ts";
-import { isPackageName } from "./requirements.ts";
 
 export interface ProjectSettings {
   /** The package.json; null: there is none from the DAG file's folder upwards. */

@@ -5,10 +5,10 @@
 import { mkdirSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { BUNDLE_MODULE, linkPackages, writeFileTree } from "../bundle-folder.ts";
+import { BUNDLE_MODULE, linkPackages, writeFileTree } from "../../code/bundle-folder.ts";
+import type { PreludeFile } from "../../code/bundled.ts";
 import { type Artefact, lineBreaks } from "./artefact.ts";
 import { noting } from "./made-dags.ts";
-import type { PreludeFile } from "./protocol.ts";
 import type { SdkPrelude } from "./sdk-prelude.ts";
 
 /** An artefact on disk, ready to be imported. */

@@ -7,8 +7,8 @@ import { createHash } from "node:crypto";
 import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type BuildOptions, build, type Plugin, transform } from "esbuild";
-import { stampInputs } from "./input-stamps.ts";
-import type { InputStamp } from "./protocol.ts";
+import type { InputStamp } from "../../code/bundled.ts";
+import { stampInputs } from "../../code/input-stamps.ts";
 import { notTheSdk } from "./sdk-copy.ts";
 
 export interface SdkPrelude {

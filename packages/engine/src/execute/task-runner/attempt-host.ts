@@ -19,9 +19,9 @@ import type {
   TriggeredRunFacts,
   TriggerRunRequest,
 } from "@tradewind/sdk/program";
-import { isEngineKind } from "../../trigger/engine-kinds.ts";
-import type { FromChild, Question } from "../protocol.ts";
-import { readRunEnd } from "../run-end-reply.ts";
+import { isEngineKind } from "../../model/trigger/engine-kinds.ts";
+import type { FromChild, Question } from "../attempt/protocol.ts";
+import { readRunEnd } from "../attempt/run-end-reply.ts";
 import type { OpenWorkTracker } from "./open-work.ts";
 import type { OutputCapture } from "./output-capture.ts";
 import type { TaskEnvironment } from "./task-environment.ts";
@@ -144,7 +144,7 @@ export class AttemptHost implements TaskHost {
 
   async check(trigger: TriggerCall): Promise<Json | undefined> {
     if (isEngineKind(trigger.kind)) return await this.#ask({ what: "check", trigger });
-    const { checkBuiltin } = await import("../../trigger/builtin/index.ts");
+    const { checkBuiltin } = await import("../../builtin/index.ts");
     return await checkBuiltin(trigger, {
       abort: this.abort,
       log: (level, message, fields) => this.log(level, message, fields),

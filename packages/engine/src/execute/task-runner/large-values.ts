@@ -1,12 +1,7 @@
 /** Large values in the process of a task: inputs that come in pieces, and outputs that go so. */
 import type { Json } from "@tradewind/sdk/manifest";
-import {
-  INLINE_ONLY,
-  type JobOutcome,
-  type OutputLimits,
-  PIECE_LENGTH,
-  type PieceTarget,
-} from "../protocol.ts";
+import { INLINE_ONLY, type OutputLimits } from "../../output/output-limits.ts";
+import { type JobOutcome, PIECE_LENGTH, type PieceTarget } from "../attempt/protocol.ts";
 
 /** As the supervisor has told us. */
 export function limitsOf(argv: readonly string[]): OutputLimits {

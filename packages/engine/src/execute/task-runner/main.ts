@@ -7,8 +7,9 @@
 import { Socket } from "node:net";
 import { errorFacts } from "@tradewind/sdk/error-facts";
 import type { ErrorFacts, Program } from "@tradewind/sdk/program";
-import { withHint } from "../../bundle/error-hints.ts";
-import { JsonLines } from "../json-lines.ts";
+import { JsonLines } from "../../child/json-lines.ts";
+import { withHint } from "../../code/error-hints.ts";
+import { loadedProgram, loadPrograms, triggerIn } from "../../code/loader/programs.ts";
 import {
   CHANNEL_FD,
   type EndedMessage,
@@ -16,13 +17,12 @@ import {
   type JobMessage,
   type JobOutcome,
   type ToChild,
-} from "../protocol.ts";
+} from "../attempt/protocol.ts";
 import { AttemptHost, noteCombinedSignals } from "./attempt-host.ts";
 import { Cleanliness } from "./cleanliness.ts";
 import { LargeValues, limitsOf, piecesOf, sizeUp } from "./large-values.ts";
 import { OpenWorkTracker } from "./open-work.ts";
 import { OutputCapture } from "./output-capture.ts";
-import { loadedProgram, loadPrograms, triggerIn } from "./programs.ts";
 import { TaskEnvironment } from "./task-environment.ts";
 
 const socket = new Socket({ fd: CHANNEL_FD });

@@ -6,8 +6,8 @@
 import { writeSync } from "node:fs";
 import { Writable } from "node:stream";
 import type { LogLevel } from "@tradewind/sdk/program";
-import { encodeFrame, type LogSource, MAX_PAYLOAD_BYTES } from "../log-frame.ts";
-import { LOG_FD } from "../protocol.ts";
+import { encodeFrame, type LogSource, MAX_PAYLOAD_BYTES } from "../../log/log-frame.ts";
+import { LOG_FD } from "../attempt/protocol.ts";
 
 /** A record too large is cut here, longer than the supervisor, which knows the secrets, will cut it. */
 const MAX_MESSAGE_LENGTH = 40 * 1024;

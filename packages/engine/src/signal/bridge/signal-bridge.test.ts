@@ -2,12 +2,12 @@
 import { expect, it, onTestFinished } from "vitest";
 import { SchedulerRig } from "../../../test/support/scheduler-rig.ts";
 import { type TestDatabase, testDatabase } from "../../../test/support/test-database.ts";
+import { WakeUps } from "../../job/wake-up.ts";
 import { type Logger, silentLogger } from "../../service/logger.ts";
-import { adhoc, Database } from "../../store/database.ts";
-import { sendSignals } from "../../store/signals.ts";
+import { adhoc, Database } from "../../store/database/database.ts";
+import { sendSignals } from "../../store/signal/signals.ts";
 import { PostgresSignals } from "../postgres-signals.ts";
 import type { SignalService } from "../signal-service.ts";
-import { WakeUps } from "../wake-up.ts";
 import { SignalBridge } from "./signal-bridge.ts";
 
 /** A service, as another process has it. */

@@ -13,10 +13,12 @@
  */
 import { randomUUID } from "node:crypto";
 import type { Json } from "@tradewind/sdk/manifest";
+import type { WakeUps } from "../../job/wake-up.ts";
+import { RESERVED_NAMESPACES } from "../../model/signal/signal-names.ts";
 import type { Logger } from "../../service/logger.ts";
 import { Outage } from "../../service/outage.ts";
 import type { Service } from "../../service/service.ts";
-import type { Database } from "../../store/database.ts";
+import type { Database } from "../../store/database/database.ts";
 import {
   claimBridge,
   hasSignal,
@@ -25,11 +27,10 @@ import {
   sentByTasks,
   storeImported,
   storePublished,
-} from "../../store/signal-bridge.ts";
-import type { LogPosition } from "../../store/signals-position.ts";
-import { RESERVED_NAMESPACES, type Signal } from "../signal.ts";
+} from "../../store/signal/signal-bridge.ts";
+import type { LogPosition } from "../../store/signal/signals-position.ts";
+import type { Signal } from "../signal.ts";
 import type { SignalPlace, SignalService, Subscription } from "../signal-service.ts";
-import type { WakeUps } from "../wake-up.ts";
 
 export interface SignalBridgeOptions {
   readonly database: Database;

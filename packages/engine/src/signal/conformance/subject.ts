@@ -1,5 +1,5 @@
 /** What the conformance suite is run on, and how it watches. */
-import type { Connection } from "../../store/database.ts";
+import type { Connection } from "../../store/database/database.ts";
 import type { Signal, SignalToSend } from "../signal.ts";
 import type { SignalService, SignalWatcher } from "../signal-service.ts";
 

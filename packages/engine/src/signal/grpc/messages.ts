@@ -1,7 +1,7 @@
 /** The messages of signals.proto as the loader gives and takes them, and what they mean here. */
 import type { Json } from "@tradewind/sdk/manifest";
 import { EngineError } from "../../service/errors.ts";
-import type { DeadLetterDraft, ListenerChange, RetryEntry } from "../../store/signals-listener.ts";
+import type { DeadLetterDraft, ListenerChange, RetryEntry } from "../../store/signal/signals-listener.ts";
 import {
   readPosition,
   type SentSignal,

@@ -16,7 +16,7 @@ import { EngineError, messageOf } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
 import type { Service } from "../../service/service.ts";
 import { TokenWatch } from "../../service/token-watch.ts";
-import { CommitUnknownError, isTransient, sqlState } from "../../store/database.ts";
+import { CommitUnknownError, isTransient, sqlState } from "../../store/database/database.ts";
 import type { SignalService } from "../signal-service.ts";
 import { CHANNEL_OPTIONS, CODE_KEY, SIGNALS_SERVICE } from "./definition.ts";
 import { listen, unaryHandlers } from "./handlers.ts";

@@ -24,7 +24,7 @@ import { privatePostgres } from "../../../test/support/private-postgres.ts";
 import { seedFolder } from "../../../test/support/seed-folder.ts";
 import { isRunning } from "../../service/process-identity.ts";
 import { POSTGRES_UID } from "../../service/process-user.ts";
-import { adhoc, call, Database } from "../database.ts";
+import { adhoc, call, Database } from "../database/database.ts";
 import { accountFor } from "./account.ts";
 import { findBinaries, locatePackage } from "./binaries.ts";
 import { EmbeddedPostgres } from "./embedded-postgres.ts";

@@ -8,7 +8,7 @@ import pg from "pg";
 import { EngineError } from "../../service/errors.ts";
 import { isRunning } from "../../service/process-identity.ts";
 import { takeProcessLock } from "../../service/process-lock.ts";
-import { sqlState } from "../connection-error.ts";
+import { sqlState } from "../database/connection-error.ts";
 import { asAccount, giveData, needsNewOwner, programEnvironment } from "./account.ts";
 import { type Binaries, findBinaries } from "./binaries.ts";
 import { type DataFolder, reachData } from "./data-folder.ts";

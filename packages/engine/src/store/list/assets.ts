@@ -1,6 +1,6 @@
 /** Assets, their aliases and what happened to them, as people look at them. */
-import { type AssetEventRow, EVENT_COLUMNS } from "../asset-events.ts";
-import type { Connection } from "../database.ts";
+import { type AssetEventRow, EVENT_COLUMNS } from "../asset/asset-events.ts";
+import type { Connection } from "../database/database.ts";
 import { COUNTED_EXACTLY, Conditions, first, type Listed, list, type Page, type Range } from "./query.ts";
 
 export interface AssetUse {

@@ -1,7 +1,7 @@
 /** Runs as the API lists them. */
 import type { Json } from "@tradewind/sdk/manifest";
-import type { Connection } from "../database.ts";
-import { adhoc, statement } from "../statement.ts";
+import type { Connection } from "../database/database.ts";
+import { adhoc, statement } from "../database/statement.ts";
 import { type MapPlace, readMapPlaces } from "./map-places.ts";
 import {
   COUNTED_EXACTLY,

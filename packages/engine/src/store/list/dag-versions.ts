@@ -1,7 +1,7 @@
 /** Versions of a DAG: the manifest and the source each run is bound to. */
 import type { DagManifest } from "@tradewind/sdk/manifest";
-import type { Connection } from "../database.ts";
-import { adhoc } from "../statement.ts";
+import type { Connection } from "../database/database.ts";
+import { adhoc } from "../database/statement.ts";
 import { Conditions, first, type Listed, list, type Page } from "./query.ts";
 
 export interface DagVersionRow {

@@ -1,8 +1,8 @@
 /** DAGs as the API lists them: the row, its current version's manifest, and facts about its runs. */
 import type { DagManifest } from "@tradewind/sdk/manifest";
-import type { Connection } from "../database.ts";
-import { adhoc } from "../statement.ts";
-import type { ScheduleError } from "../timetable-plans.ts";
+import type { Connection } from "../database/database.ts";
+import { adhoc } from "../database/statement.ts";
+import type { ScheduleError } from "../plan/timetable-plans.ts";
 import { Conditions, first, type Listed, list, type Page, type Range } from "./query.ts";
 
 export interface DagRow {

@@ -1,5 +1,5 @@
 /** Deadlines, as the API lists them. */
-import type { Connection } from "../database.ts";
+import type { Connection } from "../database/database.ts";
 import { COUNTED_EXACTLY, Conditions, type Listed, list, type Page } from "./query.ts";
 
 export const DEADLINE_STATES = ["pending", "met", "missed"] as const;

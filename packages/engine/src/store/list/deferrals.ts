@@ -1,7 +1,7 @@
 /** Waits by task instance: the one a deferred instance is in, and those that are behind it. */
 import type { Json } from "@tradewind/sdk/manifest";
-import type { Connection } from "../database.ts";
-import { statement } from "../statement.ts";
+import type { Connection } from "../database/database.ts";
+import { statement } from "../database/statement.ts";
 import { type JobRow, readJobs } from "./jobs.ts";
 import { Conditions, type Listed, list, type Page } from "./query.ts";
 import { FIRED, TRIGGER_STATE, type TriggerState, WAKE_AT } from "./triggers.ts";

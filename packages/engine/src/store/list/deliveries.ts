@@ -1,6 +1,6 @@
 /** Deliveries of notices and missed deadlines, as the API lists them. */
 import type { DeadlineAction } from "@tradewind/sdk/manifest";
-import type { Connection } from "../database.ts";
+import type { Connection } from "../database/database.ts";
 import { COUNTED_EXACTLY, Conditions, first, type Listed, list, type Page } from "./query.ts";
 
 export const DELIVERY_STATES = ["pending", "handed", "done", "dead"] as const;

@@ -1,7 +1,7 @@
 /** For instances in `upstream_failed`: the failed instance at the start of the chain, by the model's rule. */
 import { compileGraph, FailedUpstream } from "../../model/index.ts";
-import type { Connection } from "../database.ts";
-import { statement } from "../statement.ts";
+import type { Connection } from "../database/database.ts";
+import { statement } from "../database/statement.ts";
 import { readManifests } from "./dag-versions.ts";
 import { type MapPlace, readMapPlaces } from "./map-places.ts";
 

@@ -1,5 +1,5 @@
 /** DAG files that could not be loaded, and why. */
-import type { Connection } from "../database.ts";
+import type { Connection } from "../database/database.ts";
 import { Conditions, first, type Listed, list, type Page } from "./query.ts";
 
 export interface ImportErrorRow {

@@ -1,7 +1,7 @@
 /** The running components: schedulers, DAG processors, triggerers. */
 import type { Json } from "@tradewind/sdk/manifest";
-import type { Connection } from "../database.ts";
-import { adhoc } from "../statement.ts";
+import type { Connection } from "../database/database.ts";
+import { adhoc } from "../database/statement.ts";
 import { Conditions, type Listed, list, type Page, type Range } from "./query.ts";
 
 export interface JobRow {

@@ -1,6 +1,6 @@
 /** The latest run of each of many DAGs. */
-import type { Connection } from "../database.ts";
-import { statement } from "../statement.ts";
+import type { Connection } from "../database/database.ts";
+import { statement } from "../database/statement.ts";
 
 export interface LastRunRow {
   readonly dag_id: string;

@@ -8,9 +8,9 @@ import {
   unexpandedAt,
   unexpandedIndex,
 } from "../../model/index.ts";
-import type { Connection } from "../database.ts";
-import { type LoadedExpansion, loadExpansions } from "../map-expansions.ts";
-import { adhoc } from "../statement.ts";
+import type { Connection } from "../database/database.ts";
+import { adhoc } from "../database/statement.ts";
+import { type LoadedExpansion, loadExpansions } from "../task/map-expansions.ts";
 import { readManifests } from "./dag-versions.ts";
 
 export interface MapPlace {

@@ -1,6 +1,6 @@
 /** The task instances that occupy slots of a pool, or of a limit that the engine counts like a pool. */
-import type { Connection } from "../database.ts";
-import { statement } from "../statement.ts";
+import type { Connection } from "../database/database.ts";
+import { statement } from "../database/statement.ts";
 import { type MapPlace, readMapPlaces } from "./map-places.ts";
 
 export interface PoolHolder {

@@ -3,8 +3,8 @@
  * the total. Column names and SQL fragments come from this folder alone; whatever a caller sends travels as a
  * parameter. Statements are unnamed, because their texts are too many to keep prepared.
  */
-import type { Connection } from "../database.ts";
-import { adhoc } from "../statement.ts";
+import type { Connection } from "../database/database.ts";
+import { adhoc } from "../database/statement.ts";
 import { afterKeys, type Cursor, KEYS, keyColumn, readingOrder, writeCursor } from "./keyset.ts";
 import { type Ordered, orderSql, orderTerms } from "./order.ts";
 

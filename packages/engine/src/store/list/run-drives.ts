@@ -1,6 +1,6 @@
 /** Runs that something drives besides the order of their tasks, with how far that is. */
 import type { Json } from "@tradewind/sdk/manifest";
-import type { Connection } from "../database.ts";
+import type { Connection } from "../database/database.ts";
 import { COUNTED_EXACTLY, Conditions, first, type ListedPage, listPage, type Page } from "./query.ts";
 
 export interface DrivenRunRow {

@@ -1,7 +1,7 @@
 /** How far one run is, who drives it, and what it has used: counted over its task instances and attempts. */
 import { FINISHED, type TaskState } from "../../model/index.ts";
-import type { Connection } from "../database.ts";
-import { statement } from "../statement.ts";
+import type { Connection } from "../database/database.ts";
+import { statement } from "../database/statement.ts";
 
 interface RunLock {
   readonly job_id: number;

@@ -1,8 +1,8 @@
 /** The slots of a scheduler's executor, and the tasks that hold them. */
-import type { Connection } from "../database.ts";
-import type { SlotFacts } from "../run-hand-over.ts";
-import type { DrainFacts } from "../run-release.ts";
-import { statement } from "../statement.ts";
+import type { Connection } from "../database/database.ts";
+import { statement } from "../database/statement.ts";
+import type { SlotFacts } from "../run/run-hand-over.ts";
+import type { DrainFacts } from "../run/run-release.ts";
 
 export interface SlotHolder {
   readonly dag_id: string;

@@ -1,6 +1,6 @@
 /** Task instances and their earlier tries, as the API lists them. */
-import type { Connection } from "../database.ts";
-import { adhoc } from "../statement.ts";
+import type { Connection } from "../database/database.ts";
+import { adhoc } from "../database/statement.ts";
 import { type CurrentWait, readCurrentWaits } from "./deferrals.ts";
 import { type FailedUpstreamRow, readFailedUpstream } from "./failed-upstream.ts";
 import { type MapPlace, readMapPlaces } from "./map-places.ts";

@@ -1,7 +1,7 @@
 /** How the triggerers are: for the health check and for `doctor`. */
-import type { Connection } from "../database.ts";
-import { adhoc } from "../statement.ts";
-import type { TriggererFacts } from "../triggers.ts";
+import type { Connection } from "../database/database.ts";
+import { adhoc } from "../database/statement.ts";
+import type { TriggererFacts } from "../trigger/triggers.ts";
 import { liveTriggerers } from "./jobs.ts";
 
 export interface TriggererHealth {

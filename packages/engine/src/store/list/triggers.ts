@@ -1,7 +1,7 @@
 /** Triggers as the API lists them: what is waited for, by whom it is run, and how many wait. */
 import type { Json } from "@tradewind/sdk/manifest";
 import { ALL_KIND } from "../../model/index.ts";
-import type { Connection } from "../database.ts";
+import type { Connection } from "../database/database.ts";
 import { COUNTED_EXACTLY, Conditions, first, type ListedPage, listPage, type Page } from "./query.ts";
 
 /**

@@ -3,8 +3,8 @@
  * alone, in an order that needs no other table, and the rest is looked up for its rows.
  */
 import type { Json } from "@tradewind/sdk/manifest";
-import type { Connection } from "../database.ts";
-import { statement } from "../statement.ts";
+import type { Connection } from "../database/database.ts";
+import { statement } from "../database/statement.ts";
 import { type MapPlace, readMapPlaces } from "./map-places.ts";
 import { COUNTED_EXACTLY, Conditions, type ListedPage, listPage, type Page } from "./query.ts";
 import { alive, FIRED, TRIGGER_STATE, type TriggerState, WAKE_AT } from "./triggers.ts";

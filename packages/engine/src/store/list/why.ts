@@ -1,6 +1,6 @@
 /** The facts behind "why is this task not running", each a cheap look at rows the scheduler looks at, too. */
-import type { Connection } from "../database.ts";
-import { adhoc } from "../statement.ts";
+import type { Connection } from "../database/database.ts";
+import { adhoc } from "../database/statement.ts";
 
 export interface StateCount {
   readonly task_id: string;
@@ -119,7 +119,7 @@ export interface BlockingRun {
 const PAST_RUNS = 1_000;
 
 /**
- * The earlier runs that keep these tasks of a run from starting, the latest first, by the rule of `store/past.ts`: each has
+ * The earlier runs that keep these tasks of a run from starting, the latest first, by the rule of `store/plan/past.ts`: each has
  * not ended them well. It goes on beyond a run only while they have not begun there. Index: dag_run_logical_date.
  */
 export function blockingRuns(

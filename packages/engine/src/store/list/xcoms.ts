@@ -1,9 +1,9 @@
 /** What tasks left for others to read. */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { LargeValue } from "../../model/index.ts";
-import type { Connection } from "../database.ts";
-import { type StoredValue, withReferences } from "../output-objects.ts";
-import { adhoc } from "../statement.ts";
+import type { Connection } from "../database/database.ts";
+import { adhoc } from "../database/statement.ts";
+import { type StoredValue, withReferences } from "../output/output-objects.ts";
 import { COUNTED_EXACTLY, Conditions, first, type Listed, list, type Page, type Range } from "./query.ts";
 
 export interface XComRow {

@@ -762,7 +762,7 @@ CREATE TABLE run_start (
 
 -- Deadlines: by when a run, or a task in it, has to have succeeded. Runs are created, started and ended by many statements
 -- of many processes. The database itself records in the same transaction that something happened to a run with
--- deadlines: no writer can omit it. What it means is decided afterwards, from the run's facts (model/deadline.ts).
+-- deadlines: no writer can omit it. What it means is decided afterwards, from the run's facts (model/notify/deadline.ts).
 
 -- Runs to look at. Rows are only inserted and deleted: two notes of one run are two rows, so that one that is being
 -- processed does not hide the next. Without a reference: the note of a deleted run means nothing.

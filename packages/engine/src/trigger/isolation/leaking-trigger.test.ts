@@ -1,6 +1,6 @@
 /** A trigger that crashes its process is found by isolating the triggers from each other; only that one fails. */
 import { expect, it } from "vitest";
-import { RunnerUnderTest, triggerText } from "../testing/runner-under-test.ts";
+import { RunnerUnderTest, triggerText } from "../../../test/trigger/runner-under-test.ts";
 
 /** Of one class, so that nothing but its arguments tells the leaking one from its neighbours. */
 const WATCHES = triggerText(

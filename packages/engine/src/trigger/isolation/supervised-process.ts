@@ -7,17 +7,17 @@
  * and is not yet acknowledged may come again after a restart, so its receiver deduplicates.
  */
 import type { ErrorFacts, TriggerAbortKind } from "@tradewind/sdk/program";
-import type { Guardian } from "../../execute/guardian.ts";
+import type { Guardian } from "../../child/guardian.ts";
 import type { TriggerOutcome } from "../../model/index.ts";
 import { messageOf } from "../../service/errors.ts";
 import { userEnvironment } from "../../service/user-environment.ts";
 import type { RunnerReports, TriggerWork } from "../contract.ts";
-import type { RunnerAnswers } from "../runner-answers.ts";
-import type { FromRunner, LogRecord } from "../runner-protocol.ts";
-import { StallJudge } from "../stall-judge.ts";
-import { TriggerChild } from "../trigger-child.ts";
-import { type Entry, TriggerRoster } from "../trigger-roster.ts";
-import type { TriggerRunnerOptions } from "../trigger-runner-options.ts";
+import type { RunnerAnswers } from "../process/runner-answers.ts";
+import type { FromRunner, LogRecord } from "../process/runner-protocol.ts";
+import { StallJudge } from "../process/stall-judge.ts";
+import { TriggerChild } from "../process/trigger-child.ts";
+import type { TriggerRunnerOptions } from "../process/trigger-runner-options.ts";
+import { type Entry, TriggerRoster } from "../triggerer/trigger-roster.ts";
 
 /** Triggers per message: what is made in one piece must not keep this process from its heartbeat. */
 const CHUNK = 500;

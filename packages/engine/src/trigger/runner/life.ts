@@ -16,18 +16,18 @@ import type {
   TriggerProgram,
   TriggerYield,
 } from "@tradewind/sdk/program";
-import { withHint } from "../../bundle/error-hints.ts";
-import { isTooDeep } from "../../execute/json-lines.ts";
+import type { BuiltinHost } from "../../builtin/builtin-kind.ts";
+import { isTooDeep } from "../../child/json-lines.ts";
+import { withHint } from "../../code/error-hints.ts";
 import type { TriggerOutcome } from "../../model/index.ts";
-import { ALL_KIND } from "../../model/joint-wait.ts";
-import type { BuiltinHost } from "../builtin/builtin-kind.ts";
+import { ALL_KIND } from "../../model/signal/joint-wait.ts";
 import {
   type Assignment,
   isEnding,
   MAX_EVENT_BYTES,
   MAX_KEY_LENGTH,
   type TriggerQuestion,
-} from "../runner-protocol.ts";
+} from "../process/runner-protocol.ts";
 import { abortReason } from "./abort-reason.ts";
 import type { IgnoredAbort } from "./abort-watch.ts";
 import type { EventGate } from "./event-gate.ts";

@@ -5,8 +5,8 @@
 import type { Socket } from "node:net";
 import type { Json } from "@tradewind/sdk/manifest";
 import type { LogLevel } from "@tradewind/sdk/program";
-import type { JsonLines } from "../../execute/json-lines.ts";
-import type { FromRunner, LogRecord } from "../runner-protocol.ts";
+import type { JsonLines } from "../../child/json-lines.ts";
+import type { FromRunner, LogRecord } from "../process/runner-protocol.ts";
 
 const SIGNS_MS = 1_000;
 /** What one trigger may say in a second; the rest is dropped. Reading it all would keep the supervisor from the others. */

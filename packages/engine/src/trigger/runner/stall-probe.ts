@@ -4,7 +4,7 @@
  * regular expression too; not in native code, so a look that was begun there is answered when that code returns.
  */
 import { type Debugger, Session } from "node:inspector";
-import type { Culprit } from "../runner-protocol.ts";
+import type { Culprit } from "../process/runner-protocol.ts";
 import { CULPRIT } from "./scope.ts";
 import { sourceLine } from "./source-lines.ts";
 

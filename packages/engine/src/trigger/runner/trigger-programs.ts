@@ -6,8 +6,8 @@
 import { pathToFileURL } from "node:url";
 import type { TriggerCall } from "@tradewind/sdk/manifest";
 import type { TriggerProgram } from "@tradewind/sdk/program";
-import { triggersOf } from "../../execute/bundle-triggers.ts";
-import { ALL_KIND, ANY_KIND } from "../../model/joint-wait.ts";
+import { triggersOf } from "../../code/bundle-triggers.ts";
+import { ALL_KIND, ANY_KIND } from "../../model/signal/joint-wait.ts";
 import { type IgnoredAbort, watchAborts } from "./abort-watch.ts";
 import { beginLoad } from "./pulse.ts";
 import { inScope, type Scope } from "./scope.ts";
@@ -50,7 +50,7 @@ export async function findProgram(
 async function builtin(kind: string): Promise<TriggerProgram | undefined> {
   const end = beginLoad();
   try {
-    const { builtinTrigger } = await import("../builtin/index.ts");
+    const { builtinTrigger } = await import("../../builtin/index.ts");
     return await builtinTrigger(kind);
   } finally {
     end();

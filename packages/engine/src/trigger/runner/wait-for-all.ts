@@ -4,8 +4,8 @@
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { RunningTrigger, TriggerProgram, TriggerYield } from "@tradewind/sdk/program";
-import { ALL_KIND, membersOf } from "../../model/joint-wait.ts";
-import type { BuiltinHost } from "../builtin/builtin-kind.ts";
+import type { BuiltinHost } from "../../builtin/builtin-kind.ts";
+import { ALL_KIND, membersOf } from "../../model/signal/joint-wait.ts";
 import { checkedMembers, cleanUp, type FindMember, identityOf, keyOf, Member } from "./joint-wait.ts";
 
 /** How long members may take to acknowledge; one with more events to come would never be done. */

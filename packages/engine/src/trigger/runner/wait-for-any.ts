@@ -7,7 +7,7 @@
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { RunningTrigger, TriggerHost, TriggerProgram, TriggerYield } from "@tradewind/sdk/program";
-import { ANY_KIND, firstEvent, membersOf } from "../../model/joint-wait.ts";
+import { ANY_KIND, firstEvent, membersOf } from "../../model/signal/joint-wait.ts";
 import { checkedMembers, cleanUp, type FindMember, identityOf, keyOf, Member } from "./joint-wait.ts";
 
 export function waitForAny(find: FindMember): TriggerProgram {

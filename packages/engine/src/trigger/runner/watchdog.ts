@@ -6,7 +6,7 @@
  */
 import { writeSync } from "node:fs";
 import { workerData } from "node:worker_threads";
-import { STALL_FD, type StallReport } from "../runner-protocol.ts";
+import { STALL_FD, type StallReport } from "../process/runner-protocol.ts";
 import { BEAT_MS, type Pulse } from "./pulse.ts";
 import { type Sight, StallProbe } from "./stall-probe.ts";
 

@@ -1,0 +1,266 @@
+import { Command, Option } from "@commander-js/extra-typings";
+import { type Backfill, type DryRun, type MadeBackfill, readProgress } from "../../client/backfills.ts";
+import { type Client, path } from "../../client/client.ts";
+import { zoneOf } from "../../client/find-run.ts";
+import { requireNamed } from "../../client/named-filter.ts";
+import { usageError } from "../../errors.ts";
+import { examples } from "../../examples.ts";
+import { parseDate, spanOf, type TypedDate } from "../../input/dates.ts";
+import { parseConf, parseDuration, wholeNumber } from "../../input/values.ts";
+import {
+  backfillColumns,
+  backfillFields,
+  dryRunColumns,
+  dryRunSummary,
+  watchBackfill,
+} from "../../output/backfill-view.ts";
+import { moment } from "../../output/when.ts";
+import type { Session } from "../../session.ts";
+import { serve } from "../service/service.ts";
+
+/** A timetable of the DAG's own may be asked for long before the dates are known. */
+const LISTING_MS = 60_000;
+const ID = "the backfill's number, as `tradewind backfill list` shows it";
+
+export function command(session: Session) {
+  const backfill = new Command("backfill")
+    .description("make the runs of past dates: create, wait for, pause, change and cancel")
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind backfill create etl --from 2026-01-01 --to 2026-01-31 --wait",
+        "tradewind backfill list --active",
+      ),
+    );
+  const { terminal } = session;
+
+  backfill
+    .command("create")
+    .description("make the runs of a DAG's schedule for a range of dates; both ends are included")
+    .addHelpText(
+      "after",
+      examples(
+        "# see what would become of each date, then do it",
+        "tradewind backfill create etl --from 2026-01-01 --to 2026-01-31 --dry-run",
+        "tradewind backfill create etl --from 2026-01-01 --to 2026-01-31 --wait",
+        "# the latest date first",
+        "tradewind backfill create etl --from 2026-01-01 --to 2026-01-31 --reverse",
+      ),
+    )
+    .argument("<dag>")
+    .requiredOption(
+      "--from <date>",
+      "first logical date: a day, 2026-01-01, or an exact time, 2026-01-01T08:00, in the DAG's time zone",
+      parseDate,
+    )
+    .requiredOption("--to <date>", "last logical date; a day is included as a whole", parseDate)
+    .addOption(
+      new Option("--reprocess <which>", "which dates that have a run already get it done again")
+        .choices(["none", "failed", "completed"] as const)
+        .default("none" as const),
+    )
+    .option("--reverse", "the latest date first")
+    .option("--max-active <n>", "how many runs at once", wholeNumber(1), 10)
+    .option("--conf <json>", "conf of the runs: JSON, @file or @-")
+    .option("--stop-on-failure", "start no more runs after the first that failed")
+    .option("--pin-version", "make all runs with the DAG's version of now, whatever changes meanwhile")
+    .option("--dry-run", "only say what would become of each date")
+    .option("--wait", "watch it until it has ended")
+    .action(async (dag, options) => {
+      const body = {
+        dag_id: dag,
+        ...(await rangeBody(session.client, dag, options)),
+        reprocess_behavior: options.reprocess,
+        run_backwards: options.reverse === true,
+        max_active_runs: options.maxActive,
+        stop_on_failure: options.stopOnFailure === true,
+        ...(options.pinVersion ? { run_on_latest_version: false } : {}),
+        ...(options.conf === undefined ? {} : { dag_run_conf: parseConf(options.conf) }),
+      };
+      const what = `cannot make a backfill of ${dag}`;
+      if (options.dryRun) {
+        const answer = await session.client.post<DryRun>("/backfills/dry_run", {
+          what,
+          body,
+          timeoutMs: LISTING_MS,
+        });
+        const listed = { items: answer.backfills, total: answer.backfills.length };
+        await session.printList(listed, dryRunColumns(terminal), "There is nothing to do.");
+        for (const line of dryRunSummary(answer)) session.note(line);
+        return;
+      }
+      const made = await session.client.post<MadeBackfill>("/backfills", {
+        what,
+        body,
+        idempotent: true,
+        timeoutMs: LISTING_MS,
+      });
+      const runs = `${made.total_runs} run${made.total_runs === 1 ? "" : "s"}`;
+      const dates = `dates ${moment(made.first_date)} to ${moment(made.last_date)}`;
+      const sentence = `Backfill ${made.id} of ${dag}: ${runs}, ${made.max_active_runs} at once, ${dates}.`;
+      if (made.waits_because === "the DAG is paused")
+        session.note(`The DAG is paused: nothing starts before \`tradewind dags unpause ${dag}\`.`);
+      if (!options.wait) {
+        await session.printDone(made, `${sentence} Watch it with \`tradewind backfill wait ${made.id}\`.`);
+        return;
+      }
+      session.note(sentence);
+      session.exitCode = await watchBackfill(session, { id: made.id, timeoutMs: undefined });
+    });
+
+  backfill
+    .command("list")
+    .description("list backfills, newest first")
+    .addHelpText("after", examples("tradewind backfill list", "tradewind backfill list etl --active"))
+    .argument("[dag]", "only of this DAG")
+    .option("--active", "only those that are not over")
+    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 25)
+    .action(async (dag, { active, limit }) => {
+      const what = "cannot list the backfills";
+      const listed = await session.client.list<Backfill>({
+        path: "/backfills",
+        key: "backfills",
+        what,
+        query: { dag_id: dag, active: active ? true : undefined, order_by: "-id" },
+        limit,
+      });
+      await requireNamed(session.client, what, listed, { dag });
+      await session.printList(listed, backfillColumns(terminal), "There are no such backfills.");
+    });
+
+  backfill
+    .command("show")
+    .description("show one backfill and how far it is")
+    .addHelpText("after", examples("tradewind backfill show 7"))
+    .argument("<id>", ID, wholeNumber(0))
+    .action(async (id) => {
+      const progress = await readProgress(session.client, id);
+      await session.printObject(progress, backfillFields(progress));
+    });
+
+  backfill
+    .command("wait")
+    .description("wait for the end of a backfill: exit 0 when all went well, 1 when not, 124 after --timeout")
+    .addHelpText("after", examples("tradewind backfill wait 7 --timeout 2h"))
+    .argument("<id>", ID, wholeNumber(0))
+    .option("--timeout <duration>", "e.g. 90s, 15m", parseDuration)
+    .action(async (id, { timeout }) => {
+      session.exitCode = await watchBackfill(session, { id, timeoutMs: timeout });
+    });
+
+  const change = async (
+    id: number,
+    request: { what: string; to: string; done: string; query?: { let_finish: boolean } },
+  ) => {
+    const changed = await session.client.put<Backfill>(path`/backfills/${id}/${request.to}`, {
+      what: request.what,
+      ...(request.query ? { query: request.query } : {}),
+    });
+    await session.printDone(changed, request.done);
+  };
+
+  backfill
+    .command("pause")
+    .description("start no more runs for now; those under way go on")
+    .addHelpText("after", examples("tradewind backfill pause 7"))
+    .argument("<id>", ID, wholeNumber(0))
+    .action((id) =>
+      change(id, { to: "pause", what: `cannot pause the backfill ${id}`, done: `Backfill ${id} is paused.` }),
+    );
+
+  backfill
+    .command("unpause")
+    .description("go on with a paused backfill")
+    .addHelpText("after", examples("tradewind backfill unpause 7"))
+    .argument("<id>", ID, wholeNumber(0))
+    .action((id) =>
+      change(id, {
+        to: "unpause",
+        what: `cannot unpause the backfill ${id}`,
+        done: `Backfill ${id} goes on.`,
+      }),
+    );
+
+  backfill
+    .command("cancel")
+    .description("make no more runs, and end those under way as failed")
+    .addHelpText("after", examples("tradewind backfill cancel 7", "tradewind backfill cancel 7 --let-finish"))
+    .argument("<id>", ID, wholeNumber(0))
+    .option("--let-finish", "those under way go on to their end")
+    .action(async (id, { letFinish }) => {
+      if (!letFinish) await session.confirm(`Cancel the backfill ${id} and end its runs?`);
+      await change(id, {
+        to: "cancel",
+        query: { let_finish: letFinish === true },
+        what: `cannot cancel the backfill ${id}`,
+        done: letFinish ? `Backfill ${id} makes no more runs.` : `Backfill ${id} is cancelled.`,
+      });
+    });
+
+  backfill
+    .command("set")
+    .description("change a backfill while it runs")
+    .addHelpText("after", examples("tradewind backfill set 7 --max-active 4"))
+    .argument("<id>", ID, wholeNumber(0))
+    .option("--max-active <n>", "how many runs at once", wholeNumber(1))
+    .option("--stop-on-failure", "start no more runs after the first that failed")
+    .option("--no-stop-on-failure", "go on after failures")
+    .action(async (id, options) => {
+      if (options.maxActive === undefined && options.stopOnFailure === undefined)
+        throw usageError("nothing to change was given.", "give --max-active or --[no-]stop-on-failure");
+      const changed = await session.client.patch<Backfill>(path`/backfills/${id}`, {
+        what: `cannot change the backfill ${id}`,
+        body: { max_active_runs: options.maxActive, stop_on_failure: options.stopOnFailure },
+      });
+      await session.printDone(
+        changed,
+        `Backfill ${id}: ${changed.max_active_runs} runs at once, ${changed.stop_on_failure ? "stops after" : "goes on after"} a failure.`,
+      );
+    });
+
+  backfill
+    .command("serve")
+    .description("run backfills, and nothing else, against DATABASE_URL; any number may share one database")
+    .addHelpText("after", examples("tradewind backfill serve --parallelism 16"))
+    .option(
+      "--parallelism <n>",
+      "how many tasks at once; 0 = a fresh process per task, no limit",
+      wholeNumber(0),
+    )
+    .option(
+      "--drain <duration>",
+      "how long running tasks may go on after SIGTERM (TRADEWIND_DRAIN, else 20s)",
+    )
+    .action(async (options) => {
+      const { resolveConfig, startBackfillRunner } = await import("@tradewind/engine");
+      const config = resolveConfig(
+        { ...options, drainMs: options.drain, home: session.options.home },
+        session.host.env,
+      );
+      await serve(
+        session,
+        (signal) => startBackfillRunner(config, signal),
+        () => session.note("Waiting for backfills."),
+      );
+    });
+
+  return backfill;
+}
+
+/** Days without an offset are sent as they are: the server knows the time zone of the schedule. */
+async function rangeBody(
+  client: Client,
+  dag: string,
+  { from, to }: { readonly from: TypedDate; readonly to: TypedDate },
+) {
+  const isDay = ({ local }: TypedDate) => !local.includes("T");
+  const isExact = (date: TypedDate) => !isDay(date) || date.offset !== null;
+  const isLocal = [from, to].some((date) => isExact(date) && date.offset === null);
+  const zone = isLocal ? await zoneOf(client, dag) : "UTC";
+  const first = (date: TypedDate) => spanOf(date, zone).from.toISOString();
+  const last = (date: TypedDate) => new Date(spanOf(date, zone).to.getTime() - 1).toISOString();
+  return {
+    from_date: isExact(from) ? first(from) : from.local,
+    to_date: isExact(to) ? (isDay(to) ? last(to) : first(to)) : to.local,
+  };
+}

@@ -1,0 +1,237 @@
+/** `tradewind runs clear` and `runs cancel`: of one run, of several, of a range. */
+import { type Command, Option } from "@commander-js/extra-typings";
+import { path } from "../../client/client.ts";
+import { RUN_ARGUMENT } from "../../client/find-run.ts";
+import { type DagRun, isRunEnded, type TaskInstance } from "../../client/resources.ts";
+import { type RunSelection, SINCE, selectRuns, UNTIL } from "../../client/select-runs.ts";
+import { findMove, tellMove } from "../../client/version-move.ts";
+import { CliError } from "../../errors.ts";
+import { examples } from "../../examples.ts";
+import { EXIT } from "../../exit-code.ts";
+import { parseBound } from "../../input/dates.ts";
+import { applyToRuns, countText, inspectRuns, showPreview } from "../../output/changed-runs.ts";
+import { instanceName } from "../../output/instance-name.ts";
+import { watchRun } from "../../output/run-view.ts";
+import type { Session } from "../../session.ts";
+
+const NAMES_SHOWN = 10;
+
+export function addEditCommands(runs: Command, session: Session): void {
+  runs
+    .command("cancel")
+    .description("end runs as failed and stop what is running in them")
+    .argument("<dag>")
+    .argument("[run...]", RUN_ARGUMENT)
+    .option("--since <date>", SINCE, parseBound)
+    .option("--until <date>", UNTIL, parseBound)
+    .addOption(
+      new Option("--state <state...>", "only in these states (both, in a range)").choices([
+        "queued",
+        "running",
+      ]),
+    )
+    .option("--dry-run", "only show which runs")
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind runs cancel etl @latest",
+        "# everything that waits or runs, after a preview and a question",
+        "tradewind runs cancel etl --state queued running",
+        "# in a script: no question",
+        "tradewind runs cancel etl --since 2026-11-15 --until 2026-11-17 --yes",
+      ),
+    )
+    .action(async (dag, names, { dryRun, ...range }) => {
+      const selection = { ...range, names, usualStates: ["queued", "running"] };
+      await cancelRuns(session, dag, selection, dryRun === true);
+    });
+
+  runs
+    .command("clear")
+    .description("run the tasks of runs again")
+    .argument("<dag>")
+    .argument("[run...]", RUN_ARGUMENT)
+    .option("--since <date>", SINCE, parseBound)
+    .option("--until <date>", UNTIL, parseBound)
+    .addOption(
+      new Option("--state <state...>", "only in these states (success and failed, in a range)").choices([
+        "queued",
+        "running",
+        "success",
+        "failed",
+      ]),
+    )
+    .option("--only-failed", "only what failed, was cancelled, or was kept from running by that")
+    .option("--latest-version", "with the DAG's current version; the run's own when not given")
+    .option("--dry-run", "only show which runs and tasks")
+    .option("--wait", "watch the run until it has ended; of one run")
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind runs clear etl @failed --only-failed",
+        "tradewind runs clear etl 2026-11-15 2026-11-16",
+        "# what would run again?",
+        "tradewind runs clear etl --since 2026-11-10 --until 2026-11-12 --dry-run",
+        "# the failed ones of the last two days, without a question",
+        "tradewind runs clear etl --since 2d --state failed --only-failed --yes",
+      ),
+    )
+    .action(async (dag, names, { since, state, until, ...options }) => {
+      const selection = { names, since, state, until, usualStates: ["success", "failed"] };
+      await clearRuns(session, dag, selection, options);
+    });
+}
+
+const runPath = (dagId: string, runId: string) => path`/dags/${dagId}/dagRuns/${runId}`;
+
+async function cancelRuns(
+  session: Session,
+  dag: string,
+  selection: RunSelection,
+  isDryRun: boolean,
+): Promise<void> {
+  const { client } = session;
+  const cancel = (runId: string) =>
+    client.post<DagRun>(`${runPath(dag, runId)}/cancel`, {
+      what: `cannot cancel the run ${runId} of ${dag}`,
+    });
+  const selected = await selectRuns(client, dag, selection);
+  const [only, ...others] = selected;
+  if (only && others.length === 0 && selection.names.length > 0 && !isDryRun) {
+    const runId = only.dag_run_id;
+    await session.confirm(`Cancel the run ${runId} of ${dag}?`);
+    const run = await cancel(runId);
+    const rest =
+      run.state === "running" ? " Its teardowns still run; to stop them, too, cancel it once more." : "";
+    return session.printDone(run, `Run ${runId} of ${dag} cancelled.${rest}`);
+  }
+  // Those that wait come first, the newest before all: a slot that becomes free must not start another.
+  const open = selected.filter((run) => !isRunEnded(run)).toReversed();
+  const ordered = open.toSorted((a, b) => Number(a.state === "running") - Number(b.state === "running"));
+  const affected = await inspectRuns(session, ordered, async (run) => {
+    const what = `cannot read the run ${run.dag_run_id} of ${dag}`;
+    const { progress } = await client.get<DagRun>(runPath(dag, run.dag_run_id), { what });
+    return { run, tasks: progress ? progress.total - progress.finished : 0 };
+  });
+  if (affected.length === 0) return session.printDone([], "There is no run to cancel.");
+  showPreview(session, affected);
+  const count = countText(affected);
+  if (isDryRun) return session.printDone(shown(affected), `Would cancel ${count} of ${dag}.`);
+  await session.confirm(`Cancel ${count} of ${dag}?`);
+  const change = (runId: string) =>
+    cancel(runId).then(
+      () => true,
+      // It has ended meanwhile.
+      (error: unknown) => {
+        if (error instanceof CliError && error.exit === EXIT.conflict) return false;
+        throw error;
+      },
+    );
+  await applyToRuns(session, {
+    dagId: dag,
+    affected,
+    change,
+    participle: "cancelled",
+    unneeded: "had ended",
+  });
+}
+
+interface ClearOptions {
+  readonly onlyFailed?: true | undefined;
+  readonly latestVersion?: true | undefined;
+  readonly dryRun?: true | undefined;
+  readonly wait?: true | undefined;
+}
+
+async function clearRuns(
+  session: Session,
+  dag: string,
+  selection: RunSelection,
+  options: ClearOptions,
+): Promise<void> {
+  const selected = await selectRuns(session.client, dag, selection);
+  const [only, ...others] = selected;
+  if (only && others.length === 0) return clearRun(session, dag, only, options);
+  if (options.wait)
+    session.note(
+      "--wait watches one run; several are cleared: `tradewind runs list` shows how far they are.",
+    );
+  const clear = clearCall(session, dag, options);
+  const inspected = await inspectRuns(session, selected, async (run) => ({
+    run,
+    tasks: await countAgain(session, run, await clear(run.dag_run_id, true), options),
+  }));
+  const affected = inspected.filter(({ tasks }) => tasks !== 0);
+  if (affected.length === 0) return session.printDone([], "There is nothing to clear.");
+  showPreview(session, affected);
+  const count = countText(affected);
+  const where = options.latestVersion ? " on the current version" : "";
+  if (options.dryRun)
+    return session.printDone(shown(affected), `Would run ${count} of ${dag} again${where}.`);
+  await session.confirm(`Run ${count} of ${dag} again${where}?`);
+  const change = async (runId: string) => {
+    await clear(runId, false);
+    return true;
+  };
+  await applyToRuns(session, { dagId: dag, affected, change, participle: "cleared", unneeded: "" });
+}
+
+async function clearRun(session: Session, dag: string, run: DagRun, options: ClearOptions): Promise<void> {
+  const runId = run.dag_run_id;
+  const clear = clearCall(session, dag, options);
+  const affected = await clear(runId, true);
+  const isWhole = (await countAgain(session, run, affected, options)) === null;
+  if (affected.length === 0 && !isWhole) return session.printDone(affected, "There is nothing to clear.");
+  const move = options.latestVersion ? await findMove(session.client, dag, runId) : null;
+  const { again, others, where } = tellMove(affected, move);
+  const tasks = isWhole ? "all tasks" : `${again.length} task${again.length === 1 ? "" : "s"}`;
+  const list = again.length === 0 ? "" : `: ${names(again)}`;
+  if (options.dryRun) return session.printDone(affected, `${tasks} would run again${where}${list}${others}.`);
+  await session.confirm(`Run ${tasks} of ${runId} again${where}${list}${others}?`);
+  await clear(runId, false);
+  await session.printDone(affected, `${tasks} of ${runId} will run again${where}${others}.`);
+  if (options.wait) session.exitCode = await watchRun(session, { dagId: dag, runId, timeoutMs: undefined });
+}
+
+function clearCall({ client }: Session, dag: string, { latestVersion, onlyFailed }: ClearOptions) {
+  return async (runId: string, isDryRun: boolean): Promise<readonly TaskInstance[]> => {
+    const body = {
+      dry_run: isDryRun,
+      only_failed: onlyFailed === true,
+      run_on_latest_version: latestVersion === true,
+    };
+    const what = `cannot clear the run ${runId} of ${dag}`;
+    const answer = await client.post<{ task_instances?: TaskInstance[] }>(`${runPath(dag, runId)}/clear`, {
+      what,
+      body,
+    });
+    return answer.task_instances ?? [];
+  };
+}
+
+/** null: all of its tasks. A run that was cancelled before it began has none to name. */
+async function countAgain(
+  { client }: Session,
+  { dag_id, dag_run_id, state }: DagRun,
+  affected: readonly TaskInstance[],
+  { onlyFailed }: ClearOptions,
+): Promise<number | null> {
+  if (affected.length > 0) return affected.length;
+  if (state !== "failed" && (onlyFailed || state !== "success")) return 0;
+  const tasks = `${runPath(dag_id, dag_run_id)}/taskInstances`;
+  const what = `cannot read the run ${dag_run_id} of ${dag_id}`;
+  const { total_entries } = await client.get<{ total_entries: number }>(tasks, { what, query: { limit: 1 } });
+  return total_entries === 0 ? null : 0;
+}
+
+/** For JSON. */
+function shown(affected: readonly { readonly run: DagRun; readonly tasks: number | null }[]) {
+  return affected.map(({ run, tasks }) => ({ ...run, affected_tasks: tasks }));
+}
+
+function names(instances: readonly TaskInstance[]): string {
+  const shown = instances.slice(0, NAMES_SHOWN).map(instanceName);
+  return instances.length > shown.length
+    ? `${shown.join(", ")} and ${instances.length - shown.length} more`
+    : shown.join(", ");
+}

@@ -1,0 +1,76 @@
+import { Command } from "@commander-js/extra-typings";
+import { path } from "../../client/client.ts";
+import type { Token } from "../../client/resources.ts";
+import { examples } from "../../examples.ts";
+import { parseDuration, wholeNumber } from "../../input/values.ts";
+import type { Column } from "../../output/table.ts";
+import { moment, relativeTime } from "../../output/when.ts";
+import type { Session } from "../../session.ts";
+
+export function command(session: Session) {
+  const tokens = new Command("tokens")
+    .description("who may call the server; every token may do everything")
+    .addHelpText("after", examples("tradewind tokens create ci --expires-in 90d"));
+
+  tokens
+    .command("list")
+    .description("list the tokens; themselves they are never shown again")
+    .addHelpText("after", examples("tradewind tokens list"))
+    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
+    .action(async ({ limit }) => {
+      const listed = await session.client.list<Token>({
+        path: "/tokens",
+        key: "tokens",
+        what: "cannot list the tokens",
+        limit,
+      });
+      await session.printList(listed, COLUMNS, "There are no tokens.");
+    });
+
+  tokens
+    .command("create")
+    .description("make a token and print it, this once")
+    .addHelpText("after", examples("tradewind tokens create ci --expires-in 90d"))
+    .argument("<name>", "who or what will use it: the event log shows it")
+    .option(
+      "--expires-in <duration>",
+      "after which it opens nothing, e.g. 90d; never when not given",
+      parseDuration,
+    )
+    .action(async (name, { expiresIn }) => {
+      const made = await session.client.post<Token & { token: string }>("/tokens", {
+        what: `cannot make the token ${name}`,
+        body: {
+          name,
+          ...(expiresIn === undefined ? {} : { expires_at: new Date(Date.now() + expiresIn).toISOString() }),
+        },
+      });
+      if (session.format !== "table") return session.printObject(made, []);
+      session.terminal.data(made.token);
+      session.note(`Token ${made.id} (${name}) made. Keep it: it is not shown again.`);
+    });
+
+  tokens
+    .command("delete")
+    .description("delete a token: it is invalid at once")
+    .addHelpText("after", examples("tradewind tokens delete 2"))
+    .argument("<id>", "its number in the list", wholeNumber(1))
+    .action(async (id) => {
+      await session.confirm(`Delete the token ${id}?`);
+      await session.client.delete(path`/tokens/${id}`, { what: `cannot delete the token ${id}` });
+      await session.printDone({ id, deleted: true }, `Token ${id} deleted.`);
+    });
+
+  return tokens;
+}
+
+const COLUMNS: readonly Column<Token>[] = [
+  { title: "ID", value: (token) => String(token.id), align: "right" },
+  { title: "NAME", value: (token) => token.name, flexible: true },
+  { title: "MADE", value: (token) => relativeTime(token.created_at) },
+  {
+    title: "LAST USED",
+    value: (token) => (token.is_current ? "now, by you" : relativeTime(token.last_used_at)),
+  },
+  { title: "EXPIRES", value: (token) => (token.expires_at === null ? "never" : moment(token.expires_at)) },
+];

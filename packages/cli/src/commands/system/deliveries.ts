@@ -1,0 +1,135 @@
+import { Command, Option } from "@commander-js/extra-typings";
+import { path } from "../../client/client.ts";
+import { findRunFilter, RUN_ARGUMENT } from "../../client/find-run.ts";
+import { requireNamed } from "../../client/named-filter.ts";
+import { usageError } from "../../errors.ts";
+import { examples } from "../../examples.ts";
+import { wholeNumber } from "../../input/values.ts";
+import type { Column } from "../../output/table.ts";
+import { relativeTime } from "../../output/when.ts";
+import type { Session } from "../../session.ts";
+
+interface Delivery {
+  readonly id: number;
+  readonly event: string;
+  readonly dag_id: string;
+  readonly dag_run_id: string;
+  readonly task_id: string | null;
+  readonly group_id: string | null;
+  readonly map_index: number;
+  readonly kind: string;
+  readonly receiver: string | null;
+  readonly occurred_at: string;
+  readonly state: string;
+  readonly attempts: number;
+  readonly error: string | null;
+}
+
+const STATES = ["pending", "handed", "done", "dead"] as const;
+const EVENTS = ["success", "failure", "retry", "deadline"] as const;
+
+export function command(session: Session) {
+  const deliveries = new Command("deliveries")
+    .description(
+      "webhooks, mails and signals of tasks and runs that ended, were retried or missed a deadline",
+    )
+    .addHelpText("after", examples("tradewind deliveries list --dead"));
+
+  deliveries
+    .command("list")
+    .description("list deliveries, the latest first")
+    .addHelpText(
+      "after",
+      examples("tradewind deliveries list --dead", "tradewind deliveries list --dag etl --event failure"),
+    )
+    .option("--dead", "only those that were given up")
+    .addOption(new Option("--state <state...>", "only in these states").choices(STATES).conflicts("dead"))
+    .addOption(new Option("--event <event...>", "only of these events").choices(EVENTS))
+    .option("--dag <dag>", "only of this DAG")
+    .option("--run <run>", `only of this run: ${RUN_ARGUMENT}`)
+    .option("--task <task>", "only of this task")
+    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
+    .action(async ({ dag, dead, event, limit, run: given, state, task }) => {
+      const run = await findRunFilter(session.client, { dag, run: given });
+      const filter = { states: dead ? ["dead"] : state, events: event, dag, run, task };
+      await session.printList(
+        await read(session, filter, limit),
+        columns(session),
+        "There are no such deliveries.",
+      );
+    });
+
+  deliveries
+    .command("retry")
+    .description("begin again with deliveries that were given up")
+    .addHelpText(
+      "after",
+      examples("tradewind deliveries retry 12 13", "tradewind deliveries retry --all --dag etl"),
+    )
+    .argument("[ids...]", "their numbers, from `tradewind deliveries list --dead`")
+    .option("--all", "all that were given up")
+    .option("--dag <dag>", "with --all: only those of this DAG")
+    .action(async (ids, { all, dag }) => {
+      if (ids.length > 0 === (all === true))
+        throw usageError(
+          "say which deliveries: their numbers, or --all",
+          "`tradewind deliveries list --dead` lists them",
+        );
+      const chosen = all
+        ? (await read(session, { states: ["dead"], dag }, 0)).items.map(({ id }) => id)
+        : ids.map((id) => wholeNumber(1)(id));
+      const begun: Delivery[] = [];
+      for (const id of chosen) {
+        const what = `cannot retry the delivery ${id}`;
+        begun.push(await session.client.post<Delivery>(path`/deliveries/${id}/retry`, { what }));
+        if (chosen.length > 20 && begun.length % 20 === 0)
+          session.note(`${begun.length} of ${chosen.length} begin again.`);
+      }
+      const count = `${begun.length} ${begun.length === 1 ? "delivery begins" : "deliveries begin"}`;
+      await session.printDone(begun, begun.length === 0 ? "Nothing was given up." : `${count} again.`);
+    });
+
+  return deliveries;
+}
+
+interface Filter {
+  readonly states?: string[] | undefined;
+  readonly events?: string[] | undefined;
+  readonly dag?: string | undefined;
+  readonly run?: string | undefined;
+  readonly task?: string | undefined;
+}
+
+async function read({ client }: Session, filter: Filter, limit: number) {
+  const { dag, events, run, states, task } = filter;
+  const what = "cannot list the deliveries";
+  const query = { state: states, event: events, dag_id: dag, dag_run_id: run, task_id: task };
+  const listed = await client.list<Delivery>({ path: "/deliveries", key: "deliveries", what, query, limit });
+  await requireNamed(client, what, listed, { dag, run, task });
+  return listed;
+}
+
+function columns({ terminal }: Session): readonly Column<Delivery>[] {
+  return [
+    { title: "ID", value: ({ id }) => String(id), align: "right" },
+    { title: "EVENT", value: ({ event }) => event },
+    { title: "DAG", value: ({ dag_id }) => dag_id },
+    { title: "RUN", value: ({ dag_run_id }) => dag_run_id, flexible: true },
+    { title: "TASK", value: placeOf },
+    { title: "TO", value: ({ kind, receiver }) => (receiver === null ? kind : `${kind} ${receiver}`) },
+    { title: "WHEN", value: ({ occurred_at }) => relativeTime(occurred_at) },
+    {
+      title: "STATE",
+      value: ({ state }) => state,
+      paint: ({ state }, cell) => (state === "dead" ? terminal.paint("red", cell) : cell),
+    },
+    { title: "TRIES", value: ({ attempts }) => String(attempts), align: "right" },
+    { title: "ERROR", value: ({ error }) => error ?? "-", flexible: true, optional: true },
+  ];
+}
+
+function placeOf({ group_id, map_index, task_id }: Delivery): string {
+  const name = task_id ?? group_id;
+  if (name === null) return "-";
+  return map_index < 0 ? name : `${name}[${map_index}]`;
+}

@@ -1,0 +1,107 @@
+import { type Command, Option } from "@commander-js/extra-typings";
+import { path } from "../../client/client.ts";
+import { findRunId, RUN_ARGUMENT } from "../../client/find-run.ts";
+import type { Task, TaskInstance } from "../../client/resources.ts";
+import { usageError } from "../../errors.ts";
+import { examples } from "../../examples.ts";
+import { wholeNumber } from "../../input/values.ts";
+import { instanceColumns, reasonText } from "../../output/instance-name.ts";
+import { paintState, stateName } from "../../output/state.ts";
+import type { Column } from "../../output/table.ts";
+import { relativeTime, span } from "../../output/when.ts";
+import type { Session } from "../../session.ts";
+import { readTasks } from "../dag/dag-show.ts";
+
+const STATES = [
+  "none",
+  "scheduled",
+  "queued",
+  "running",
+  "restarting",
+  "up_for_retry",
+  "up_for_reschedule",
+  "deferred",
+  "success",
+  "failed",
+  "skipped",
+  "upstream_failed",
+  "removed",
+] as const;
+
+/** `tasks list`: the tasks of a DAG, or of one of its runs with their states; upstream before downstream. */
+export function addListCommand(tasks: Command, session: Session): void {
+  tasks
+    .command("list")
+    .description("list the tasks of a DAG, or of a run with their states, in topological order")
+    .argument("<dag>")
+    .argument("[run]", `${RUN_ARGUMENT}; the tasks of the DAG itself when not given`)
+    .addOption(new Option("--state <state...>", "of a run: only in these states").choices(STATES))
+    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 200)
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind tasks list etl",
+        "tradewind tasks list etl @latest",
+        "# what failed, and what did not run because of that",
+        "tradewind tasks list etl @latest --state failed upstream_failed",
+      ),
+    )
+    .action(async (dag, run, { limit, state }) => {
+      if (run === undefined) {
+        if (state !== undefined)
+          throw usageError(
+            "--state needs a run: a task has a state only in a run.",
+            `add one: ${dag} @latest`,
+          );
+        return listTasks(session, dag, limit);
+      }
+      const runId = await findRunId(session.client, dag, run);
+      const listed = await session.client.list<TaskInstance>({
+        path: path`/dags/${dag}/dagRuns/${runId}/taskInstances`,
+        key: "task_instances",
+        what: `cannot list the tasks of the run ${runId} of ${dag}`,
+        query: { state, order_by: "topological_index" },
+        limit,
+      });
+      await session.printList(listed, instanceTable(session, listed.items), "There are no such tasks.");
+    });
+}
+
+async function listTasks(session: Session, dagId: string, limit: number): Promise<void> {
+  const all = await readTasks(session, dagId, `cannot list the tasks of ${dagId}`);
+  const items = limit === 0 ? [...all] : all.slice(0, limit);
+  await session.printList({ items, total: all.length }, TASK_COLUMNS, "The DAG has no tasks.");
+}
+
+const TASK_COLUMNS: readonly Column<Task>[] = [
+  { title: "TASK", value: (task) => (task.is_mapped ? `${task.task_id}[]` : task.task_id) },
+  { title: "OPERATOR", value: (task) => task.operator_name ?? "" },
+  { title: "RETRIES", value: (task) => String(task.retries ?? 0), align: "right" },
+  { title: "AFTER", value: (task) => task.upstream_task_ids.join(", ") || "-", flexible: true },
+  { title: "RULE", value: (task) => task.trigger_rule ?? "", optional: true },
+  { title: "POOL", value: (task) => task.pool ?? "", optional: true },
+];
+
+function instanceTable(session: Session, listed: readonly TaskInstance[]): readonly Column<TaskInstance>[] {
+  return [
+    ...instanceColumns(listed),
+    {
+      title: "STATE",
+      value: ({ state }) => stateName(state),
+      paint: ({ state }, cell) => paintState(session.terminal, state, cell),
+    },
+    { title: "TRY", value: (instance) => String(instance.try_number), align: "right" },
+    { title: "STARTED", value: (instance) => relativeTime(instance.start_date) },
+    { title: "TOOK", value: (instance) => span(instance.duration), align: "right" },
+    ...(listed.some((instance) => reasonText(instance) !== "") ? [REASON] : []),
+    {
+      title: "OPERATOR",
+      value: (instance) => instance.operator_name ?? instance.operator ?? "",
+      optional: true,
+    },
+    ...(listed.some(({ pool }) => pool !== "default_pool") ? [POOL] : []),
+  ];
+}
+
+const POOL: Column<TaskInstance> = { title: "POOL", value: ({ pool }) => pool, optional: true };
+const REASON: Column<TaskInstance> = { title: "REASON", value: reasonText, flexible: true };

@@ -1,0 +1,186 @@
+import { Argument, Command } from "@commander-js/extra-typings";
+import { path } from "../../client/client.ts";
+import { findRunId, RUN_ARGUMENT } from "../../client/find-run.ts";
+import { findMapIndex, MAP_INDEX_FORMS } from "../../client/map-index.ts";
+import type { TaskInstance } from "../../client/resources.ts";
+import { getInstance, type InstanceName, instancePath } from "../../client/task-log.ts";
+import { findMove, tellMove } from "../../client/version-move.ts";
+import { examples } from "../../examples.ts";
+import { instanceName } from "../../output/instance-name.ts";
+import { printOutput } from "../../output/task-output.ts";
+import type { Session } from "../../session.ts";
+import { explainTask } from "../../why/explain-task.ts";
+import { giveOrder } from "./orders.ts";
+import { addListCommand } from "./task-list.ts";
+import { addLogsCommand } from "./task-logs.ts";
+import { addTestCommand } from "./task-test.ts";
+
+const MAP_INDEX = `which instance of a mapped task: ${MAP_INDEX_FORMS}`;
+
+const ORDERS = [
+  ["start", "start a task of a run now, and once more if it is under way"],
+  ["restart", "stop a task if it is under way, and start it anew"],
+  ["stop", "stop a task that is under way, and forget starts that wait"],
+] as const;
+
+export function command(session: Session) {
+  const tasks = new Command("tasks")
+    .description("list and test tasks, read logs and outputs, ask why one waits, start, stop, clear and mark")
+    .addHelpText(
+      "after",
+      examples("tradewind tasks list etl @latest", "tradewind tasks why etl @latest load"),
+    );
+  const name = async (
+    dagId: string,
+    run: string,
+    [taskId, which]: [string, string | undefined],
+  ): Promise<InstanceName> => {
+    const task = { dagId, runId: await findRunId(session.client, dagId, run), taskId };
+    return { ...task, mapIndex: await findMapIndex(session.client, task, which) };
+  };
+
+  addListCommand(tasks, session);
+  addTestCommand(tasks, session);
+
+  addLogsCommand(tasks, session);
+
+  tasks
+    .command("output")
+    .description("print what a task returned, as JSON")
+    .argument("<dag>")
+    .argument("<run>", RUN_ARGUMENT)
+    .argument("<task>")
+    .option("--map-index <which>", MAP_INDEX)
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind tasks output etl @latest report",
+        "# of one item of a mapped task",
+        "tradewind tasks output etl @latest load --map-index 3 | jq .rows",
+      ),
+    )
+    .action(async (dag, run, taskId, { mapIndex }) => {
+      await printOutput(session, await name(dag, run, [taskId, mapIndex]));
+    });
+
+  tasks
+    .command("why")
+    .description("say why a task is, or is not, running")
+    .argument("<dag>")
+    .argument("<run>", RUN_ARGUMENT)
+    .argument("<task>")
+    .option("--map-index <which>", MAP_INDEX)
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind tasks why etl @latest load",
+        "tradewind tasks why etl @latest load --map-index 3",
+        "# the reasons for a script",
+        "tradewind tasks why etl @latest load --json | jq '.reasons[].code'",
+      ),
+    )
+    .action(async (dag, run, taskId, { mapIndex }) => {
+      await explainTask(session, await name(dag, run, [taskId, mapIndex]));
+    });
+
+  for (const [action, description] of ORDERS) {
+    tasks
+      .command(action)
+      .description(description)
+      .argument("<dag>")
+      .argument("<run>", RUN_ARGUMENT)
+      .argument("<task>")
+      .addHelpText("after", examples(`tradewind tasks ${action} online_model @latest train`))
+      .action(async (dag, run, taskId) => {
+        const runId = await findRunId(session.client, dag, run);
+        await giveOrder(session, { dagId: dag, runId, taskId, action });
+      });
+  }
+
+  tasks
+    .command("clear")
+    .description("run tasks again")
+    .argument("<dag>")
+    .argument("<run>", RUN_ARGUMENT)
+    .argument("<task...>")
+    .option("--downstream", "and everything after them")
+    .option("--upstream", "and everything before them")
+    .option("--only-failed", "only those that failed or were cancelled")
+    .option("--map-index <which>", `only this instance of a mapped task: ${MAP_INDEX_FORMS}`)
+    .option("--latest-version", "with the DAG's current version; the run's own when not given")
+    .option("--dry-run", "only say which tasks")
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind tasks clear etl @latest load --downstream",
+        "# only say what would run again",
+        "tradewind tasks clear etl @latest extract --downstream --dry-run",
+        "# with the code as it is now",
+        "tradewind tasks clear etl @latest load --latest-version --yes",
+      ),
+    )
+    .action(async (dag, given, taskIds, options) => {
+      const runId = await findRunId(session.client, dag, given);
+      const { client } = session;
+      const chosen: [string, number][] = [];
+      for (const taskId of taskIds)
+        chosen.push([taskId, await findMapIndex(client, { dagId: dag, runId, taskId }, options.mapIndex)]);
+      const clear = (dryRun: boolean) =>
+        client.post<{ task_instances: TaskInstance[] }>(path`/dags/${dag}/clearTaskInstances`, {
+          what: `cannot clear ${taskIds.join(", ")}`,
+          body: {
+            dry_run: dryRun,
+            dag_run_id: runId,
+            task_ids: options.mapIndex === undefined ? taskIds : chosen,
+            only_failed: options.onlyFailed === true,
+            include_downstream: options.downstream === true,
+            include_upstream: options.upstream === true,
+            run_on_latest_version: options.latestVersion === true,
+          },
+        });
+      const { task_instances: affected } = await clear(true);
+      if (affected.length === 0) return session.printDone(affected, "No task would run again.");
+      const move = options.latestVersion ? await findMove(client, dag, runId) : null;
+      const { again, others, where } = tellMove(affected, move);
+      const list = `${where}: ${again.map(instanceName).join(", ") || "none"}${others}`;
+      if (options.dryRun) return session.printDone(affected, `Would run again${list}.`);
+      await session.confirm(`Run again${list}?`);
+      await clear(false);
+      await session.printDone(affected, `Will run again${list}.`);
+    });
+
+  tasks
+    .command("mark")
+    .description("set the state of a task by hand")
+    .argument("<dag>")
+    .argument("<run>", RUN_ARGUMENT)
+    .argument("<task>")
+    .addArgument(new Argument("<state>").choices(["success", "failed", "skipped"]))
+    .option("--map-index <which>", MAP_INDEX)
+    .option("--downstream", "and everything after it")
+    .option("--upstream", "and everything before it")
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind tasks mark etl @latest load success",
+        "tradewind tasks mark etl @latest extract skipped --downstream --yes",
+      ),
+    )
+    .action(async (dag, run, taskId, state, options) => {
+      const instance = await name(dag, run, [taskId, options.mapIndex]);
+      const shown =
+        instance.mapIndex === -1 ? taskId : instanceName(await getInstance(session.client, instance));
+      await session.confirm(`Mark ${shown} of ${instance.runId} as ${state}?`);
+      const marked = await session.client.patch<unknown>(instancePath(instance), {
+        what: `cannot mark ${taskId}`,
+        body: {
+          new_state: state,
+          include_downstream: options.downstream === true,
+          include_upstream: options.upstream === true,
+        },
+      });
+      await session.printDone(marked, `Task ${shown} of ${instance.runId} marked as ${state}.`);
+    });
+
+  return tasks;
+}

@@ -1,0 +1,130 @@
+/**
+ * Tells those who wait for a run that its state has changed. A wake-up says only that some run ended, or, while a queued run
+ * is waited for, that some state changed; one query for all the runs waited for then tells which, at most one at a time
+ * and not more often than `GAP_MS`: a thousand waiting clients cost as much as one. Wake-ups may get lost, so while anybody
+ * waits it also looks by itself, now and then.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Topic, tellsOfStates, type WakeUps } from "../../job/wake-up.ts";
+import type { Database } from "../../store/database/database.ts";
+import { readRunStates } from "../../store/list/dag-runs.ts";
+
+interface RunWatchOptions {
+  readonly database: Database;
+  readonly wakeUps: Pick<WakeUps, "listen" | "onLocal" | "wantStates">;
+  /** How often it looks although nobody called. */
+  readonly fallbackMs?: number;
+}
+
+interface Waiter {
+  readonly runId: number;
+  readonly state: string;
+  readonly wake: () => void;
+}
+
+const GAP_MS = 20;
+const FALLBACK_MS = 2_000;
+
+export class RunWatch {
+  readonly #options: RunWatchOptions;
+  readonly #waiters = new Set<Waiter>();
+  readonly #offLocal: () => void;
+  #listening: Promise<{ close(): Promise<void> } | null> | null = null;
+  #fallback: NodeJS.Timeout | null = null;
+  #isLooking = false;
+  #isCalled = false;
+  /** Waiters for a run that is queued. */
+  #queued = 0;
+
+  constructor(options: RunWatchOptions) {
+    this.#options = options;
+    this.#offLocal = options.wakeUps.onLocal((topic) => this.#hear(topic));
+  }
+
+  /** Returns when the run is no longer in this state, or is gone; after `ms`; or when stopped. */
+  async change(
+    run: { readonly id: number; readonly state: string },
+    { ms, stop }: { readonly ms: number; readonly stop: AbortSignal },
+  ): Promise<void> {
+    if (stop.aborted) return;
+    const { promise, resolve: wake } = Promise.withResolvers<void>();
+    const waiter: Waiter = { runId: run.id, state: run.state, wake };
+    const timer = setTimeout(wake, ms);
+    const onStop = () => wake();
+    stop.addEventListener("abort", onStop);
+    this.#waiters.add(waiter);
+    this.#count(run.state, 1);
+    this.#attend();
+    // The state may have changed since the caller read it.
+    void this.#look();
+    await promise;
+    clearTimeout(timer);
+    stop.removeEventListener("abort", onStop);
+    this.#waiters.delete(waiter);
+    this.#count(run.state, -1);
+    if (this.#waiters.size === 0) this.#rest();
+  }
+
+  async close(): Promise<void> {
+    this.#offLocal();
+    this.#rest();
+    for (const waiter of this.#waiters) waiter.wake();
+    await (await this.#listening)?.close();
+  }
+
+  /** From the first who waits on: a connection that listens, kept for the next ones, and the look now and then. */
+  #attend(): void {
+    this.#listening ??= this.#options.wakeUps
+      .listen((topic) => this.#hear(topic))
+      .then((listening) => {
+        // What was said before anybody listened.
+        void this.#look();
+        return listening;
+      })
+      .catch(() => {
+        this.#listening = null;
+        return null;
+      });
+    this.#fallback ??= setInterval(() => void this.#look(), this.#options.fallbackMs ?? FALLBACK_MS);
+  }
+
+  /** That a run started is published only on request. */
+  #count(state: string, by: 1 | -1): void {
+    if (state !== "queued") return;
+    this.#queued += by;
+    this.#options.wakeUps.wantStates(this, this.#queued > 0);
+  }
+
+  #rest(): void {
+    if (this.#fallback !== null) clearInterval(this.#fallback);
+    this.#fallback = null;
+  }
+
+  #hear(topic: Topic | ""): void {
+    if (topic === "" || topic === "ended" || topic.startsWith("run:")) void this.#look();
+    else if (this.#queued > 0 && tellsOfStates(topic)) void this.#look();
+  }
+
+  async #look(): Promise<void> {
+    this.#isCalled = true;
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    while (this.#isCalled && this.#waiters.size > 0) {
+      this.#isCalled = false;
+      const began = performance.now();
+      // A database that is away is asked again: by the next wake-up, or by the timer.
+      await this.#compare().catch(() => {});
+      if (this.#isCalled) await sleep(Math.max(0, began + GAP_MS - performance.now()));
+    }
+    this.#isLooking = false;
+  }
+
+  async #compare(): Promise<void> {
+    const waiters = [...this.#waiters];
+    const states = await readRunStates(
+      this.#options.database,
+      waiters.map(({ runId }) => runId),
+    );
+    for (const { runId, state, wake } of waiters) if (states.get(runId) !== state) wake();
+  }
+}

@@ -1,0 +1,445 @@
+/** Rules that hold for the whole API: who may call, how errors look, what no answer ever contains. */
+import { once } from "node:events";
+import { connect } from "node:net";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { Installation, manifestOf } from "../../../test/api/installation.ts";
+import { Database } from "../../store/database/database.ts";
+import { createApi } from "./api.ts";
+import { ApiServer } from "./api-server.ts";
+
+let tw: Installation;
+
+beforeAll(async () => {
+  tw = await Installation.open();
+  await tw.addDag(manifestOf("sales", [{ taskId: "extract" }, { taskId: "load", upstream: ["extract"] }]));
+});
+
+/** Every route of the router, with something in each parameter. */
+function routes(): { method: "GET" | "POST" | "PATCH" | "PUT" | "DELETE"; url: string }[] {
+  const tree = tw.app.printRoutes({ commonPrefix: false, includeHooks: false });
+  const found: { method: "GET"; url: string }[] = [];
+  const path: string[] = [];
+  for (const line of tree.split("\n")) {
+    const match = /^([│ ]*)[├└]── (.*?)(?: \(([A-Z, ]+)\))?$/.exec(line);
+    if (match === null) continue;
+    const depth = match[1]!.length / 4;
+    path.length = depth;
+    path[depth] = match[2]!;
+    for (const method of (match[3] ?? "")
+      .split(", ")
+      .filter((each) => each !== "" && each !== "HEAD" && each !== "OPTIONS")) {
+      found.push({
+        method: method as "GET",
+        url: path
+          .join("")
+          .replace(/:(\w+)/g, (_, name) =>
+            /index|number|_id$/.test(name) && !/^(dag|task|connection)_/.test(name) ? "1" : "x",
+          ),
+      });
+    }
+  }
+  return found;
+}
+
+describe("authentication", () => {
+  const OPEN = ["GET /", "GET /api/v2/version", "GET /api/v2/monitor/health"];
+
+  test("every route but the welcome, version and health refuses a caller without a valid token", async () => {
+    const all = routes();
+    expect(all.length).toBeGreaterThan(60);
+    const answers = await Promise.all(
+      all.flatMap(({ method, url }) =>
+        [undefined, "Bearer", "Bearer wrong", "Basic YWRtaW46YWRtaW4=", `Bearer ${tw.token}x`].map(
+          async (authorization) => {
+            const response = await tw.app.inject({
+              method,
+              url,
+              headers: authorization === undefined ? {} : { authorization },
+            });
+            return {
+              route: `${method} ${url}`,
+              status: response.statusCode,
+              challenge: response.headers["www-authenticate"],
+            };
+          },
+        ),
+      ),
+    );
+    const open = answers.filter((answer) => answer.status !== 401);
+    expect(new Set(open.map((answer) => answer.route))).toEqual(new Set(OPEN));
+    expect(answers.filter((answer) => answer.status === 401 && answer.challenge === undefined)).toEqual([]);
+  });
+
+  test("an unknown path needs a token, too", async () => {
+    expect((await tw.app.inject("/api/v2/nothing")).statusCode).toBe(401);
+    expect((await tw.call("GET", "/nothing")).statusCode).toBe(404);
+  });
+
+  test("an expired and a deleted token are refused at once", async () => {
+    const { token } = tw;
+    await tw.sql("UPDATE api_token SET expires_at = now() - interval '1 second'");
+    expect((await tw.call("GET", "/dags")).statusCode).toBe(401);
+    await tw.sql("UPDATE api_token SET expires_at = NULL");
+    expect((await tw.call("GET", "/dags")).statusCode).toBe(200);
+    expect(
+      (await tw.sql<{ sha256: Buffer }>("SELECT sha256 FROM api_token"))[0]!.sha256.toString("utf8"),
+    ).not.toContain(token);
+  });
+
+  test("a 401 says how to do it, as problem+json", async () => {
+    const response = await tw.app.inject("/api/v2/dags");
+    expect(response.headers["content-type"]).toBe("application/problem+json");
+    expect(response.headers["www-authenticate"]).toBe('Bearer realm="tradewind"');
+    expect(response.json()).toMatchObject({
+      status: 401,
+      title: "Unauthorized",
+      detail: expect.stringContaining("Bearer"),
+    });
+  });
+});
+
+test("the address itself says what is there and how to call it, as text or as JSON", async () => {
+  const text = await tw.app.inject("/");
+  expect([text.statusCode, text.headers["content-type"]]).toEqual([200, "text/plain; charset=utf-8"]);
+  expect(text.body).toMatch(/Tradewind 0\.1\.0-test[\s\S]*\/openapi\.json[\s\S]*Authorization: Bearer/);
+  const json = await tw.app.inject({ url: "/", headers: { accept: "application/json" } });
+  expect(json.json()).toMatchObject({
+    name: "Tradewind",
+    version: "0.1.0-test",
+    description: "/openapi.json",
+  });
+  expect(text.body + json.body).not.toContain(tw.token);
+});
+
+describe("bodies", () => {
+  const post = (payload: string | Buffer, type = "application/json") =>
+    tw.app.inject({
+      method: "POST",
+      url: "/api/v2/pools",
+      headers: { authorization: `Bearer ${tw.token}`, "content-type": type },
+      payload,
+    });
+
+  test.each([
+    ["malformed JSON", "{", "json_invalid"],
+    ["a bare word", "nope", "json_invalid"],
+    ["bytes that are not UTF-8", Buffer.from('{"name":"p\xff","slots":1}', "latin1"), "utf8_invalid"],
+    ["__proto__", '{"name":"p","slots":1,"__proto__":{"x":1}}', "key_forbidden"],
+    ["constructor", '{"name":"p","slots":1,"constructor":{"prototype":{"x":1}}}', "key_forbidden"],
+    ["deep nesting", `{"name":${"[".repeat(5000)}${"]".repeat(5000)}}`, "json_too_deep"],
+    ["NUL", '{"name":"p\\u0000","slots":1}', "string_nul"],
+    ["half a character", '{"name":"p","slots":1,"description":"\\ud800"}', "string_surrogate"],
+    ["half a character in a key", '{"name":"p","slots":1,"\\udc00":"x"}', "string_surrogate"],
+    ["an unknown field", '{"name":"p","slots":1,"colour":"red"}', "extra_forbidden"],
+    ["a missing field", '{"name":"p"}', "missing"],
+    ["a wrong type", '{"name":"p","slots":"many"}', "invalid_type"],
+    ["an array", "[]", "invalid_type"],
+    ["null", "null", "invalid_type"],
+    ["nothing", "", "invalid_type"],
+  ])("%s is a 422 with the field", async (_, payload, type) => {
+    const response = await post(payload);
+    expect(response.statusCode).toBe(422);
+    const [first] = response.json().detail;
+    expect(first).toMatchObject({ loc: expect.arrayContaining(["body"]), msg: expect.any(String), type });
+  });
+
+  test("half a character is refused wherever it is, with where it is", async () => {
+    const body = { dag_id: "a", dag_run_conf: { a: ["ok", { b: "x\ud800" }] } };
+    const response = await tw.call("POST", "/backfills", body);
+    expect(response.statusCode).toBe(422);
+    expect(response.json().detail).toEqual([
+      {
+        loc: ["body", "dag_run_conf", "a", 1, "b"],
+        msg: "Text must be valid Unicode, without lone surrogates",
+        type: "string_surrogate",
+      },
+    ]);
+    // A whole one is two of them.
+    const emoji = await post('{"name":"p","slots":1,"description":"\\ud83d\\ude00"}');
+    expect([emoji.statusCode, emoji.json().description]).toEqual([201, "\u{1f600}"]);
+  });
+
+  test("a URL that cannot be decoded is a 400", async () => {
+    expect((await tw.call("GET", "/dags/%E0%A4")).json()).toMatchObject({ status: 400, code: "BAD_REQUEST" });
+  });
+
+  test("more than 1 MB is a 413, another content type a 415", async () => {
+    const answer = async (...given: Parameters<typeof post>) => {
+      const response = await post(...given);
+      return [response.statusCode, response.json().code];
+    };
+    expect(await answer(`{"name":"${"x".repeat(1_100_000)}"}`)).toEqual([413, "BODY_TOO_LARGE"]);
+    const unsupported = [415, "CONTENT_TYPE_UNSUPPORTED"];
+    expect(await answer("name=p", "application/x-www-form-urlencoded")).toEqual(unsupported);
+    expect(await answer("<p/>", "text/xml")).toEqual(unsupported);
+  });
+});
+
+describe("queries and paths", () => {
+  test.each([
+    "/dags?limit=-1",
+    "/dags?limit=many",
+    "/dags?offset=-5",
+    "/dags?offset=99999999999999999999",
+    "/dags?order_by=password",
+    "/dags?order_by=dag_id;drop table dag",
+    "/dags?paused=perhaps",
+    "/dags?dag_id_pattern=%00",
+    "/dags/a%00b",
+    `/dags/${"x".repeat(300)}`,
+    "/dags/~/dagRuns?state=lost",
+    "/dags/~/dagRuns?run_after_gte=yesterday",
+    "/dags/~/dagRuns?run_after_gte=2026-02-30",
+    "/dags/~/dagRuns?run_after_gte=0000-01-01",
+    "/dags/~/dagRuns?run_after_gte=99999-01-01",
+    "/dags/~/dagRuns?duration_gte=NaN",
+    "/dags/~/dagRuns/~/taskInstances?map_index=-2147483649",
+    "/dags/sales/dagVersions/one",
+    "/importErrors/-1",
+    "/importErrors/1.5",
+    "/eventLogs/99999999999999999999999",
+    "/dags/sales/dagRuns/r/taskInstances/extract/logs/0",
+    "/dags/sales/dagRuns/r/taskInstances/extract/logs/1?token=-3",
+  ])("%s is a 422", async (path) => {
+    const response = await tw.call("GET", path);
+    expect([path, response.statusCode]).toEqual([path, 422]);
+    expect(response.json().detail[0].loc[0]).toMatch(/^(query|path)$/);
+  });
+
+  test.each([
+    ["/dags/~/dagRuns?state=lost", ["query", "state"], "Must be one of: queued, running, success, failed"],
+    ["/dags/~/dagRuns?state=failed&state=lost", ["query", "state", 1], "Must be one of: queued, running"],
+    ["/dags?tags_match_mode=some", ["query", "tags_match_mode"], "Must be one of: any, all"],
+    ["/dags?paused=perhaps", ["query", "paused"], "Must be one of: true, 1, yes"],
+    ["/dags?limit=abc", ["query", "limit"], "Must be a whole number"],
+    ["/dags?limit=1.5", ["query", "limit"], "Must be a whole number"],
+    ["/dags/~/dagRuns?duration_gte=long", ["query", "duration_gte"], "Must be a number"],
+    ["/dags?order_by=password", ["query", "order_by"], "Can order by: dag_id"],
+  ])("%s tells what is allowed", async (path, loc, msg) => {
+    const { detail } = (await tw.call("GET", path)).json();
+    expect(detail).toEqual([{ loc, msg: expect.stringContaining(msg), type: expect.any(String) }]);
+  });
+
+  test("a value in a body that may be of two forms is judged by the one it comes closest to", async () => {
+    const body = { dag_run_id: "r", task_ids: [["extract", "first"]] };
+    const { detail } = (await tw.call("POST", "/dags/sales/clearTaskInstances", body)).json();
+    expect(detail).toMatchObject([
+      { loc: ["body", "task_ids", 0, 1], msg: expect.stringContaining("number") },
+    ]);
+    const state = { new_state: "running" };
+    const marked = await tw.call("PATCH", "/dags/sales/dagRuns/r/taskInstances/extract", state);
+    expect(marked.json().detail[0].msg).toBe("Must be one of: success, failed, skipped");
+  });
+
+  test("broken percent-encoding is a 400", async () => {
+    expect((await tw.call("GET", "/dags/%E0%A4%A")).statusCode).toBe(400);
+  });
+
+  test("a quote in a name is data, not SQL", async () => {
+    const response = await tw.call("GET", `/dags/${encodeURIComponent("x' OR '1'='1")}`);
+    expect(response.statusCode).toBe(404);
+    expect(response.json().detail).toBe(`There is no DAG "x' OR '1'='1"`);
+    expect((await tw.call("GET", "/dags?dag_id_pattern=%25%5C")).statusCode).toBe(200);
+  });
+
+  test("limits above the cap are lowered to it, and 0 asks for the count alone", async () => {
+    expect((await tw.call("GET", "/dags?limit=1000000")).json().dags).toHaveLength(1);
+    expect((await tw.call("GET", "/dags?limit=0")).json()).toEqual({ dags: [], total_entries: 1 });
+  });
+});
+
+test.each([
+  ["run_after_gte=yesterday", "Must be an ISO 8601 date-time"],
+  ["run_after_gte=2026-02-30", "Must be an ISO 8601 date-time"],
+  ["run_after_gte=0001-01-01T00:00:00Z", "Out of range: must lie between 0002-01-01 and 9998-12-31"],
+  ["run_after_gte=9999-01-01T00:00:00Z", "Out of range: must lie between 0002-01-01 and 9998-12-31"],
+  // 0001-12-31 in UTC.
+  ["run_after_gte=0002-01-01T00:00:00%2B01:00", "Out of range"],
+])("%s: what is wrong with a date", async (query, msg) => {
+  const { detail } = (await tw.call("GET", `/dags/~/dagRuns?${query}`)).json();
+  expect(detail).toMatchObject([{ msg: expect.stringContaining(msg) }]);
+});
+
+test.each(["0002-01-01T00:00:00Z", "9998-12-31T23:59:59.999Z"])("%s is in range", async (date) => {
+  expect((await tw.call("GET", `/dags/~/dagRuns?run_after_gte=${date}`)).statusCode).toBe(200);
+});
+
+describe("HEAD", () => {
+  test("answers on every path like GET, without a body", async () => {
+    const paths = routes().filter(({ method }) => method === "GET");
+    expect(paths.length).toBeGreaterThan(40);
+    for (const { url } of paths) {
+      const ask = (method: "GET" | "HEAD", headers: Record<string, string>) =>
+        tw.app.inject({ method, url: `${url}?timeout=0`, headers });
+      for (const headers of [{} as Record<string, string>, { authorization: `Bearer ${tw.token}` }]) {
+        const [get, head] = [await ask("GET", headers), await ask("HEAD", headers)];
+        expect([url, head.statusCode, head.headers["content-type"], head.body]).toEqual([
+          url,
+          get.statusCode,
+          get.headers["content-type"],
+          "",
+        ]);
+      }
+    }
+  });
+
+  test("of a stream tells its type and ends; of a log, too", async () => {
+    const run = await tw.addRun("sales", { runId: "headed", state: "running" });
+    await tw.addInstance(run, "extract", { state: "running", tryNumber: 1 });
+    const server = new ApiServer(tw.options);
+    await server.start();
+    onTestFinished(() => server.stop());
+    const head = async (path: string, accept = "*/*") => {
+      const headers = { authorization: `Bearer ${tw.token}`, accept };
+      const {
+        body,
+        headers: got,
+        status,
+      } = await fetch(`${server.url}/api/v2${path}`, {
+        method: "HEAD",
+        headers,
+        signal: AbortSignal.timeout(10_000),
+      });
+      return [status, got.get("content-type"), got.get("content-length"), body];
+    };
+    const logs = "/dags/sales/dagRuns/headed/taskInstances/extract/logs/1";
+    expect(await head(`${logs}/stream`)).toEqual([200, "text/event-stream", null, null]);
+    expect(await head(logs, "application/x-ndjson")).toEqual([200, "application/x-ndjson", null, null]);
+    expect(await head("/dags/sales/dagRuns/headed/wait")).toEqual([200, "application/x-ndjson", null, null]);
+    expect(await head("/signals/listen?key=x", "text/event-stream")).toEqual([
+      200,
+      "text/event-stream",
+      null,
+      null,
+    ]);
+    expect((await head("/signals/listen?key=x"))[0]).toBe(200);
+    expect((await head(`${logs}9/stream`))[0]).toBe(404);
+  });
+});
+
+test("answers tell browsers and caches to keep their hands off", async () => {
+  for (const path of ["/version", "/dags", "/nothing"]) {
+    const { headers } = await tw.call("GET", path);
+    expect(headers).toMatchObject({ "x-content-type-options": "nosniff", "cache-control": "no-store" });
+    expect(headers["x-request-id"]).toBeTruthy();
+  }
+});
+
+test("the OpenAPI description has every route and needs a token", async () => {
+  const document = (await tw.call("GET", "/openapi.json")).json();
+  expect(document.openapi).toMatch(/^3\.1/);
+  const described = Object.entries<Record<string, unknown>>(document.paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path.replace(/\{\w+\}/g, "{}")}`),
+  );
+  expect(described).toContain("POST /api/v2/dags/{}/dagRuns");
+  expect(described.length).toBe(
+    routes().filter(({ url }) => url !== "/" && !url.endsWith("openapi.json")).length,
+  );
+  expect(document.components.schemas).toHaveProperty("DAGRunResponse");
+  expect(
+    (await tw.app.inject({ url: "/openapi.json", headers: { authorization: `Bearer ${tw.token}` } })).json(),
+  ).toEqual(document);
+});
+
+test("an error nobody foresaw is a 500 that tells a request id and no SQL", async () => {
+  await tw.sql("ALTER TABLE import_error RENAME TO hidden");
+  try {
+    const response = await tw.call("GET", "/importErrors");
+    expect(response.statusCode).toBe(500);
+    expect(response.body).not.toMatch(/import_error|SELECT|relation/i);
+    expect(response.json().request_id).toBe(response.headers["x-request-id"]);
+  } finally {
+    await tw.sql("ALTER TABLE hidden RENAME TO import_error");
+  }
+});
+
+test("without a database: health says so, everything else is a 503 that may be tried again", async () => {
+  const database = Database.connect("postgres://nobody@127.0.0.1:1/none");
+  const app = await createApi({ ...tw.options, database });
+  try {
+    const health = await app.inject("/api/v2/monitor/health");
+    expect([health.statusCode, health.json().metadatabase.status]).toEqual([200, "unhealthy"]);
+    const dags = await app.inject({ url: "/api/v2/dags", headers: { authorization: `Bearer ${tw.token}` } });
+    expect([dags.statusCode, dags.headers["retry-after"], dags.json().code]).toEqual([
+      503,
+      "1",
+      "DATABASE_AWAY",
+    ]);
+  } finally {
+    await app.close();
+    await database.close();
+  }
+});
+
+test("a database without disk space: a 503 with its code, and the health check says so", async () => {
+  const metadatabase = async () => (await tw.app.inject("/api/v2/monitor/health")).json().metadatabase.status;
+  await tw.sql(`CREATE FUNCTION no_space() RETURNS trigger LANGUAGE plpgsql AS
+    $$BEGIN RAISE EXCEPTION 'could not extend file "base/1/2": No space left on device' USING ERRCODE = '53100'; END$$`);
+  await tw.sql("CREATE TRIGGER no_space BEFORE INSERT ON pool EXECUTE FUNCTION no_space()");
+  try {
+    expect(await metadatabase()).toBe("healthy");
+    const refused = await tw.call("POST", "/pools", { name: "full", slots: 1 });
+    expect([refused.statusCode, refused.json().code, refused.headers["retry-after"]]).toEqual([
+      503,
+      "DATABASE_FULL",
+      "30",
+    ]);
+    expect(refused.body).not.toContain("base/1/2");
+    expect(await metadatabase()).toBe("degraded");
+  } finally {
+    await tw.sql("DROP FUNCTION no_space CASCADE");
+  }
+  expect((await tw.call("POST", "/pools", { name: "full", slots: 1 })).statusCode).toBe(201);
+});
+
+test("stopping waits for no connection that asks for nothing, nor for a request that does not come to its end", async () => {
+  const server = new ApiServer(tw.options);
+  await server.start();
+  const port = Number(new URL(server.url).port);
+  const head = `POST /api/v2/pools HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${tw.token}\r\n`;
+  const body = "content-type: application/json\r\ncontent-length: 99\r\n\r\n{";
+  const sockets = await Promise.all(
+    ["", head, head + body].map(async (text) => {
+      const socket = connect(port, "127.0.0.1");
+      socket.on("error", () => {});
+      await once(socket, "connect");
+      socket.write(text);
+      return socket;
+    }),
+  );
+  const closed = Promise.all(
+    sockets.map((socket) => new Promise((resolve) => socket.once("close", resolve))),
+  );
+  const began = performance.now();
+  await server.stop();
+  await closed;
+  expect(performance.now() - began).toBeLessThan(4_000);
+});
+
+test("over a real socket: starts, answers, refuses a taken port, stops while a stream is open", async () => {
+  const server = new ApiServer(tw.options);
+  await server.start();
+  const { url } = server;
+  expect((await fetch(`${url}/api/v2/monitor/health`)).status).toBe(200);
+  expect((await fetch(`${url}/api/v2/dags`)).status).toBe(401);
+
+  const port = Number(new URL(url).port);
+  const second = new ApiServer({ ...tw.options, config: { ...tw.options.config, port } });
+  await expect(second.start()).rejects.toMatchObject({
+    code: "API_ADDRESS",
+    message: expect.stringContaining(String(port)),
+  });
+
+  await tw.addRun("sales", { runId: "endless", state: "running" });
+  const headers = { authorization: `Bearer ${tw.token}` };
+  const stream = await fetch(`${url}/api/v2/dags/sales/dagRuns/endless/wait`, { headers });
+  const reader = stream.body!.getReader();
+  expect(new TextDecoder().decode((await reader.read()).value)).toContain('"state":"running"');
+  const ended = (async () => {
+    while (!(await reader.read()).done);
+  })();
+  await server.stop();
+  await ended;
+  await expect(fetch(`${url}/api/v2/version`)).rejects.toThrow();
+  expect(() => server.url).toThrow(expect.objectContaining({ code: "API_NOT_STARTED" }));
+});

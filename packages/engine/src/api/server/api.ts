@@ -1,0 +1,200 @@
+/**
+ * The REST API, put together: Airflow's paths and JSON under /api/v2. Resources are one file each; here are the rules
+ * that hold for all of them: a token for everything that does not say otherwise, JSON in and out, checked both ways,
+ * one form of error, headers that keep browsers from guessing and caches from keeping.
+ */
+import { randomUUID } from "node:crypto";
+import swagger from "@fastify/swagger";
+import { type FastifyInstance, fastify } from "fastify";
+import {
+  jsonSchemaTransform,
+  jsonSchemaTransformObject,
+  serializerCompiler,
+  type ZodTypeProvider,
+} from "fastify-type-provider-zod";
+import { findToken } from "../../store/access/tokens.ts";
+import { eventLogs } from "../access/event-logs.ts";
+import { tokens } from "../access/tokens.ts";
+import { assets } from "../asset/assets.ts";
+import { backfills } from "../backfill/backfills.ts";
+import { dagVersionDiff } from "../dag/dag-version-diff.ts";
+import { dagVersions } from "../dag/dag-versions.ts";
+import { dags } from "../dag/dags.ts";
+import { importErrors } from "../dag/import-errors.ts";
+import { tasks } from "../dag/tasks.ts";
+import { jobs } from "../job/jobs.ts";
+import { deadlines } from "../notify/deadlines.ts";
+import { deliveries } from "../notify/deliveries.ts";
+import { dagRunEdits } from "../run/dag-run-edits.ts";
+import { dagRuns } from "../run/dag-runs.ts";
+import { runLogStream } from "../run/run-log-stream.ts";
+import { runLogs } from "../run/run-logs.ts";
+import { runWait } from "../run/run-wait.ts";
+import { connections } from "../settings/connections.ts";
+import { pools } from "../settings/pools.ts";
+import { variables } from "../settings/variables.ts";
+import { conditions } from "../signal/conditions.ts";
+import { signals } from "../signal/signals.ts";
+import { signalListeners } from "../signal/signals-listeners.ts";
+import { taskInstanceEdits } from "../task/task-instance-edits.ts";
+import { taskInstances } from "../task/task-instances.ts";
+import { taskLogs } from "../task/task-logs.ts";
+import { taskOrders } from "../task/task-orders.ts";
+import { xcomEntries } from "../task/xcom-entries.ts";
+import { deferrals } from "../trigger/deferrals.ts";
+import { triggers } from "../trigger/triggers.ts";
+import { waiting } from "../trigger/waiting.ts";
+import { webhooks } from "../trigger/webhooks.ts";
+import { why } from "../why/why.ts";
+import { requireToken } from "./auth.ts";
+import type { ApiApp, ApiOptions, Resource } from "./context.ts";
+import { DiskSpace } from "./disk-space.ts";
+import { health } from "./health.ts";
+import { ignoreUnknownParameters } from "./ignored-parameters.ts";
+import { InFlight } from "./in-flight.ts";
+import { parseJsonBody, textOfBody } from "./json-body.ts";
+import { mapIndex } from "./map-index.ts";
+import { openApi } from "./open-api.ts";
+import {
+  errorHandler,
+  notFound,
+  Problem,
+  problemDocument,
+  sendProblem,
+  validatorCompiler,
+} from "./problem.ts";
+import { prepareStreams } from "./streaming.ts";
+import { version } from "./version.ts";
+import { welcome } from "./welcome.ts";
+
+const RESOURCES: readonly Resource[] = [
+  assets,
+  backfills,
+  conditions,
+  connections,
+  dagRunEdits,
+  dagRuns,
+  dagVersionDiff,
+  dagVersions,
+  dags,
+  deadlines,
+  deliveries,
+  deferrals,
+  eventLogs,
+  health,
+  importErrors,
+  jobs,
+  mapIndex,
+  openApi,
+  pools,
+  runLogStream,
+  runLogs,
+  runWait,
+  signalListeners,
+  signals,
+  taskInstanceEdits,
+  taskInstances,
+  taskLogs,
+  taskOrders,
+  tasks,
+  tokens,
+  triggers,
+  variables,
+  version,
+  waiting,
+  webhooks,
+  welcome,
+  why,
+  xcomEntries,
+];
+
+const BODY_LIMIT = 1024 * 1024;
+
+export async function createApi(options: ApiOptions): Promise<FastifyInstance> {
+  const app = fastify({
+    bodyLimit: BODY_LIMIT,
+    // As its GET, without the body; streams know of it and do not begin.
+    exposeHeadRoutes: true,
+    forceCloseConnections: "idle",
+    frameworkErrors: (_error, _request, reply) => {
+      sendProblem(
+        reply as never,
+        new Problem(400, "BAD_REQUEST", "The URL is not valid: check its percent-encoding and length"),
+      );
+    },
+    genReqId: () => randomUUID(),
+    logger: false,
+    rewriteUrl: ({ url = "/" }) => slashesInNames(url),
+    requestTimeout: 60_000,
+    // Longer than any id may be, so that the schema refuses it and not the router.
+    routerOptions: { maxParamLength: 4096 },
+  }).withTypeProvider<ZodTypeProvider>();
+
+  app.setValidatorCompiler(validatorCompiler);
+  app.setSerializerCompiler(serializerCompiler);
+  app.setErrorHandler(errorHandler(options.logger, DiskSpace.observe(app as never).onProblem));
+  app.decorateRequest("principal", null);
+  acceptJsonOnly(app);
+  prepareStreams(app, async (token) => (await findToken(options.database, token)) !== undefined);
+  InFlight.observe(app);
+  app.addHook("onRequest", requireToken(options.database));
+  ignoreUnknownParameters(app);
+  app.addHook("onSend", async (_request, reply) => {
+    reply.header("x-content-type-options", "nosniff");
+    reply.header("cache-control", "no-store");
+    reply.header("content-security-policy", "default-src 'none'; frame-ancestors 'none'");
+    reply.header("referrer-policy", "no-referrer");
+    reply.header("x-request-id", reply.request.id);
+    if (app.closing.aborted) reply.header("connection", "close");
+  });
+  app.setNotFoundHandler((request, reply) =>
+    sendProblem(reply, notFound(`There is no ${request.method} ${request.url.split("?")[0]}`)),
+  );
+
+  await app.register(swagger, {
+    openapi: {
+      openapi: "3.1.0",
+      info: {
+        title: "Tradewind API",
+        version: options.config.version,
+        description: "Airflow 3's public API, served by Tradewind.",
+      },
+      components: { securitySchemes: { bearer: { type: "http", scheme: "bearer" } } },
+      security: [{ bearer: [] }],
+    },
+    transform: jsonSchemaTransform,
+    transformObject: jsonSchemaTransformObject,
+  });
+  app.addHook("onRoute", ({ schema }) => {
+    const response = schema?.response as Record<string, unknown> | undefined;
+    if (response !== undefined) response["4xx"] ??= problemDocument;
+  });
+  // After the OpenAPI plugin, so that it sees every route.
+  await app.register(async (scope) => {
+    for (const resource of RESOURCES) resource(scope as ApiApp, options);
+  });
+  await app.ready();
+  return app as unknown as FastifyInstance;
+}
+
+/** Names of variables and pools may contain slashes, and Airflow's clients do not encode them. */
+function slashesInNames(url: string): string {
+  const [, start, name, query] = /^(\/api\/v2\/(?:variables|pools)\/)([^?]+)(.*)$/s.exec(url) ?? [];
+  return start === undefined || name === undefined ? url : `${start}${name.replaceAll("/", "%2F")}${query}`;
+}
+
+/** Every other content type is a 415; no parser means nothing to attack. */
+function acceptJsonOnly(app: ApiApp): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser(
+    ["application/json", "application/merge-patch+json"],
+    { parseAs: "buffer" },
+    (_request, body, done) => {
+      try {
+        done(null, parseJsonBody(textOfBody(body as Buffer)));
+      } catch (error) {
+        done(error as Error, undefined);
+      }
+    },
+  );
+}

@@ -1,0 +1,129 @@
+/** Orders by hand: start, restart or stop a task of a run, and close the run. Its owner carries them out. */
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { z } from "zod";
+import {
+  giveOrder,
+  type OrderAction,
+  type OrderResult,
+  type RunOrder,
+} from "../../store/drive/run-orders.ts";
+import { runParams } from "../run/dag-runs.ts";
+import { principalOf } from "../server/auth.ts";
+import type { ApiOptions, Resource } from "../server/context.ts";
+import { create } from "../server/idempotent.ts";
+import { conflict, notFound, Problem } from "../server/problem.ts";
+import { taskParams } from "./task-instances.ts";
+
+const orderDocument = z
+  .object({
+    dag_id: z.string(),
+    dag_run_id: z.string(),
+    /** null: the run itself. */
+    task_id: z.string().nullable(),
+    action: z.enum(["start", "restart", "stop"]),
+    /** Of the signal in the log, namespace "action"; null: it took none, for what was to start was cleared. */
+    version: z.number().nullable(),
+    /** The run was over: these run again. */
+    cleared: z.array(z.object({ task_id: z.string(), map_index: z.number() })),
+    /** The run was over and is open again as a whole: its rules and times are armed, until something closes it. */
+    reopened: z.boolean(),
+  })
+  .meta({ id: "RunOrder" });
+
+type Given = Extract<OrderResult, { kind: "ordered" | "cleared" }>;
+
+const RUN = "/api/v2/dags/:dag_id/dagRuns/:dag_run_id";
+const ACTIONS: readonly OrderAction[] = ["start", "restart", "stop"];
+
+export const taskOrders: Resource = (app, options) => {
+  const response = { 202: orderDocument };
+
+  for (const action of ACTIONS) {
+    app.post(
+      `${RUN}/taskInstances/:task_id/${action}`,
+      { schema: { params: taskParams, response, tags: ["Task Instance"] } },
+      (request, reply) => {
+        const { dag_id: dagId, dag_run_id: runId, task_id: taskId } = request.params;
+        const user = principalOf(request).name;
+        return order(options, { request, reply }, { dagId, runId, taskId, action, user });
+      },
+    );
+  }
+
+  app.post(`${RUN}/stop`, { schema: { params: runParams, response, tags: ["DagRun"] } }, (request, reply) => {
+    const { dag_id: dagId, dag_run_id: runId } = request.params;
+    const user = principalOf(request).name;
+    return order(options, { request, reply }, { dagId, runId, taskId: null, action: "stop", user });
+  });
+};
+
+/** The owner is woken after the commit; a former answer wakes nobody. */
+async function order(
+  options: ApiOptions,
+  call: { readonly request: FastifyRequest; readonly reply: FastifyReply },
+  wish: RunOrder,
+) {
+  let given: Given | undefined;
+  const { body } = await create(options, call, async (tx) => {
+    given = accepted(await giveOrder(tx, wish), wish);
+    const { action, dagId, runId, taskId } = wish;
+    const affected = given.kind === "cleared" ? given.affected : [];
+    const { version } = given;
+    return {
+      status: 202,
+      body: {
+        dag_id: dagId,
+        dag_run_id: runId,
+        task_id: taskId,
+        action,
+        version,
+        reopened: given.kind === "cleared" && given.isDriven,
+        cleared: affected.map((key) => ({ task_id: key.taskId, map_index: key.mapIndex })),
+      },
+      deed: {
+        action: taskId === null ? "stop_dag_run" : `${action}_task_instance`,
+        dagId,
+        runId,
+        ...(taskId === null ? {} : { taskId }),
+        isTold: version !== null,
+        details: { version, ...(affected.length === 0 ? {} : { instances: affected.length }) },
+      },
+    };
+  });
+  if (given !== undefined) {
+    options.notify({ kind: "run_edited", dagRunIds: [given.dagRunId] });
+    if (given.version !== null) options.notify({ kind: "signals_sent" });
+  }
+  return body;
+}
+
+function accepted(result: OrderResult, { dagId, runId, taskId }: RunOrder): Given {
+  const run = `Run "${runId}" of DAG "${dagId}"`;
+  switch (result.kind) {
+    case "ordered":
+    case "cleared":
+      return result;
+    case "unknown_run":
+      throw notFound(`DAG "${dagId}" has no run "${runId}"`);
+    case "unknown_task":
+      throw notFound(`${run} has no task "${taskId}"`);
+    case "not_driven":
+      throw new Problem(
+        409,
+        "RUN_NOT_DRIVEN",
+        `${run} has nothing to close: it ends when its tasks have ended. To end it now: tradewind runs cancel ${dagId} ${runId}`,
+      );
+    case "never_began":
+      throw conflict(
+        `${run} ended before it began (${result.state}): start another with: tradewind dags trigger ${dagId}`,
+      );
+    case "over":
+      throw new Problem(
+        409,
+        "RUN_OVER",
+        taskId === null
+          ? `${run} is over (${result.state})`
+          : `${run} is over (${result.state}): nothing of it runs. To run the task again: tradewind tasks start ${dagId} ${runId} ${taskId}`,
+      );
+  }
+}

@@ -1,0 +1,126 @@
+/** Why a deferred task still waits: on what, since and until when, and whether anybody looks. */
+import type { Connection } from "../../store/database/database.ts";
+import type { CurrentWait, WaitedTrigger } from "../../store/list/deferrals.ts";
+import { type JobRow, liveTriggerers } from "../../store/list/jobs.ts";
+import type { TriggererFacts } from "../../store/trigger/triggers.ts";
+import { iso } from "../server/fields.ts";
+import { triggerText } from "../trigger/trigger-args.ts";
+import { earlier } from "../trigger/waiting.ts";
+import { awaitedRunReasons, RUN_KIND } from "./why-run.ts";
+
+/** The queue of triggers, and of triggerers, that name none. */
+const DEFAULT_QUEUE = "default";
+/** Characters of each trigger's arguments. */
+const ARGS_SHOWN = 120;
+/** Of others it is not known whether they look again and again, or are told: they are mentioned when they have looked. */
+const POLLED_KINDS: ReadonlySet<string> = new Set(
+  ["file", "http", "sql", "s3key", "s3prefix", "rediskey", "process"].map((kind) => `tradewind.${kind}`),
+);
+
+export interface Finding {
+  readonly code: string;
+  readonly message: string;
+  readonly until: Date | null;
+  /** Other instances that it speaks of. */
+  readonly tasks?: readonly NamedInstance[];
+  /** Their run, where it is another one. */
+  readonly runId?: string;
+}
+
+interface NamedInstance {
+  readonly task_id: string;
+  readonly map_index: number;
+  /** null: not started. */
+  readonly state: string | null;
+}
+
+/** `tryEnds`: when the task's own timeout is over. */
+export async function deferredReasons(
+  connection: Connection,
+  wait: CurrentWait | null,
+  tryEnds: Date | null,
+): Promise<Finding[]> {
+  if (wait === null) return [reason("DEFERRED", "It waits for its trigger and holds no worker.")];
+  const { deferred_at, fired_at, kind, trigger } = wait;
+  if (trigger === null) {
+    const when = fired_at === null ? "" : ` at ${iso(fired_at)}`;
+    return [
+      reason("TRIGGER_FIRED", `Its trigger, ${kind}, fired${when}: the scheduler is about to go on with it.`),
+    ];
+  }
+  const until = earlier(wait.timeout_at, tryEnds);
+  const facts = [
+    `It waits on ${triggerText({ kind, args: trigger.args, fired: trigger.fired }, ARGS_SHOWN)} since ${iso(deferred_at)}`,
+    until === null ? ", without a timeout" : `, until ${iso(until)} at the latest`,
+    whoLooks(kind, trigger),
+  ];
+  return [
+    { code: "DEFERRED", message: `${facts.join("")}. It holds no worker.`, until },
+    ...(kind === RUN_KIND ? await awaitedRunReasons(connection, trigger.args) : []),
+    ...(await neglected(connection, trigger)),
+  ];
+}
+
+function whoLooks(kind: string, trigger: WaitedTrigger): string {
+  const { polled_at, state, triggerer, wake_at } = trigger;
+  if (state === "timed") return wake_at === null ? "" : `; it fires at ${iso(wake_at)}`;
+  if (state === "cold" && wake_at === null) return "; it never fires by itself";
+  if (state === "cold") return `; it cannot fire before ${iso(wake_at)}, and nobody looks until then`;
+  if (state === "unowned") return "; no triggerer has it in hand";
+  const unpolled = POLLED_KINDS.has(kind) ? ", not polled yet" : "";
+  const polled = polled_at === null ? unpolled : `, last polled at ${iso(polled_at)}`;
+  return `; on triggerer ${triggerer?.id} (${triggerer?.hostname})${polled}`;
+}
+
+/** What keeps anybody from looking. */
+async function neglected(connection: Connection, trigger: WaitedTrigger): Promise<Finding[]> {
+  if (trigger.state === "hot") return [];
+  const { queue } = trigger;
+  const alive = (await liveTriggerers(connection)).map(factsOf);
+  // What only needs a clock is fired by any triggerer.
+  const fitting = trigger.state === "timed" ? alive : alive.filter(({ queues }) => queues.includes(queue));
+  if (fitting.length === 0) {
+    const start =
+      queue === DEFAULT_QUEUE ? "tradewind triggerer" : `tradewind triggerer --queues ${argument(queue)}`;
+    const whose = trigger.state === "timed" ? "is alive" : `of queue "${queue}" is alive`;
+    return [reason("NO_TRIGGERER", `No triggerer ${whose}. Start one with: ${start}`)];
+  }
+  if (trigger.state !== "unowned") return [];
+  if (fitting.every(({ capacity, triggers }) => triggers >= capacity)) {
+    const each = fitting.map(({ capacity, id, triggers }) => `job ${id} runs ${triggers} of ${capacity}`);
+    return [
+      reason(
+        "TRIGGERER_FULL",
+        `Every triggerer of queue "${queue}" is full: ${each.join(", ")}. Start another, or give them a larger --capacity.`,
+      ),
+    ];
+  }
+  return [reason("TRIGGER_UNOWNED", "A triggerer is about to take it up.")];
+}
+
+interface Told {
+  readonly id: number;
+  readonly queues: readonly string[];
+  readonly capacity: number;
+  readonly triggers: number;
+}
+
+/** What triggerers tell of themselves; one that has told nothing yet serves the default queue and has room. */
+function factsOf({ facts, id }: JobRow): Told {
+  const { capacity, queues, triggers } = (facts ?? {}) as Partial<TriggererFacts>;
+  return {
+    id,
+    queues: queues ?? [DEFAULT_QUEUE],
+    capacity: capacity ?? Number.POSITIVE_INFINITY,
+    triggers: triggers ?? 0,
+  };
+}
+
+/** For a shell: names of queues are the author's. */
+function argument(text: string): string {
+  return /^[\w.-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+function reason(code: string, message: string): Finding {
+  return { code, message, until: null };
+}

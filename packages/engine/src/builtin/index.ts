@@ -1,0 +1,44 @@
+/**
+ * The triggers that the engine itself knows how to run. Each is loaded when the first of its kind is: a triggerer
+ * without S3 never loads a client for it. Kinds that need the engine's database are not here: the triggerer answers
+ * those.
+ */
+import type { BuiltinTriggers } from "@tradewind/sdk/builtin-triggers";
+import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
+import type { TriggerHost, TriggerProgram } from "@tradewind/sdk/program";
+import { EngineError } from "../service/errors.ts";
+import type { BuiltinKind } from "./builtin-kind.ts";
+
+const KINDS: { readonly [K in keyof BuiltinTriggers]?: () => Promise<BuiltinKind> } = {
+  "tradewind.datetime": async () => (await import("./moment.ts")).dateTimeKind,
+  "tradewind.timedelta": async () => (await import("./moment.ts")).timeDeltaKind,
+  "tradewind.file": async () => (await import("./file.ts")).fileKind,
+  "tradewind.http": async () => (await import("./http.ts")).httpKind,
+  "tradewind.sql": async () => (await import("./sql.ts")).sqlKind,
+  "tradewind.s3key": async () => (await import("./s3.ts")).s3KeyKind,
+  "tradewind.s3prefix": async () => (await import("./s3.ts")).s3PrefixKind,
+  "tradewind.process": async () => (await import("./process.ts")).processKind,
+  "tradewind.rediskey": async () => (await import("./redis-key.ts")).redisKeyKind,
+  "tradewind.redisstream": async () => (await import("./redis-stream.ts")).redisStreamKind,
+};
+
+/** How to run the triggers of this kind; undefined: it is not run, or not known. */
+export async function builtinTrigger(kind: string): Promise<TriggerProgram | undefined> {
+  return (await kindOf(kind))?.program;
+}
+
+/** One look, here and now: the event the trigger would fire with, or undefined. */
+export async function checkBuiltin(call: TriggerCall, host: TriggerHost): Promise<Json | undefined> {
+  const kind = await kindOf(call.kind);
+  if (kind === undefined) {
+    throw new EngineError(
+      "TRIGGER_NOT_CHECKABLE",
+      `"${call.kind}" cannot be looked at here: only a triggerer can wait for it. Use the deferred mode.`,
+    );
+  }
+  return kind.check(call.args, host);
+}
+
+async function kindOf(id: string): Promise<BuiltinKind | undefined> {
+  return Object.hasOwn(KINDS, id) ? KINDS[id as keyof BuiltinTriggers]?.() : undefined;
+}

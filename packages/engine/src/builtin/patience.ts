@@ -1,0 +1,67 @@
+/**
+ * How often a trigger that cannot look tries again: ten times in a row, each pause twice as long as the last, none
+ * longer than five minutes. A look that succeeds wipes the slate. A refusal gets no second try.
+ */
+import type { TriggerHost } from "@tradewind/sdk/program";
+import { SecretMask } from "../secret/mask.ts";
+import { EngineError } from "../service/errors.ts";
+import { reasonOf, TriggerRefusal } from "./trigger-error.ts";
+
+const MAX_FAILURES = 10;
+const LONGEST_PAUSE_MS = 300_000;
+
+export class Patience {
+  /** Secrets the trigger has got to know: they stay out of every message. */
+  readonly mask = new SecretMask();
+  readonly #host: TriggerHost;
+  readonly #intervalMs: number;
+  #failures = 0;
+
+  constructor(host: TriggerHost, intervalMs: number) {
+    this.#host = host;
+    this.#intervalMs = intervalMs;
+  }
+
+  succeeded(): void {
+    if (this.#failures > 0) this.#host.log("info", "it answers again", { failures: this.#failures });
+    this.#failures = 0;
+  }
+
+  /** How long to pause before the next attempt; throws when there will be none. */
+  failed(error: unknown): number {
+    this.#failures++;
+    const reason = this.#reason(error);
+    if (error instanceof TriggerRefusal) {
+      this.#host.log("error", reason, { code: error.code });
+      throw this.final(error);
+    }
+    const failures = this.#failures;
+    if (failures >= MAX_FAILURES) {
+      this.#host.log("error", `given up after ${failures} attempts: ${reason}`, { failures });
+      throw new EngineError("TRIGGER_GAVE_UP", `Failed ${failures} times in a row, last with: ${reason}`);
+    }
+    const longest = Math.max(this.#intervalMs, LONGEST_PAUSE_MS);
+    const pause = spread(Math.min(this.#intervalMs * 2 ** (failures - 1), longest));
+    this.#host.log("warn", `${reason}; attempt ${failures} of ${MAX_FAILURES}`, {
+      failures,
+      retryInMs: pause,
+    });
+    return pause;
+  }
+
+  /** The error of a look that is not tried again. Without its cause: nobody has masked that. */
+  final(error: unknown): EngineError {
+    const reason = this.#reason(error);
+    if (error instanceof TriggerRefusal) return new TriggerRefusal(error.code, reason);
+    return new EngineError("TRIGGER_CHECK_FAILED", reason);
+  }
+
+  #reason(error: unknown): string {
+    return this.mask.whole(reasonOf(error));
+  }
+}
+
+/** A tenth more or less, so that what began together does not stay together. */
+export function spread(ms: number): number {
+  return Math.round(ms * (0.9 + Math.random() * 0.2));
+}

@@ -1,0 +1,165 @@
+/**
+ * Bundles on this machine's disk, by content hash. A file under its final name is complete: it is written beside and
+ * renamed, so that a process dying at any line, or two processes writing the same bundle, never leave half of one. What it
+ * imports is there before it.
+ *
+ * A process verifies a bundle against its hash before it hands out the path for the first time: a file that was changed
+ * or cut off is replaced, and stored code that is not what its hash says is refused. The packages that a bundle requires
+ * are verified each time, because others install them.
+ */
+import { mkdir, readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { EngineError } from "../service/errors.ts";
+import { BUNDLE_MODULE, fileIn, linkPackages, writeFileTree, writeWhole } from "./bundle-folder.ts";
+import { type BundleText, hasFolder, hasHash, preludeFileOf } from "./bundle-text.ts";
+import { sha256 } from "./input-stamps.ts";
+import type { InstalledPackage } from "./installed-package.ts";
+import { packageStamp, requiredPackages } from "./required-packages.ts";
+import { readRequirements } from "./requirements.ts";
+
+/** Each new version of a DAG is a bundle: one that is not known any more is read and verified again. */
+const MOST_KNOWN = 10_000;
+
+interface KnownBundle {
+  readonly path: string;
+  readonly packages: readonly InstalledPackage[];
+  /** Of the packages. */
+  readonly stamp: string;
+}
+
+export class BundleCache {
+  readonly #dir: string;
+  readonly #fetch: (hash: string) => Promise<BundleText>;
+  readonly #folders: readonly string[];
+  readonly #pending = new Map<string, Promise<string>>();
+  readonly #known = new Map<string, KnownBundle>();
+  /** Versions of required packages that processes of this one may have loaded, by folder. */
+  readonly #versions = new Map<string, string>();
+  readonly #listeners: (() => void)[] = [];
+
+  /**
+   * @param fetch Reads a bundle's code from where it is stored for good.
+   * @param folders Where required packages are looked up, the first one first.
+   */
+  constructor(
+    dir: string,
+    fetch: (hash: string) => Promise<BundleText>,
+    folders: readonly string[] = [process.cwd()],
+  ) {
+    this.#dir = dir;
+    this.#fetch = fetch;
+    this.#folders = folders;
+  }
+
+  /**
+   * Where the bundle is on this disk. A failed fetch is tried again by the next caller.
+   *
+   * @throws PackageError when this machine does not have a package that it requires.
+   */
+  async path(hash: string): Promise<string> {
+    if (!/^[A-Za-z0-9_-]{8,128}$/.test(hash)) {
+      throw new EngineError("BUNDLE_HASH_INVALID", `"${hash}" is not a bundle hash.`);
+    }
+    const path = this.known(hash);
+    if (path !== undefined) return path;
+    let pending = this.#pending.get(hash);
+    if (pending === undefined) {
+      pending = this.#provide(hash).finally(() => this.#pending.delete(hash));
+      this.#pending.set(hash, pending);
+    }
+    return await pending;
+  }
+
+  /** The path without waiting, when this process has provided it before and its packages are as they were. */
+  known(hash: string): string | undefined {
+    const known = this.#known.get(hash);
+    if (known === undefined) return undefined;
+    if (known.packages.length > 0 && packageStamp(known.packages) !== known.stamp) return undefined;
+    return known.path;
+  }
+
+  /** To be called when a bundle was found missing or broken on disk: the next `path` looks again. */
+  forget(hash: string): void {
+    this.#known.delete(hash);
+  }
+
+  /** Called before a path is handed out whose packages processes may have loaded in another version: Node never loads one again. */
+  onOtherPackages(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  async #provide(hash: string): Promise<string> {
+    const { code, path } = (await this.#whole(hash)) ?? (await this.#fill(hash));
+    const packages = requiredPackages(readRequirements(code), this.#folders);
+    const stamp = packageStamp(packages);
+    if (packages.length > 0) await linkPackages(dirname(path), packages);
+    this.#noteVersions(packages);
+    this.#known.set(hash, { path, packages, stamp });
+    const [oldest] = this.#known.keys();
+    if (this.#known.size > MOST_KNOWN && oldest !== undefined) this.#known.delete(oldest);
+    return path;
+  }
+
+  #noteVersions(packages: readonly InstalledPackage[]): void {
+    const isOther = packages.some(
+      ({ folder, version }) => (this.#versions.get(folder) ?? version) !== version,
+    );
+    for (const { folder, version } of packages) this.#versions.set(folder, version);
+    if (isOther) for (const listener of this.#listeners) listener();
+  }
+
+  /** As it lies on disk; null: it is not there, or not what its hash says. */
+  async #whole(hash: string): Promise<{ readonly code: string; readonly path: string } | null> {
+    for (const path of [this.#file(hash, false), this.#file(hash, true)]) {
+      const code = await this.#read(path);
+      const file = preludeFileOf(code);
+      const prelude = file === null ? null : { file, code: await this.#read(join(this.#dir, file)) };
+      if (code !== "" && hasHash({ code, prelude }, hash) && (await hasFiles(code, path)))
+        return { code, path };
+    }
+    return null;
+  }
+
+  #read(path: string): Promise<string> {
+    return readFile(path, "utf8").catch(() => "");
+  }
+
+  async #fill(hash: string): Promise<{ readonly code: string; readonly path: string }> {
+    const text = await this.#fetch(hash);
+    if (!hasHash(text, hash)) throw corrupt("code", hash);
+    const { code, prelude } = text;
+    const path = this.#file(hash, hasFolder(code));
+    await mkdir(dirname(path), { recursive: true });
+    for (const [place, fileHash] of Object.entries(readRequirements(code).files)) {
+      const content = await text.file?.(fileHash);
+      if (content === undefined || sha256(content) !== fileHash) throw corrupt(`file ${place}`, hash);
+      await writeFileTree(dirname(path), [[place, content]]);
+    }
+    if (prelude !== null) {
+      const place = join(this.#dir, prelude.file);
+      // Others may be importing it right now: it is replaced only when it differs.
+      if ((await this.#read(place)) !== prelude.code) await writeWhole(place, prelude.code);
+    }
+    await writeWhole(path, code);
+    return { code, path };
+  }
+
+  #file(hash: string, isInFolder: boolean): string {
+    return isInFolder ? join(this.#dir, hash, BUNDLE_MODULE) : join(this.#dir, `${hash}.mjs`);
+  }
+}
+
+async function hasFiles(code: string, path: string): Promise<boolean> {
+  for (const [place, hash] of Object.entries(readRequirements(code).files)) {
+    const content = await readFile(fileIn(dirname(path), place)).catch(() => null);
+    if (content === null || sha256(content) !== hash) return false;
+  }
+  return true;
+}
+
+function corrupt(what: string, hash: string): EngineError {
+  return new EngineError(
+    "BUNDLE_CORRUPT",
+    `The stored ${what} of bundle ${hash} does not match its hash. Change its DAG file, so that a new version is stored, and clear the tasks that used this one.`,
+  );
+}

@@ -1,0 +1,68 @@
+/**
+ * A stored bundle as modules to import. What many bundles share, the SDK, becomes a module of its own beside them: a
+ * process that has imported it for one of them has it for all. Without that, each bundle would cost eight times as much
+ * to load, and a megabyte of memory.
+ */
+
+import type { StoredBundle } from "../store/dag/bundles.ts";
+import { artefactHash } from "./artefact-hash.ts";
+import { isEmpty, readRequirements } from "./requirements.ts";
+
+export interface BundleText {
+  /** Its first line lists what it requires. */
+  readonly code: string;
+  /** A module that it imports, by this name in the folder of all bundles. */
+  readonly prelude: { readonly file: string; readonly code: string } | null;
+  /** Reads the content of a file that it requires, by hash. Left out: of a bundle that requires none. */
+  readonly file?: (hash: string) => Promise<Uint8Array>;
+}
+
+/** A bundle that requires something lies in a folder of its own. */
+export function hasFolder(code: string): boolean {
+  return !isEmpty(readRequirements(code));
+}
+
+/** With its source map at the end, so that stacks name the author's lines. */
+export function bundleText({ code, head, prelude, sourceMap }: StoredBundle): BundleText {
+  const map = sourceMap === null ? "" : mapComment(sourceMap);
+  if (prelude === null) return { code: head + code + map, prelude };
+  const folder = hasFolder(head) ? ".." : ".";
+  const file = `${PRELUDE}${prelude.hash}.mjs`;
+  const names = `{ ${prelude.names.join(", ")} }`;
+  // As many lines as it stands for: the map counts them.
+  const lines = "\n".repeat(prelude.code.split("\n").length - 1);
+  return {
+    code: `${head}import ${names} from "${folder}/${file}";${lines}${code}${map}`,
+    prelude: { file, code: `${prelude.code}export ${names};\n` },
+  };
+}
+
+/** Is this the code that has this hash, and nothing else but what `bundleText` adds to it? */
+export function hasHash({ code, prelude }: BundleText, hash: string): boolean {
+  const bare = code.replace(MAP_COMMENT, "");
+  if (prelude === null) return artefactHash(bare) === hash;
+  const imported = IMPORTS_PRELUDE.exec(bare);
+  if (imported === null || imported[1] !== prelude.file) return false;
+  const shared = prelude.code.replace(EXPORTS, "");
+  const rest = bare.slice(imported.index + imported[0].length + shared.split("\n").length - 1);
+  return artefactHash(bare.slice(0, imported.index) + shared + rest) === hash;
+}
+
+/** The name of the module that such a text imports. */
+export function preludeFileOf(code: string): string | null {
+  return IMPORTS_PRELUDE.exec(code)?.[1] ?? null;
+}
+
+const PRELUDE = "prelude-";
+const NAMES = "\\{ [\\w$]+(?:, [\\w$]+)* \\}";
+const IMPORTS_PRELUDE = new RegExp(`^import ${NAMES} from "\\.\\.?/(${PRELUDE}[0-9a-f]+\\.mjs)";`, "m");
+const EXPORTS = new RegExp(`export ${NAMES};\\n$`);
+const MAP_COMMENT = /\n\/\/# sourceMappingURL=data:application\/json;base64,[\w+/=]*\n$/;
+
+/** Paths relative to the DAG folder, which the machine that runs the bundle need not have. */
+function mapComment(sourceMap: string): string {
+  const map = JSON.parse(sourceMap) as { sources: string[] };
+  const named = { ...map, sources: map.sources.map((source) => `dags:/${source}`) };
+  const data = Buffer.from(JSON.stringify(named)).toString("base64");
+  return `\n//# sourceMappingURL=data:application/json;base64,${data}\n`;
+}

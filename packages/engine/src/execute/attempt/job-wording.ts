@@ -1,0 +1,31 @@
+/** How a job is called, and how its log says that it has ended. */
+import type { Deferral } from "@tradewind/sdk/program";
+import { durationText } from "@tradewind/sdk/wording";
+import type { CallbackWorkload, Workload } from "../contract.ts";
+
+export const CLOSING = {
+  success: "Succeeded.",
+  cancelled: "Cancelled.",
+  lost: "Lost; it does not count as a try.",
+};
+
+export function waitingText({ trigger, timeoutMs }: Deferral): string {
+  const limit = timeoutMs === null ? "" : `, for ${durationText(timeoutMs)} at most`;
+  return `Waits for the trigger ${trigger.kind}${limit}.`;
+}
+
+export function sequence({ step, elapsedMs }: Workload): string {
+  if (step !== null) return ` goes on at ${step.method}()`;
+  return elapsedMs > 0 ? " goes on" : "";
+}
+
+export function subjectOf(workload: Workload): string {
+  const index = workload.mapIndex >= 0 ? `[${workload.mapIndex}]` : "";
+  return `task "${workload.taskId}${index}"`;
+}
+
+export function callbackSubject(workload: CallbackWorkload): string {
+  const { groupId, mapIndex, run, taskId } = workload;
+  if (groupId) return `group "${groupId}${mapIndex === undefined ? "" : `[${mapIndex}]`}"`;
+  return taskId === null ? `run "${run.runId}"` : `task "${taskId}"`;
+}

@@ -1,0 +1,61 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { expect, test } from "vitest";
+import { ExecutorUnderTest } from "../../../test/execute/executor-under-test.ts";
+import { childEntries } from "../../child/child-entry.ts";
+import { Guardian } from "../../child/guardian.ts";
+import { silentLogger } from "../../service/logger.ts";
+
+const inMs = (trustedMs: number, endsMs: number) => ({
+  trustedUntil: performance.now() + trustedMs,
+  endsAt: performance.now() + endsMs,
+});
+
+test("when trust in the lease ends, what waits is lost at once and what runs is killed before the lease ends", async () => {
+  await using under = await ExecutorUnderTest.start({ parallelism: 1 });
+  const running = under.submit("deaf");
+  await under.started(running.attempt);
+  const waiting = under.submit("noop");
+  const term = inMs(200, 1_400);
+  under.executor.extendLease(term);
+  const lost = { kind: "lost", reason: "the scheduler could not renew its lease" };
+  expect(await under.ended(waiting.attempt)).toEqual(lost);
+  expect(performance.now()).toBeGreaterThanOrEqual(term.trustedUntil);
+  expect(await under.ended(running.attempt)).toEqual(lost);
+  expect(performance.now()).toBeLessThan(term.endsAt);
+  expect(await under.run("noop")).toEqual(lost);
+  expect(under.events.filter(({ type }) => type === "started")).toHaveLength(1);
+  under.executor.extendLease(inMs(60_000, 61_000));
+  expect((await under.run("noop")).kind).toBe("success");
+});
+
+test("an executor that was asleep when trust ended starts nothing, and what the guardian killed is lost", async () => {
+  await using under = await ExecutorUnderTest.start({ parallelism: 1 });
+  const running = under.submit("deaf");
+  const pid = await under.started(running.attempt);
+  under.submit("noop", { attempt: "waiting" });
+  under.executor.extendLease(inMs(50, 100));
+  // No timer of this process runs meanwhile, and the first thing it sees is the end of the task's process.
+  const until = performance.now() + 400;
+  while (performance.now() < until);
+  await under.event((event) => event.type === "ended");
+  const lost = { kind: "lost", reason: "the scheduler could not renew its lease" };
+  expect(await under.ended(running.attempt)).toEqual(lost);
+  expect(await under.ended("waiting")).toEqual(lost);
+  expect(() => process.kill(pid, 0)).toThrow();
+});
+
+test("the guardian kills the groups at the end of the lease unless it is extended, though the engine is there", async () => {
+  const { guardian: entry } = await childEntries();
+  const guardian = new Guardian(silentLogger);
+  const task = spawn("sleep", ["1000"], { detached: true, stdio: "ignore" });
+  const gone = once(task, "exit");
+  guardian.start(entry);
+  guardian.watch(task.pid!);
+  guardian.extendLease(performance.now() + 1_000);
+  const endsAt = performance.now() + 1_600;
+  guardian.extendLease(endsAt);
+  expect((await gone)[1]).toBe("SIGKILL");
+  expect(performance.now()).toBeGreaterThanOrEqual(endsAt - 5);
+  guardian.stop();
+});

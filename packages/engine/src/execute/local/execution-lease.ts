@@ -1,0 +1,74 @@
+/**
+ * How long this executor may run attempts for its owner. Before each start the clock is asked, not a flag: a process that
+ * slept starts nothing before its timers have run. Once trust has ended, whatever was placed before is stopped, by this
+ * executor within half of the margin, or by the guardian when the lease ends.
+ */
+
+import type { Ending } from "../attempt/ending.ts";
+import type { LeaseTerm } from "../contract.ts";
+
+export const LEASE_ENDED = "the scheduler could not renew its lease";
+
+export class ExecutionLease {
+  readonly #onTrustEnded: (graceMs: number) => void;
+  /** Without a term, attempts run without a lease. */
+  #term: LeaseTerm = { trustedUntil: Number.POSITIVE_INFINITY, endsAt: Number.POSITIVE_INFINITY };
+  #timer: NodeJS.Timeout | null = null;
+  #isStopped = false;
+  /** What was placed before this moment has been stopped. */
+  #stoppedBefore = Number.NEGATIVE_INFINITY;
+
+  constructor(onTrustEnded: (graceMs: number) => void) {
+    this.#onTrustEnded = onTrustEnded;
+  }
+
+  isTrusted(): boolean {
+    return performance.now() < this.#term.trustedUntil;
+  }
+
+  extend(term: LeaseTerm): void {
+    // The process slept past the end, and its timer has not run yet.
+    if (!this.isTrusted()) this.#stop();
+    this.#term = term;
+    if (this.isTrusted()) this.#isStopped = false;
+    if (this.#timer === null) this.#arm();
+  }
+
+  close(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+  }
+
+  /** Whether what began then has been stopped. */
+  isCut(since: number): boolean {
+    return since < this.#stoppedBefore || !this.isTrusted();
+  }
+
+  /** How the process of a job came to its end: one that the guardian killed did not die by itself. */
+  cut(placedAt: number, ending: Ending): Ending {
+    const isOwn = ending.report !== null || ending.interference !== null;
+    if (isOwn || !this.isCut(placedAt)) return ending;
+    return { ...ending, interference: { why: "stop", reason: LEASE_ENDED } };
+  }
+
+  /** One timer that follows the term, rather than one per renewal. */
+  #arm(): void {
+    this.#timer = setTimeout(
+      () => {
+        this.#timer = null;
+        if (this.isTrusted()) this.#arm();
+        else this.#stop();
+      },
+      Math.max(0, Math.ceil(this.#term.trustedUntil - performance.now())),
+    );
+    this.#timer.unref();
+  }
+
+  #stop(): void {
+    this.#stoppedBefore = performance.now();
+    if (this.#isStopped) return;
+    this.#isStopped = true;
+    const { endsAt, trustedUntil } = this.#term;
+    this.#onTrustEnded(Math.min(Math.max(0, endsAt - performance.now()), (endsAt - trustedUntil) / 2));
+  }
+}

@@ -1,0 +1,358 @@
+import { access, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { ExecutorUnderTest } from "../../../test/execute/executor-under-test.ts";
+
+describe("endings", () => {
+  test("a task's own outcome is passed on, with everything it was given", async () => {
+    await using under = await ExecutorUnderTest.start();
+    const inputs = { rows: { state: "success", value: [1, 2] } } as const;
+    expect(await under.output("echo", { inputs, conf: { region: "eu" }, tryNumber: 3 })).toEqual({
+      inputs,
+      conf: { region: "eu" },
+      run: "manual__1",
+      tryNumber: 3,
+    });
+    expect(await under.run("noop")).toEqual({ kind: "success", skip: [] });
+    expect(await under.run("skip")).toEqual({ kind: "skipped", reason: "nothing to do" });
+    const failed = await under.run("fail");
+    expect(failed).toMatchObject({ kind: "failed", retry: false });
+    expect(failed).toMatchObject({ error: { message: "it went wrong", code: null } });
+  });
+
+  test("user code reads outputs and variables; an unreadable one does not tell why", async () => {
+    await using under = await ExecutorUnderTest.start();
+    const answers = { output: { dagRunId: 7, taskId: "upstream" }, variable: "a value", missing: true };
+    expect(await under.output("ask")).toEqual(answers);
+    const message = await under.output<string>("askBroken");
+    expect(message).toContain('variable "broken"');
+    expect(message).not.toContain("postgres");
+  });
+
+  test("a task that ends its process has failed, whatever the exit code", async () => {
+    await using under = await ExecutorUnderTest.start();
+    expect(await under.run("exit", { conf: { code: 0 } })).toMatchObject({
+      kind: "failed",
+      retry: true,
+      error: {
+        code: "TASK_PROCESS_DIED",
+        message: expect.stringMatching(/exit code 0 before the task did\. Let it return instead/),
+      },
+    });
+    const died = await under.run("exit", { conf: { code: 3 } });
+    expect(died).toMatchObject({ kind: "failed", retry: true });
+    expect(died).toMatchObject({ error: { code: "TASK_PROCESS_DIED" } });
+    expect(JSON.stringify(died)).toContain("exit code 3");
+    expect(JSON.stringify(died)).toContain("last words");
+  });
+
+  test("death by a signal names the signal and the last words", async () => {
+    await using under = await ExecutorUnderTest.start();
+    const { attempt } = under.submit("signal", { conf: { signal: "SIGSEGV" } });
+    const died = await under.ended(attempt);
+    expect(died).toMatchObject({ kind: "failed", retry: true, error: { code: "TASK_PROCESS_DIED" } });
+    expect(JSON.stringify(died)).toContain("signal SIGSEGV");
+    expect(JSON.stringify(died)).toContain("raw last words");
+    expect((await under.log(attempt)).at(-1)).toMatchObject({ source: "engine", level: "error" });
+  });
+
+  test.each([
+    ["throwLater", "thrown in a timer"],
+    ["rejectUnseen", "nobody awaits this"],
+  ])("an error outside the task's promise fails it: %s", async (taskId, message) => {
+    await using under = await ExecutorUnderTest.start({ parallelism: 1 });
+    const first = under.submit(taskId);
+    expect(await under.ended(first.attempt)).toMatchObject({
+      kind: "failed",
+      retry: true,
+      error: { message },
+    });
+    const { pid } = await under.output<{ pid: number }>("pid");
+    expect(pid).not.toBe(await under.started(first.attempt));
+  });
+
+  test("a task whose promise nothing can settle is found out, one that waits for its abort is not", async () => {
+    await using under = await ExecutorUnderTest.start();
+    expect(await under.run("neverSettles")).toMatchObject({
+      kind: "failed",
+      error: { code: "TASK_NEVER_SETTLED" },
+    });
+    for (const taskId of ["waitForAbort", "waitForCombined"]) {
+      const waiting = under.submit(taskId);
+      await under.output("pid");
+      expect(under.events.some((event) => event.type === "ended" && event.attempt === waiting.attempt)).toBe(
+        false,
+      );
+      under.executor.cancel(waiting.attempt, "enough");
+      expect(await under.ended(waiting.attempt)).toEqual({ kind: "cancelled" });
+    }
+  });
+
+  test("outputs that are too large or not JSON are refused for good", async () => {
+    await using under = await ExecutorUnderTest.start();
+    expect(await under.run("big")).toMatchObject({
+      kind: "failed",
+      retry: false,
+      error: { code: "TASK_OUTPUT_TOO_LARGE" },
+    });
+    expect(await under.run("notJson")).toMatchObject({
+      kind: "failed",
+      retry: false,
+      error: { code: "TASK_OUTPUT_NOT_JSON" },
+    });
+  });
+
+  test("a bundle without the DAG, and one that is missing, fail their task only", async () => {
+    await using under = await ExecutorUnderTest.start();
+    const run = { ...under.workload("noop").run, dagId: "other" };
+    expect(await under.run("noop", { run })).toMatchObject({
+      kind: "failed",
+      error: { code: "BUNDLE_WITHOUT_DAG" },
+    });
+    const bundlePath = join(under.dir, "missing.mjs");
+    expect(await under.run("noop", { bundlePath })).toMatchObject({
+      kind: "failed",
+      error: { code: "ERR_MODULE_NOT_FOUND" },
+    });
+    expect(await under.run("noop")).toMatchObject({ kind: "success" });
+  });
+});
+
+describe("limits", () => {
+  test("timeout: a task that listens ends itself, and has failed", async () => {
+    await using under = await ExecutorUnderTest.start({ graceMs: 20_000 });
+    const { attempt } = under.submit("polite", { timeoutMs: 50 });
+    expect(await under.ended(attempt)).toMatchObject({
+      kind: "failed",
+      retry: true,
+      error: { code: "TASK_TIMEOUT" },
+    });
+    expect(JSON.stringify(await under.log(attempt))).toContain("asked to stop: TimeoutError");
+  });
+
+  test.each(["deaf", "loop"])("timeout: a task that does not listen is killed: %s", async (taskId) => {
+    await using under = await ExecutorUnderTest.start({ graceMs: 50 });
+    const { attempt } = under.submit(taskId, { timeoutMs: 200, conf: { file: join(under.dir, "pids") } });
+    const outcome = await under.ended(attempt);
+    expect(outcome).toMatchObject({
+      kind: "failed",
+      retry: true,
+      error: { code: "TASK_TIMEOUT" },
+    });
+    const log = JSON.stringify(await under.log(attempt));
+    expect(log).toContain("did not stop within 50 ms");
+    expect(await isAlive(await under.started(attempt))).toBe(false);
+  });
+
+  test("a timeout longer than a timer can hold does not fire at once", async () => {
+    await using under = await ExecutorUnderTest.start();
+    expect(await under.run("pid", { timeoutMs: 2 ** 40 })).toMatchObject({ kind: "success" });
+  });
+
+  test("memory: the process is killed when it holds more than the limit", async () => {
+    await using under = await ExecutorUnderTest.start();
+    const outcome = await under.run("memory", { memoryMb: 200 });
+    expect(outcome).toMatchObject({
+      kind: "failed",
+      retry: true,
+      error: { code: "TASK_OUT_OF_MEMORY" },
+    });
+  });
+
+  test("memory: a full JavaScript heap is recognised", async () => {
+    await using under = await ExecutorUnderTest.start();
+    const outcome = await under.run("heap", { memoryMb: 100, isolation: "fresh" });
+    expect(outcome).toMatchObject({ kind: "failed", retry: true, error: { code: "TASK_OUT_OF_MEMORY" } });
+  });
+});
+
+describe("cancel", () => {
+  test("a running task is asked, then killed; whatever it says, it is cancelled", async () => {
+    await using under = await ExecutorUnderTest.start({ graceMs: 50 });
+    for (const taskId of ["polite", "deaf"]) {
+      const { attempt } = under.submit(taskId);
+      await under.started(attempt);
+      under.executor.cancel(attempt, "the run was cleared");
+      expect(await under.ended(attempt)).toEqual({ kind: "cancelled" });
+    }
+  });
+
+  test("a task still waiting here never starts", async () => {
+    await using under = await ExecutorUnderTest.start({ parallelism: 1 });
+    const gate = join(under.dir, "gate");
+    const first = under.submit("hold", { conf: { gate } });
+    await under.started(first.attempt);
+    const second = under.submit("pid");
+    under.executor.cancel(second.attempt, "not wanted");
+    expect(await under.ended(second.attempt)).toEqual({ kind: "cancelled" });
+    await writeFile(gate, "");
+    await under.ended(first.attempt);
+    expect(under.events.some((event) => event.type === "started" && event.attempt === second.attempt)).toBe(
+      false,
+    );
+  });
+
+  test("unknown attempts are ignored, known ones are adopted", async () => {
+    await using under = await ExecutorUnderTest.start();
+    const { attempt } = under.submit("deaf");
+    under.executor.cancel("nobody", "?");
+    expect(await under.executor.adopt([attempt, "nobody"])).toEqual(new Set([attempt]));
+  });
+});
+
+describe("callbacks", () => {
+  test("run in a child and are reported, good or bad", async () => {
+    await using under = await ExecutorUnderTest.start({ callbackTimeoutMs: 300, graceMs: 20 });
+    const file = join(under.dir, "called");
+    const error = { name: "Error", message: "m", stack: null, code: "TASK_TIMEOUT" };
+    under.executor.submitCallback(under.callback({ callbackId: "good", conf: { file }, error }));
+    under.executor.submitCallback(under.callback({ callbackId: "bad", event: "retry" }));
+    under.executor.submitCallback(under.callback({ callbackId: "hung", conf: { hang: true } }));
+    const ended = (id: string) =>
+      under.event((event) => event.type === "callbackEnded" && event.callbackId === id);
+    expect(await ended("good")).toMatchObject({ error: null });
+    expect(await readFile(file, "utf8")).toBe("failure noop TASK_TIMEOUT\n");
+    expect(await ended("bad")).toMatchObject({ error: { message: "callback failed" } });
+    expect(await ended("hung")).toMatchObject({ error: { code: "TASK_TIMEOUT" } });
+  });
+});
+
+describe("stop", () => {
+  test("drains: what runs may end, what waits is lost; a stop asks the rest to end, then kills it", async () => {
+    await using under = await ExecutorUnderTest.start({ parallelism: 2 });
+    const gate = join(under.dir, "gate");
+    const quick = under.submit("hold", { conf: { gate } });
+    const endless = under.submit("deaf");
+    const waiting = under.submit("noop");
+    await Promise.all([under.started(quick.attempt), under.started(endless.attempt)]);
+    under.executor.drain();
+    expect(await under.ended(waiting.attempt)).toMatchObject({ kind: "lost" });
+    expect(await under.ended(under.submit("noop").attempt)).toMatchObject({ kind: "lost" });
+    expect(under.executor.freeSlots()).toBe(0);
+    expect(under.executor.slots()).toEqual({ slots: 2, free: 0 });
+    const callback = under.callback({ callbackId: "drained", conf: { file: join(under.dir, "called") } });
+    await writeFile(gate, "");
+    expect(await under.ended(quick.attempt)).toMatchObject({ kind: "success" });
+    under.executor.submitCallback(callback);
+    expect(await under.event((event) => event.type === "callbackEnded")).toMatchObject({ error: null });
+    await under.executor.stop(100);
+    expect(await under.ended(endless.attempt)).toMatchObject({ kind: "lost" });
+    const log = JSON.stringify(await under.log(endless.attempt));
+    expect(log).toContain("Asked to stop: the executor is stopping.");
+    expect(log).toContain("did not stop within 100 ms");
+    expect(await isAlive(await under.started(endless.attempt))).toBe(false);
+    const late = under.submit("noop");
+    expect(await under.ended(late.attempt)).toMatchObject({ kind: "lost" });
+  });
+
+  test("asks streams at once, which would never end, and has them started elsewhere; they make no room", async () => {
+    await using under = await ExecutorUnderTest.start({ parallelism: 1, prefetch: 4 });
+    expect(await under.run("noop")).toMatchObject({ kind: "success" });
+    const stream = under.submit("waitForAbort", { streamGraceMs: 60_000 });
+    await under.started(stream.attempt);
+    expect(under.executor.freeSlots()).toBe(0);
+    // Far more than this test may take.
+    await under.executor.stop(3_600_000);
+    expect(await under.ended(stream.attempt)).toEqual({ kind: "lost", reason: "the executor is stopping" });
+    expect(JSON.stringify(await under.log(stream.attempt))).toContain(
+      "Asked to stop: the executor is stopping",
+    );
+  });
+});
+
+test("streams take slots of their own first, then ordinary ones", async () => {
+  await using under = await ExecutorUnderTest.start({ parallelism: 1, streamingSlots: 1, prefetch: 4 });
+  const stream = () => under.submit("waitForAbort", { streamGraceMs: 60_000 });
+  const first = stream();
+  await under.started(first.attempt);
+  expect(under.executor.slots()).toEqual({ slots: 1, free: 1 });
+  expect(await under.run("noop")).toMatchObject({ kind: "success" });
+  const second = stream();
+  await under.started(second.attempt);
+  expect(under.executor.slots()).toEqual({ slots: 1, free: 0 });
+  // The ordinary slot is taken: what waits for it does not take the process of a stream, nor hold up the next stream.
+  const waiting = under.submit("noop");
+  under.executor.cancel(first.attempt, "enough");
+  await under.ended(first.attempt);
+  expect(await under.ended(waiting.attempt)).toMatchObject({ kind: "success" });
+  const gate = join(under.dir, "gate");
+  const holder = under.submit("hold", { conf: { gate } });
+  await under.started(holder.attempt);
+  const behind = under.submit("noop");
+  under.executor.cancel(second.attempt, "enough");
+  await under.ended(second.attempt);
+  const third = stream();
+  await under.started(third.attempt);
+  expect(under.events.some((event) => "attempt" in event && event.attempt === behind.attempt)).toBe(false);
+  await writeFile(gate, "");
+  expect(await under.ended(behind.attempt)).toMatchObject({ kind: "success" });
+});
+
+test("every workload gets one `started` before its one `ended`", async () => {
+  await using under = await ExecutorUnderTest.start({ parallelism: 3, recycleAfter: 20 });
+  const names = ["pid", "skip", "fail", "exit", "leaveTimer", "rejectUnseen"];
+  const all = Array.from({ length: 60 }, (_, at) =>
+    under.workload(names[at % names.length]!, { conf: { code: at % 2 } }),
+  );
+  under.executor.submit(all);
+  under.executor.submit(all.slice(0, 1));
+  await Promise.all(all.map(({ attempt }) => under.ended(attempt)));
+  for (const { attempt } of all) {
+    const told = under.events.filter((event) => "attempt" in event && event.attempt === attempt);
+    expect(told.map((event) => event.type)).toEqual(["started", "ended"]);
+  }
+});
+
+test("under cancels, crashes, fresh tasks and a stop in the middle nothing is lost or told twice", async () => {
+  const under = await ExecutorUnderTest.start({ parallelism: 3, recycleAfter: 10, graceMs: 10 });
+  const random = seeded(20260101);
+  const names = [
+    "pid",
+    "noop",
+    "noop",
+    "talk",
+    "exit",
+    "throwLater",
+    "deaf",
+    "polite",
+    "neverSettles",
+    "flood",
+  ];
+  const all = Array.from({ length: 80 }, () =>
+    under.workload(names[random(names.length)]!, {
+      conf: { code: random(2), kilobytes: 300 },
+      isolation: random(10) === 0 ? "fresh" : "warm",
+      timeoutMs: random(3) === 0 ? 20 + random(200) : 1_000,
+    }),
+  );
+  for (let at = 0; at < all.length; at += 10) {
+    under.executor.submit(all.slice(at, at + 10));
+    await under.ended(all[at]!.attempt);
+    for (let n = 0; n < 3; n++) under.executor.cancel(all[random(at + 10)]!.attempt, "at random");
+  }
+  await under.executor.stop(50);
+  const kinds = new Set<string>();
+  for (const { attempt } of all) {
+    const told = under.events.filter((event) => event.type === "ended" && event.attempt === attempt);
+    expect(told).toHaveLength(1);
+    kinds.add((await under.ended(attempt)).kind);
+  }
+  expect([...kinds]).toEqual(expect.arrayContaining(["success", "failed", "cancelled"]));
+  for (const event of under.events)
+    if (event.type === "started") expect(await isAlive(event.pid)).toBe(false);
+  await under[Symbol.asyncDispose]();
+});
+
+function seeded(seed: number): (below: number) => number {
+  return (below) => {
+    seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((seed / 2 ** 32) * below);
+  };
+}
+
+async function isAlive(pid: number): Promise<boolean> {
+  return await access(`/proc/${pid}`).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,375 @@
+/**
+ * Runs attempts in child processes of this machine. Owns the line of submitted workloads and the promise that each of
+ * them gets exactly one `ended`; which process runs them is the pool's business, how one ends its supervisor's.
+ *
+ * If this process dies, nothing is reported: the guardian kills what runs, and the scheduler that takes over asks
+ * `adopt`, whose answer in a new process is "none".
+ */
+
+import { childEntries } from "../../child/child-entry.ts";
+import { Guardian } from "../../child/guardian.ts";
+import { INLINE_ONLY } from "../../output/output-limits.ts";
+import { EngineError } from "../../service/errors.ts";
+import type { Logger } from "../../service/logger.ts";
+import { userEnvironment } from "../../service/user-environment.ts";
+import type { Ending, Interference } from "../attempt/ending.ts";
+import {
+  AttemptJob,
+  CallbackJob,
+  type Job,
+  type JobSettings,
+  ReactionJob,
+  streamGrace,
+} from "../attempt/job.ts";
+import type {
+  CallbackWorkload,
+  CancelTerms,
+  Executor,
+  ExecutorEvent,
+  LeaseTerm,
+  ReactionWorkload,
+  Workload,
+} from "../contract.ts";
+import { ExecutionLease, LEASE_ENDED } from "./execution-lease.ts";
+import { jobSettings, type LocalExecutorOptions } from "./local-executor-options.ts";
+import { Prefetch } from "./prefetch.ts";
+import { ProcessPool, type ProcessPoolListener } from "./process-pool.ts";
+import { WaitingLine } from "./waiting-line.ts";
+
+/** What `freeSlots` answers without a limit: more than anyone submits at once. */
+const UNLIMITED = 1_000_000;
+const MOST_HELD = 256;
+/** A log that cannot be written for so long does not hold back the report. */
+const LOG_PATIENCE_MS = 2_000;
+const STOPPING = "the executor is stopping";
+
+export class LocalExecutor implements Executor, ProcessPoolListener {
+  readonly name = "local";
+  readonly #parallelism: number;
+  readonly streamingSlots: number;
+  readonly #settings: JobSettings;
+  readonly #logger: Logger;
+  readonly #guardian: Guardian;
+  readonly #pool: ProcessPool;
+  readonly #prefetch: Prefetch;
+  /** Everything that has no reported end yet. */
+  readonly #jobs = new Map<string, Job>();
+  /** Callbacks go first: what they announce has already happened. Reactions, too: they say what is to run at all. */
+  readonly #first = new WaitingLine<Job>();
+  readonly #tasks = new WaitingLine<Job>();
+  /** Streaming tasks, apart: what waits for an ordinary slot does not hold them up. */
+  readonly #streamTasks = new WaitingLine<Job>();
+  readonly #lease = new ExecutionLease((graceMs) => this.#onTrustEnded(graceMs));
+  /** Jobs that have a process, or one starting for them; and how many of them are streaming tasks. */
+  #placed = 0;
+  #placedStreams = 0;
+  /** Jobs in hand that do not end by themselves. */
+  #streams = 0;
+  #report: (event: ExecutorEvent) => void = () => {};
+  /** Attempts that have not begun are not started any more. */
+  #isDraining = false;
+  #stopping: Promise<void> | null = null;
+  #onIdle: (() => void) | null = null;
+  #open = false;
+  #placing = false;
+
+  constructor(options: LocalExecutorOptions) {
+    const { parallelism } = options;
+    if (!Number.isInteger(parallelism) || parallelism < 0) {
+      throw new EngineError(
+        "EXECUTOR_OPTIONS",
+        `The local executor's parallelism is ${parallelism}; give 0 or a positive integer.`,
+      );
+    }
+    this.#parallelism = parallelism;
+    this.streamingSlots = parallelism === 0 ? 0 : (options.streamingSlots ?? 0);
+    this.#logger = options.logger;
+    this.#settings = jobSettings(options);
+    this.#prefetch = new Prefetch(options.prefetch ?? MOST_HELD);
+    this.#guardian = new Guardian(options.logger);
+    this.#pool = new ProcessPool(
+      {
+        limit: parallelism + this.streamingSlots,
+        recycleAfter: options.recycleAfter ?? 100_000,
+        weighEvery: options.weighEvery ?? 250,
+        maxIdleMb: options.maxIdleMb ?? 512,
+        guardian: this.#guardian,
+        logger: options.logger,
+        process: {
+          environment: userEnvironment(process.env),
+          cwd: options.cwd ?? process.cwd(),
+          user: options.user ?? null,
+          graceMs: options.graceMs ?? 5_000,
+          limits: options.outputs?.limits ?? INLINE_ONLY,
+          logger: options.logger,
+        },
+      },
+      this,
+    );
+  }
+
+  async start(report: (event: ExecutorEvent) => void): Promise<void> {
+    this.#report = report;
+    const { guardian, taskRunner } = await childEntries();
+    this.#guardian.start(guardian);
+    this.#pool.open(taskRunner);
+    this.#open = true;
+    this.#placeAll();
+  }
+
+  submit(workloads: readonly Workload[]): void {
+    for (const workload of workloads) this.#accept(new AttemptJob(workload, this.#settings));
+    this.#placeAll();
+  }
+
+  submitCallback(workload: CallbackWorkload): void {
+    this.#accept(new CallbackJob(workload, this.#settings));
+    this.#placeAll();
+  }
+
+  submitReaction(workload: ReactionWorkload): void {
+    this.#accept(new ReactionJob(workload, this.#settings));
+    this.#placeAll();
+  }
+
+  async adopt(attempts: readonly string[]): Promise<ReadonlySet<string>> {
+    return new Set(attempts.filter((attempt) => this.#jobs.has(attempt)));
+  }
+
+  cancel(attempt: string, reason: string, how: CancelTerms = {}): void {
+    const job = this.#jobs.get(attempt);
+    if (job === undefined) return;
+    this.#interfere(job, { ...how, why: "cancel", reason });
+  }
+
+  extendLease(term: LeaseTerm): void {
+    this.#guardian.extendLease(term.endsAt);
+    this.#lease.extend(term);
+    this.#placeAll();
+  }
+
+  replaceUsed(): void {
+    this.#pool.replaceUsed();
+  }
+
+  freeSlots(): number {
+    if (this.#isDraining) return 0;
+    const inHand = this.#taken;
+    if (this.#parallelism === 0) return Math.max(0, UNLIMITED - inHand);
+    // What runs a stream will not be free soon.
+    const turning = Math.max(0, this.#pool.size - this.#streams);
+    return Math.max(0, this.#parallelism + this.#prefetch.depth(turning) - inHand);
+  }
+
+  slots(): { readonly slots: number | null; readonly free: number } {
+    const free = Math.max(0, (this.#parallelism || UNLIMITED) - this.#taken);
+    return { slots: this.#parallelism || null, free: this.#isDraining ? 0 : free };
+  }
+
+  drain(): void {
+    this.#isDraining = true;
+    const waiting = this.#jobs.values().filter(({ state }) => state === "waiting");
+    for (const job of [...waiting])
+      if (job instanceof AttemptJob) this.#interfere(job, { why: "stop", reason: STOPPING });
+  }
+
+  stop(graceMs: number): Promise<void> {
+    this.#stopping ??= this.#stop(graceMs);
+    return this.#stopping;
+  }
+
+  get #waiting(): number {
+    return this.#first.length + this.#streamTasks.length + this.#tasks.length;
+  }
+
+  /** Ordinary slots that jobs have or wait for. */
+  get #taken(): number {
+    return this.#placed + this.#waiting - Math.min(this.#streams, this.streamingSlots);
+  }
+
+  #lineOf(job: Job): WaitingLine<Job> {
+    if (streamGrace(job) !== null) return this.#streamTasks;
+    return job instanceof AttemptJob ? this.#tasks : this.#first;
+  }
+
+  /** A streaming task takes a slot for streaming tasks first, then an ordinary one; others only ordinary ones. */
+  #hasSlot(job: Job): boolean {
+    if (this.streamingSlots === 0 || !(job instanceof AttemptJob)) return true;
+    if (streamGrace(job) !== null && this.#placedStreams < this.streamingSlots) return true;
+    return this.#placed - Math.min(this.#placedStreams, this.streamingSlots) < this.#parallelism;
+  }
+
+  #count(job: Job, by: 1 | -1): void {
+    this.#placed += by;
+    if (streamGrace(job) !== null) this.#placedStreams += by;
+  }
+
+  async #stop(graceMs: number): Promise<void> {
+    this.drain();
+    for (const job of [...this.#jobs.values()]) {
+      const asked = Math.min(streamGrace(job) ?? graceMs, graceMs);
+      if (job.state === "waiting") this.#interfere(job, { why: "stop", reason: STOPPING });
+      else if (job instanceof AttemptJob)
+        this.#interfere(job, { why: "cancel", reason: STOPPING, isLost: true, graceMs: asked });
+    }
+    await this.#idle(graceMs);
+    for (const job of [...this.#jobs.values()]) this.#interfere(job, { why: "stop", reason: STOPPING });
+    await this.#pool.close();
+    await this.#idle(LOG_PATIENCE_MS);
+    this.#lease.close();
+    await this.#settings.outputs?.close();
+    this.#guardian.stop();
+  }
+
+  started(job: Job, pid: number): void {
+    if (job instanceof AttemptJob) this.#report({ type: "started", attempt: job.id, at: Date.now(), pid });
+  }
+
+  over(job: Job, ending: Ending): void {
+    job.state = "over";
+    this.#count(job, -1);
+    this.#prefetch.observe(performance.now() - job.placedAt);
+    // The process is free: give it work first, then tell what happened.
+    this.#placeAll();
+    this.#conclude(job, this.#lease.cut(job.placedAt, ending));
+  }
+
+  room(): void {
+    this.#placeAll();
+  }
+
+  mayBegin(): boolean {
+    return this.#lease.isTrusted();
+  }
+
+  isCut(startedAt: number): boolean {
+    return this.#lease.isCut(startedAt);
+  }
+
+  /** What waits is dropped before what runs is stopped: the slots of one that ends must not start another. */
+  #onTrustEnded(graceMs: number): void {
+    const reason = LEASE_ENDED;
+    const jobs = [...this.#jobs.values()];
+    this.#logger.warn("lease no longer trusted: stopping attempts", { attempts: jobs.length });
+    for (const job of jobs) if (job.state === "waiting") this.#interfere(job, { why: "stop", reason });
+    for (const job of jobs) {
+      if (job.state === "over") continue;
+      if (job instanceof AttemptJob) this.#interfere(job, { why: "cancel", reason, isLost: true, graceMs });
+      else this.#interfere(job, { why: "stop", reason });
+    }
+  }
+
+  bounced(job: Job): void {
+    if (job.state !== "placed") return;
+    job.state = "waiting";
+    this.#count(job, -1);
+    this.#lineOf(job).unshift(job);
+    this.#placeAll();
+  }
+
+  hopeless(reason: string): void {
+    for (const job of [...this.#jobs.values()]) {
+      if (job.state === "waiting")
+        this.#interfere(job, { why: "stop", reason: `task processes do not start (${reason})` });
+    }
+  }
+
+  #accept(job: Job): void {
+    if (this.#jobs.has(job.id)) {
+      this.#logger.warn("this attempt is in hand already; the second submission is ignored", {
+        attempt: job.id,
+      });
+      return;
+    }
+    this.#jobs.set(job.id, job);
+    if (streamGrace(job) !== null) this.#streams++;
+    this.#lineOf(job).push(job);
+    const isLate = this.#stopping !== null || (this.#isDraining && job instanceof AttemptJob);
+    if (isLate || !this.#lease.isTrusted())
+      this.#interfere(job, { why: "stop", reason: isLate ? STOPPING : LEASE_ENDED });
+  }
+
+  /** In the order of submission; a job that cannot be placed holds up those behind it, as its priority demands. */
+  #placeAll(): void {
+    // Reporting and placing call each other: the outermost call does it all.
+    if (this.#placing || !this.#open || this.#stopping !== null || !this.#lease.isTrusted()) return;
+    this.#placing = true;
+    try {
+      for (const line of [this.#first, this.#streamTasks, this.#tasks]) {
+        for (let job = line.peek(); job !== undefined && this.#hasSlot(job); job = line.peek()) {
+          // Before it is placed: placing reports, and whoever hears it may look.
+          line.shift();
+          job.state = "placed";
+          job.placedAt = performance.now();
+          this.#count(job, 1);
+          if (this.#pool.place(job, line === this.#first)) continue;
+          job.state = "waiting";
+          this.#count(job, -1);
+          line.unshift(job);
+          break;
+        }
+      }
+    } finally {
+      this.#placing = false;
+    }
+    this.#pool.prepare(this.#parallelism === 0 ? 0 : this.#waiting);
+  }
+
+  #interfere(job: Job, interference: Interference): void {
+    const process = this.#pool.processOf(job);
+    if (process !== undefined) {
+      process.interrupt(interference);
+      return;
+    }
+    // Over, and only its log is being written.
+    if (job.state === "over") return;
+    if (job.state === "placed") {
+      this.#pool.withdraw(job);
+      this.#count(job, -1);
+    } else this.#lineOf(job).remove(job);
+    this.#conclude(job, { interference, report: null, exit: null, errorTail: [] });
+  }
+
+  /** A large output is stored before anybody hears of the end that it belongs to. */
+  #conclude(job: Job, ending: Ending): void {
+    job.state = "over";
+    if (job.hasLarge) void job.keepLarge(ending).then(() => this.#tell(job, ending));
+    else this.#tell(job, ending);
+  }
+
+  /** Reports the end once the log is on disk, so that who reads it then reads all of it. */
+  #tell(job: Job, ending: Ending): void {
+    const dropped = ending.report?.dropped ?? 0;
+    const event = job.ended(ending);
+    if (job.log.silent && dropped === 0) {
+      // Not from within `cancel` or `submit`: their callers do not expect to be called back.
+      if (ending.report !== null) this.#deliver(job, event);
+      else queueMicrotask(() => this.#deliver(job, event));
+      return;
+    }
+    const patience = setTimeout(() => this.#deliver(job, event), LOG_PATIENCE_MS);
+    void job.log.close(dropped).then(() => {
+      clearTimeout(patience);
+      this.#deliver(job, event);
+    });
+  }
+
+  #deliver(job: Job, event: ExecutorEvent): void {
+    if (!this.#jobs.delete(job.id)) return;
+    if (streamGrace(job) !== null) this.#streams--;
+    this.#report(event);
+    if (event.type !== "ended") this.#report({ type: "capacity" });
+    if (this.#jobs.size === 0) this.#onIdle?.();
+  }
+
+  #idle(withinMs: number): Promise<void> {
+    if (this.#jobs.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, withinMs);
+      this.#onIdle = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}

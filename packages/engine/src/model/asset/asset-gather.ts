@@ -1,0 +1,150 @@
+/**
+ * Schedules on assets, as a reducer: what happens is gathered until the condition is true, and then all of it goes into
+ * one run. With "event" the condition is judged after every event, with "batch" where the log ends for now. Whatever the
+ * pages in which the log is read, every event is in exactly one run, in order. What is gathered is stored by number: it may
+ * wait long for its counterpart.
+ *
+ * A schedule that is partitioned has such a state for each partition in which something is gathered, and none for others.
+ */
+import type { GatherManifest, Json } from "@tradewind/sdk/manifest";
+import {
+  type CompiledCondition,
+  type ConditionState,
+  hear,
+  isTrue,
+  loadState,
+} from "../signal/signal-condition.ts";
+import { NO_RUN, type SignalFacts } from "../signal/signal-condition-match.ts";
+import { ASSETS, assetNews } from "./asset-events.ts";
+
+export type GatherTerms = Pick<GatherManifest, "each" | "partitioned">;
+
+/** What was gathered since the last run. */
+interface Group {
+  readonly condition: ConditionState;
+  /** Versions of signals of assets, in the order of the log. */
+  readonly events: readonly number[];
+  /** The latest moment of the DAG's own times. */
+  readonly time: string | null;
+  /** The version of what was heard last. */
+  readonly last: number;
+}
+
+/** By partition; null: that of what has none. As JSON: pairs. */
+export type GatherState = ReadonlyMap<string | null, Group>;
+
+export interface GatheredRun extends Pick<Group, "events" | "time" | "last"> {
+  readonly partition: string | null;
+}
+
+export interface Gathering {
+  readonly state: GatherState;
+  readonly heard: number;
+  /** In the order in which they came true. */
+  readonly runs: readonly GatheredRun[];
+}
+
+export function loadGathered(condition: CompiledCondition, terms: GatherTerms, stored: Json): GatherState {
+  const pairs = (stored as { readonly groups?: unknown } | null)?.groups;
+  if (!Array.isArray(pairs)) return new Map();
+  const groups = new Map<string | null, Group>();
+  for (const [partition, group] of pairs as [string | null, Group][]) {
+    const loaded: Group = { ...group, condition: loadState(condition, group.condition as unknown as Json) };
+    const key = terms.partitioned ? partition : null;
+    const other = groups.get(key);
+    // No longer partitioned: what was apart is now together.
+    groups.set(key, other === undefined ? loaded : joined(other, loaded));
+  }
+  return groups;
+}
+
+export function storedGathered(state: GatherState): Json {
+  return state.size === 0 ? null : ({ groups: [...state] } as unknown as Json);
+}
+
+/** A part of the log. */
+export interface GatherPage {
+  readonly signals: readonly SignalFacts[];
+  /** Nothing comes after these for now. */
+  readonly isEnd: boolean;
+  /** So many are enough for a run, though more may come. */
+  readonly most: number;
+}
+
+export function gather(
+  condition: CompiledCondition,
+  { each, partitioned }: GatherTerms,
+  state: GatherState,
+  { isEnd, most, signals }: GatherPage,
+): Gathering {
+  const groups = new Map(state);
+  const runs: GatheredRun[] = [];
+  // Each is copied once, not with each of its events: there may be many.
+  const own = new Map<string | null, number[]>();
+  let heard = 0;
+  const fire = (partition: string | null, { events, last, time }: Group) => {
+    runs.push({ partition, events, last, time });
+    groups.delete(partition);
+    own.delete(partition);
+  };
+  for (const signal of signals) {
+    const partition = partitioned ? assetNews(signal.value).partition : null;
+    const before = groups.get(partition) ?? empty(condition);
+    const after = hear(condition, before.condition, { kind: "signal", ...signal }, NO_RUN);
+    if (after === before.condition) continue;
+    heard++;
+    const isEvent = signal.namespace === ASSETS;
+    const events = own.get(partition) ?? [...before.events];
+    if (isEvent) events.push(signal.version);
+    const group: Group = {
+      condition: after,
+      events,
+      time: isEvent ? before.time : (momentOf(signal.value) ?? before.time),
+      last: signal.version,
+    };
+    own.set(partition, events);
+    const isEnough = each === "event" || events.length >= most;
+    if (isEnough && isTrue(condition, after)) fire(partition, group);
+    else groups.set(partition, group);
+  }
+  // Also what became true in an earlier part of the log, whose end was not in sight.
+  if (isEnd) for (const [key, group] of [...groups]) if (isTrue(condition, group.condition)) fire(key, group);
+  return { state: groups, heard, runs };
+}
+
+/** Parts of a list that are small enough for one run, in order; one at least. */
+export function portions<T>(
+  items: readonly T[],
+  { maxItems, maxSize, sizeOf }: { maxItems: number; maxSize: number; sizeOf: (item: T) => number },
+): T[][] {
+  const parts: T[][] = [[]];
+  let size = 0;
+  for (const item of items) {
+    const part = parts.at(-1)!;
+    const grown = size + sizeOf(item);
+    const isFull = part.length > 0 && (part.length >= maxItems || grown > maxSize);
+    if (isFull) parts.push([item]);
+    else part.push(item);
+    size = isFull ? sizeOf(item) : grown;
+  }
+  return parts;
+}
+
+function empty({ leaves }: CompiledCondition): Group {
+  return { condition: { leaves: leaves.map(() => null) }, events: [], time: null, last: 0 };
+}
+
+function joined(a: Group, b: Group): Group {
+  return {
+    condition: { leaves: a.condition.leaves.map((leaf, at) => leaf ?? b.condition.leaves[at] ?? null) },
+    events: [...a.events, ...b.events].sort((one, other) => one - other),
+    time: a.time ?? b.time,
+    last: Math.max(a.last, b.last),
+  };
+}
+
+/** Of a signal that tells of the DAG's own times. */
+function momentOf(value: Json): string | null {
+  const at = (value as { readonly runAfter?: Json } | null)?.runAfter;
+  return typeof at === "string" ? at : null;
+}

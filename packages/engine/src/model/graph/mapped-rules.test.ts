@@ -1,0 +1,129 @@
+/**
+ * The trigger rules in mapped and grouped graphs, over every combination of how up to three upstream instances stand:
+ * what a task is told in each shape of the graph is what the rule says of exactly the instances that count for it.
+ */
+import type { MapManifest, TaskManifest } from "@tradewind/sdk/manifest";
+import { describe, expect, test } from "vitest";
+import { dagManifest, taskManifest } from "../../../test/reference/manifests.ts";
+import { ALL_RULES } from "../../../test/reference/random-dag.ts";
+import { judgeByRule, type ReferenceState } from "../../../test/reference/reference-rules.ts";
+import type { InstanceRow } from "../run/instance.ts";
+import { RunModel } from "../run/run.ts";
+import type { TaskState } from "../run/states.ts";
+import { compileGraph } from "./graph.ts";
+
+const STATES = ["success", "failed", "skipped", "upstream_failed", "running"] as const;
+type UpstreamState = (typeof STATES)[number];
+
+/** As many as `count`, in every combination. */
+function combinations(count: number): UpstreamState[][] {
+  if (count === 0) return [[]];
+  return combinations(count - 1).flatMap((rest) => STATES.map((state) => [...rest, state]));
+}
+
+function row(taskId: string, mapIndex: number, state: TaskState): InstanceRow {
+  const isOut = state === "running";
+  const tries = state === "none" ? 0 : 1;
+  const attempt = isOut ? `${taskId}-${mapIndex}` : null;
+  return { taskId, mapIndex, state, tryNumber: tries, maxTries: 0, attempt, retryAt: null, infraLosses: 0 };
+}
+
+function map(mapId: string, parent: string | null = null): MapManifest {
+  return { mapId, parent, over: { kind: "list", items: [] }, limit: null };
+}
+
+interface Shape {
+  readonly tasks: readonly TaskManifest[];
+  readonly maps: readonly MapManifest[];
+  readonly rows: readonly InstanceRow[];
+  readonly expansions: readonly { mapId: string; parent: number; base: number; length: number }[];
+}
+
+/** What becomes of an instance of "down" when the run is loaded. */
+function fate({ expansions, maps, rows, tasks }: Shape, mapIndex: number): string | undefined {
+  const model = RunModel.load(compileGraph(dagManifest([...tasks], { maps: [...maps] })), rows, {
+    expansions: expansions.map((each) => ({ ...each, tries: 0 })),
+  });
+  model.start(1);
+  return model.get("down", mapIndex)?.state;
+}
+
+function expected(rule: TaskManifest["rule"], states: readonly UpstreamState[]): string {
+  const verdict = judgeByRule(rule, { states: states as readonly ReferenceState[], setups: [] });
+  return verdict === "run" ? "scheduled" : verdict === "wait" ? "none" : verdict;
+}
+
+describe.each(ALL_RULES)("%s", (rule) => {
+  const down = (facts: Partial<TaskManifest>) => taskManifest("down", { rule, upstream: ["up"], ...facts });
+
+  test("after a mapped task: all its instances count", () => {
+    for (const states of combinations(3)) {
+      const shape = {
+        tasks: [taskManifest("up", { map: "m" }), down({})],
+        maps: [map("m")],
+        rows: [...states.map((state, index) => row("up", index, state)), row("down", -1, "none")],
+        expansions: [{ mapId: "m", parent: -1, base: 0, length: 3 }],
+      };
+      expect(fate(shape, -1), states.join()).toBe(expected(rule, states));
+    }
+  });
+
+  test("in a mapped group: those of its own item count, and those outside", () => {
+    for (const states of combinations(3)) {
+      const [outside, own, other] = states as [UpstreamState, UpstreamState, UpstreamState];
+      const shape = {
+        tasks: [
+          taskManifest("outside"),
+          taskManifest("up", { map: "m" }),
+          down({ map: "m", upstream: ["up", "outside"] }),
+        ],
+        maps: [map("m")],
+        rows: [
+          row("outside", -1, outside),
+          row("up", 0, other),
+          row("up", 1, own),
+          row("down", 0, "none"),
+          row("down", 1, "none"),
+        ],
+        expansions: [{ mapId: "m", parent: -1, base: 0, length: 2 }],
+      };
+      expect(fate(shape, 1), states.join()).toBe(expected(rule, [outside, own]));
+    }
+  });
+
+  test("in a map around another: the instances of the inner one in its own item count", () => {
+    for (const states of combinations(3)) {
+      const [a, b, other] = states as [UpstreamState, UpstreamState, UpstreamState];
+      const shape = {
+        tasks: [taskManifest("up", { map: "inner" }), down({ map: "outer" })],
+        maps: [map("outer"), map("inner", "outer")],
+        rows: [
+          row("up", 0, other),
+          row("up", 1, a),
+          row("up", 2, b),
+          row("down", 0, "none"),
+          row("down", 1, "none"),
+        ],
+        expansions: [
+          { mapId: "outer", parent: -1, base: 0, length: 2 },
+          { mapId: "inner", parent: 0, base: 0, length: 1 },
+          { mapId: "inner", parent: 1, base: 1, length: 2 },
+        ],
+      };
+      expect(fate(shape, 1), states.join()).toBe(expected(rule, [a, b]));
+    }
+  });
+
+  test("after tasks of a group, which is only a name: each counts", () => {
+    for (const states of combinations(2)) {
+      const ids = ["g.a", "g.b"];
+      const shape = {
+        tasks: [...ids.map((id) => taskManifest(id, { group: "g" })), down({ upstream: ids })],
+        maps: [],
+        rows: [...states.map((state, index) => row(ids[index]!, -1, state)), row("down", -1, "none")],
+        expansions: [],
+      };
+      expect(fate(shape, -1), states.join()).toBe(expected(rule, states));
+    }
+  });
+});

@@ -1,0 +1,94 @@
+import { expect, test } from "vitest";
+import { dagManifest, taskManifest } from "../../../test/reference/manifests.ts";
+import type { InstanceRow } from "../run/instance.ts";
+import { RunModel } from "../run/run.ts";
+import type { TaskState } from "../run/states.ts";
+import { compileGraph } from "./graph.ts";
+import { dependsOnSetup, owedTeardowns } from "./setups.ts";
+
+const at = (taskId: string, state: TaskState, mapIndex = -1) => ({ taskId, state, mapIndex });
+
+test.each<[setup: TaskState, teardown: TaskState, isOwed: boolean]>([
+  ["success", "none", true],
+  ["success", "scheduled", true],
+  ["success", "running", true],
+  ["success", "up_for_retry", true],
+  ["success", "success", false],
+  ["success", "failed", false],
+  ["running", "none", true],
+  ["deferred", "none", true],
+  ["none", "none", false],
+  ["queued", "none", false],
+  ["failed", "none", false],
+  ["skipped", "none", false],
+])("a run that is ended: setup %s, teardown %s, left to run: %s", (setup, teardown, isOwed) => {
+  const places = [at("make", setup), at("work", "running"), at("clear", teardown)];
+  const owed = owedTeardowns(new Map([["clear", "make"]]), places);
+  expect(owed).toEqual(isOwed ? [places[2]] : []);
+});
+
+test("in a map each item has its own; a teardown with a setup around its map looks at that", () => {
+  const places = [
+    at("outer", "success"),
+    ...[0, 1].map((item) => at("make", item === 0 ? "success" : "none", item)),
+    ...[0, 1].map((item) => at("clear", "none", item)),
+    at("last", "none", 7),
+  ];
+  const setupOf = new Map([
+    ["clear", "make"],
+    ["last", "outer"],
+  ]);
+  expect(owedTeardowns(setupOf, places).map(({ mapIndex, taskId }) => `${taskId} ${mapIndex}`)).toEqual([
+    "clear 0",
+    "last 7",
+  ]);
+});
+
+const inMap = { map: "m" };
+const graph = compileGraph(
+  dagManifest(
+    [
+      taskManifest("make", { role: "setup" }),
+      taskManifest("work", { upstream: ["make"], ...inMap }),
+      taskManifest("after", { upstream: ["work"], ...inMap }),
+      taskManifest("clear", {
+        role: "teardown",
+        rule: "allDoneSetupSuccess",
+        upstream: ["make", "after"],
+        teardown: { of: "make", failsRun: false },
+      }),
+      taskManifest("beside"),
+    ],
+    { maps: [{ mapId: "m", parent: null, over: { kind: "list", items: [] }, limit: 1 }] },
+  ),
+);
+
+test("what depends on a setup: all of its scope, and what clears it away", () => {
+  const placed = (id: string, mapIndex = -1) => ({ mapIndex, node: graph.byId.get(id)! });
+  const make = placed("make");
+  const names = graph.nodes.filter(({ id }) => dependsOnSetup(placed(id, 3), make)).map(({ id }) => id);
+  expect(names.sort()).toEqual(["after", "clear", "work"]);
+  const work = placed("work", 3);
+  expect(dependsOnSetup(placed("after", 3), work)).toBe(true);
+  expect(dependsOnSetup(placed("after", 4), work)).toBe(false);
+});
+
+test("a teardown does not wait for items of a map that the ended run has not made, and will not", () => {
+  const row = ({ mapIndex, state, taskId }: ReturnType<typeof at>): InstanceRow => ({
+    ...{ taskId, mapIndex, state, tryNumber: 1, maxTries: 0, attempt: null, retryAt: null, infraLosses: 0 },
+  });
+  const rows = [
+    at("make", "success"),
+    at("work", "failed", 0),
+    at("after", "skipped", 0),
+    at("clear", "none"),
+    at("beside", "success"),
+  ].map(row);
+  const expansions = [{ mapId: "m", parent: -1, base: 0, length: 3, tries: 0 }];
+  const model = RunModel.load(graph, rows, { expansions });
+  model.start(1);
+  expect(model.get("clear")?.state).toBe("none");
+  model.apply({ type: "halted", at: 2, reason: "cancelled", active: "failed" }, 2);
+  expect(model.isGrowing).toBe(false);
+  expect(model.takeReady().map(({ node }) => node.id)).toEqual(["clear"]);
+});

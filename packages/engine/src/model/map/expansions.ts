@@ -1,0 +1,108 @@
+/** Which scopes of a run are expanded, over how many items, and how the ordinals of items hang together. */
+import type { Scope } from "../graph/scope.ts";
+
+/** A scope beneath one item of its parent; -1 where it has none. */
+export interface ScopePlace {
+  readonly scope: Scope;
+  readonly parent: number;
+}
+
+/** That scope, expanded: its items have the ordinals from `base` on. */
+export interface Expansion extends ScopePlace {
+  readonly base: number;
+  readonly length: number;
+  /** The highest try of what lay there before it was expanded anew: those of its instances go on from it. */
+  readonly tries: number;
+  /** How many items have their instances already: a long list is made piece by piece. */
+  made: number;
+}
+
+/** As it is stored. */
+export interface ExpansionRow {
+  readonly mapId: string;
+  readonly parent: number;
+  readonly base: number;
+  readonly length: number;
+  readonly tries: number;
+}
+
+interface Known {
+  readonly byParent: Map<number, Expansion>;
+  /** By base. */
+  readonly inOrder: Expansion[];
+}
+
+export class Expansions {
+  readonly #known: readonly Known[];
+
+  constructor(scopes: number) {
+    this.#known = Array.from({ length: scopes }, () => ({ byParent: new Map(), inOrder: [] }));
+  }
+
+  find({ scope, parent }: ScopePlace): Expansion | undefined {
+    return this.#known[scope.index]!.byParent.get(parent);
+  }
+
+  of(scope: Scope): Iterable<Expansion> {
+    return this.#known[scope.index]!.inOrder;
+  }
+
+  open({ scope, parent }: ScopePlace, { length, tries }: Pick<Expansion, "length" | "tries">): Expansion {
+    const last = this.#known[scope.index]!.inOrder.at(-1);
+    const base = last ? last.base + last.length : 0;
+    return this.restore({ scope, parent, base, length, tries, made: 0 });
+  }
+
+  restore(expansion: Expansion): Expansion {
+    const { byParent, inOrder } = this.#known[expansion.scope.index]!;
+    byParent.set(expansion.parent, expansion);
+    inOrder.splice(this.#after(inOrder, expansion.base), 0, expansion);
+    return expansion;
+  }
+
+  close({ scope, parent }: ScopePlace): void {
+    const { byParent, inOrder } = this.#known[scope.index]!;
+    const expansion = byParent.get(parent);
+    if (!expansion) return;
+    byParent.delete(parent);
+    inOrder.splice(inOrder.indexOf(expansion), 1);
+  }
+
+  /** Where an item lies. */
+  around(scope: Scope, ordinal: number): Expansion {
+    const { inOrder } = this.#known[scope.index]!;
+    return inOrder[this.#after(inOrder, ordinal) - 1]!;
+  }
+
+  /** The item at `level` around an item of `scope`; -1 for level 0. */
+  ancestor(scope: Scope | null, ordinal: number, level: number): number {
+    if (level === 0) return -1;
+    let at = ordinal;
+    for (let each = scope; each !== null && each.depth > level; each = each.parent)
+      at = this.around(each, at).parent;
+    return at;
+  }
+
+  /** The index of an item in each list around it, from the outermost on. */
+  path(scope: Scope, ordinal: number): number[] {
+    const path: number[] = [];
+    let at = ordinal;
+    for (let each: Scope | null = scope; each !== null; each = each.parent) {
+      const { base, parent } = this.around(each, at);
+      path.unshift(at - base);
+      at = parent;
+    }
+    return path;
+  }
+
+  /** How many of them begin at or before an ordinal. */
+  #after(inOrder: readonly Expansion[], ordinal: number): number {
+    let [low, high] = [0, inOrder.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (inOrder[middle]!.base <= ordinal) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}

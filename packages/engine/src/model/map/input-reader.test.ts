@@ -1,0 +1,32 @@
+import type { Json } from "@tradewind/sdk/manifest";
+import { expect, test } from "vitest";
+import { dagManifest, taskManifest } from "../../../test/reference/manifests.ts";
+import { compileGraph } from "../graph/graph.ts";
+import { RunModel } from "../run/run.ts";
+import { expansionOf, InputReader } from "./input-reader.ts";
+
+/** What a map is told whose source has returned this. */
+function told(output: Json, most?: number): string | number {
+  const manifest = dagManifest(
+    [taskManifest("list"), taskManifest("each", { map: "each", upstream: ["list"] })],
+    { maps: [{ mapId: "each", parent: null, over: { kind: "output", taskId: "list" }, limit: null }] },
+  );
+  const model = RunModel.load(compileGraph(manifest), []);
+  model.start(1);
+  const of = { taskId: "list", mapIndex: -1, attempt: "a", at: 1 };
+  model.apply({ type: "queued", ...of }, 1);
+  model.apply({ type: "succeeded", ...of, skip: [] }, 1);
+  const reader = new InputReader(model, () => ({ value: output }));
+  const event = expansionOf(reader, model.takeExpandable()[0]!, most);
+  return event.type === "expanded" ? event.length : event.reason;
+}
+
+test("a list has a length; what is none, or too long, is said in words with a remedy", () => {
+  expect(told([1, 2])).toBe(2);
+  expect(told({ a: 1 })).toBe('MAP_UNUSABLE: the output of "list" is an object, and a map runs over a list');
+  expect(told("text")).toMatch(/ is a string, and/);
+  expect(told(null)).toMatch(/ is null, and/);
+  expect(told([1, 2, 3], 2)).toBe(
+    "MAP_UNUSABLE: its list has 3 items, and a map has 2 at most; TRADEWIND_MAX_MAP_LENGTH changes that",
+  );
+});

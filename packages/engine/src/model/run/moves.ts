@@ -1,0 +1,174 @@
+/**
+ * How an instance gets from one state to another, with all that belongs to the move: its try, its wait, its times.
+ * Which move is made is decided by run.ts (what happened) and orders.ts (what was asked for).
+ */
+
+import { Moments } from "../calendar/moments.ts";
+import { haltedAs } from "./halting.ts";
+import type { Instance, Wait } from "./instance.ts";
+import type { InstanceTable } from "./instance-table.ts";
+import type { RunEvent } from "./run-event.ts";
+import type { TaskState } from "./states.ts";
+
+type Failure = Pick<Extract<RunEvent, { type: "failed" }>, "at" | "retry" | "retryAt" | "reason">;
+
+export class Moves {
+  readonly moments = new Moments();
+  /** When what is being dealt with happens. */
+  now = 0;
+  readonly #table: InstanceTable;
+  readonly #ready = new Set<Instance>();
+
+  constructor(table: InstanceTable) {
+    this.#table = table;
+  }
+
+  takeReady(): Instance[] {
+    const ready = [...this.#ready].filter(({ state }) => state === "scheduled");
+    this.#ready.clear();
+    return ready;
+  }
+
+  /** It is scheduled already, as its row says. */
+  isReady(instance: Instance): void {
+    this.#ready.add(instance);
+  }
+
+  queue(instance: Instance, attempt: string): true {
+    instance.attempt = attempt;
+    instance.attemptStartedAt = null;
+    this.#table.move(instance, "queued");
+    return true;
+  }
+
+  run(instance: Instance, at: number): true {
+    instance.startedAt ??= at;
+    instance.attemptStartedAt = at;
+    // Why an attempt before it was lost is in that one.
+    instance.reason = null;
+    this.#table.move(instance, "running");
+    return true;
+  }
+
+  schedule(instance: Instance, as: "newTry" | "sameTry"): true {
+    instance.attempt = null;
+    instance.wait = null;
+    if (as === "newTry") {
+      instance.tryNumber++;
+      instance.step = null;
+      instance.infraLosses = 0;
+      instance.startedAt = null;
+      instance.endedAt = null;
+      instance.reason = null;
+    }
+    this.#table.move(instance, "scheduled");
+    this.#ready.add(instance);
+    return true;
+  }
+
+  /** It has not begun, and its upstream is not what it was: it waits for them, as if it had never been let through. */
+  unschedule(instance: Instance): void {
+    instance.tryNumber--;
+    this.reset(instance);
+  }
+
+  /** Back to where it can begin from the beginning, if its rule lets it. */
+  reset(instance: Instance): true {
+    instance.attempt = null;
+    instance.step = null;
+    instance.wait = null;
+    instance.retryAt = null;
+    this.#table.move(instance, "none");
+    this.#table.reconsiderOne(instance);
+    this.#judgeMaps(instance);
+    return true;
+  }
+
+  /** What stands for those to come is also up to its map. And it may be the last one that kept a map from being folded up. */
+  #judgeMaps({ level, node, ordinal }: Instance): void {
+    const around = node.scope?.chain[level - 1] ?? null;
+    for (const { depth, index } of node.scope?.chain.slice(0, level + 1) ?? [])
+      this.#table.scopes[index]!.due.add(this.#table.expansions.ancestor(around, ordinal, depth - 1));
+  }
+
+  /** It has ended, and begins anew, with as many retries as its task has. `archive` gets it as it was. */
+  beginAgain(instance: Instance, archive: (instance: Instance) => void): void {
+    if (instance.state === "removed") return;
+    archive(instance);
+    instance.hasBegunAgain = true;
+    // As if it were loaded: its past is looked at again.
+    if (instance.gate === "open") instance.gate = "none";
+    this.renewTries(instance);
+    instance.startedAt = null;
+    instance.endedAt = null;
+    instance.reason = null;
+    this.reset(instance);
+  }
+
+  /** What follows are tries like the first ones: as many retries as the task has. */
+  renewTries(instance: Instance): void {
+    instance.maxTries = instance.tryNumber + instance.node.manifest.retries;
+  }
+
+  end(
+    instance: Instance,
+    state: TaskState,
+    by: { readonly at: number; readonly reason: string | null },
+  ): void {
+    instance.retryAt = null;
+    instance.wait = null;
+    instance.endedAt = by.at;
+    instance.reason = by.reason;
+    this.#table.move(instance, state);
+  }
+
+  /** With its run. */
+  halt(instance: Instance, by: Extract<RunEvent, { type: "halted" }>): void {
+    const state = haltedAs(instance.state, by.active);
+    // An attempt that remains has asked for the skip itself (see implied-ends.ts).
+    if (state === "skipped") instance.attempt = null;
+    this.end(instance, state, by);
+  }
+
+  fail(instance: Instance, event: Failure): void {
+    const isRetried = event.retry && instance.tryNumber <= instance.maxTries;
+    this.end(instance, isRetried ? "up_for_retry" : "failed", event);
+    if (!isRetried) return;
+    instance.retryAt = event.retryAt ?? event.at;
+    this.sleep(instance);
+  }
+
+  lose(instance: Instance, event: Extract<RunEvent, { type: "lost" }>): void {
+    if (event.budget !== null && ++instance.infraLosses > event.budget) {
+      this.fail(instance, { ...event, retry: true });
+      return;
+    }
+    // A try that has waited goes on from its last wait, and its time goes on, too.
+    if (instance.step === null) instance.startedAt = null;
+    instance.reason = event.reason;
+    this.schedule(instance, "sameTry");
+  }
+
+  defer(instance: Instance, event: { readonly at: number; readonly wait: Wait }): true {
+    instance.startedAt ??= event.at;
+    instance.wait = event.wait;
+    instance.reason = null;
+    this.#table.move(instance, "deferred");
+    this.moments.note(instance);
+    return true;
+  }
+
+  reschedule(instance: Instance, event: { readonly at: number; readonly retryAt: number }): true {
+    instance.startedAt ??= event.at;
+    instance.step = null;
+    instance.retryAt = event.retryAt;
+    this.#table.move(instance, "up_for_reschedule");
+    this.sleep(instance);
+    return true;
+  }
+
+  sleep(instance: Instance): void {
+    instance.retryAt ??= this.now;
+    this.moments.note(instance);
+  }
+}

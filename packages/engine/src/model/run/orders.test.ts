@@ -1,0 +1,520 @@
+/** What start, restart and stop do to a task, state by state, and when a driven run is over. */
+import type { DagManifest, SignalCondition, SignalRule, TaskManifest } from "@tradewind/sdk/manifest";
+import { describe, expect, test } from "vitest";
+import { dagManifest, taskManifest } from "../../../test/reference/manifests.ts";
+import { startsAfter } from "../../../test/reference/stored-starts.ts";
+import { compileGraph } from "../graph/graph.ts";
+import { Drive, type StoredDrive } from "../signal/drive.ts";
+import { RuleSet } from "../signal/signal-rules.ts";
+import type { StoredStart } from "../signal/waiting-starts.ts";
+import type { Instance, InstanceRow, Wait } from "./instance.ts";
+import type { Cancel, Order } from "./orders.ts";
+import { RunModel } from "./run.ts";
+
+const WAIT: Wait = { timeoutAt: null, onTimeout: "fail", keepsSlot: true };
+
+const signal = (key: string): SignalCondition => {
+  return { kind: "signal", namespace: "default", key, where: null, equals: null, inRun: false };
+};
+const on = (action: SignalRule["action"], when: string | SignalCondition, once = false): SignalRule => {
+  return { action, when: typeof when === "string" ? signal(when) : when, once };
+};
+const after = (taskId: string): SignalCondition => ({ kind: "task", taskId });
+const task = (id: string, facts: Partial<TaskManifest> = {}) => taskManifest(id, facts);
+const streaming = (id: string, facts: Partial<TaskManifest> = {}) =>
+  task(id, { lifetime: "streaming", retries: 1_000_000_000, ...facts });
+
+/** A run with what a database would hold of it, and short ways to make things happen to it. */
+class Run {
+  readonly #manifest: DagManifest;
+  readonly #rules: RuleSet;
+  readonly #rows = new Map<string, InstanceRow>();
+  readonly cancels: Cancel[] = [];
+  model: RunModel;
+  #drive: StoredDrive = {};
+  #starts: readonly StoredStart[] = [];
+  #now = 1_000;
+  #attempts = 0;
+  #heard = 0;
+
+  constructor(tasks: TaskManifest[], facts: Partial<DagManifest> = {}) {
+    this.#manifest = dagManifest(tasks, facts);
+    this.#rules = new RuleSet(this.#manifest);
+    for (const { retries, taskId } of tasks) {
+      const fresh = { mapIndex: -1, state: "none", tryNumber: 0, maxTries: retries } as const;
+      this.#rows.set(taskId, { taskId, ...fresh, attempt: null, retryAt: null, infraLosses: 0 });
+    }
+    this.model = this.load();
+  }
+
+  /** As whoever takes the run over has it. */
+  load(): RunModel {
+    const run = { dagId: "dag", runId: "run", conf: {} };
+    const stored = JSON.parse(JSON.stringify(this.#drive)) as StoredDrive;
+    const drive = new Drive({
+      ...{ manifest: this.#manifest, rules: this.#rules, run, startedAt: 1_000 },
+      ...{ stored, starts: this.#starts },
+    });
+    this.model = RunModel.load(compileGraph(this.#manifest), [...this.#rows.values()], { drive });
+    this.model.start(this.#now);
+    return this.model;
+  }
+
+  /** By hand, past the model, as an edit does it. */
+  edit(id: string, facts: Partial<InstanceRow>): this {
+    this.turn();
+    this.#rows.set(id, { ...this.#rows.get(id)!, ...facts });
+    this.load();
+    return this;
+  }
+
+  get states() {
+    return Object.fromEntries([...this.model.instances()].map(({ node, state }) => [node.id, state]));
+  }
+  get verdict() {
+    return this.model.verdict().state;
+  }
+  starts(id: string) {
+    return this.model.drive!.starts(id);
+  }
+  tries(id: string) {
+    return this.model.get(id)!.tryNumber;
+  }
+
+  /** One turn of its owner: what has ended begins again, then all is stored. */
+  turn(): this {
+    this.model.beginAgain(this.#now, () => {});
+    for (const { instance } of this.model.takeChanges()) {
+      const { attempt, infraLosses, maxTries, node, retryAt, startedAt, state, step, tryNumber, wait } =
+        instance;
+      const row = {
+        taskId: node.id,
+        mapIndex: -1,
+        state,
+        tryNumber,
+        maxTries,
+        attempt,
+        retryAt,
+        infraLosses,
+      };
+      this.#rows.set(node.id, { ...row, startedAt, step, wait });
+    }
+    this.#drive = this.model.drive!.takeState() ?? this.#drive;
+    this.#starts = startsAfter(this.#starts, this.model.drive!.takeStarts());
+    this.cancels.push(...this.model.takeCancels());
+    return this;
+  }
+  hear(...keys: string[]): this {
+    for (const key of keys) {
+      const heard = { namespace: "default", key, value: null, version: ++this.#heard, from: null } as const;
+      this.model.apply({ type: "heard", heard: { kind: "signal", ...heard } }, ++this.#now);
+    }
+    return this;
+  }
+  order(taskId: string, action: Order["action"]): this {
+    this.model.apply({ type: "ordered", taskId, action, reason: "Ann" }, ++this.#now);
+    return this;
+  }
+  close(): this {
+    this.model.apply({ type: "closed", reason: "Ann" }, ++this.#now);
+    return this;
+  }
+  #of(taskId: string) {
+    return { taskId, mapIndex: -1, attempt: this.model.get(taskId)!.attempt ?? "", at: ++this.#now };
+  }
+  queue(id: string): this {
+    this.model.apply({ ...this.#of(id), type: "queued", attempt: `attempt ${++this.#attempts}` }, this.#now);
+    return this;
+  }
+  begin(id: string): this {
+    this.queue(id).model.apply({ type: "started", ...this.#of(id) }, this.#now);
+    return this;
+  }
+  succeed(id: string): this {
+    this.model.apply({ type: "succeeded", ...this.#of(id), skip: [] }, this.#now);
+    return this;
+  }
+  fail(id: string, retry = false): this {
+    const how = { retry, retryAt: retry ? this.#now + 10 : null, reason: "boom" };
+    this.model.apply({ type: "failed", ...this.#of(id), ...how }, this.#now);
+    return this;
+  }
+  lose(id: string): this {
+    const how = { reason: "gone", budget: null, retryAt: null };
+    this.model.apply({ type: "lost", ...this.#of(id), ...how }, this.#now);
+    return this;
+  }
+  defer(id: string): this {
+    this.model.apply({ type: "deferred", ...this.#of(id), wait: WAIT }, this.#now);
+    return this;
+  }
+  wake(id: string): this {
+    this.model.apply({ type: "retryDue", taskId: id, mapIndex: -1 }, ++this.#now);
+    return this;
+  }
+  /** It runs to its end, as often as it is to. */
+  work(id: string): number {
+    let runs = 0;
+    for (; this.states[id] === "scheduled"; runs++) this.begin(id).turn().succeed(id).turn().turn();
+    return runs;
+  }
+}
+
+describe("start", () => {
+  test("every signal is one run, whenever it comes", () => {
+    const run = new Run([task("t", { rules: [on("start", "a")] })]);
+    expect(run.states).toEqual({ t: "none" });
+    run.hear("a", "a").turn();
+    expect(run.states).toEqual({ t: "scheduled" });
+    run.hear("a").begin("t").hear("a").turn();
+    expect(run.starts("t")).toBe(3);
+    run.succeed("t").hear("a").turn().turn();
+    expect([run.states.t, run.starts("t")]).toEqual(["scheduled", 3]);
+    expect(run.work("t")).toBe(4);
+    expect(run.tries("t")).toBe(5);
+    expect(run.verdict).toBe("running");
+  });
+
+  test("a task with downstream tasks begins again only when its end is stored", () => {
+    const run = new Run([task("t", { rules: [on("start", "a")] }), task("after", { upstream: ["t"] })]);
+    run.hear("a", "a").turn().begin("t").turn().succeed("t");
+    expect(run.model.beginAgain(5_000, () => {})).toBe(false);
+    expect(run.states).toEqual({ t: "success", after: "scheduled" });
+    expect(run.begin("after").turn().states).toEqual({ t: "success", after: "running" });
+    expect(run.turn().states).toEqual({ t: "scheduled", after: "running" });
+  });
+
+  test("a task without downstream tasks ends and begins again in one turn, and its end is archived", () => {
+    const run = new Run([task("t", { rules: [on("start", "a")] })]);
+    run.hear("a", "a").turn().begin("t").turn().succeed("t");
+    const archived: unknown[] = [];
+    const archive = ({ attempt, dirty, state }: Instance) => archived.push([state, attempt, dirty]);
+    expect(run.model.beginAgain(5_000, archive)).toBe(true);
+    expect(archived).toEqual([["success", "attempt 1", true]]);
+    expect(run.turn().states.t).toBe("scheduled");
+    expect(run.load().get("t")).toMatchObject({ state: "scheduled", tryNumber: 2, attempt: null });
+  });
+
+  test("a task whose attempt is not stored begins again only when it is", () => {
+    const run = new Run([task("t", { rules: [on("start", "a")] })]);
+    run.hear("a").turn().order("t", "stop");
+    expect(run.states.t).toBe("skipped");
+    run.order("t", "start");
+    expect(run.turn().states.t).toBe("skipped");
+    expect(run.turn().states.t).toBe("scheduled");
+  });
+
+  test("a task with upstream tasks waits for them, and each start is worth a look at what they gave", () => {
+    const run = new Run([task("up"), task("t", { upstream: ["up"], rules: [on("start", "a")] })]);
+    run.turn().begin("up").hear("a", "a");
+    expect(run.states.t).toBe("none");
+    run.fail("up").turn().turn().turn();
+    expect([run.states.t, run.starts("t")]).toEqual(["upstream_failed", 0]);
+    run.order("up", "start").turn().begin("up").succeed("up").turn();
+    expect(run.states.t).toBe("upstream_failed");
+    run.hear("a").turn().turn();
+    expect(run.states.t).toBe("scheduled");
+  });
+
+  test("a start that its upstream rules out counts as a try: cleared, its task needs no other start", () => {
+    const run = new Run([task("up"), task("t", { upstream: ["up"], rules: [on("start", "a")] })]);
+    run.turn().begin("up").hear("a").fail("up").turn();
+    expect([run.states.t, run.tries("t"), run.starts("t")]).toEqual(["upstream_failed", 1, 0]);
+    run.edit("up", { state: "none", attempt: null }).edit("t", { state: "none" });
+    run.turn().begin("up").succeed("up").turn();
+    expect(run.states.t).toBe("scheduled");
+    expect(run.model.drive!.startedBy("t")).toEqual([1]);
+  });
+
+  test("a start that ends with its run counts as a try, one that a closed run forgets does not", () => {
+    const tasks = [task("up"), task("t", { upstream: ["up"], rules: [on("start", "a")] })];
+    const halted = new Run(tasks).turn().begin("up").hear("a").turn();
+    halted.model.apply({ type: "halted", at: 2_000, reason: "the run timed out", active: "failed" }, 2_000);
+    expect([halted.states.t, halted.tries("t"), halted.starts("t")]).toEqual(["skipped", 1, 0]);
+    const closed = new Run(tasks).turn().begin("up").hear("a").close();
+    expect([closed.states.t, closed.tries("t"), closed.starts("t")]).toEqual(["skipped", 0, 0]);
+  });
+
+  test("a stream that waits for its upstream with a start of its own is skipped when the run is closed", () => {
+    const run = new Run([task("up"), streaming("t", { upstream: ["up"], rules: [on("start", "a")] })]);
+    run.turn().begin("up").hear("a").fail("up").turn();
+    run.edit("up", { state: "none", attempt: null }).edit("t", { state: "none" });
+    expect(run.turn().close().states.t).toBe("skipped");
+  });
+
+  test("finished tasks begin again upstream first, in whatever order they were started", () => {
+    const run = new Run([task("up"), task("t", { upstream: ["up"] })]);
+    run.turn().begin("up").succeed("up").turn().begin("t").turn();
+    run.order("t", "start").succeed("t").order("up", "start").turn();
+    // The end of "t" is not stored yet: "up" waits for that, as it does after a reload.
+    expect(run.states).toEqual({ up: "success", t: "scheduled" });
+    expect(run.turn().states).toEqual({ up: "scheduled", t: "none" });
+  });
+
+  test("a task that waits for a start is judged again when its upstream begins again, loaded or not", () => {
+    const run = new Run([
+      task("up", { rules: [on("start", "a")] }),
+      task("t", { upstream: ["up"], rules: [on("start", "b")] }),
+    ]);
+    run.hear("a").turn();
+    run.work("up");
+    expect(run.states.t).toBe("none");
+    run.hear("a").turn().begin("up").turn().fail("up").turn();
+    expect(run.states).toEqual({ up: "failed", t: "upstream_failed" });
+  });
+
+  test("a retry that has to wait for its upstream again takes nothing from the starts that wait", () => {
+    const rules = [on("start", "a")];
+    const run = new Run([task("up", { rules }), task("t", { upstream: ["up"], retries: 1, rules })]);
+    run.hear("a").turn().begin("up").turn().succeed("up").turn().begin("t").turn();
+    run.hear("a", "a").turn().turn();
+    expect([run.states.up, run.starts("t")]).toEqual(["scheduled", 2]);
+    run.fail("t", true).turn().wake("t");
+    expect(run.states.t).toBe("none");
+    expect(run.work("up")).toBe(2);
+    expect(run.work("t")).toBe(3);
+  });
+
+  test("what was cleared by hand takes nothing from the starts that wait", () => {
+    const run = new Run([task("t", { rules: [on("start", "a")] })]);
+    run.hear("a", "a", "a").turn().begin("t").turn();
+    run.edit("t", { state: "restarting" });
+    run.lose("t").turn();
+    expect(run.starts("t")).toBe(2);
+    expect(run.work("t")).toBe(3);
+  });
+
+  test("runs what is downstream again, after it", () => {
+    const run = new Run([
+      task("t", { rules: [on("start", "a")] }),
+      task("d", { upstream: ["t"] }),
+      task("e", { upstream: ["d"] }),
+    ]);
+    run.hear("a").turn();
+    run.work("t");
+    run.work("d");
+    run.work("e");
+    run.hear("a").turn();
+    expect(run.states).toEqual({ t: "scheduled", d: "none", e: "none" });
+    run.begin("t").turn().succeed("t").turn();
+    expect(run.states).toEqual({ t: "success", d: "scheduled", e: "none" });
+    // Not begun yet: it waits for the new one.
+    run.hear("a").turn();
+    expect(run.states).toEqual({ t: "scheduled", d: "none", e: "none" });
+    expect(run.tries("d")).toBe(1);
+    run.work("t");
+    run.begin("d").turn().hear("a").turn().turn();
+    expect(run.states).toEqual({ t: "scheduled", d: "running", e: "none" });
+    run.work("t");
+    run.succeed("d").turn().turn();
+    expect(run.states).toEqual({ t: "success", d: "scheduled", e: "none" });
+    expect(run.work("d")).toBe(1);
+    expect(run.work("e")).toBe(1);
+  });
+
+  test("a task that its upstream lets through, and that waits for its past, is judged again when that is in order", () => {
+    const run = new Run([
+      task("t", { rules: [on("start", "a")] }),
+      task("d", { upstream: ["t"], dependsOnPast: true }),
+    ]);
+    run.hear("a").turn();
+    run.work("t");
+    expect(run.model.takeGated().map(({ node }) => node.id)).toEqual(["d"]);
+    run.hear("a").turn().begin("t").turn();
+    run.model.apply({ type: "gateOpened", taskId: "d", mapIndex: -1 }, 9_000);
+    expect(run.states).toEqual({ t: "running", d: "none" });
+    run.succeed("t");
+    expect(run.states).toEqual({ t: "success", d: "scheduled" });
+  });
+});
+
+describe("restart", () => {
+  test("ends in one further run, however often it is asked for meanwhile", () => {
+    const run = new Run([streaming("s", { rules: [on("restart", "r")] })]);
+    run.turn().begin("s").turn().hear("r", "r").turn();
+    expect([run.states.s, run.starts("s")]).toEqual(["restarting", 0]);
+    expect(run.cancels).toMatchObject([{ attempt: "attempt 1", reason: "restarted by r", isFinal: false }]);
+    run.hear("r").lose("s").turn();
+    expect([run.states.s, run.tries("s"), run.starts("s")]).toEqual(["scheduled", 2, 0]);
+    run.load();
+    expect(run.turn().states.s).toBe("scheduled");
+  });
+
+  test.each([
+    ["deferred", (run: Run) => run.defer("s")],
+    ["up_for_retry", (run: Run) => run.fail("s", true)],
+  ] as const)("what is %s begins anew at once", (state, come) => {
+    const run = new Run([streaming("s", { rules: [on("restart", "r")] })]);
+    come(run.turn().begin("s").turn());
+    expect(run.states.s).toBe(state);
+    run.hear("r");
+    expect([run.states.s, run.tries("s"), run.starts("s")]).toEqual(["scheduled", 2, 0]);
+    expect(run.model.takeReleased()).toHaveLength(state === "deferred" ? 1 : 0);
+  });
+
+  test("asked twice of a task that waits for its upstream to begin anew, it runs once", () => {
+    const rules = [on("restart", "r")];
+    const run = new Run([task("up", { rules: [on("start", "a")] }), task("t", { upstream: ["up"], rules })]);
+    run.hear("a").turn();
+    run.work("up");
+    run.begin("t").turn().hear("a").turn().begin("up").turn().hear("r").lose("t").turn();
+    expect(run.states).toEqual({ up: "running", t: "none" });
+    run.hear("r").turn();
+    run.succeed("up").turn();
+    expect(run.tries("t")).toBe(2);
+  });
+
+  test("comes after a stop: it begins anew instead", () => {
+    const run = new Run([streaming("s", { rules: [on("restart", "r"), on("stop", "x")] })]);
+    run.turn().begin("s").turn().hear("x").turn().hear("r").turn();
+    expect(run.model.stopping(run.model.get("s")!)).toBeNull();
+    run.load();
+    run.lose("s").turn();
+    expect([run.states.s, run.tries("s"), run.starts("s")]).toEqual(["scheduled", 2, 0]);
+  });
+});
+
+describe("stop", () => {
+  test("forgets starts that wait, and a batch task is skipped, a streaming one has succeeded", () => {
+    const rules = [on("start", "a"), on("stop", "x")];
+    const run = new Run([task("t", { rules }), streaming("s", { rules, graceMs: 5 })]);
+    run.hear("a", "a", "a").turn().begin("t").begin("s").turn().hear("x").turn();
+    expect([run.starts("t"), run.starts("s")]).toEqual([0, 0]);
+    expect(run.cancels).toEqual([
+      { attempt: "attempt 1", reason: "stopped by x", graceMs: 10_000, isFinal: true },
+      { attempt: "attempt 2", reason: "stopped by x", graceMs: 5, isFinal: true },
+    ]);
+    run.load();
+    run.lose("t").fail("s", true).turn();
+    expect(run.states).toEqual({ t: "skipped", s: "success" });
+    expect(run.model.get("t")?.reason).toBe("stopped by x");
+  });
+
+  test("a task that has succeeded nevertheless has succeeded", () => {
+    const run = new Run([task("t", { rules: [on("stop", "x")] })]);
+    run.turn().begin("t").turn().hear("x").turn().succeed("t").turn();
+    expect([run.states.t, run.verdict]).toEqual(["success", "success"]);
+  });
+
+  test("while it is being restarted: it does not begin anew, whatever its old attempt says", () => {
+    const rules = [on("restart", "r"), on("stop", "x")];
+    const run = new Run([task("t", { rules }), streaming("s", { rules })]);
+    run.turn().begin("t").begin("s").turn().hear("r").turn().hear("x").turn();
+    run.succeed("t").succeed("s").turn();
+    expect(run.states).toEqual({ t: "skipped", s: "success" });
+    expect(run.model.stopping(run.model.get("t")!)).toBeNull();
+  });
+
+  test("of a streaming task is a success that rules hear, whether it was killed or ended by itself", () => {
+    for (const end of ["lose", "succeed"] as const) {
+      const run = new Run([
+        streaming("s", { rules: [on("stop", "x")] }),
+        task("t", { rules: [on("start", after("s"))] }),
+      ]);
+      run.turn().begin("s").turn().hear("x").turn()[end]("s").turn();
+      expect(run.states).toEqual({ s: "success", t: "scheduled" });
+    }
+  });
+
+  test("is not remembered for an attempt that somebody has ended by hand", () => {
+    const run = new Run([task("t", { rules: [on("start", "a"), on("stop", "x")] })]);
+    run.hear("a").turn().begin("t").turn().hear("x");
+    run.edit("t", { state: "success", attempt: null });
+    run.hear("a").turn().turn();
+    run.begin("t");
+    expect(run.model.stopping(run.model.get("t")!)).toBeNull();
+    run.fail("t");
+    expect(run.states.t).toBe("failed");
+  });
+});
+
+describe("the end", () => {
+  test("nothing is open: what waits for a start is skipped, and the run ends", () => {
+    const run = new Run([
+      task("up"),
+      task("t", { rules: [on("start", "a", true)] }),
+      task("n", { upstream: ["t"] }),
+    ]);
+    run.turn();
+    run.work("up");
+    expect(run.verdict).toBe("running");
+    run.hear("a");
+    expect(run.work("t")).toBe(1);
+    run.work("n");
+    expect(run.verdict).toBe("success");
+  });
+
+  test("a start that waited is forgotten after the last rule is gone: the task is skipped, and the run ends", () => {
+    const run = new Run([task("up"), task("t", { upstream: ["up"], rules: [on("start", "a", true)] })]);
+    run.turn().hear("a").turn().begin("up").turn();
+    run.order("t", "stop").turn();
+    run.succeed("up").turn();
+    expect(run.states).toEqual({ up: "success", t: "skipped" });
+    expect(run.verdict).toBe("success");
+  });
+
+  test("with its batch tasks, also when the last thing is that a start is forgotten", () => {
+    const rules = [on("start", "a"), on("stop", "x")];
+    const run = new Run([streaming("s"), task("t", { rules })], { endWhen: "batchDone" });
+    run.turn().begin("s").hear("a", "a").turn().begin("t").turn();
+    run.succeed("t").hear("x").turn().turn();
+    expect(run.model.drive?.closed).toBe("the end of its batch tasks");
+    run.lose("s").turn();
+    expect(run.verdict).toBe("success");
+  });
+
+  test("a run that is closed starts no streaming task any more, and batch tasks go on", () => {
+    const run = new Run([
+      task("batch"),
+      task("next", { upstream: ["batch"] }),
+      streaming("later", { upstream: ["batch"] }),
+      task("signalled", { rules: [on("start", "a")] }),
+      streaming("s"),
+    ]);
+    run.turn().begin("batch").begin("s").turn().close().turn();
+    expect(run.states).toEqual({
+      ...{ batch: "running", next: "none", later: "skipped", signalled: "skipped", s: "running" },
+    });
+    run.load();
+    run.succeed("batch").lose("s").turn();
+    expect(run.states).toMatchObject({ next: "scheduled", s: "success" });
+    run.work("next");
+    expect(run.verdict).toBe("success");
+  });
+
+  test("what is cleared in a closed run does not keep it open", () => {
+    const run = new Run([task("b"), task("t", { rules: [on("start", "a")] }), streaming("s")]);
+    run.turn().begin("b").begin("s").turn().close().lose("s").turn();
+    run.edit("t", { state: "none" }).edit("s", { state: "none" });
+    run.succeed("b").turn();
+    expect(run.states).toEqual({ b: "success", t: "skipped", s: "skipped" });
+    expect(run.verdict).toBe("success");
+  });
+
+  test("a batch task that is being restarted when the run is closed runs once more, not as often as it was asked", () => {
+    const run = new Run([task("t", { rules: [on("start", "a"), on("restart", "r")] })]);
+    run.hear("a", "a", "a").turn().begin("t").turn().hear("r").turn().close().lose("t").turn();
+    expect(run.work("t")).toBe(1);
+    expect(run.verdict).toBe("success");
+  });
+
+  test("nothing is heard in a closed run, not even orders to start; one to stop is", () => {
+    const run = new Run([task("t", { rules: [on("start", "a")] }), task("u")]);
+    run.hear("a").turn().begin("t").begin("u").turn().close();
+    run.hear("a").order("t", "start").order("u", "restart").turn();
+    expect([run.states, run.starts("t")]).toEqual([{ t: "running", u: "running" }, 0]);
+    run.order("u", "stop").turn().lose("u").succeed("t").turn();
+    expect(run.states).toEqual({ t: "success", u: "skipped" });
+    expect(run.verdict).toBe("success");
+  });
+
+  test("what a branch rules out has its starts nevertheless, loaded again or not", () => {
+    const run = new Run([task("b"), task("t", { upstream: ["b"], rules: [on("start", "a")] })]);
+    run.turn().begin("b").hear("a", "a").turn();
+    const { attempt } = run.model.get("b")!;
+    const key = { taskId: "b", mapIndex: -1, attempt: attempt!, at: 5_000 };
+    run.model.apply({ type: "succeeded", ...key, skip: ["t"] }, 5_000);
+    expect(run.states.t).toBe("skipped");
+    expect(run.model.isPending).toBe(true);
+  });
+});

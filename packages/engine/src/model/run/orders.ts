@@ -1,0 +1,376 @@
+/**
+ * Starting, restarting and stopping tasks of a run because a rule, a tick or a person asks for it, and closing the run.
+ *
+ *               start                        restart                       stop
+ *   none        counts; begins when its      as start                      forgets starts
+ *               upstream lets it
+ *   under way   counts: once more after      what runs is stopped, and     what runs is stopped,
+ *               this time                    it begins anew                forgets starts
+ *   finished    begins anew, and so does     as start                      -
+ *               what is downstream of it
+ *
+ * A task that has finished begins again when its end is stored, so that what comes after it sees the end. A task that
+ * nothing comes after begins again in the batch of its end: the owner stores the end with the history of its tries.
+ *
+ * A start is taken when a task begins for the first time, and when it begins again after it had finished. Whatever else
+ * makes it begin (it is restarted, cleared by hand, tried again, or waits for its upstream once more) takes none, and
+ * has the cause that it had. What begins again for its upstream's sake has none.
+ *
+ * A start is also taken by a task that ends before it begins: its upstream rules it out, its run is ended, or a person marks
+ * it. If the task needs a start, that one counts as a try: it needs no other when it is cleared.
+ */
+import { type Drive, isStreaming } from "../signal/drive.ts";
+import type { Heard, LeafState } from "../signal/signal-condition.ts";
+import type { Cause } from "../signal/waiting-starts.ts";
+import type { Instance } from "./instance.ts";
+import { isOccupying } from "./instance.ts";
+import type { InstanceTable, Slot } from "./instance-table.ts";
+import type { Moves } from "./moves.ts";
+import { isFinished, OCCUPYING } from "./states.ts";
+
+/** An attempt that is to stop, once the decision is stored. */
+export interface Cancel {
+  readonly attempt: string;
+  readonly reason: string;
+  readonly graceMs: number;
+  /** It stops for good: if it succeeds nevertheless, it has succeeded. Otherwise another attempt follows. */
+  readonly isFinal: boolean;
+}
+
+export interface Order {
+  readonly taskId: string;
+  readonly action: "start" | "restart" | "stop";
+  /** Who asks for it, in words. */
+  readonly reason: string;
+  /** How many starts may wait; left out: any number. */
+  readonly atMost?: number;
+  /** The versions of the signals that it is due to; left out: to none. */
+  readonly by?: readonly number[];
+}
+
+/** How long a task may take to end when it is stopped, unless it says otherwise. */
+export const GRACE_MS = 10_000;
+
+/** How the reason of a task that was stopped begins. */
+const STOPPED_BY = "stopped by ";
+
+/** Whether an instance ended with this reason because a rule or a person has stopped it. */
+export function isStopped(reason: string | null): boolean {
+  return reason?.startsWith(STOPPED_BY) === true;
+}
+
+export class Orders {
+  readonly #table: InstanceTable;
+  readonly #moves: Moves;
+  readonly #drive: Drive;
+  readonly #cancels: Cancel[] = [];
+  readonly #released: Instance[] = [];
+  /** Finished tasks with starts that wait. */
+  readonly #again = new Set<Slot>();
+  /** What happened within the run, and its rules have not been told yet. */
+  readonly #news: Heard[] = [];
+  #hasGivenUp = false;
+
+  constructor(table: InstanceTable, moves: Moves, drive: Drive) {
+    this.#table = table;
+    this.#moves = moves;
+    this.#drive = drive;
+  }
+
+  /** Something is about to begin again. */
+  get isPending(): boolean {
+    for (const { node } of this.#again) if (this.#drive.starts(node.id) > 0) return true;
+    return false;
+  }
+
+  takeCancels(): Cancel[] {
+    return this.#cancels.splice(0);
+  }
+
+  /** Instances that left the slots of their pool by an order. */
+  takeReleased(): Instance[] {
+    return this.#released.splice(0);
+  }
+
+  /** Just loaded. Somebody may have ended by hand what was to stop: what comes after that has nothing to do with it. */
+  noteLoaded({ instances, node }: Slot): void {
+    if (!instances.some(({ state }) => OCCUPYING.has(state))) this.#drive.setStopping(node.id, null);
+    for (const instance of instances) if (isFinished(instance.state)) this.noteFinished(instance);
+  }
+
+  /** Loaded as finished, or just ended: does it begin again? */
+  noteFinished(instance: Instance): void {
+    if (this.#drive.starts(instance.node.id) > 0) this.#again.add(this.#table.slots[instance.node.index]!);
+  }
+
+  noteSuccess({ node }: Instance): void {
+    this.#drive.setStopping(node.id, null);
+    this.#news.push({ kind: "task", taskId: node.id, version: null });
+  }
+
+  /** Its upstream and its past let it run: does it? What has begun before needs no start for it. */
+  letBegin(instance: Instance): boolean {
+    const { manifest, id } = instance.node;
+    const isFirst = instance.tryNumber === 0;
+    const lacksStart = isFirst && this.#drive.needsStart(id) && this.#drive.starts(id) === 0;
+    const { closed } = this.#drive;
+    if (closed !== null && (lacksStart || isStreaming(manifest))) {
+      this.#moves.end(instance, "skipped", { at: this.#moves.now, reason: closedBy(closed) });
+      return false;
+    }
+    if (lacksStart) this.#table.hold(instance, "signal");
+    else if (isFirst && this.#drive.starts(id) > 0) this.#drive.takeStart(id);
+    return !lacksStart;
+  }
+
+  /** It is about to end without having begun: with it ends the start that it waited with. */
+  endStart(instance: Instance): void {
+    const { id } = instance.node;
+    if (instance.tryNumber > 0 || this.#drive.starts(id) === 0) return;
+    this.#drive.takeStart(id);
+    if (this.#drive.needsStart(id)) instance.tryNumber = 1;
+  }
+
+  /** true: some rule has fired. What fires acts in the order of the rules. */
+  hear(heard: Heard): boolean {
+    const firings = this.#drive.hear(heard);
+    for (const { action, by, taskId } of firings) {
+      const reason = [...new Set(by.map(({ key }) => key))].join(", ");
+      if (taskId === null) this.close(reason);
+      else this.carryOut({ taskId, action, reason, by: versionsOf(by) });
+    }
+    return firings.length > 0;
+  }
+
+  /** Once a run is settled: what its own rules make of that. true: it has to be settled again. */
+  followUp(): boolean {
+    const heard = this.#news.shift();
+    const { closed } = this.#drive;
+    if (heard) this.hear(heard);
+    else if (closed !== null) this.#giveUp(closedBy(closed));
+    else if (this.#drive.endsWithBatch && this.#isBatchDone()) this.close("the end of its batch tasks");
+    else if (!this.#drive.isOpen) this.#giveUp("nothing can start it any more");
+    return heard !== undefined || this.#table.hasAgenda;
+  }
+
+  carryOut({ action, atMost, by = [], reason, taskId }: Order): boolean {
+    const slot = this.#table.slotOf(taskId);
+    if (!slot || (this.#drive.closed !== null && action !== "stop")) return false;
+    switch (action) {
+      case "start":
+        this.#start(slot, by.length > 0 ? { start: by } : null, atMost);
+        return true;
+      case "restart":
+        for (const instance of slot.instances) this.#restart(slot, instance, { by, reason });
+        return true;
+      case "stop":
+        this.#stop(slot, reason);
+        return true;
+    }
+  }
+
+  /** An attempt that was to stop has come to its end, however. */
+  stopped(instance: Instance, at: number): true {
+    const why = this.#drive.stopping(instance.node.id) ?? "";
+    this.#drive.setStopping(instance.node.id, null);
+    this.#endStopped(instance, why, at);
+    return true;
+  }
+
+  close(reason: string): boolean {
+    if (this.#drive.closed !== null) return false;
+    this.#drive.close(reason);
+    for (const slot of this.#table.slots) {
+      if (isStreaming(slot.node.manifest)) this.#stop(slot, reason);
+      else this.#drive.forgetStarts(slot.node.id);
+    }
+    this.#hasGivenUp = false;
+    this.#giveUp(closedBy(reason));
+    return true;
+  }
+
+  /** Lets finished tasks begin again. `archive` is called with each as it was. */
+  beginAgain(archive: (instance: Instance) => void): boolean {
+    let hasBegun = false;
+    // Upstream first, as after a reload: what has just begun again does not hide an end that is not stored.
+    for (const slot of [...this.#again].sort((a, b) => a.node.index - b.node.index)) {
+      const isOver = slot.instances.every(({ state }) => isFinished(state));
+      if (!isOver || this.#drive.starts(slot.node.id) === 0) {
+        this.#again.delete(slot);
+        continue;
+      }
+      const { finished, underWay } = this.#reach(slot);
+      const mayPassEnd = this.#isLast(slot);
+      const isStored = (each: Instance) => !each.dirty || (mayPassEnd && isJustEnded(each));
+      if (!finished.every(({ instances }) => instances.every(isStored))) continue;
+      this.#again.delete(slot);
+      hasBegun = true;
+      for (const { instances, node } of finished) {
+        // What has never begun takes its start when it does.
+        if (instances.some(({ tryNumber }) => tryNumber > 0)) this.#drive.takeStart(node.id);
+        for (const each of instances) this.#moves.beginAgain(each, archive);
+        for (const index of node.downstream) this.#judgeAnew(this.#table.slots[index]!);
+      }
+      for (const each of underWay) this.#repeatLater(each);
+    }
+    return hasBegun;
+  }
+
+  /** Nothing can start these any more. */
+  #giveUp(reason: string): void {
+    if (this.#hasGivenUp) return;
+    this.#hasGivenUp = true;
+    for (const { node, instances } of this.#table.slots) {
+      const isOut = this.#drive.closed !== null && isStreaming(node.manifest);
+      if (!(isOut || this.#drive.needsStart(node.id)) || this.#drive.starts(node.id) > 0) continue;
+      for (const instance of instances) {
+        if (instance.state === "none" && instance.tryNumber === 0)
+          this.#moves.end(instance, "skipped", { at: this.#moves.now, reason });
+      }
+    }
+  }
+
+  #isBatchDone(): boolean {
+    if (this.isPending || this.#table.counts.retrying > 0) return false;
+    const batch = this.#table.slots.filter(({ node }) => !isStreaming(node.manifest));
+    return (
+      batch.length > 0 && batch.every(({ instances }) => instances.every(({ state }) => isFinished(state)))
+    );
+  }
+
+  #start(slot: Slot, cause: Cause | null, atMost?: number): void {
+    this.#drive.addStart(slot.node.id, atMost, cause);
+    if (slot.instances.some(({ state }) => isFinished(state))) this.#again.add(slot);
+    this.#judgeAnew(slot);
+  }
+
+  #restart(
+    slot: Slot,
+    instance: Instance,
+    { by, reason }: { readonly by: readonly number[]; readonly reason: string },
+  ): void {
+    const { node, state, tryNumber } = instance;
+    const isNew = isFinished(state) || (state === "none" && tryNumber === 0);
+    if (isNew) {
+      this.#start(slot, by.length > 0 ? { restart: by } : null);
+      return;
+    }
+    // By hand it begins anew with what had started it.
+    if (by.length > 0) this.#drive.restarted(node.id, by);
+    switch (state) {
+      case "restarting":
+        // On its way already. If it was to stop, it begins anew instead.
+        this.#drive.setStopping(node.id, null);
+        return;
+      case "queued":
+      case "running":
+        this.#drive.setStopping(node.id, null);
+        instance.reason = `restarted by ${reason}`;
+        this.#table.move(instance, "restarting");
+        this.#cancel(instance, `restarted by ${reason}`, false);
+        return;
+      case "scheduled":
+        // What has not begun begins anyway.
+        if (instance.step === null && instance.tryNumber === 1) return;
+        this.#beginAnew(instance);
+        return;
+      case "deferred":
+      case "up_for_retry":
+      case "up_for_reschedule":
+        this.#beginAnew(instance);
+    }
+  }
+
+  #beginAnew(instance: Instance): void {
+    this.#leaveSlots(instance);
+    this.#moves.renewTries(instance);
+    this.#moves.reset(instance);
+  }
+
+  #stop(slot: Slot, reason: string): void {
+    this.#drive.forgetStarts(slot.node.id);
+    this.#hasGivenUp = false;
+    for (const instance of slot.instances) {
+      const { state, tryNumber } = instance;
+      if (isFinished(state) || (state === "none" && tryNumber === 0)) continue;
+      if (state === "queued" || state === "running" || state === "restarting") {
+        this.#drive.setStopping(slot.node.id, reason);
+        this.#cancel(instance, STOPPED_BY + reason, state !== "restarting");
+      } else {
+        this.#leaveSlots(instance);
+        this.#endStopped(instance, reason, this.#moves.now);
+      }
+    }
+  }
+
+  #endStopped(instance: Instance, reason: string, at: number): void {
+    // What waits for its upstream with a start of its own may never have begun.
+    const isWaiting = instance.state === "none" && this.#drive.needsStart(instance.node.id);
+    const state = isStreaming(instance.node.manifest) && !isWaiting ? "success" : "skipped";
+    this.#moves.end(instance, state, { at, reason: STOPPED_BY + reason });
+    if (state === "success") this.noteSuccess(instance);
+    this.noteFinished(instance);
+  }
+
+  #cancel({ attempt, node }: Instance, reason: string, isFinal: boolean): void {
+    const graceMs = node.manifest.graceMs ?? GRACE_MS;
+    if (attempt !== null) this.#cancels.push({ attempt, reason, graceMs, isFinal });
+  }
+
+  #leaveSlots(instance: Instance): void {
+    if (isOccupying(instance)) this.#released.push(instance);
+  }
+
+  /** No task, and no group, waits for its end. */
+  #isLast({ node }: Slot): boolean {
+    return node.downstream.length === 0 && this.#table.groups === null;
+  }
+
+  /** What waits for a start had been let through by its upstream: that may be another now. */
+  #judgeAnew(slot: Slot): void {
+    for (const instance of slot.instances) if (instance.gate === "signal") this.#table.letGo(instance);
+    this.#table.reconsider(slot);
+  }
+
+  /** A finished task and what of its downstream goes with it. What has starts of its own has its own reasons to begin. */
+  #reach(from: Slot): { readonly finished: Slot[]; readonly underWay: Slot[] } {
+    const finished = [from];
+    const underWay: Slot[] = [];
+    const seen = new Set([from]);
+    for (let next = 0; next < finished.length; next++) {
+      for (const index of finished[next]!.node.downstream) {
+        const slot = this.#table.slots[index]!;
+        if (seen.has(slot) || this.#drive.needsStart(slot.node.id)) continue;
+        seen.add(slot);
+        if (slot.instances.every(({ state }) => isFinished(state))) finished.push(slot);
+        else if (slot.instances.some(({ state }) => state !== "none")) underWay.push(slot);
+      }
+    }
+    return { finished, underWay };
+  }
+
+  /** It works with what its upstream gave before: once more when it is through, for whatever comes now. */
+  #repeatLater(slot: Slot): void {
+    for (const instance of slot.instances) {
+      if (instance.state === "scheduled" && instance.step === null) this.#moves.unschedule(instance);
+      else if (instance.state !== "none" && instance.state !== "restarting")
+        this.#drive.addStart(slot.node.id, 1);
+    }
+  }
+}
+
+/** All that is not stored of it is the end of the attempt that is. */
+function isJustEnded({ attempt, committed, committedAttempt }: Instance): boolean {
+  return (
+    attempt !== null && attempt === committedAttempt && (committed === "queued" || committed === "running")
+  );
+}
+
+function closedBy(reason: string): string {
+  return `the run was closed by ${reason}`;
+}
+
+/** Tasks that were heard have none. */
+function versionsOf(by: readonly LeafState[]): number[] {
+  return [...new Set(by.flatMap(({ version }) => version ?? []))];
+}

@@ -1,0 +1,399 @@
+/**
+ * The decisions of one run, in memory: given what happened, what is next? The owner of a run loads it, feeds it
+ * events, takes what became ready and what changed, and stores the changes in one transaction.
+ *
+ * Nothing here survives the process, and nothing needs to: `load` of the stored rows plus `start` arrives at the same
+ * decisions. An event costs its direct downstream, plus the same for every further instance it makes end; never the
+ * size of the run. What one event causes is settled in topological order, so that each task is judged once, when all
+ * that the event did to its upstream is known: a failure and a skip that reach it together count as a failure.
+ */
+import { Branches, type BranchVerdict } from "../graph/branches.ts";
+import type { Graph } from "../graph/graph.ts";
+import type { GroupChange, GroupRow, Groups } from "../graph/groups.ts";
+import type { Counters } from "../graph/trigger-rules.ts";
+import type { ExpansionRow, Expansions, ScopePlace } from "../map/expansions.ts";
+import { type MapChanges, Mapping } from "../map/mapping.ts";
+import type { Drive } from "../signal/drive.ts";
+import type { Change, Instance, InstanceRow } from "./instance.ts";
+import type { InstanceTable } from "./instance-table.ts";
+import { loadTable } from "./loading.ts";
+import { Moves } from "./moves.ts";
+import { type Cancel, Orders } from "./orders.ts";
+import type { RunEvent } from "./run-event.ts";
+import { failedAndAfter } from "./run-retry.ts";
+import { type RunVerdict, runVerdict } from "./run-verdict.ts";
+import { Settling } from "./settling.ts";
+import { isFinished, type TaskState } from "./states.ts";
+import type { Tally } from "./tally.ts";
+
+type Report = Exclude<Extract<RunEvent, { attempt: string }>, { type: "queued" | "startedWaiting" }>;
+
+/** What a run is loaded with besides the rows of its instances. */
+export interface RunJournal {
+  readonly skips?: readonly BranchVerdict[];
+  /** How long the lists are that its maps run over. */
+  readonly expansions?: readonly ExpansionRow[];
+  /** Left out: nothing but the order of its tasks drives it. */
+  readonly drive?: Drive | null;
+  /** Of groups with retries or callbacks. */
+  readonly groups?: readonly GroupRow[];
+}
+
+/** What is stored with the changes of instances. */
+interface OtherChanges {
+  readonly maps?: MapChanges | null;
+  readonly groups?: readonly GroupChange[] | null;
+}
+
+export class RunModel {
+  readonly graph: Graph;
+  readonly drive: Drive | null;
+
+  readonly #table: InstanceTable;
+  readonly #moves: Moves;
+  readonly #orders: Orders | null;
+  /** null: it has no maps. */
+  readonly #mapping: Mapping | null;
+  readonly #branches: Branches;
+  readonly #settling: Settling;
+
+  /** Tasks without a row get a new instance (a change from null); rows without a task are left alone. */
+  static load(graph: Graph, rows: readonly InstanceRow[], journal: RunJournal = {}): RunModel {
+    const table = loadTable(graph, rows, journal.expansions ?? []);
+    table.groups?.restore(journal.groups ?? []);
+    return new RunModel(graph, table, journal);
+  }
+
+  private constructor(graph: Graph, table: InstanceTable, { drive = null, skips = [] }: RunJournal) {
+    this.graph = graph;
+    this.drive = drive;
+    this.#table = table;
+    this.#moves = new Moves(table);
+    this.#orders = drive && new Orders(table, this.#moves, drive);
+    const end = (instance: Instance, state: TaskState, reason: string) => this.#end(instance, state, reason);
+    this.#mapping = graph.scopes.length > 0 ? new Mapping(table, end) : null;
+    this.#branches = new Branches(table, skips, (instance, reason) => end(instance, "skipped", reason));
+    const [moves, branches, mapping, orders] = [this.#moves, this.#branches, this.#mapping, this.#orders];
+    this.#settling = new Settling({ table, moves, branches, mapping, orders, end });
+  }
+
+  /** How many instances were looked at so far: the measure of work. */
+  get looks(): number {
+    return this.#settling.looks;
+  }
+
+  get counts(): Readonly<Tally> {
+    return this.#table.counts;
+  }
+
+  get(taskId: string, mapIndex = -1): Instance | undefined {
+    return this.#table.get(taskId, mapIndex);
+  }
+
+  *instances(): Iterable<Instance> {
+    for (const slot of this.#table.slots) yield* slot.instances;
+  }
+
+  /** How the direct upstream of an instance stands: what its rule is judged by. */
+  upstreamOf(instance: Instance): Readonly<Counters> {
+    return this.#table.countersOf(instance);
+  }
+
+  /** Once after `load`: decides everything that the stored states already allow. */
+  start(now: number): void {
+    this.#moves.now = now;
+    this.#branches.repeat();
+    this.#mapping?.start();
+    this.#table.groups?.start();
+    for (const slot of this.#table.slots) {
+      for (const instance of slot.instances) this.#resume(instance);
+      this.#orders?.noteLoaded(slot);
+      this.#table.reconsider(slot);
+    }
+    this.#settling.settle();
+  }
+
+  /** False: ignored, because the instance is unknown, the attempt is not its current one, or its state forbids it. */
+  apply(event: RunEvent, now: number): boolean {
+    this.#moves.now = now;
+    const isApplied = this.#dispatch(event);
+    if (isApplied) this.#settling.settle();
+    return isApplied;
+  }
+
+  /** Became `scheduled` since the last call; the try number already is that of the coming try. */
+  takeReady(): Instance[] {
+    return this.#moves.takeReady();
+  }
+
+  /** Held for the past of the DAG since the last call; each waits for `gateOpened`. */
+  takeGated(): Instance[] {
+    return this.#settling.takeGated().filter(({ gate }) => gate === "waiting");
+  }
+
+  /** Maps that may run once it is known over how many items; each waits for `expanded` or `unmappable`. */
+  takeExpandable(): ScopePlace[] {
+    return this.#mapping?.takeExpandable() ?? [];
+  }
+
+  /** What is to be stored about maps, before the changes; null: nothing. */
+  takeMapChanges(): MapChanges | null {
+    return this.#mapping?.takeChanges() ?? null;
+  }
+
+  /** New instances of labelled maps, to be named with `label` before they are stored. */
+  takeUnlabelled(): Instance[] {
+    return this.#mapping?.takeUnlabelled() ?? [];
+  }
+
+  label(instance: Instance, label: string): void {
+    this.#mapping?.label(instance, label);
+  }
+
+  /** The items of some map have no instances yet: `make` them. */
+  get isGrowing(): boolean {
+    return this.#mapping?.isGrowing === true;
+  }
+
+  /** Makes up to about `most` instances of expanded maps. Answers how many: 0 if there was none to make, or no room. */
+  make(most: number, now: number): number {
+    this.#moves.now = now;
+    const made = this.#mapping?.make(most) ?? 0;
+    if (made === 0) return 0;
+    this.#branches.repeat();
+    this.#settling.settle();
+    return made;
+  }
+
+  /** Where the items of its maps are. */
+  get expansions(): Expansions {
+    return this.#table.expansions;
+  }
+
+  /** The net change of each instance since the last call, which counts as committed from now on. */
+  takeChanges(): Change[] {
+    return this.#table.takeChanges();
+  }
+
+  /** The transaction with these changes did not happen: the next `takeChanges` has them again. */
+  giveBack(changes: readonly Change[], others: OtherChanges = {}): void {
+    this.#table.giveBack(changes);
+    if (others.maps) this.#mapping?.giveBack(others.maps);
+    if (others.groups) this.#table.groups?.giveBack(others.groups);
+    this.drive?.giveBack();
+  }
+
+  /** Its groups with retries or callbacks; null: there are none. */
+  get groups(): Groups | null {
+    return this.#table.groups;
+  }
+
+  /** Finished instances begin again: of a group whose next try is due, of a failed run. `archive` gets each as it was. */
+  repeat(instances: readonly Instance[], now: number, archive: (instance: Instance) => void): boolean {
+    if (instances.length === 0) return false;
+    this.#moves.now = now;
+    for (const instance of instances) this.#moves.beginAgain(instance, archive);
+    this.#branches.repeat();
+    this.#settling.settle();
+    return true;
+  }
+
+  verdict(): RunVerdict {
+    const isOpen = this.drive?.isOpen === true || this.#orders?.isPending === true;
+    return isOpen ? { state: "running" } : runVerdict(this.counts);
+  }
+
+  /** What runs again in the next try of a failed run. */
+  retried(from: "failure" | "start"): Instance[] {
+    return from === "start" ? [...this.instances()] : failedAndAfter(this.#table, this.graph);
+  }
+
+  /** Finished tasks that were asked to begin again do so, if nothing has to see their end stored first (orders.ts). */
+  beginAgain(now: number, archive: (instance: Instance) => void): boolean {
+    this.#moves.now = now;
+    const hasBegun = this.#orders?.beginAgain(archive) === true;
+    if (hasBegun) this.#settling.settle();
+    return hasBegun;
+  }
+
+  /** Some finished task is to begin again in the next turn: its end had to be stored first. */
+  get isPending(): boolean {
+    return this.#orders?.isPending === true;
+  }
+
+  /** Attempts that were asked to stop since the last call: for the owner to see to, once this is stored. */
+  takeCancels(): Cancel[] {
+    return this.#orders?.takeCancels() ?? [];
+  }
+
+  /** Waiting instances that held slots of their pool and have given them up since the last call. */
+  takeReleased(): Instance[] {
+    return this.#orders?.takeReleased() ?? [];
+  }
+
+  /** Why the current attempt of a task is to stop; null: it is not. */
+  stopping(instance: Instance): string | null {
+    return this.drive?.stopping(instance.node.id) ?? null;
+  }
+
+  /** When the next retry of a task or a group, reschedule or tick is due; null: none waits. */
+  nextRetryAt(): number | null {
+    const never = Number.POSITIVE_INFINITY;
+    const [tick, group] = [this.drive?.nextTickAt() ?? never, this.#table.groups?.nextAt() ?? never];
+    const next = Math.min(this.#moves.moments.nextRetryAt() ?? never, tick, group);
+    return next === never ? null : next;
+  }
+
+  /** Applies `retryDue` to all that are due, and starts what has its time now; returns to how many. */
+  fireRetries(now: number): number {
+    let fired = 0;
+    const { moments } = this.#moves;
+    for (let due = moments.takeRetry(now); due; due = moments.takeRetry(now)) {
+      const { node, mapIndex } = due;
+      if (this.apply({ type: "retryDue", taskId: node.id, mapIndex }, now)) fired++;
+    }
+    for (const taskId of this.drive?.takeTicks(now) ?? []) {
+      this.apply({ type: "ordered", taskId, action: "start", reason: "its time", atMost: 1 }, now);
+      fired++;
+    }
+    return fired;
+  }
+
+  /** When the next wait runs out of time; null: none does. */
+  nextDeadline(): number | null {
+    return this.#moves.moments.nextDeadline();
+  }
+
+  /** Deferred instances that are out of time. What becomes of them is for the owner to say, in this very turn. */
+  takeOverdue(now: number): Instance[] {
+    return this.#moves.moments.takeOverdue(now);
+  }
+
+  /** A loaded instance goes on from where it is. */
+  #resume(instance: Instance): void {
+    const { state } = instance;
+    if (state === "scheduled") this.#moves.isReady(instance);
+    if (state === "up_for_retry" || state === "up_for_reschedule") this.#moves.sleep(instance);
+    if (state === "deferred") this.#moves.moments.note(instance);
+  }
+
+  #dispatch(event: RunEvent): boolean {
+    if (event.type === "halted") return this.#halt(event);
+    if (event.type === "expanded" || event.type === "unmappable")
+      return this.#mapping?.answer(event) === true;
+    if (event.type === "heard") return this.#orders?.hear(event.heard) === true;
+    if (event.type === "ordered") return this.#orders?.carryOut(event) === true;
+    if (event.type === "closed") return this.#orders?.close(event.reason) === true;
+    const instance = this.get(event.taskId, event.mapIndex);
+    if (!instance) return false;
+    switch (event.type) {
+      case "queued":
+        return instance.state === "scheduled" && this.#moves.queue(instance, event.attempt);
+      case "startedWaiting":
+        if (instance.state !== "scheduled") return false;
+        instance.attempt = event.attempt;
+        return this.#moves.defer(instance, event);
+      case "gateOpened":
+        if (instance.gate !== "waiting") return false;
+        this.#table.letGo(instance);
+        instance.gate = "open";
+        // Its upstream may have begun again meanwhile.
+        this.#table.reconsiderOne(instance);
+        return true;
+      case "retryDue":
+        return this.#wakeUp(instance);
+      default:
+        return instance.attempt === event.attempt && this.#hear(instance, event);
+    }
+  }
+
+  /** What the current attempt, or the trigger it left behind, reports. */
+  #hear(instance: Instance, event: Report): boolean {
+    const { state } = instance;
+    const isOut = state === "queued" || state === "running";
+    const isKept = event.type === "started" || (event.type === "succeeded" && state !== "restarting");
+    if (this.stopping(instance) !== null && !isKept) return this.#orders!.stopped(instance, this.#moves.now);
+    if (state === "restarting") {
+      if (event.type === "started") return false;
+      this.#moves.renewTries(instance);
+      return this.#moves.reset(instance);
+    }
+    switch (event.type) {
+      case "started":
+        return state === "queued" && this.#moves.run(instance, event.at);
+      case "unqueued":
+        return state === "queued" && this.#moves.schedule(instance, "sameTry");
+      case "deferred":
+        return isOut && this.#moves.defer(instance, event);
+      case "resumed":
+        if (state !== "deferred") return false;
+        instance.step = instance.attempt;
+        return this.#moves.schedule(instance, "sameTry");
+      case "rescheduled":
+        return isOut && this.#moves.reschedule(instance, event);
+      case "lost":
+        if (!isOut) return false;
+        this.#moves.lose(instance, event);
+        this.#noteEnd(instance);
+        return true;
+    }
+    if (!isOut && state !== "deferred") return false;
+    instance.startedAt ??= event.at;
+    switch (event.type) {
+      case "failed":
+        this.#moves.fail(instance, event);
+        break;
+      case "skipped":
+        this.#moves.end(instance, "skipped", event);
+        break;
+      case "succeeded":
+        this.#moves.end(instance, "success", { at: event.at, reason: null });
+        this.#branches.spoke(instance, event.skip);
+        this.#orders?.noteSuccess(instance);
+        break;
+    }
+    this.#noteEnd(instance);
+    return true;
+  }
+
+  #noteEnd(instance: Instance): void {
+    if (isFinished(instance.state)) this.#orders?.noteFinished(instance);
+  }
+
+  #wakeUp(instance: Instance): boolean {
+    if (instance.state !== "up_for_retry" && instance.state !== "up_for_reschedule") return false;
+    instance.retryAt = null;
+    if (instance.state === "up_for_reschedule") return this.#moves.schedule(instance, "sameTry");
+    if (this.#table.verdictOn(instance) === "run") return this.#moves.schedule(instance, "newTry");
+    // Its upstream was cleared or begins again: it waits for them, like any task that has not started. If it was to be
+    // repeated, that was for their sake.
+    if (this.drive?.needsStart(instance.node.id) === false) this.drive.takeStart(instance.node.id);
+    return this.#moves.reset(instance);
+  }
+
+  #end(instance: Instance, state: TaskState, reason: string): void {
+    this.#moves.end(instance, state, { at: this.#moves.now, reason });
+    this.#noteEnd(instance);
+  }
+
+  #halt(event: Extract<RunEvent, { type: "halted" }>): boolean {
+    let hasEnded = this.counts.retrying > 0 || this.isGrowing;
+    this.#table.groups?.halt();
+    this.drive?.close(event.reason);
+    this.#mapping?.stopMaking();
+    for (const slot of this.#table.slots) {
+      const { node, instances } = slot;
+      const isTeardown = node.manifest.role === "teardown";
+      // It is left to run, and may have waited for what is not made any more.
+      if (isTeardown) this.#table.reconsider(slot);
+      for (const instance of instances) {
+        if (isTeardown || isFinished(instance.state)) continue;
+        if (instance.state === "none") this.#orders?.endStart(instance);
+        this.#moves.halt(instance, event);
+        hasEnded = true;
+      }
+      if (!isTeardown) this.drive?.forgetStarts(node.id);
+    }
+    return hasEnded;
+  }
+}

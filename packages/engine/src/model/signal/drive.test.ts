@@ -1,0 +1,214 @@
+/** What a driven run remembers between two transactions: counted starts, stops, ticks, failures in a row. */
+import type { DagManifest, SignalCondition, TaskManifest } from "@tradewind/sdk/manifest";
+import { describe, expect, test } from "vitest";
+import { dagManifest, taskManifest } from "../../../test/reference/manifests.ts";
+import { startsAfter } from "../../../test/reference/stored-starts.ts";
+import { Drive, HEALTHY_MS, isDriven, type StoredDrive, storedDrive } from "./drive.ts";
+import type { Heard } from "./signal-condition.ts";
+import { RuleSet } from "./signal-rules.ts";
+import type { StoredStart } from "./waiting-starts.ts";
+
+const signal = (key: string): SignalCondition => {
+  return { kind: "signal", namespace: "default", key, where: null, equals: null, inRun: false };
+};
+const all = (...keys: string[]): SignalCondition => ({ kind: "all", of: keys.map(signal) });
+const heard = (key: string): Heard => {
+  return { kind: "signal", namespace: "default", key, value: null, version: 1, from: null };
+};
+const everyMs = (ms: number) => ({ kind: "interval", everyMs: ms, style: "trigger" }) as const;
+
+const TASKS: TaskManifest[] = [
+  taskManifest("t", { rules: [{ action: "start", when: all("a", "b"), once: false }] }),
+  taskManifest("tick", { every: everyMs(100) }),
+  taskManifest("s", { lifetime: "streaming" }),
+];
+
+function driveOf(stored: StoredDrive = {}, facts: Partial<DagManifest> = {}, tasks = TASKS): Drive {
+  return loaded({ stored, starts: [] }, facts, tasks);
+}
+
+function loaded(
+  { starts, stored }: { stored: StoredDrive; starts: readonly StoredStart[] },
+  facts: Partial<DagManifest> = {},
+  tasks = TASKS,
+): Drive {
+  const manifest = dagManifest(tasks, facts);
+  const run = { dagId: "dag", runId: "run", conf: {} };
+  return new Drive({ manifest, rules: new RuleSet(manifest), run, startedAt: 1_000, stored, starts });
+}
+
+/** As the next owner loads it from the database; of a drive of which nothing is stored yet. */
+const reloaded = (drive: Drive) => {
+  const stored = JSON.parse(JSON.stringify(drive.takeState() ?? {})) as StoredDrive;
+  return loaded({ stored, starts: startsAfter([], drive.takeStarts()) });
+};
+
+test.each<[string, Partial<TaskManifest>, Partial<DagManifest>, boolean]>([
+  ["nothing", {}, {}, false],
+  ["a rule to start", { rules: [{ action: "start", when: signal("a"), once: true }] }, {}, true],
+  ["a rule to stop", { rules: [{ action: "stop", when: signal("a"), once: true }] }, {}, true],
+  ["times", { every: everyMs(5) }, {}, true],
+  ["a task that streams", { lifetime: "streaming" }, {}, true],
+  ["onSignal", { reacts: [{ namespace: "default", key: "a" }] }, {}, true],
+  ["a condition that closes it", {}, { stop: signal("a") }, true],
+])("a DAG with %s", (_, task, dag, expected) => {
+  expect(isDriven(dagManifest([taskManifest("t", task)], dag))).toBe(expected);
+});
+
+describe("what is stored", () => {
+  test("all of it when something has changed, and nothing otherwise", () => {
+    const drive = driveOf();
+    expect(drive.takeState()).toBeNull();
+    drive.setStopping("s", "Ann");
+    drive.countFailure("s", 5);
+    drive.hear(heard("a"));
+    expect(drive.takeState()).toEqual({
+      rules: [expect.objectContaining({ taskId: "t", ruleIndex: 0 })],
+      tasks: { tick: { tickAt: 1_100 }, s: { stopping: "Ann", failures: 1 } },
+    });
+    drive.addStart("t");
+    expect(drive.takeState()).toBeNull();
+    expect(drive.takeStarts()).toMatchObject([{ taskId: "t", added: [{ cause: null }] }]);
+    expect(drive.takeStarts()).toEqual([]);
+    drive.setStopping("s", "Ann");
+    drive.forgetStarts("tick");
+    drive.takeStart("tick");
+    expect([drive.takeState(), drive.takeStarts()]).toEqual([null, []]);
+  });
+
+  test("what could not be stored is taken once more, with what has come since", () => {
+    const drive = driveOf();
+    drive.hear(heard("a"));
+    drive.addStart("t");
+    const lost = [drive.takeState(), drive.takeStarts()];
+    drive.giveBack();
+    expect([drive.takeState(), drive.takeStarts()]).toEqual(lost);
+    drive.giveBack();
+    drive.addStart("t");
+    expect(drive.takeStarts()).toMatchObject([
+      { from: 0, before: 0, added: [{ ordinal: 0 }, { ordinal: 1 }] },
+    ]);
+    drive.takeStart("t");
+    drive.takeStarts();
+    drive.giveBack();
+    expect(drive.takeStarts()).toEqual([{ taskId: "t", from: 0, before: 1, added: [] }]);
+  });
+
+  test("what each start is due to, in the order of the starts, and what the last try was due to", () => {
+    const drive = driveOf();
+    drive.addStart("t", undefined, { start: [4] });
+    drive.addStart("t");
+    drive.addStart("t", undefined, { start: [5, 6] });
+    drive.addStart("t", undefined, { restart: [7] });
+    drive.takeStart("t");
+    drive.restarted("t", [8]);
+    const stored = drive.takeState() ?? {};
+    expect(stored.tasks?.["t"]).toEqual({ cause: { start: [4], restart: [8] } });
+    const starts = startsAfter([], drive.takeStarts());
+    expect(starts.map(({ cause }) => cause)).toEqual([null, { start: [5, 6] }, { restart: [7] }]);
+    const next = loaded({ stored, starts });
+    const seen = [next.startedBy("t")];
+    for (let start = 0; start < 4; start++) {
+      next.takeStart("t");
+      seen.push(next.startedBy("t"));
+    }
+    expect(seen).toEqual([[8, 4], [], [5, 6], [7], []]);
+  });
+
+  test("of a burst, each start is written once and removed once", () => {
+    const drive = driveOf();
+    const burst = 1_000;
+    for (let n = 0; n < burst; n++) drive.addStart("t", undefined, { start: [n] });
+    const sizes = [JSON.stringify(drive.takeStarts()).length];
+    for (let n = 0; n < burst; n++) {
+      drive.takeStart("t");
+      sizes.push(JSON.stringify([drive.takeState(), drive.takeStarts()]).length);
+    }
+    // The first has them all; each later one has what one start costs, however many wait.
+    expect(Math.max(...sizes.slice(1))).toBeLessThan(300);
+    expect(drive.takeStarts()).toEqual([]);
+  });
+
+  test("half a condition is half a condition for whoever loads it", () => {
+    const drive = driveOf();
+    drive.hear(heard("a"));
+    const next = reloaded(drive);
+    expect(next.hear(heard("b"))).toMatchObject([{ taskId: "t", action: "start" }]);
+    expect(reloaded(next).hear(heard("b"))).toEqual([]);
+  });
+
+  test("a row that nothing was written to yet stands for a drive that has done nothing", () => {
+    expect(storedDrive({})).toEqual({});
+    expect(storedDrive(null)).toEqual({});
+  });
+});
+
+describe("starts", () => {
+  test("every one counts, but a tick only while none waits", () => {
+    const drive = driveOf();
+    for (let n = 0; n < 3; n++) drive.addStart("t");
+    drive.addStart("t", 1);
+    expect(drive.starts("t")).toBe(3);
+    expect(reloaded(drive).starts("t")).toBe(3);
+    drive.takeStart("t");
+    drive.forgetStarts("t");
+    drive.addStart("t", 1);
+    drive.addStart("t", 1);
+    expect(drive.starts("t")).toBe(1);
+  });
+});
+
+describe("ticks", () => {
+  test("count from the start of the run, and those that were missed count as one", () => {
+    const drive = driveOf();
+    expect([drive.nextTickAt(), drive.tickAt("tick"), drive.tickAt("t")]).toEqual([1_100, 1_100, null]);
+    expect(drive.takeTicks(1_099)).toEqual([]);
+    expect(drive.takeTicks(1_100)).toEqual(["tick"]);
+    expect(drive.takeTicks(1_550)).toEqual(["tick"]);
+    expect(drive.nextTickAt()).toBe(1_600);
+  });
+
+  test("one that fell due while nobody owned the run is not forgotten, and not repeated", () => {
+    const drive = driveOf();
+    drive.takeTicks(1_150);
+    const next = reloaded(drive);
+    expect(next.takeTicks(1_450)).toEqual(["tick"]);
+    expect(next.takeTicks(1_450)).toEqual([]);
+    expect(next.nextTickAt()).toBe(1_500);
+  });
+});
+
+test("failures in a row: one after a healthy while is the first again", () => {
+  const drive = driveOf();
+  expect([drive.countFailure("s", 10), drive.countFailure("s", 10)]).toEqual([1, 2]);
+  const next = reloaded(drive);
+  expect(next.countFailure("s", HEALTHY_MS - 1)).toBe(3);
+  expect(next.countFailure("s", HEALTHY_MS)).toBe(1);
+});
+
+describe("open and closed", () => {
+  test("it is open while a rule may start a task, a task has its times, or is asked what signals mean", () => {
+    const once = (taskId: string) =>
+      taskManifest(taskId, { rules: [{ action: "start", when: signal("a"), once: true }] });
+    const drive = driveOf(undefined, {}, [once("t")]);
+    expect(drive.isOpen).toBe(true);
+    drive.hear(heard("a"));
+    expect(drive.isOpen).toBe(false);
+    expect(driveOf(undefined, {}, [taskManifest("t", { every: everyMs(5) })]).isOpen).toBe(true);
+    const reacts = [{ namespace: "default", key: "a" }];
+    expect(driveOf(undefined, {}, [taskManifest("t", { reacts })]).isOpen).toBe(true);
+    expect(driveOf(undefined, {}, [taskManifest("t", { lifetime: "streaming" })]).isOpen).toBe(false);
+  });
+
+  test("closed, it hears nothing and has no times any more, also when it is loaded again", () => {
+    const drive = driveOf();
+    drive.hear(heard("a"));
+    drive.close("Ann");
+    drive.close("Bo");
+    for (const each of [drive, reloaded(drive)]) {
+      expect([each.closed, each.isOpen, each.nextTickAt()]).toEqual(["Ann", false, null]);
+      expect(each.takeTicks(9_000)).toEqual([]);
+      expect([...each.hear(heard("a")), ...each.hear(heard("b"))]).toEqual([]);
+    }
+  });
+});

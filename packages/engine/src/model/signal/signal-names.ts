@@ -1,0 +1,44 @@
+/** Names of signals: the engine's own namespaces, and patterns in which `*` stands for any text. */
+
+/** Written by the engine alone: what nobody can forge can be relied on. */
+export const RESERVED_NAMESPACES: ReadonlySet<string> = new Set([
+  "task",
+  "run",
+  "trigger",
+  "schedule",
+  "action",
+  "asset",
+  "webhook",
+  "deadline",
+]);
+
+/** Whether one of those may be meant; `*` stands for any text. */
+export function isReserved(namespace: string): boolean {
+  if (!isPattern(namespace)) return RESERVED_NAMESPACES.has(namespace);
+  return [...RESERVED_NAMESPACES].some((own) => matches(namespace, own));
+}
+
+export function likePattern(pattern: string): string {
+  return pattern.replace(/[\\%_]/g, "\\$&").replaceAll("*", "%");
+}
+
+export function isPattern(text: string): boolean {
+  return text.includes("*");
+}
+
+/** Whether a text matches a pattern, in time linear to its length: the pattern is a stranger's. */
+export function matches(pattern: string, text: string): boolean {
+  const parts = pattern.split("*");
+  if (parts.length === 1) return pattern === text;
+  const first = parts[0]!;
+  const last = parts.at(-1)!;
+  if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last))
+    return false;
+  let at = first.length;
+  for (const part of parts.slice(1, -1)) {
+    const found = text.indexOf(part, at);
+    if (found < 0) return false;
+    at = found + part.length;
+  }
+  return at <= text.length - last.length;
+}

@@ -1,0 +1,70 @@
+/**
+ * Whether something is a call of a trigger that can be stored and run. Calls come from processes that run user code;
+ * one that no table takes (a NUL, a year that has no name, a text too long for an index) would void the batch that
+ * stores it, with all that others have done, and every repetition of that batch.
+ */
+import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
+import { membersOf } from "../index.ts";
+import { WEBHOOK_KIND } from "./engine-kinds.ts";
+
+export function isTriggerCall(raw: unknown): raw is TriggerCall {
+  if (!isRecord(raw) || !isKey(raw.kind) || !isKey(raw.queue)) return false;
+  const hasWake = raw.wake === null || (isRecord(raw.wake) && isWake(raw.wake));
+  const hasTimed = raw.timed === null || (isRecord(raw.timed) && raw.wake !== null);
+  if (!hasWake || !hasTimed || raw.args === undefined) return false;
+  if (raw.source !== "builtin" && raw.source !== "bundle") return false;
+  return raw.replicas === 1 || raw.replicas === 2;
+}
+
+/** A text that can be a key: the SDK gives no others. */
+export function isKey(raw: unknown): raw is string {
+  if (typeof raw !== "string" || raw.length === 0 || raw.length > 250) return false;
+  return !raw.includes("\u0000") && raw.isWellFormed();
+}
+
+/** Milliseconds that can be added to a date: at most 10,000 years. */
+export function isDelay(raw: unknown): raw is number {
+  return typeof raw === "number" && raw >= 0 && raw <= 3.2e14;
+}
+
+const FIRST_MOMENT = Date.parse("0001-01-01T00:00:00Z");
+const LAST_MOMENT = Date.parse("9999-12-31T23:59:59.999Z");
+
+/** Both JavaScript and PostgreSQL know other years, too, but not the same ones, and write them differently. */
+export function isMoment(raw: unknown): raw is string {
+  const at = typeof raw === "string" ? Date.parse(raw) : Number.NaN;
+  return at >= FIRST_MOMENT && at <= LAST_MOMENT;
+}
+
+function isWake(wake: Record<string, unknown>): boolean {
+  return "at" in wake ? isMoment(wake.at) : isDelay(wake.afterMs);
+}
+
+function isRecord(raw: unknown): raw is Record<string, unknown> {
+  return typeof raw === "object" && raw !== null;
+}
+
+/**
+ * Of a task that waits for a webhook: a call since its run began counts, also one that came before the wait. Whoever
+ * hands out a URL and then waits for its call is called, now and then, in between.
+ */
+export function sinceRun(call: TriggerCall, startedAt: string | null): TriggerCall {
+  if (startedAt === null || !waitsForCalls(call) || !isRecord(call.args)) return call;
+  if (call.kind === WEBHOOK_KIND) {
+    const { after } = call.args as { readonly after?: Json };
+    return after == null ? { ...call, args: { ...call.args, after: startedAt } as Json } : call;
+  }
+  const members = Object.entries(callsOf(call)).map(([name, each]) => [name, sinceRun(each, startedAt)]);
+  return { ...call, args: { ...call.args, members: Object.fromEntries(members) as Json } as Json };
+}
+
+/** A webhook, or a joint wait with one among its members. */
+export function waitsForCalls(call: TriggerCall): boolean {
+  return call.kind === WEBHOOK_KIND || Object.values(callsOf(call)).some(waitsForCalls);
+}
+
+/** The members of a joint wait; none when one of them is not a call: the triggerer refuses it. */
+function callsOf(call: TriggerCall): Readonly<Record<string, TriggerCall>> {
+  const members = membersOf(call);
+  return Object.values(members).every(isTriggerCall) ? members : {};
+}

@@ -1,0 +1,164 @@
+/**
+ * Judges deadlines, and delivers what they and other events tell, beside a scheduler and apart from its loop. Event driven:
+ * it wakes up when runs come, start or end, when deliveries are stored, and at the moment the next deadline or delivery is due. Beyond that it looks every few seconds at three indexes
+ * that are mostly empty, in case a wake-up got lost or another host died.
+ *
+ * Any number of hosts may be at it: what one has in hand the others pass over (store/notify/deadlines.ts). None of them owns
+ * anything that would have to be taken over.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Topic, WakeUps } from "../job/wake-up.ts";
+import type { Logger } from "../service/logger.ts";
+import { Outage } from "../service/outage.ts";
+import type { Service } from "../service/service.ts";
+import type { Connection, Database } from "../store/database/database.ts";
+import {
+  deadlinesOfVersion,
+  judgeDeadlines,
+  keepDeadlines,
+  lookAtDeadlines,
+  type OwnedDeadlines,
+} from "../store/notify/deadlines.ts";
+import { buryDeliveries } from "../store/notify/deliveries.ts";
+import { Deliverer, type DelivererOptions } from "./deliverer.ts";
+import type { FindConnection } from "./notices.ts";
+
+const LOOK_MS = 5_000;
+/** Between two looks, however much is told: and while others have in hand what is due. */
+const GAP_MS = 50;
+const NOTES_AT_ONCE = 200;
+const DUE_AT_ONCE = 100;
+const BURY_EVERY_MS = 10_000;
+const VERSIONS_KEPT = 500;
+
+export interface NoticeHostOptions extends Pick<DelivererOptions, "publicUrl"> {
+  readonly database: Database;
+  readonly logger: Logger;
+  readonly wakeUps: WakeUps;
+  readonly connection: FindConnection;
+  /** Functions have been handed to whoever runs callbacks. */
+  readonly onHanded?: () => void;
+  readonly times?: Pick<DelivererOptions, "attemptMs" | "leaseMs"> & {
+    readonly buryEveryMs?: number;
+    /** Between two looks without a reason: the backstop for a lost wake-up. */
+    readonly lookMs?: number;
+  };
+}
+
+export class NoticeHost implements Service {
+  readonly name = "notices";
+  readonly #options: NoticeHostOptions;
+  readonly #deliverer: Deliverer;
+  readonly #over = new AbortController();
+  /** By version, which never changes. */
+  readonly #deadlines = new Map<number, readonly OwnedDeadlines[]>();
+  #offLocal: () => void = () => {};
+  #loop: Promise<void> = Promise.resolve();
+  #bell = Promise.withResolvers<void>();
+  #buryAt = 0;
+
+  constructor(options: NoticeHostOptions) {
+    this.#options = options;
+    const { connection, database, logger, onHanded, publicUrl, times = {}, wakeUps } = options;
+    this.#deliverer = new Deliverer({
+      database,
+      connection,
+      logger,
+      onHanded,
+      publicUrl,
+      onSignal: () => wakeUps.send("signals"),
+      onEnd: () => this.#bell.resolve(),
+      ...times,
+    });
+  }
+
+  async start(): Promise<void> {
+    this.#offLocal = this.#options.wakeUps.onLocal((topic) => {
+      if (concerns(topic)) this.#bell.resolve();
+    });
+    this.#loop = this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#over.abort();
+    this.#offLocal();
+    this.#bell.resolve();
+    await this.#loop;
+    await this.#deliverer.stop();
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#over;
+    const outage = new Outage(this.#options.logger, "look after deadlines and deliveries");
+    const rest = (ms: number) => sleep(ms, undefined, { signal }).catch(() => {});
+    while (!signal.aborted) {
+      this.#bell = Promise.withResolvers();
+      let waitMs = this.#lookMs;
+      try {
+        waitMs = await this.#step();
+        outage.passed();
+      } catch (error) {
+        // The database is away: the next look tries again.
+        outage.failed(error);
+      }
+      await Promise.race([rest(waitMs), this.#bell.promise]);
+      if (waitMs > 0) await rest(GAP_MS);
+    }
+  }
+
+  /** Does what there is to do; answers when there will be something. */
+  async #step(): Promise<number> {
+    const { database, times } = this.#options;
+    if (performance.now() >= this.#buryAt) {
+      await buryDeliveries(database);
+      this.#buryAt = performance.now() + (times?.buryEveryMs ?? BURY_EVERY_MS);
+    }
+    const look = await lookAtDeadlines(database);
+    let done = 0;
+    if (look.hasNotes) {
+      const ofVersion = (tx: Connection, version: number) => this.#ofVersion(tx, version);
+      const { missed, taken } = await keepDeadlines(database, ofVersion, NOTES_AT_ONCE);
+      this.#tell(missed);
+      done += taken;
+    }
+    if (look.dueInMs !== null && look.dueInMs <= 0) {
+      const { due, missed } = await judgeDeadlines(database, DUE_AT_ONCE);
+      this.#tell(missed);
+      done += due;
+    }
+    const isDue = look.deliveryInMs !== null && look.deliveryInMs <= 0;
+    if (isDue) done += await this.#deliverer.begin();
+    // What was done may have made more of it due.
+    if (done > 0) return 0;
+    // What is due and was not done is in other hands, or waits for a place that will be told of.
+    const next = [look.dueInMs, isDue ? null : look.deliveryInMs].map((ms) =>
+      Math.max(ms ?? this.#lookMs, 0),
+    );
+    return Math.min(this.#lookMs, ...next.map((ms) => Math.ceil(ms) + 1));
+  }
+
+  get #lookMs(): number {
+    return this.#options.times?.lookMs ?? LOOK_MS;
+  }
+
+  #tell(missed: number): void {
+    if (missed === 0) return;
+    const { logger, wakeUps } = this.#options;
+    logger.info("deadlines were missed", { deadlines: missed });
+    wakeUps.send("signals");
+  }
+
+  async #ofVersion(tx: Connection, versionId: number): Promise<readonly OwnedDeadlines[]> {
+    const known = this.#deadlines.get(versionId);
+    if (known !== undefined) return known;
+    const read = await deadlinesOfVersion(tx, versionId);
+    if (this.#deadlines.size >= VERSIONS_KEPT) this.#deadlines.clear();
+    this.#deadlines.set(versionId, read);
+    return read;
+  }
+}
+
+/** A run may have been created, started, ended or edited, or a delivery stored. */
+function concerns(topic: Topic): boolean {
+  return topic === "notices" || topic === "runs" || topic === "ended" || topic.startsWith("run:");
+}

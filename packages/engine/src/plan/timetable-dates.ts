@@ -1,0 +1,121 @@
+/**
+ * The dates of a timetable of an author's own in a range, for a backfill. The class is asked in a child process, piece by
+ * piece: none of them holds up another list for longer than it may take, and what is believed of an answer is checked.
+ *
+ * Nothing is stored: whoever dies while asking has asked in vain, and the next one gets the same answers, for the class is
+ * a pure function. What comes of the dates is written down by the caller, all at once.
+ */
+import type { DueFacts } from "@tradewind/sdk/program";
+import type { BundleCache } from "../code/bundle-cache.ts";
+import { EngineError } from "../service/errors.ts";
+import type { ProcessUser } from "../service/process-user.ts";
+import { TimetableProcess } from "./timetable-process.ts";
+import type { DuePiece } from "./timetable-protocol.ts";
+
+/** More dates than this are refused: they are kept as a list with the backfill. */
+export const MAX_LISTED_DATES = 10_000;
+
+const PIECE = 500;
+const PIECE_MS = 1_000;
+const LIST_MS = 20_000;
+/**
+ * Without a run before it and without a start of the DAG, it is asked from so long before the range: an author may well
+ * begin with the day, the week or the month after the one that is given.
+ */
+const LEAD_MS = 31 * 86_400_000;
+
+export interface DatesWish {
+  readonly dagId: string;
+  readonly bundleHash: string;
+  /** Logical dates, both included. */
+  readonly from: number;
+  readonly to: number;
+  /** Those that are due later are nobody's business yet. */
+  readonly until: number;
+  /** The DAG's start. */
+  readonly start: number | null;
+  /** The last run before `from` that the schedule has made. */
+  readonly last: Omit<DueFacts, "runAfter"> | null;
+}
+
+export interface TimetableDatesOptions {
+  readonly bundles: BundleCache;
+  /** How long one answer may take, and all of them together. */
+  readonly answerMs?: number;
+  readonly listMs?: number;
+  readonly user?: ProcessUser | null | undefined;
+}
+
+export class TimetableDates {
+  readonly #options: TimetableDatesOptions;
+  readonly #process: TimetableProcess;
+
+  constructor(options: TimetableDatesOptions) {
+    this.#options = options;
+    const { answerMs, user } = options;
+    this.#process = new TimetableProcess({ user, ...(answerMs !== undefined && { answerMs }) });
+    options.bundles.onOtherPackages(() => this.#process.replaceChild());
+  }
+
+  /**
+   * The earliest first; one more than MAX_LISTED_DATES when there are more than that.
+   *
+   * @throws EngineError with the code of what user code threw, of what became of its process, or TIMETABLE_SLOW.
+   */
+  async list(wish: DatesWish): Promise<DueFacts[]> {
+    const { dagId, from, until } = wish;
+    const { bundles, listMs = LIST_MS } = this.#options;
+    const bundle = await bundles.path(wish.bundleHash);
+    const endAt = performance.now() + listMs;
+    const piece = { from, until, limit: PIECE, forMs: Math.min(PIECE_MS, listMs) };
+    const runs: DueFacts[] = [];
+    let call = firstCall(wish);
+    for (;;) {
+      const found = await this.#process.list({ bundle, dagId, call, piece });
+      requireOrder(found, call.last?.logicalDate ?? Number.NEGATIVE_INFINITY, wish);
+      runs.push(...found.runs);
+      const { last } = found;
+      if (last === null || runs.length > MAX_LISTED_DATES) return runs.slice(0, MAX_LISTED_DATES + 1);
+      if (performance.now() >= endAt) throw slow(last.logicalDate, listMs);
+      call = { ...call, last, now: Math.max(call.now, last.runAfter) };
+    }
+  }
+
+  /** What is asked gets no answer any more. */
+  stop(): Promise<void> {
+    return this.#process.stop();
+  }
+}
+
+/** The DAG's own end does not count: somebody asked for these dates. */
+function firstCall({ from, to, start, last }: DatesWish) {
+  const begin = start !== null && start <= from ? start : last === null ? from - LEAD_MS : null;
+  const now = last?.intervalEnd ?? begin ?? from;
+  return { last, now, start: begin, end: to, catchup: true, slackMs: 0 };
+}
+
+/** It comes from a process that user code shares. */
+function requireOrder({ runs, last }: DuePiece, after: number, { from, to, until }: DatesWish): void {
+  let before = Math.max(after, from - 1);
+  for (const { logicalDate, runAfter } of runs) {
+    if (logicalDate <= before || logicalDate > to || runAfter > until) throw outOfOrder();
+    before = logicalDate;
+  }
+  // The next question begins there: it has to be further on, or there would be no end of asking.
+  const reached = last?.logicalDate ?? Number.POSITIVE_INFINITY;
+  if (reached <= after || (runs.length > 0 && reached < before)) throw outOfOrder();
+}
+
+function outOfOrder(): EngineError {
+  return new EngineError(
+    "TIMETABLE_NONSENSE",
+    "The timetable has no answer: its process sent dates that are out of order or out of the range.",
+  );
+}
+
+function slow(reached: number, listMs: number): EngineError {
+  return new EngineError(
+    "TIMETABLE_SLOW",
+    `The timetable was asked for ${listMs / 1000} s and got no further than ${new Date(reached).toISOString()}: split the range, or make next() faster; a DAG whose start lies long before the range is asked from there`,
+  );
+}

@@ -1,0 +1,82 @@
+/**
+ * The process in which timetables of the authors' own are asked: one question at a time. It has no credentials and knows
+ * nobody but its supervisor; when that is gone it ends itself, even out of an endless loop. A class that never answers
+ * blocks it: the supervisor kills it, and starts another for the next question.
+ */
+import { Socket } from "node:net";
+import { errorFacts } from "@tradewind/sdk/error-facts";
+import type { ErrorFacts } from "@tradewind/sdk/program";
+import { JsonLines } from "../../child/json-lines.ts";
+import { withHint } from "../../code/error-hints.ts";
+import { dieWithParent } from "../../code/loader/orphan-watch.ts";
+import { loadPrograms } from "../../code/loader/programs.ts";
+import {
+  MAX_MESSAGE_LENGTH,
+  TIMETABLE_FD,
+  type TimetableAnswer,
+  type TimetableAsk,
+} from "../timetable-protocol.ts";
+import { pieceOf } from "./piece.ts";
+
+process.setSourceMapsEnabled(true);
+dieWithParent();
+const socket = new Socket({ fd: TIMETABLE_FD });
+const channel = new JsonLines<TimetableAnswer>(socket, {
+  message: (raw) => void answer(raw as TimetableAsk),
+  broken: endAll,
+});
+type Outcome = TimetableAnswer["outcome"];
+let asked: { readonly n: number; readonly bundle: string } | null = null;
+
+socket.on("close", endAll);
+// Code of a bundle that goes on by itself: nobody can say what still works here, so the question fails with it.
+process.on("uncaughtException", crash);
+process.on("unhandledRejection", crash);
+
+async function answer({ n, bundle, dagId, call, piece }: TimetableAsk): Promise<void> {
+  asked = { n, bundle };
+  let outcome: Outcome;
+  try {
+    const program = (await loadPrograms(bundle)).get(dagId);
+    if (program?.due === undefined) {
+      throw Object.assign(new Error(`The bundle has no timetable for DAG "${dagId}".`), {
+        code: "BUNDLE_WITHOUT_DAG",
+      });
+    }
+    const due = program.due.bind(program);
+    outcome = piece === undefined ? await due(call) : await pieceOf(due, call, piece);
+  } catch (error) {
+    outcome = { ok: false, error: errorFacts(error) };
+  }
+  send(n, outcome);
+}
+
+function send(n: number, outcome: Outcome, done?: () => void): void {
+  if (asked?.n !== n) return;
+  const { bundle } = asked;
+  asked = null;
+  channel.send(
+    { n, outcome: outcome.ok ? outcome : { ok: false, error: cut(withHint(outcome.error, bundle)) } },
+    done,
+  );
+}
+
+function cut({ name, message, code }: ErrorFacts): ErrorFacts {
+  const short = (text: string) => text.slice(0, MAX_MESSAGE_LENGTH);
+  return {
+    name: short(name),
+    message: short(message),
+    stack: null,
+    code: code === null ? null : short(code),
+  };
+}
+
+function crash(error: unknown): void {
+  if (asked === null) process.exit(1);
+  send(asked.n, { ok: false, error: errorFacts(error) }, () => process.exit(1));
+}
+
+/** The supervisor is gone: this process and everything it started go too. */
+function endAll(): void {
+  process.kill(-process.pid, "SIGKILL");
+}

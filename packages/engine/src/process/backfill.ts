@@ -1,0 +1,68 @@
+import type { LeaseTimes } from "../job/lease.ts";
+import { WakeUps } from "../job/wake-up.ts";
+import { BackfillHost, type BackfillHostOptions } from "../run/job/backfill-host.ts";
+import { BackfillJob } from "../run/job/backfill-job.ts";
+import type { Config } from "../service/config.ts";
+import { runDriverOptions } from "./run-driver.ts";
+import { type DrainingProcess, openServiceParts, type ServiceParts, stopServices } from "./service-parts.ts";
+
+/**
+ * A backfill job with an executor and connections of its own, when there is a backfill to do. It is to the scheduler
+ * beside it as one of another process: what it tells comes by the database, except what is told only here.
+ */
+export function createBackfillHost(
+  parts: ServiceParts,
+  how: Partial<Pick<BackfillHostOptions, "dags" | "idleMs" | "listens" | "lookMs">> & {
+    readonly lease?: LeaseTimes;
+  } = {},
+): BackfillHost {
+  const { config, logger, wakeUps: shared } = parts;
+  const { lease, ...times } = how;
+  return new BackfillHost({
+    database: parts.database,
+    logger: logger.child({ component: "backfill" }),
+    wakeUps: shared,
+    listens: false,
+    ...times,
+    makeJob: () => {
+      const database = parts.database.sibling({
+        max: config.databaseConnections,
+        applicationName: "tradewind backfill",
+      });
+      const wakeUps = new WakeUps(database);
+      wakeUps.onLocal((topic) => {
+        if (topic === "tasks") shared.tellHere(topic);
+      });
+      const job = new BackfillJob({
+        ...runDriverOptions({ ...parts, database, wakeUps }),
+        ...(lease && { lease }),
+        dags: how.dags,
+      });
+      return {
+        job,
+        close: async () => {
+          await wakeUps.close();
+          await database.close();
+        },
+      };
+    },
+  });
+}
+
+/** `tradewind backfill serve`: nothing but backfills, beside any number of schedulers on a shared database. */
+export async function startBackfillRunner(config: Config, signal?: AbortSignal): Promise<DrainingProcess> {
+  const { parts, close } = await openServiceParts(config, "backfill", {
+    signal,
+    command: "backfill serve",
+    connections: 2,
+  });
+  const host = createBackfillHost(parts, { listens: true });
+  await host.start();
+  return {
+    stop: async () => {
+      await stopServices([host], parts);
+      await close();
+    },
+    endDrain: () => host.endDrain(),
+  };
+}

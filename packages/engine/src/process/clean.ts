@@ -1,0 +1,96 @@
+/** Retention as a whole: what the database holds, then the large outputs and log files of runs that it no longer has. */
+import { cleanLogs } from "../log/log-retention.ts";
+import { cleanOutputs, cleanScratch, UNUSED_FOR_MS } from "../output/output-retention.ts";
+import type { Config } from "../service/config.ts";
+import { EngineError, messageOf } from "../service/errors.ts";
+import { logFolder } from "../service/home.ts";
+import type { Database } from "../store/database/database.ts";
+import { countUnusedObjects, listUnusedObjects, removeObjectRows } from "../store/output/output-objects.ts";
+import { CLEAN_KINDS, type CleanCounts, cleanHistory } from "../store/run/history.ts";
+import { existingRuns } from "../store/run/run-retention.ts";
+import { createLargeOutputs } from "./large-outputs.ts";
+
+/** What can be cleaned, in the order in which it is. */
+export const CLEANABLE = [...CLEAN_KINDS, "outputs", "logs"] as const;
+
+type Cleanable = (typeof CLEANABLE)[number];
+
+type Options = Omit<Parameters<typeof cleanHistory>[1], "only" | "onProgress"> & {
+  readonly only?: readonly Cleanable[] | undefined;
+  readonly onProgress?: (deleted: Readonly<Record<string, number>>) => void;
+  /** Objects that nothing refers to are kept for so long; an hour unless told. */
+  readonly unusedForMs?: number;
+};
+
+interface Place {
+  readonly config: Config;
+  readonly database: Database;
+}
+
+/** `outputs`: objects that hold large ones, and that nothing refers to. `logs`: folders of runs, on this machine. */
+export async function clean(
+  place: Place,
+  { only, ...options }: Options,
+): Promise<CleanCounts & { readonly outputs: number; readonly logs: number }> {
+  const kinds = CLEAN_KINDS.filter((kind) => only?.includes(kind) ?? true);
+  const counts = await cleanHistory(place.database, { ...options, only: kinds });
+  const isWanted = (kind: Cleanable) => only?.includes(kind) ?? true;
+  // Who only counts takes the runs for gone that would be by now.
+  const runsOlderThanMs = options.dryRun && isWanted("runs") ? options.olderThanMs : null;
+  const outputs = isWanted("outputs")
+    ? await removeOutputs(place, {
+        ...options,
+        runsOlderThanMs,
+        onProgress: (objects) => options.onProgress?.({ ...counts, outputs: objects }),
+      })
+    : 0;
+  if (!isWanted("logs")) return { ...counts, outputs, logs: 0 };
+  const logs = await cleanLogs({
+    folder: logFolder(place.config.home),
+    olderThanMs: options.olderThanMs,
+    dryRun: options.dryRun,
+    signal: options.signal,
+    existing: (runs) => existingRuns(place.database, { ids: runs, olderThanMs: runsOlderThanMs }),
+    onProgress: (folders) => {
+      if (!options.dryRun) options.onProgress?.({ ...counts, outputs, logs: folders });
+    },
+  });
+  return { ...counts, outputs, logs };
+}
+
+async function removeOutputs(
+  { config, database }: Place,
+  options: Omit<Options, "only" | "onProgress"> & {
+    readonly onProgress: (objects: number) => void;
+    readonly runsOlderThanMs: number | null;
+  },
+): Promise<number> {
+  const { batch, dryRun, onProgress, signal, unusedForMs: olderThanMs = UNUSED_FOR_MS } = options;
+  if (dryRun) {
+    return await countUnusedObjects(database, { olderThanMs, runsOlderThanMs: options.runsOlderThanMs });
+  }
+  const outputs = createLargeOutputs(config, database);
+  let unreachable: unknown = null;
+  try {
+    await cleanScratch(outputs.root);
+    const gone = await cleanOutputs({
+      batch,
+      list: (after, limit) => listUnusedObjects(database, { after, limit, olderThanMs }),
+      remove: (store, keys) => outputs.remove(store, keys),
+      forget: (ids) => removeObjectRows(database, ids),
+      signal,
+      onProgress,
+      onUnreachable: (_store, error) => {
+        unreachable ??= error;
+      },
+    });
+    if (gone > 0 || unreachable === null) return gone;
+    throw new EngineError(
+      "OUTPUTS_NOT_REMOVED",
+      `Objects of large outputs could not be removed from their store: ${messageOf(unreachable)}. Their rows stay: the same command goes on with them.`,
+      { cause: unreachable },
+    );
+  } finally {
+    await outputs.close();
+  }
+}

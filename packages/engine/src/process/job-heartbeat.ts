@@ -1,0 +1,55 @@
+/** Shows a component without runs of its own (DAG processor, API) as alive: a lease, renewed while its loop turns. */
+import { hostname } from "node:os";
+import { Lease } from "../job/lease.ts";
+import type { Logger } from "../service/logger.ts";
+import { Outage } from "../service/outage.ts";
+import type { Service } from "../service/service.ts";
+import type { Database } from "../store/database/database.ts";
+import type { JobKind } from "../store/job/job-lease.ts";
+import { VERSION } from "../version.ts";
+
+const TIMES = { ttlMs: 30_000, renewMs: 10_000, marginMs: 2_000 };
+
+export class JobHeartbeat implements Service {
+  readonly name: string;
+  readonly #lease: Lease;
+  readonly #outage: Outage;
+  #timer: NodeJS.Timeout | null = null;
+  /** The beat under way: one at a time, so that a slow database cannot make it register twice. */
+  #beating: Promise<void> | null = null;
+
+  constructor(kind: JobKind, database: Database, logger: Logger) {
+    this.name = `${kind} heartbeat`;
+    this.#outage = new Outage(logger, "show that it is alive");
+    const who = { kind, hostname: hostname(), pid: process.pid, version: VERSION };
+    this.#lease = new Lease(database, who, TIMES);
+  }
+
+  async start(): Promise<void> {
+    await this.#lease.acquire();
+    this.#timer = setInterval(() => {
+      this.#beating ??= this.#beat().finally(() => {
+        this.#beating = null;
+      });
+    }, TIMES.renewMs);
+  }
+
+  /** A beat under way ends first: it may be about to give the job a new id, and that is the one to end. */
+  async stop(): Promise<void> {
+    if (this.#timer) clearInterval(this.#timer);
+    this.#timer = null;
+    await this.#beating;
+    // Should it fail, the lease expires by itself.
+    await this.#lease.release().catch((error) => this.#outage.failed(error));
+  }
+
+  async #beat(): Promise<void> {
+    try {
+      const isHeld = await this.#lease.renew();
+      if (!isHeld && this.#timer !== null) await this.#lease.acquire();
+      this.#outage.passed();
+    } catch (error) {
+      this.#outage.failed(error);
+    }
+  }
+}

@@ -1,0 +1,22 @@
+import { NoticeHost, type NoticeHostOptions } from "../notify/notice-host.ts";
+import type { SchedulerJob } from "../run/job/scheduler-job.ts";
+import { openConnection } from "../store/settings/connections.ts";
+import type { ServiceParts } from "./service-parts.ts";
+
+/** Beside every scheduler; their connections and wake-ups are shared. */
+export function createNoticeHost(
+  parts: ServiceParts,
+  scheduler: SchedulerJob,
+  how: Pick<NoticeHostOptions, "times"> = {},
+): NoticeHost {
+  const { config, database, logger, secretBox, wakeUps } = parts;
+  return new NoticeHost({
+    database,
+    logger: logger.child({ component: "notices" }),
+    wakeUps,
+    publicUrl: config.publicUrl,
+    onHanded: () => scheduler.lookForCallbacks(),
+    connection: (id) => openConnection(database, secretBox, id),
+    ...how,
+  });
+}

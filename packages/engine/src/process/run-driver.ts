@@ -1,0 +1,50 @@
+import { LocalExecutor } from "../execute/local/local-executor.ts";
+import { LargeLengths } from "../run/dispatch/large-lengths.ts";
+import { taskServices } from "../run/dispatch/task-services.ts";
+import type { DagRunJobOptions } from "../run/job/dag-run-job-options.ts";
+import { checkEngineTrigger } from "../trigger/engine/engine-triggers.ts";
+import { VERSION } from "../version.ts";
+import { createBundleCache } from "./fetch-bundle.ts";
+import { createLargeOutputs } from "./large-outputs.ts";
+import type { ServiceParts } from "./service-parts.ts";
+
+/** With the grace period and the last writes it fits the 30 s that Kubernetes leaves between SIGTERM and SIGKILL. */
+const DRAIN_MS = 20_000;
+
+/** What a job that drives runs on this machine is made of: the same, whether it is a scheduler's or a backfill's. */
+export function runDriverOptions(parts: ServiceParts): DagRunJobOptions {
+  const { config, database, home, logger, secretBox, wakeUps, user } = parts;
+  const outputs = createLargeOutputs(config, database);
+  const executor = new LocalExecutor({
+    parallelism: config.parallelism,
+    streamingSlots: config.streamingSlots,
+    graceMs: config.stopGraceMs,
+    outputs,
+    services: taskServices({
+      database,
+      secretBox,
+      check: checkEngineTrigger,
+      onNews: (news) => wakeUps.send(news),
+    }),
+    logger: logger.child({ component: "executor" }),
+    user,
+  });
+  const bundles = createBundleCache(parts);
+  bundles.onOtherPackages(() => executor.replaceUsed());
+  return {
+    database,
+    executors: [executor],
+    bundles,
+    logsDir: home.logs,
+    logger,
+    wakeUps,
+    version: VERSION,
+    lengths: new LargeLengths(outputs),
+    maxMapLength: config.maxMapLength,
+    onFailure: config.onFailure,
+    isAlone: config.databaseUrl === undefined,
+    drainMs: config.drainMs ?? DRAIN_MS,
+    stopGraceMs: config.stopGraceMs,
+    user,
+  };
+}

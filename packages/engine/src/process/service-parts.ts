@@ -1,0 +1,78 @@
+import { WakeUps } from "../job/wake-up.ts";
+import { SecretBox } from "../secret/secret-box.ts";
+import { type Config, requireDatabaseUrl } from "../service/config.ts";
+import { type Home, openHome } from "../service/home.ts";
+import { createLogger, type Logger } from "../service/logger.ts";
+import type { ProcessUser } from "../service/process-user.ts";
+import { type Service, stopAll } from "../service/service.ts";
+import type { Database } from "../store/database/database.ts";
+import { requireSchema } from "../store/database/migrate.ts";
+import { reachDatabase } from "../store/database/reach-database.ts";
+import { warnOfUnreadable } from "./stored-secrets.ts";
+import { prepareUserCode } from "./user-code.ts";
+
+/** What services are made of. */
+export interface ServiceParts {
+  readonly config: Config;
+  readonly database: Database;
+  readonly home: Home;
+  readonly logger: Logger;
+  readonly secretBox: SecretBox;
+  readonly wakeUps: WakeUps;
+  /** The account that user code runs as; left out, that of this process. */
+  readonly user?: ProcessUser | null | undefined;
+}
+
+/** For a process with one service, on a database that it shares with others and brings up to date. */
+export async function openServiceParts(
+  config: Config,
+  service: "api" | "backfill" | "scheduler" | "triggerer",
+  options: {
+    readonly command?: string;
+    readonly connections?: number;
+    readonly signal?: AbortSignal | undefined;
+  } = {},
+): Promise<{ readonly parts: ServiceParts; close(): Promise<void> }> {
+  const { command = service, connections = config.databaseConnections, signal } = options;
+  const logger = createLogger({ level: config.logLevel, format: config.logFormat });
+  const url = requireDatabaseUrl(config, command);
+  const home = await openHome(config.home);
+  const user = await prepareUserCode({ config, home, logger });
+  const secretBox = await SecretBox.load(home.secretKey, process.env.TRADEWIND_SECRET_KEY);
+  const applicationName = `tradewind ${service}`;
+  const database = await reachDatabase(url, { max: connections, applicationName }, { logger, signal });
+  await requireSchema(database);
+  await warnOfUnreadable({ database, logger, secretBox });
+  const wakeUps = new WakeUps(database);
+  return {
+    parts: { config, database, home, logger, secretBox, wakeUps, user },
+    close: async () => {
+      await wakeUps.close();
+      await database.close();
+    },
+  };
+}
+
+/** What is left to be stored when tasks have ended or were killed. */
+const LAST_WRITES_MS = 3_000;
+
+/** What a process that drains before it stops is to its command. */
+export interface DrainingProcess {
+  stop(): Promise<void>;
+  /** Ends the drain that a stop has begun. False: there is none. */
+  endDrain(): boolean;
+}
+
+export function endDrains(services: readonly Service[]): boolean {
+  return services.map((service) => service.endDrain?.() ?? false).includes(true);
+}
+
+/** Drains all services at once, then stops them one by one. A database that does not answer is not waited for. */
+export async function stopServices(
+  services: readonly Service[],
+  { config, database, logger }: Pick<ServiceParts, "config" | "database" | "logger">,
+): Promise<void> {
+  await Promise.all(services.map((service) => service.drain?.()));
+  database.giveUpIn(config.stopGraceMs + LAST_WRITES_MS);
+  await stopAll(services, logger);
+}

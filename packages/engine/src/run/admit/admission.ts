@@ -1,0 +1,312 @@
+/**
+ * Which ready instances may be queued now. The rules are the model's (`ReadyQueue`); this is what they need to know
+ * of the world: pools as last seen in the database, what the batch at hand frees and takes, run limits, executors.
+ *
+ * The view of a pool may be out of date when other schedulers use it too. It only guides the choice: the batch that
+ * stores the choice is refused by the database if it would oversubscribe a pool, and the choice is made again.
+ */
+import type { Executor } from "../../execute/contract.ts";
+import {
+  byTurn,
+  type Candidate,
+  type Capacity,
+  type Instance,
+  isOccupying,
+  ReadyQueue,
+} from "../../model/index.ts";
+import type { Call, Database } from "../../store/database/database.ts";
+import { limitNames } from "../../store/pool/limit-key.ts";
+import type { PoolView } from "../../store/pool/pool-occupancy.ts";
+import type { PoolWaiter } from "../../store/pool/pool-waiters.ts";
+import type { InHand } from "../batch/in-hand.ts";
+import type { RunActor } from "../loaded/run-actor.ts";
+import { ExecutorRoom, type PendingAttempts } from "./executor-room.ts";
+import { HeldBack } from "./held-back.ts";
+import { LimitedTasks } from "./limited-tasks.ts";
+import { isCounter, PoolViews } from "./pool-views.ts";
+import {
+  beginsByWaiting,
+  dateOf,
+  isLimited,
+  type OwnReady,
+  type Ready,
+  remembered,
+  taskLimit,
+} from "./ready-task.ts";
+import { Strangers } from "./strangers.ts";
+import { StreamSlots } from "./stream-slots.ts";
+
+/** Queued in memory; to be stored, then dispatched. */
+export interface Admitted {
+  readonly actor: RunActor;
+  readonly instance: Instance;
+  readonly attempt: string;
+  readonly executor: Executor;
+}
+
+/** A ready instance that begins by waiting for its trigger. */
+export interface Starter {
+  readonly actor: RunActor;
+  readonly instance: Instance;
+  /** It was given room, because its pool counted it when it became ready. */
+  readonly hasSlot: boolean;
+}
+
+export interface AdmissionOptions extends PendingAttempts {
+  readonly database: Database;
+  readonly inHand: InHand;
+}
+
+export class Admission {
+  readonly heldBack: HeldBack;
+  readonly executors: ExecutorRoom;
+  readonly #queue = new ReadyQueue<Ready>();
+  /** Everything added and not yet picked, by run; entries of a paused DAG wait outside the queue. */
+  readonly #waiting = new Map<number, { readonly actor: RunActor; readonly ready: Map<Instance, Ready> }>();
+  readonly #strangers: Strangers;
+  readonly #streamSlots: StreamSlots;
+  readonly #pools: PoolViews;
+  #starters: Starter[] = [];
+  readonly #limitedTasks = new LimitedTasks();
+
+  constructor(executors: readonly Executor[], options: AdmissionOptions) {
+    this.executors = new ExecutorRoom(executors, options);
+    this.heldBack = new HeldBack(options.inHand);
+    this.#strangers = new Strangers(options.database, this.#queue);
+    this.#streamSlots = new StreamSlots(this.#queue, options.inHand);
+    this.#pools = new PoolViews(options.database, (name) => this.#queue.release(name));
+  }
+
+  async refreshPools(): Promise<void> {
+    await this.#pools.refresh();
+  }
+
+  /** The batch at hand came to nothing. */
+  reset(): void {
+    this.#pools.reset();
+    this.#strangers.reset();
+  }
+
+  isWaiting(): boolean {
+    return this.#queue.size > 0;
+  }
+
+  /** Ready tasks that wait for nothing but a slot of an executor. */
+  get shortOfSlots(): number {
+    return this.executors.all.reduce((sum, { name }) => sum + this.#queue.waitingFor(`executor:${name}`), 0);
+  }
+
+  /** Runs that have ready tasks, and how many; those whose turn comes first go first. */
+  waitingRuns(): { readonly actor: RunActor; readonly ready: number }[] {
+    const runs = [...this.#waiting.values()].filter(({ ready }) => ready.size > 0);
+    const first = (ready: Ready[]) => ready.reduce((a, b) => (byTurn(b, a) < 0 ? b : a));
+    return runs
+      .map(({ actor, ready }) => ({ actor, ready: ready.size, first: first([...ready.values()]) }))
+      .sort((a, b) => byTurn(a.first, b.first));
+  }
+
+  /** Takes what became ready in this run. */
+  note(actor: RunActor, now: number): void {
+    for (const instance of this.heldBack.takeReady(actor, now)) {
+      if (this.#mayWait(actor, instance)) this.#starters.push({ actor, instance, hasSlot: false });
+      else this.#add(actor, instance);
+    }
+  }
+
+  /** Instances that begin by waiting since the last call: they need no room, unless their pool counts them. */
+  takeStarters(limit: number): Starter[] {
+    return this.#starters.splice(0, limit);
+  }
+
+  get hasStarters(): boolean {
+    return this.#starters.length > 0;
+  }
+
+  /** Whether the pool of this instance counts it while it is deferred. */
+  keepsDeferred(actor: RunActor, instance: Instance): boolean {
+    // The tasks of a sub-DAG take slots of their own, maybe of the same pool: it would wait for itself.
+    if (instance.node.manifest.dag !== undefined) return false;
+    return this.#pools.countsDeferred(actor.placeOf(instance).pool);
+  }
+
+  #mayWait(actor: RunActor, instance: Instance): boolean {
+    return beginsByWaiting(instance) && !actor.isPaused && !this.keepsDeferred(actor, instance);
+  }
+
+  /** Queues all that has room, each with a new attempt. `touched` gets the runs concerned. */
+  admit(now: number, touched: Set<RunActor>): Admitted[] {
+    const admitted: Admitted[] = [];
+    let hasStale: boolean;
+    do {
+      hasStale = false;
+      for (const ready of this.#take(admitted)) {
+        if (!ready.own) continue;
+        const { actor, instance } = ready.own;
+        if (beginsByWaiting(instance)) {
+          this.#count(actor, instance, 1);
+          this.#starters.push({ actor, instance, hasSlot: true });
+          continue;
+        }
+        // A branch may have ruled it out meanwhile. It took room from others: choose once more.
+        const queued = this.#queued(ready.own, now);
+        if (queued) admitted.push(queued);
+        else {
+          hasStale = true;
+          for (const limit of ready.limits) this.#queue.release(limit);
+        }
+      }
+    } while (hasStale);
+    this.#strangers.sendAway();
+    for (const { actor } of admitted) touched.add(actor);
+    return admitted;
+  }
+
+  #queued({ actor, executor, instance }: OwnReady, now: number): Admitted | null {
+    const attempt = crypto.randomUUID();
+    const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt };
+    if (!actor.model.apply({ type: "queued", ...key }, now)) return null;
+    this.#count(actor, instance, 1);
+    instance.queuedAt = now;
+    return { actor, instance, attempt, executor };
+  }
+
+  /** Counts what takes slots of a run that was just loaded. */
+  adopt(actor: RunActor): void {
+    this.#limitedTasks.load(actor);
+  }
+
+  /** Adds the tasks that wait at other schedulers, so that slots stay free for those that outrank ours. True: there are any. */
+  async seeOthers(jobId: number): Promise<boolean> {
+    return await this.#strangers.invite(jobId);
+  }
+
+  /** Nothing is admitted from now on: other schedulers need not keep slots for what waits here. */
+  close(): void {
+    this.#strangers.close();
+  }
+
+  /** What to tell the other schedulers of our own best waiting tasks; null when that has not changed. */
+  newsOfWaiting(jobId: number): Call | null {
+    const heads: PoolWaiter[] = [];
+    for (const { task, waiting } of this.#queue.heads()) {
+      const { pool, weight, logicalDate, mapIndex, slots } = task;
+      const amount = Math.min(waiting, Math.max(1, this.#pools.sizeOf(pool) ?? 1));
+      heads.push({ pool, weight, logicalDate, mapIndex, slots, amount });
+    }
+    return this.#strangers.news(jobId, heads);
+  }
+
+  /** Admitted too much: back to where they were, so that the next round can choose with better numbers. */
+  withdraw(admitted: readonly Admitted[], now: number): void {
+    // What was to be told with them was not stored either.
+    this.#strangers.reset();
+    for (const { actor, instance, attempt } of admitted) {
+      const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt };
+      actor.model.apply({ type: "unqueued", ...key }, now);
+      this.freed(actor, instance);
+      this.note(actor, now);
+    }
+  }
+
+  /** Forgets everything that waits for this run. */
+  drop(actor: RunActor): void {
+    this.heldBack.drop(actor);
+    this.#limitedTasks.drop(actor);
+    this.#starters = this.#starters.filter((starter) => starter.actor !== actor);
+    for (const ready of this.#waiting.get(actor.id)?.ready.values() ?? []) this.#queue.remove(ready);
+    this.#waiting.delete(actor.id);
+  }
+
+  setPaused(actor: RunActor, isPaused: boolean): void {
+    const waiting = this.#waiting.get(actor.id);
+    for (const [instance, ready] of waiting?.ready ?? []) {
+      if (isPaused) this.#queue.remove(ready);
+      else if (this.#mayWait(actor, instance)) {
+        waiting?.ready.delete(instance);
+        this.#starters.push({ actor, instance, hasSlot: false });
+      } else this.#queue.add(ready);
+    }
+  }
+
+  /** An instance left its slots, in memory; the batch at hand will say so to the database. */
+  freed(actor: RunActor, instance: Instance): void {
+    if (isOccupying(instance)) return;
+    this.#count(actor, instance, -1);
+    this.#queue.release(`run:${actor.id}`);
+    if (isLimited(instance)) this.#queue.release(taskLimit(actor, instance));
+    for (const name of limitNames(actor.placeOf(instance).limitKey)) this.#queue.release(name);
+  }
+
+  /** The batch is stored: what was pending is now so, and the database's own numbers come last. */
+  settle(settled: readonly PoolView[]): void {
+    this.#pools.settle(settled);
+  }
+
+  #take(admitted: readonly Admitted[]): Ready[] {
+    const free = this.#streamSlots.assign(this.#waiting, admitted);
+    for (const executor of this.executors.all) {
+      const slots = this.executors.free(executor, admitted);
+      free.set(`executor:${executor.name}`, slots);
+      if (slots > 0) this.#queue.release(`executor:${executor.name}`);
+    }
+    const runs = new Map<string, Capacity>();
+    const picks = this.#queue.take((name, kind) => {
+      if (kind === "pool" || isCounter(name)) return this.#pools.now(name);
+      const slots = free.get(name);
+      if (slots !== undefined) return { slots: Math.max(0, slots), occupied: 0 };
+      return runs.get(name) ?? remembered(runs, name, this.#capacityIn(name));
+    });
+    for (const { own } of picks) if (own) this.#waiting.get(own.actor.id)?.ready.delete(own.instance);
+    return picks;
+  }
+
+  #add(actor: RunActor, instance: Instance): void {
+    const executor = this.executors.of(instance.node.manifest.executor);
+    const ready: Ready = {
+      own: { actor, instance, executor },
+      weight: instance.node.weight,
+      logicalDate: dateOf(actor),
+      mapIndex: instance.mapIndex,
+      ...this.#needs(actor, instance),
+    };
+    let waiting = this.#waiting.get(actor.id);
+    if (!waiting) {
+      waiting = { actor, ready: new Map() };
+      this.#waiting.set(actor.id, waiting);
+    }
+    // It may have been put back and become ready again while it waited.
+    const former = waiting.ready.get(instance);
+    if (former) this.#queue.remove(former);
+    waiting.ready.set(instance, ready);
+    this.#streamSlots.add(ready);
+    if (!actor.isPaused) this.#queue.add(ready);
+  }
+
+  #needs(actor: RunActor, instance: Instance): Pick<Candidate, "limits" | "pool" | "slots"> {
+    const { pool, slots, limitKey } = actor.placeOf(instance);
+    const executor = this.executors.of(instance.node.manifest.executor);
+    const limits = [`run:${actor.id}`, `executor:${executor.name}`, ...limitNames(limitKey)];
+    if (isLimited(instance)) limits.push(taskLimit(actor, instance));
+    return { pool, slots, limits };
+  }
+
+  /** Of a run, or of one task of it. */
+  #capacityIn(name: string): Capacity | undefined {
+    const [, run, index] = name.split(":");
+    const actor = this.#waiting.get(Number(run))?.actor;
+    if (!actor || index === undefined) return actor && this.#capacityOf(actor);
+    const node = actor.model.graph.nodes[Number(index)];
+    return node && this.#limitedTasks.capacity(actor, node);
+  }
+
+  #capacityOf(actor: RunActor): Capacity {
+    const { queued, running, restarting } = actor.model.counts.byState;
+    return { slots: actor.version.manifest.maxActiveTasks, occupied: queued + running + restarting };
+  }
+
+  #count(actor: RunActor, instance: Instance, by: 1 | -1): void {
+    this.#pools.count(actor.placeOf(instance), by);
+    if (by > 0) this.#limitedTasks.add(actor, instance);
+    else this.#limitedTasks.delete(actor, instance);
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * The tasks that other schedulers hold back for want of slots, and what they are told of ours. A hint only: order between
+ * schedulers depends on it, safety does not.
+ */
+import type { ReadyQueue } from "../../model/index.ts";
+import type { Call, Database } from "../../store/database/database.ts";
+import { type PoolWaiter, publishWaiters, waitersOfOthers } from "../../store/pool/pool-waiters.ts";
+import type { Ready } from "./ready-task.ts";
+
+export class Strangers {
+  readonly #database: Database;
+  readonly #queue: ReadyQueue<Ready>;
+  #inLine: Ready[] = [];
+  /** How much our own tasks have passed tasks of others that do not fit, as long as those wait. */
+  #passed = new Map<string, number>();
+  #published = "[]";
+  #isClosed = false;
+
+  constructor(database: Database, queue: ReadyQueue<Ready>) {
+    this.#database = database;
+    this.#queue = queue;
+  }
+
+  /** Lets them stand in our line, so that the slots of those that outrank ours stay free for them. True: there are any. */
+  async invite(jobId: number): Promise<boolean> {
+    this.sendAway();
+    if (this.#queue.size === 0) return false;
+    const waiters = await waitersOfOthers(this.#database, jobId);
+    const passed = new Map(waiters.map((waiter) => [nameOf(waiter), this.#passed.get(nameOf(waiter)) ?? 0]));
+    this.#passed = passed;
+    this.#inLine = waiters.map((waiter) => {
+      const overtaken = passed.get(nameOf(waiter)) ?? 0;
+      return { ...waiter, own: null, standsFor: waiter.amount, limits: [], overtaken };
+    });
+    for (const stranger of this.#inLine) this.#queue.add(stranger);
+    return this.#inLine.length > 0;
+  }
+
+  sendAway(): void {
+    for (const stranger of this.#inLine) {
+      this.#queue.remove(stranger);
+      this.#passed.set(nameOf(stranger), stranger.overtaken ?? 0);
+    }
+    this.#inLine = [];
+  }
+
+  /** What to tell the others of our best waiting tasks; null when that has not changed. */
+  news(jobId: number, heads: readonly PoolWaiter[]): Call | null {
+    const told = this.#isClosed ? [] : heads;
+    const news = JSON.stringify(told);
+    if (news === this.#published) return null;
+    this.#published = news;
+    return publishWaiters(jobId, told);
+  }
+
+  /** From now on ours do not wait for slots. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  /** What was told last may not have been stored. */
+  reset(): void {
+    this.#published = "";
+  }
+}
+
+/** By what is told of it; two that look the same count as one. */
+function nameOf({ pool, weight, logicalDate, mapIndex, slots }: Omit<PoolWaiter, "amount">): string {
+  return JSON.stringify([pool, weight, logicalDate, mapIndex, slots]);
+}

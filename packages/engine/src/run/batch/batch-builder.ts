@@ -1,0 +1,322 @@
+/** Turns what actors decided into the rows of one batch. */
+
+import { randomUUID } from "node:crypto";
+import type { Json, NoticeAction } from "@tradewind/sdk/manifest";
+import {
+  type Change,
+  type GroupChange,
+  type Instance,
+  isOccupying,
+  type MapChanges,
+  type Place,
+  runRetryAt,
+  type TaskState,
+} from "../../model/index.ts";
+import type { AgainWrite, DriveWrite } from "../../store/drive/run-drives.ts";
+import { limitNames } from "../../store/pool/limit-key.ts";
+import type { RetryWrite } from "../../store/run/run-retry.ts";
+import type { InstanceWrite } from "../../store/task/instance-moves.ts";
+import type { MapWrite } from "../../store/task/map-expansions.ts";
+import type { InstanceBirth, RunBatch, RunEnd, SignalWrite } from "../../store/task/run-batch.ts";
+import type { GroupWrite } from "../../store/task/run-groups.ts";
+import type { DeferralWrite, WaitEnd } from "../../store/trigger/deferrals.ts";
+import { type EventTraces, traceGroup, traceRun } from "../loaded/event-traces.ts";
+import type { RunActor, Traces } from "../loaded/run-actor.ts";
+import { stateSignal } from "./attempt-write.ts";
+
+/** One actor's part of a batch; kept until the commit is known, to be given back if it failed. */
+export interface ActorChanges {
+  readonly actor: RunActor;
+  readonly changes: readonly Change[];
+  readonly maps: MapChanges | null;
+  readonly groups: readonly GroupChange[] | null;
+  /** What drives it, if that has changed. */
+  readonly drive: DriveWrite | null;
+}
+
+/** Takes what an actor has decided since the last call. */
+export function changesOf(actor: RunActor): ActorChanges {
+  const { ears, model } = actor;
+  const maps = model.takeMapChanges();
+  const changes = model.takeChanges();
+  const groups = model.groups?.takeChanges() ?? null;
+  if (!ears) return { actor, changes, maps, groups, drive: null };
+  const state = (model.drive?.takeState() ?? null) as Json | null;
+  const starts = model.drive?.takeStarts() ?? [];
+  const hasDriven = state !== null || starts.length > 0;
+  // A position that has only moved on is not worth a transaction.
+  const isQuiet = !hasDriven && changes.length === 0 && !maps && !ears.isLate && !ears.hasOrders;
+  if (isQuiet) return { actor, changes, maps, groups, drive: null };
+  const drive = { runId: actor.id, ...ears.takePosition(), state, starts };
+  return { actor, changes, maps, groups, drive };
+}
+
+export interface BatchOwner {
+  readonly jobId: number;
+  readonly hostname: string;
+  /** What the installation sends when a run has failed. */
+  readonly onFailure: readonly NoticeAction[];
+}
+
+/** States that are news to the outside; scheduled and queued are the scheduler's own bookkeeping. */
+const SIGNALLED: ReadonlySet<TaskState> = new Set([
+  "running",
+  "deferred",
+  "up_for_retry",
+  "up_for_reschedule",
+  "success",
+  "failed",
+  "skipped",
+  "upstream_failed",
+  "removed",
+]);
+
+/** What becomes of runs as wholes. */
+export interface RunEnds {
+  readonly ends: readonly RunEnd[];
+  readonly retries: readonly RetryWrite[];
+}
+
+/** The runs among these that have nothing left to do: they end, or wait for their next try. */
+export function runEnds(parts: readonly ActorChanges[], now: number): RunEnds {
+  const ends: RunEnd[] = [];
+  const retries: RetryWrite[] = [];
+  for (const { actor } of parts) {
+    // A map that is being measured is no deadlock.
+    const verdict = actor.unmeasured > 0 ? ({ state: "running" } as const) : actor.model.verdict();
+    if (verdict.state === "running") {
+      // Somebody has given it something to do while it waited.
+      if (actor.retryAt !== null) retries.push({ runId: actor.id, retryAt: null });
+      continue;
+    }
+    const { ending, run, version } = actor;
+    if (ending) {
+      ends.push({ runId: actor.id, ...ending });
+      continue;
+    }
+    const standing = { tryNumber: run.try_number, verdict, isTimedOut: false };
+    const retryAt = runRetryAt(version.manifest, standing, now);
+    if (retryAt !== null) {
+      if (actor.retryAt === null) retries.push({ runId: actor.id, retryAt });
+      continue;
+    }
+    const reason = verdict.state === "failed" ? verdict.reason : null;
+    ends.push({ runId: actor.id, state: verdict.state, reason });
+  }
+  return { ends, retries };
+}
+
+/** Nothing in it is worth a transaction. */
+export function isEmpty(batch: RunBatch): boolean {
+  const { births, deadLetters, drives, ends, groups, instances, maps, retries, waitEnds } = batch;
+  const parts = [births, deadLetters, drives, ends, groups, instances, maps, retries, waitEnds];
+  return parts.every(({ length }) => length === 0);
+}
+
+export function buildBatch(
+  { onFailure, ...owner }: BatchOwner,
+  parts: readonly ActorChanges[],
+  extra: RunEnds & { readonly traces: Traces },
+): RunBatch {
+  const slots = new Map<string, number>();
+  const maps: MapWrite[] = [];
+  const births: InstanceBirth[] = [];
+  const instances: InstanceWrite[] = [];
+  const signals: SignalWrite[] = [...extra.traces.states];
+  const drives: DriveWrite[] = [];
+  const again: AgainWrite[] = [];
+  const startedBy = new Set<number>();
+  for (const { actor, changes, drive, maps: mapped } of parts) {
+    if (drive) drives.push(drive);
+    if (mapped) maps.push({ runId: actor.id, ...mapped });
+    for (const instance of mapped?.released ?? []) occupy(slots, actor.placeOf(instance), -1);
+    for (const change of changes) {
+      if (change.from === null) births.push(birth(actor, change));
+      if (change.from !== null || change.instance.attempt !== null)
+        instances.push(instanceWrite(actor.id, change));
+      settle(slots, actor, change);
+      const { instance } = change;
+      if (instance.state === "queued") addCauses(startedBy, actor, instance);
+      if (hasNewTries(change))
+        again.push({ runId: actor.id, taskId: instance.node.id, mapIndex: instance.mapIndex });
+      if (SIGNALLED.has(instance.state)) signals.push(stateSignal(actor.run, instance));
+    }
+  }
+  const waitEnds = waitsEnded(parts, extra.traces.waitEnds);
+  const actors = new Map(parts.map(({ actor }) => [actor.id, actor]));
+  // Copies: a batch that is refused is built again from the same traces.
+  const events = { callbacks: [...extra.traces.callbacks], deliveries: [...extra.traces.deliveries] };
+  const groups = groupWrites(parts, events);
+  for (const end of extra.ends) {
+    const actor = actors.get(end.runId);
+    if (!actor) continue;
+    if (actor.ears && drives.every((drive) => drive.runId !== end.runId))
+      drives.push({ runId: end.runId, ...actor.ears.takePosition(), state: null, starts: [] });
+    const { dag_id: dagId, run_id: runId } = actor.run;
+    // What drove it goes with its end: this is where people find what closed it.
+    const closedBy = actor.model.drive?.closed ?? null;
+    const value = { state: end.state, ...(closedBy !== null && { closedBy: plain(closedBy) }) };
+    signals.push({ namespace: "run", key: `${dagId}/${runId}`, value });
+    if (!isEndedByHand(actor)) traceRun(actor, end, { ...events, onFailure });
+  }
+  for (const [pool, delta] of slots) if (delta === 0) slots.delete(pool);
+  return {
+    ...owner,
+    sender: `scheduler:${owner.jobId}`,
+    fences: parts.map(({ actor }) => ({ runId: actor.id, generation: actor.run.generation })),
+    slots,
+    maps,
+    births,
+    instances,
+    attempts: extra.traces.attempts,
+    outputs: extra.traces.outputs,
+    signals,
+    callbacks: events.callbacks.map((each) => ({ id: randomUUID(), ...each })),
+    deliveries: events.deliveries,
+    sends: extra.traces.signals,
+    deferrals: waitsBegun(parts, extra.traces.deferrals, waitEnds),
+    waitEnds,
+    ends: extra.ends,
+    retries: extra.retries,
+    groups,
+    drives,
+    again,
+    deadLetters: extra.traces.deadLetters,
+    startedBy: [...startedBy],
+  };
+}
+
+/** A batch reads so many signals at most; a process whose signals are not among them reads them itself. */
+const MAX_STARTING_SIGNALS = 1_000;
+
+function addCauses(to: Set<number>, { model }: RunActor, { node }: Instance): void {
+  const versions = model.drive?.startedBy(node.id) ?? [];
+  if (to.size + versions.length <= MAX_STARTING_SIGNALS) for (const version of versions) to.add(version);
+}
+
+/** A run that a person ended runs no callbacks and sends nothing, whether teardowns were left or not. */
+function isEndedByHand({ run }: RunActor): boolean {
+  return run.ending !== null;
+}
+
+function groupWrites(parts: readonly ActorChanges[], traces: EventTraces): GroupWrite[] {
+  const writes: GroupWrite[] = [];
+  for (const { actor, groups } of parts) {
+    for (const change of groups ?? []) {
+      const { events: _, ...group } = change;
+      writes.push({ runId: actor.id, ...group });
+      if (!isEndedByHand(actor)) traceGroup(actor, change, traces);
+    }
+  }
+  return writes;
+}
+
+function birth(actor: RunActor, { instance }: Change): InstanceBirth {
+  const { manifest, weight } = instance.node;
+  const { taskId, queue, executor, operator } = manifest;
+  const { pool, slots: poolSlots, limitKey } = actor.placeOf(instance);
+  const { mapIndex, maxTries } = instance;
+  const isWhole = instance.attempt === null;
+  return {
+    runId: actor.id,
+    taskId,
+    mapIndex,
+    maxTries,
+    pool,
+    poolSlots,
+    limitKey,
+    queue,
+    weight,
+    executor,
+    operator,
+    state: isWhole ? instance.state : "none",
+    tryNumber: isWhole ? instance.tryNumber : 0,
+    scheduledAt: isWhole ? instance.scheduledAt : null,
+    endedAt: isWhole ? instance.endedAt : null,
+    reason: isWhole ? plain(instance.reason) : null,
+  };
+}
+
+function instanceWrite(runId: number, change: Change): InstanceWrite {
+  const { instance } = change;
+  return {
+    runId,
+    taskId: instance.node.id,
+    mapIndex: instance.mapIndex,
+    from: change.from ?? "none",
+    fromAttempt: change.fromAttempt,
+    to: instance.state,
+    attempt: instance.attempt,
+    tryNumber: instance.tryNumber,
+    infraLosses: instance.infraLosses,
+    scheduledAt: instance.scheduledAt,
+    queuedAt: instance.queuedAt,
+    startedAt: instance.startedAt,
+    endedAt: instance.endedAt,
+    retryAt: instance.retryAt,
+    pid: instance.pid,
+    reason: plain(instance.reason),
+    step: instance.step,
+    attemptStartedAt: instance.attemptStartedAt,
+    keepsSlot: instance.state === "deferred" && instance.wait?.keepsSlot === true,
+    maxTries: hasNewTries(change) ? instance.maxTries : null,
+  };
+}
+
+/** It begins again, with as many tries as its task has. */
+function hasNewTries({ from, fromMaxTries, instance }: Change): boolean {
+  return from !== null && instance.maxTries !== fromMaxTries;
+}
+
+/** PostgreSQL takes no NUL in text, and one bad message must not void a batch. */
+function plain(reason: string | null): string | null {
+  return reason?.replaceAll("\u0000", "") ?? null;
+}
+
+/** Without those that were over before they were stored, because their run was halted: nobody would ever end them. */
+function waitsBegun(
+  parts: readonly ActorChanges[],
+  begun: readonly DeferralWrite[],
+  ends: readonly WaitEnd[],
+): DeferralWrite[] {
+  const ended = new Set(ends.map(({ attempt }) => attempt));
+  const models = new Map(parts.map(({ actor }) => [actor.id, actor.model]));
+  return begun.filter(({ attempt, runId, taskId, mapIndex }) => {
+    const instance = models.get(runId)?.get(taskId, mapIndex);
+    return ended.has(attempt) || (instance?.state === "deferred" && instance.attempt === attempt);
+  });
+}
+
+/** A wait that ended without anybody saying how: its run was halted. */
+function waitsEnded(parts: readonly ActorChanges[], known: readonly WaitEnd[]): WaitEnd[] {
+  const ends = new Map(known.map((end) => [end.attempt, end]));
+  for (const { changes } of parts) {
+    for (const { instance, from, fromAttempt: attempt } of changes) {
+      if (
+        from !== "deferred" ||
+        attempt === null ||
+        (instance.attempt === attempt && instance.state === "deferred")
+      )
+        continue;
+      if (!ends.has(attempt))
+        ends.set(attempt, { attempt, kind: "cancelled", mustBeUnfired: false, isCancelled: true });
+    }
+  }
+  return [...ends.values()];
+}
+
+function settle(slots: Map<string, number>, actor: RunActor, change: Change): void {
+  const was = change.wasOccupying ? 1 : 0;
+  const is = isOccupying(change.instance) ? 1 : 0;
+  if (was === is) return;
+  occupy(slots, actor.placeOf(change.instance), is - was);
+}
+
+function occupy(slots: Map<string, number>, place: Place, by: number): void {
+  add(slots, place.pool, by * place.slots);
+  for (const name of limitNames(place.limitKey)) add(slots, name, by);
+}
+
+function add(slots: Map<string, number>, name: string, delta: number): void {
+  slots.set(name, (slots.get(name) ?? 0) + delta);
+}

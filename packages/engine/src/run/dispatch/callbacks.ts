@@ -1,0 +1,179 @@
+/**
+ * Callbacks of tasks, groups and runs. Each is a row, written in the transaction of its event: a job that dies before the
+ * callback ran leaves it to the next one, and what it does comes after what it tells of.
+ *
+ * A row of this job is in hand from the moment it is submitted until it is deleted. What is not in hand (its submission
+ * failed, the executor stopped over it, its batch was stored though nobody knew) is found by `adopt` at a heartbeat and
+ * submitted again. What has run but could not be deleted stays in hand, and is deleted at the next heartbeat.
+ */
+import { join } from "node:path";
+import type { DeadlineCall, ErrorFacts } from "@tradewind/sdk/program";
+import type { BundleCache } from "../../code/bundle-cache.ts";
+import type { Executor } from "../../execute/contract.ts";
+import type { Logger } from "../../service/logger.ts";
+import type { Database } from "../../store/database/database.ts";
+import type { ServedDags } from "../../store/job/served-dags.ts";
+import {
+  ADOPT_LIMIT,
+  adoptCallbacks,
+  loadCallbacks,
+  type StoredCallback,
+} from "../../store/notify/callbacks.ts";
+import { endCallbacks } from "../../store/notify/deliveries.ts";
+import { runFacts } from "../loaded/run-facts.ts";
+
+export interface CallbacksOptions {
+  readonly database: Database;
+  readonly bundles: BundleCache;
+  readonly logsDir: string;
+  readonly logger: Logger;
+  readonly executor: Executor | undefined;
+  /** Of other DAGs it adopts none. Left out: all. */
+  readonly dags?: ServedDags | undefined;
+}
+
+/** How long a callback rests that could not be run: twice as long each time. */
+const REST_MS = 5_000;
+const LONGEST_REST_MS = 60_000;
+const MAX_DEATHS = 3;
+
+export class Callbacks {
+  readonly #options: CallbacksOptions;
+  readonly #inHand = new Set<string>();
+  /** In hand, and nothing left to do but to delete the row; with the error, if it threw. */
+  readonly #ran = new Map<string, string | null>();
+  readonly #resting = new Map<string, { readonly restMs: number; readonly until: number }>();
+
+  /** Of each `onCancel` in hand: how many processes died over it. */
+  readonly #deaths = new Map<string, number>();
+
+  constructor(options: CallbacksOptions) {
+    this.#options = options;
+  }
+
+  /** Submitted, and not deleted yet. */
+  get size(): number {
+    return this.#inHand.size;
+  }
+
+  /** Never rejects: what could not be submitted is adopted at a later heartbeat. */
+  async submit(ids: readonly string[]): Promise<void> {
+    if (ids.length === 0) return;
+    for (const id of ids) this.#inHand.add(id);
+    const missing = new Set(ids);
+    try {
+      for (const row of await loadCallbacks(this.#options.database, ids)) {
+        missing.delete(row.id);
+        // One whose bundle cannot be had does not hold up the others.
+        await this.#hand(row).catch((error) => this.#letGo(row.id, error));
+      }
+      // Deleted together with their runs.
+      for (const id of missing) this.#forget(id);
+    } catch (error) {
+      for (const id of missing) this.#letGo(id, error);
+    }
+  }
+
+  /** Callbacks that were submitted and have not ended. */
+  get areUnderWay(): boolean {
+    return this.#inHand.size > 0;
+  }
+
+  /** At every sweep: takes what jobs that are over left behind, and what this one dropped. */
+  async adopt(jobId: number): Promise<void> {
+    const { dags, database } = this.#options;
+    if (this.#ran.size > 0) await this.#delete(new Map(this.#ran));
+    const now = performance.now();
+    const resting = [...this.#resting].filter(([, { until }]) => until > now).map(([id]) => id);
+    for (let adopted = ADOPT_LIMIT; adopted === ADOPT_LIMIT; ) {
+      const ids = await adoptCallbacks(database, jobId, [...this.#inHand, ...resting], dags);
+      await this.submit(ids);
+      adopted = ids.length;
+    }
+    // Due and not adopted: deleted with its run, or another job's by now.
+    for (const [id, { until }] of this.#resting) if (until <= now && !this.#inHand.has(id)) this.#forget(id);
+  }
+
+  /**
+   * A callback that threw has run: it is not repeated, its error is in its log. One that was cut off is; and so is the
+   * function of a deadline, a while later, for it is to be told at least once.
+   */
+  async ended(id: string, error: ErrorFacts | null): Promise<void> {
+    const { logger } = this.#options;
+    if (error?.code === "EXECUTOR_STOPPED") return this.#letGo(id, error.message);
+    if (error?.code === "TASK_PROCESS_DIED" && this.#mayRunAgain(id)) return this.#letGo(id, error.message);
+    if (error) logger.warn("a callback failed", { callback: id, error: error.message });
+    const ran = new Map([[id, error === null ? null : error.message]]);
+    this.#ran.set(id, error === null ? null : error.message);
+    await this.#delete(ran).catch((cause) =>
+      logger.warn("a callback that ran could not be removed yet", { callback: id, error: String(cause) }),
+    );
+  }
+
+  /** An `onCancel` whose process was killed may have done nothing yet; one that kills its process is given up. */
+  #mayRunAgain(id: string): boolean {
+    const deaths = this.#deaths.get(id);
+    if (deaths === undefined || deaths >= MAX_DEATHS) return false;
+    this.#deaths.set(id, deaths + 1);
+    return true;
+  }
+
+  async #hand(row: StoredCallback): Promise<void> {
+    const { bundles, executor, logsDir } = this.#options;
+    if (row.event === "cancel" && !this.#deaths.has(row.id)) this.#deaths.set(row.id, 0);
+    const bundlePath = await bundles.path(row.bundle_hash);
+    executor?.submitCallback({
+      callbackId: row.id,
+      bundleHash: row.bundle_hash,
+      bundlePath,
+      taskId: row.task_id,
+      groupId: row.group_id,
+      ...(row.group_id !== null && row.map_index !== null && { mapIndex: row.map_index }),
+      event: row.event,
+      deadline: deadlineCall(row),
+      wait: row.wait,
+      tryNumber: row.try_number,
+      error: row.error as ErrorFacts | null,
+      run: runFacts(row),
+      dagRunId: row.dag_run_id,
+      conf: row.conf,
+      logPath: logPath(logsDir, row),
+    });
+  }
+
+  async #delete(ran: ReadonlyMap<string, string | null>): Promise<void> {
+    await endCallbacks(this.#options.database, ran);
+    for (const id of ran.keys()) this.#forget(id);
+  }
+
+  #letGo(id: string, error: unknown): void {
+    const before = this.#resting.get(id)?.restMs ?? REST_MS / 2;
+    const restMs = Math.min(before * 2, LONGEST_REST_MS);
+    this.#resting.set(id, { restMs, until: performance.now() + restMs });
+    this.#inHand.delete(id);
+    this.#options.logger.warn("a callback has to wait", { callback: id, restMs, error: String(error) });
+  }
+
+  #forget(id: string): void {
+    this.#deaths.delete(id);
+    this.#inHand.delete(id);
+    this.#ran.delete(id);
+    this.#resting.delete(id);
+  }
+}
+
+function deadlineCall(row: StoredCallback): DeadlineCall | null {
+  const { deadline_due_at: dueAt, deadline_ordinal: ordinal, deadline_place: action } = row;
+  if (dueAt === null || ordinal === null || action === null) return null;
+  return { ordinal, action, dueAt: dueAt.toISOString() };
+}
+
+/** Of a task: with the logs of its try. */
+function logPath(logsDir: string, row: StoredCallback): string {
+  const { dag_id: dagId, dag_run_id: runId, group_id: group, id, map_index: mapIndex, task_id: task } = row;
+  const folder = join(logsDir, dagId, String(runId));
+  if (task !== null && mapIndex !== null && row.event !== "deadline")
+    return join(folder, task, String(mapIndex), `${row.try_number}-${id}.log`);
+  const item = task === null && mapIndex !== null ? `-${mapIndex}` : "";
+  return join(folder, "callbacks", `${task ?? group ?? "run"}${item}-${id}.log`);
+}

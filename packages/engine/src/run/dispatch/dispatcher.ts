@@ -1,0 +1,325 @@
+/**
+ * From an admitted instance to an executor: finds the bundle, the inputs and the log's place, then submits. Happens
+ * after the commit, so everything it needs can be read again; if the database is away, it tries until the job loses
+ * its lease and with it the right to dispatch.
+ */
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Json } from "@tradewind/sdk/manifest";
+import type { ErrorFacts, ReceivedSignal, SettledInput } from "@tradewind/sdk/program";
+import type { BundleCache } from "../../code/bundle-cache.ts";
+import { PackageError } from "../../code/required-packages.ts";
+import type { AttemptOutcome, Executor, Workload } from "../../execute/contract.ts";
+import type { Lease } from "../../job/lease.ts";
+import {
+  apart,
+  GRACE_MS,
+  InputReader,
+  type InputStanding,
+  type Instance,
+  isStreaming,
+  type Known,
+  type LargePlace,
+  type OutputLookup,
+} from "../../model/index.ts";
+import { messageOf } from "../../service/errors.ts";
+import type { Logger } from "../../service/logger.ts";
+import { type Database, isTransient } from "../../store/database/database.ts";
+import { loadOutputs } from "../../store/run/run-load.ts";
+import { loadSteps, type StoredStep } from "../../store/trigger/deferrals.ts";
+import type { Admitted } from "../admit/admission.ts";
+import type { RunActor } from "../loaded/run-actor.ts";
+import type { LargeLengths } from "./large-lengths.ts";
+import { OutputCache, outputKey } from "./output-cache.ts";
+
+export interface DispatcherOptions {
+  readonly database: Database;
+  readonly bundles: BundleCache;
+  readonly logsDir: string;
+  readonly logger: Logger;
+  readonly lengths: LargeLengths;
+  /** Where trust in it was interrupted, runs may have changed hands: attempts that waited here are dropped. */
+  readonly lease: Pick<Lease, "epoch" | "isTrusted" | "now">;
+  /** Whether this job may still dispatch this attempt: it is not stopping and has the attempt in hand. */
+  readonly isWanted: (attempt: string) => boolean;
+  /** It was not, and so no executor will ever report its end. */
+  readonly dropped: (attempt: string) => void;
+  /** It cannot be dispatched at all. */
+  readonly failed: (attempt: string, error: unknown) => void;
+}
+
+/** By version: what the batch has read of the signals that its attempts are due to. */
+export type StartingSignals = ReadonlyMap<number, ReceivedSignal>;
+
+/** What a workload is made of besides its instance. */
+interface Needs {
+  readonly path: string;
+  readonly inputs: Pick<Workload, "inputs" | "large">;
+  readonly step: Workload["step"];
+  readonly signals: StartingSignals;
+}
+
+export class Dispatcher {
+  readonly #options: DispatcherOptions;
+  readonly #outputs = new OutputCache(32 * 1024 * 1024);
+  readonly #waiting = new Map<Executor, number>();
+  /** By attempt. Bounded, too: not every wait that ends is followed by an attempt, and not every attempt is dispatched. */
+  readonly #steps = new OutputCache(4 * 1024 * 1024);
+
+  constructor(options: DispatcherOptions) {
+    this.#options = options;
+  }
+
+  /** An output that was just stored, for the tasks that come next. */
+  remember(output: { runId: number; taskId: string; mapIndex: number; value: Known }): void {
+    const key = outputKey(output.runId, output.taskId, output.mapIndex);
+    this.#outputs.set(key, output.value, JSON.stringify(output.value).length);
+  }
+
+  /** Where a task goes on whose trigger just fired, for its next attempt. */
+  rememberStep({ attempt, method, kwargs, outcome }: StoredStep): void {
+    const step = { method, kwargs, outcome };
+    this.#steps.set(attempt, step, JSON.stringify(step).length);
+  }
+
+  forget(runId: number, taskId: string, mapIndex: number): void {
+    this.#outputs.delete(outputKey(runId, taskId, mapIndex));
+  }
+
+  /** It has ended, or is read again: what is known of its outputs may be out of date. */
+  forgetRun(actor: RunActor): void {
+    for (const { node, mapIndex } of actor.model.instances()) this.forget(actor.id, node.id, mapIndex);
+  }
+
+  /** Submits at once what has all it needs; the rest follows when the database has answered. */
+  dispatch(admitted: readonly Admitted[], signals: StartingSignals): void {
+    const later: Admitted[] = [];
+    const now = new Map<Executor, Workload[]>();
+    for (const each of admitted) {
+      const path = this.#options.bundles.known(each.actor.version.bundleHash);
+      const inputs = path === undefined ? null : this.#inputs(each, null);
+      const step = this.#stepOf(each, null);
+      if (path === undefined || inputs === null || step === undefined) later.push(each);
+      else push(now, each.executor, this.#workload(each, { path, inputs, step, signals }));
+    }
+    for (const [executor, workloads] of now) executor.submit(workloads);
+    // A bundle that cannot be had must not hold up the tasks of another.
+    for (const group of Map.groupBy(later, (each) => each.actor.version.bundleHash).values())
+      void this.#dispatchLater(group, signals);
+  }
+
+  /** Attempts that wait here, and that their executor does not know of yet. */
+  waiting(executor: Executor): number {
+    return this.#waiting.get(executor) ?? 0;
+  }
+
+  async #dispatchLater(admitted: readonly Admitted[], signals: StartingSignals): Promise<void> {
+    for (const { executor } of admitted) this.#waiting.set(executor, this.waiting(executor) + 1);
+    try {
+      await this.#submitWhenReady(admitted, signals);
+    } finally {
+      for (const { executor } of admitted) this.#waiting.set(executor, this.waiting(executor) - 1);
+    }
+  }
+
+  async #submitWhenReady(admitted: readonly Admitted[], signals: StartingSignals): Promise<void> {
+    let wanted = admitted;
+    const { epoch } = this.#options.lease;
+    for (let wait = 50; ; wait = Math.min(wait * 2, 1_000)) {
+      wanted = wanted.filter((each) => this.#isWanted(each, epoch));
+      if (wanted.length === 0) return;
+      try {
+        return await this.#submit(wanted, epoch, signals);
+      } catch (error) {
+        this.#options.logger.warn("dispatch has to wait", { error: messageOf(error) });
+        if (!isTransient(error)) {
+          for (const { attempt } of wanted) this.#options.failed(attempt, error);
+          return;
+        }
+        await sleep(wait);
+      }
+    }
+  }
+
+  async #submit(wanted: readonly Admitted[], epoch: number, signals: StartingSignals): Promise<void> {
+    const { database, bundles } = this.#options;
+    const paths = new Map<string, string>();
+    for (const { bundleHash } of new Set(wanted.map(({ actor }) => actor.version)))
+      paths.set(bundleHash, await bundles.path(bundleHash));
+    const needed = wanted.flatMap((each) => this.#missing(each));
+    const stored = await this.#read(needed);
+    const waits = wanted.flatMap(({ instance }) => instance.step ?? []);
+    const steps = new Map((await loadSteps(database, waits)).map((step) => [step.attempt, step]));
+    for (const each of wanted) {
+      const inputs = this.#inputs(each, stored) ?? (await this.#measured(each, stored));
+      if (!this.#isWanted(each, epoch)) continue;
+      const path = paths.get(each.actor.version.bundleHash) ?? "";
+      const step = this.#stepOf(each, steps) ?? null;
+      each.executor.submit([this.#workload(each, { path, inputs, step, signals })]);
+    }
+  }
+
+  /** undefined: it goes on from a wait that is neither in memory nor in `stored`. Taken once: a lost attempt reads it again. */
+  #stepOf(
+    { instance }: Admitted,
+    stored: ReadonlyMap<string, StoredStep> | null,
+  ): Workload["step"] | undefined {
+    if (instance.step === null) return null;
+    const step = this.#steps.get(instance.step) ?? stored?.get(instance.step);
+    if (!step) return undefined;
+    const { method, kwargs, outcome } = step as unknown as StoredStep;
+    const payload = (outcome as { readonly payload?: Json } | null)?.payload ?? null;
+    return method === null ? null : { method, kwargs, event: payload };
+  }
+
+  #isWanted({ attempt }: Admitted, epoch: number): boolean {
+    const { lease } = this.#options;
+    const isWanted = epoch === lease.epoch && lease.isTrusted() && this.#options.isWanted(attempt);
+    if (!isWanted) this.#options.dropped(attempt);
+    return isWanted;
+  }
+
+  /** Outputs as they are stored. What a map runs over is kept: its other instances read it, too. */
+  async #read(
+    needed: readonly { readonly runId: number; readonly taskId: string; readonly isShared: boolean }[],
+  ): Promise<Map<string, Known>> {
+    const shared = new Set(
+      needed.flatMap(({ isShared, runId, taskId }) => (isShared ? `${runId}/${taskId}` : [])),
+    );
+    const stored = new Map<string, Known>();
+    for (const row of await loadOutputs(this.#options.database, needed)) {
+      const { dag_run_id: runId, map_index: mapIndex, task_id: taskId, value } = row;
+      stored.set(outputKey(runId, taskId, mapIndex), value);
+      if (shared.has(`${runId}/${taskId}`)) this.remember({ runId, taskId, mapIndex, value });
+    }
+    return stored;
+  }
+
+  /** An output that this process has at hand. */
+  recall(runId: number, taskId: string, mapIndex: number): { readonly value: Known | undefined } | undefined {
+    const key = outputKey(runId, taskId, mapIndex);
+    return this.#outputs.has(key) ? { value: this.#outputs.get(key) } : undefined;
+  }
+
+  #missing({ actor, instance }: Admitted) {
+    const reader = this.#reader(actor, null);
+    for (const source of Object.values(instance.node.manifest.inputs)) reader.input(source, instance);
+    const isShared = instance.node.scope !== null;
+    return [...reader.missing].map((taskId) => ({ runId: actor.id, taskId, isShared }));
+  }
+
+  #reader(actor: RunActor, stored: ReadonlyMap<string, Known> | null): InputReader {
+    const atHand: OutputLookup = (taskId, mapIndex) => {
+      const found = this.recall(actor.id, taskId, mapIndex);
+      return found ?? (stored ? { value: stored.get(outputKey(actor.id, taskId, mapIndex)) } : undefined);
+    };
+    return new InputReader(actor.model, atHand, (value) => this.#options.lengths.get(value));
+  }
+
+  /** Only where lists that lie in large ones are crossed: which item of which it is depends on their lengths. */
+  async #measured(admitted: Admitted, stored: ReadonlyMap<string, Known>): Promise<Needs["inputs"]> {
+    const { actor, instance } = admitted;
+    const reader = this.#reader(actor, stored);
+    for (const source of Object.values(instance.node.manifest.inputs)) reader.input(source, instance);
+    await this.#options.lengths.measure(reader.unmeasured);
+    return this.#inputs(admitted, stored) ?? { inputs: {} };
+  }
+
+  /** null: an output is neither in memory nor in `stored`, where `stored` null means that it was not looked up yet. */
+  #inputs({ actor, instance }: Admitted, stored: ReadonlyMap<string, Known> | null): Needs["inputs"] | null {
+    const { inputs: sources, rule } = instance.node.manifest;
+    const inputs: Record<string, InputStanding> = {};
+    const reader = this.#reader(actor, stored);
+    for (const [name, source] of Object.entries(sources)) {
+      const { each, ...input } = reader.input(source, instance);
+      inputs[name] = each && rule !== "allSuccess" ? { ...input, each } : input;
+    }
+    if (reader.isVoid) return null;
+    return reader.hasLarge ? largeApart(inputs) : { inputs: inputs as Workload["inputs"] };
+  }
+
+  #workload(admitted: Admitted, needs: Needs): Workload {
+    const { actor, instance, attempt } = admitted;
+    if (instance.step !== null) this.#steps.delete(instance.step);
+    const elapsedMs =
+      instance.startedAt === null ? 0 : Math.max(0, this.#options.lease.now() - instance.startedAt);
+    const { manifest } = instance.node;
+    return {
+      attempt,
+      dagRunId: actor.id,
+      taskId: manifest.taskId,
+      mapIndex: instance.mapIndex,
+      tryNumber: instance.tryNumber,
+      maxTries: instance.maxTries,
+      bundleHash: actor.version.bundleHash,
+      bundlePath: needs.path,
+      step: needs.step,
+      elapsedMs,
+      ...needs.inputs,
+      run: actor.facts,
+      conf: actor.run.conf,
+      ...driven(actor, instance, needs.signals),
+      // What is left of it: waits and reschedules of the same try have used some.
+      timeoutMs: manifest.timeoutMs === null ? null : Math.max(1, manifest.timeoutMs - elapsedMs),
+      memoryMb: manifest.memoryMb,
+      isolation: manifest.isolation,
+      logPath: join(
+        this.#options.logsDir,
+        ...logPlace(actor, instance),
+        `${instance.tryNumber}-${attempt}.log`,
+      ),
+    };
+  }
+}
+
+/** Inputs with null in place of what is large, and what belongs there. */
+function largeApart(inputs: Readonly<Record<string, InputStanding>>): Needs["inputs"] {
+  const large: LargePlace[] = [];
+  const settled = ({ each, state, value }: InputStanding, at: LargePlace["at"]): SettledInput => ({
+    state,
+    value: value === undefined ? undefined : apart(value, [...at, "value"], large),
+    ...(each && { each: each.map((one, index) => settled(one, [...at, "each", index])) }),
+  });
+  const entries = Object.entries(inputs).map(([name, input]) => [
+    name,
+    settled(input, ["call", "inputs", name]),
+  ]);
+  return { inputs: Object.fromEntries(entries), large };
+}
+
+/** Nothing for a try that no signal has to do with, and that ends by itself. */
+function driven(
+  { model }: RunActor,
+  { node: { id, manifest } }: Instance,
+  signals: StartingSignals,
+): Pick<Workload, "startedBy" | "signals" | "streamGraceMs"> {
+  if (model.drive === null) return {};
+  const versions = model.drive.startedBy(id);
+  const read = versions.flatMap((version) => signals.get(version) ?? []);
+  return {
+    ...(versions.length > 0 && { startedBy: versions }),
+    // Only all of them: which of the others are large and which are gone, the log says when the process asks for them.
+    ...(read.length > 0 && read.length === versions.length && { signals: read }),
+    ...(isStreaming(manifest) && { streamGraceMs: manifest.graceMs ?? GRACE_MS }),
+  };
+}
+
+/** Ids are checked against a safe alphabet when a DAG is defined, so they can be folder names. */
+function logPlace(actor: RunActor, instance: Instance): string[] {
+  return [actor.run.dag_id, String(actor.id), instance.node.id, String(instance.mapIndex)];
+}
+
+function push<K, V>(map: Map<K, V[]>, key: K, value: V): void {
+  const list = map.get(key);
+  if (list) list.push(value);
+  else map.set(key, [value]);
+}
+
+export function undispatchable(reason: unknown): AttemptOutcome {
+  return { kind: "failed", error: dispatchError(reason), retry: true };
+}
+
+export function dispatchError(reason: unknown): ErrorFacts {
+  const code = reason instanceof PackageError ? reason.code : "TASK_NOT_DISPATCHED";
+  return { name: "DispatchError", message: messageOf(reason), stack: null, code };
+}

@@ -1,0 +1,117 @@
+/** What a running task may read, answered from the database by the process that supervises it. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
+import type { TaskServices } from "../../execute/contract.ts";
+import { windowOf } from "../../model/calendar/planner.ts";
+import { isLatestRun, type Known } from "../../model/index.ts";
+import { senderName } from "../../model/signal/sender-name.ts";
+import { sinceRun } from "../../model/trigger/trigger-call.ts";
+import type { SecretBox } from "../../secret/secret-box.ts";
+import { EngineError, messageOf } from "../../service/errors.ts";
+import { CommitUnknownError, type Database, isTransient } from "../../store/database/database.ts";
+import { readLatestFacts } from "../../store/plan/latest-run.ts";
+import { loadOutputs } from "../../store/run/run-load.ts";
+import { openConnection } from "../../store/settings/connections.ts";
+import { findVariable } from "../../store/settings/variables.ts";
+import { sendSignals } from "../../store/signal/signals.ts";
+import { signalsByVersion } from "../../store/signal/signals-read.ts";
+import { recallSteps, rememberStep } from "../../store/task/journal.ts";
+import { momentAgo } from "../../store/trigger/engine-conditions.ts";
+import { makeTriggeredRun, readRunEnd } from "./triggered-runs.ts";
+
+const PATIENCE_MS = 30_000;
+
+export interface TaskServicesOptions {
+  readonly database: Database;
+  readonly secretBox: SecretBox;
+  /** Whether a trigger that waits for something in our own database would fire now. */
+  readonly check: (database: Database, call: TriggerCall, since: Date) => Promise<Json | undefined>;
+  /** Called when a task has changed something for others: made a run of another DAG, sent a signal. */
+  readonly onNews?: (news: "runs" | "signals") => void;
+}
+
+export function taskServices(options: TaskServicesOptions): TaskServices {
+  const { check, database, onNews = () => {}, secretBox } = options;
+  const services: TaskServices = {
+    async output(dagRunId, taskId, mapIndex): Promise<Known | undefined> {
+      const rows = await loadOutputs(database, [{ runId: dagRunId, taskId }]);
+      if (mapIndex !== null) return rows.find((row) => row.map_index === mapIndex)?.value;
+      const only = rows.find((row) => row.map_index === -1);
+      if (only || rows.length === 0) return only?.value;
+      return rows.map((row) => row.value);
+    },
+    async variable(key) {
+      return (await findVariable(database, secretBox, key))?.value;
+    },
+    connection: (id) => openConnection(database, secretBox, id),
+    async check(trigger, agoMs, runStartedAt) {
+      const call = sinceRun(trigger, runStartedAt);
+      try {
+        return await check(database, call, await momentAgo(database, agoMs));
+      } catch (error) {
+        const code = (error as { code?: unknown }).code;
+        // What was found out is for the task to know; what went wrong on the way is not.
+        if (code !== "EXTERNAL_TASK_FAILED") throw error;
+        throw new EngineError(code, messageOf(error));
+      }
+    },
+    async send({ namespace, key, value }, from) {
+      const [sent] = await sendSignals(database, [{ namespace, key, value, sender: senderName(from) }]);
+      onNews("signals");
+      return { version: sent?.id ?? 0 };
+    },
+    signals: (versions) => patiently(() => signalsByVersion(database, versions)),
+    recall: (of) => patiently(() => recallSteps(database, of)),
+    async remember(of, step) {
+      if (await patiently(() => rememberStep(database, of, step))) return;
+      throw new EngineError("TASK_ATTEMPT_SUPERSEDED", "This attempt is no longer the current one.");
+    },
+    async triggerRun(request, by) {
+      const make = () => database.transaction((tx) => makeTriggeredRun(tx, request, by));
+      const result = await patiently(make);
+      if (result.created) onNews("runs");
+      return result;
+    },
+    runEnd: (request) => patiently(() => readRunEnd(database, request, (...of) => services.output(...of))),
+    isLatest: (dagRunId) => patiently(() => isLatest(database, dagRunId)),
+  };
+  return services;
+}
+
+/** By the database's clock, and by what the schedule says now. */
+async function isLatest(database: Database, dagRunId: number): Promise<boolean> {
+  const row = await readLatestFacts(database, dagRunId);
+  if (row === undefined) return true;
+  const { manifest, next_logical_date: nextDate, next_run_after: nextAfter } = row;
+  return isLatestRun(
+    {
+      dagId: row.dag_id,
+      runType: row.run_type,
+      logicalDate: row.logical_date?.getTime() ?? null,
+      intervalEnd: row.interval_end?.getTime() ?? null,
+      schedule: manifest.schedule,
+      window: windowOf(manifest),
+      jitterMs: manifest.jitterMs ?? 0,
+      hasLater: row.has_later,
+      next:
+        nextDate === null || nextAfter === null
+          ? null
+          : { logicalDate: nextDate.getTime(), runAfter: nextAfter.getTime() },
+    },
+    row.now,
+  );
+}
+
+/** What a step has done must not be done again because the database was away for a moment. Only for what may be repeated. */
+async function patiently<T>(ask: () => Promise<T>): Promise<T> {
+  const deadline = performance.now() + PATIENCE_MS;
+  for (let waitMs = 50; ; waitMs = Math.min(2 * waitMs, 1_000)) {
+    try {
+      return await ask();
+    } catch (error) {
+      const isRepeatable = isTransient(error) || error instanceof CommitUnknownError;
+      if (!isRepeatable || performance.now() > deadline) throw error;
+      await sleep(waitMs);
+    }
+  }
+}

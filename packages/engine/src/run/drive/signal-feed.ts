@@ -1,0 +1,164 @@
+/**
+ * The signal log, read once for all runs of a job that something drives. It looks when there is a reason to: a wake-up,
+ * a run that was just loaded, something stored that an older open transaction holds back, and the heartbeat in case a
+ * wake-up got lost. While no run is driven it asks nothing.
+ *
+ * What is read is put to the runs in the turn that stores their positions: read again after a failed batch, it counts
+ * once.
+ */
+import type { WakeUps } from "../../job/wake-up.ts";
+import type { Database } from "../../store/database/database.ts";
+import { comparePositions } from "../../store/signal/signals-position.ts";
+import { type LogEnd, readLog, type SignalRow } from "../../store/signal/signals-read.ts";
+import type { RunActor } from "../loaded/run-actor.ts";
+import { RunNames } from "./run-names.ts";
+import type { SignalInbox } from "./signal-inbox.ts";
+
+export interface SignalFeedOptions {
+  readonly database: Database;
+  readonly wakeUps: Pick<WakeUps, "wantStates">;
+  readonly wake: () => void;
+}
+
+const PAGE = 2_000;
+const HELD_MAX_MS = 64;
+const LATE_LOOK_MS = 10_000;
+
+interface Reading extends LogEnd {
+  readonly inboxes: readonly SignalInbox[];
+}
+
+export class SignalFeed {
+  readonly #options: SignalFeedOptions;
+  readonly #actors = new Map<number, RunActor>();
+  readonly #names = new RunNames();
+  /** Of all runs, with the run that each belongs to. */
+  readonly #inboxes = new Map<SignalInbox, RunActor>();
+  /** Those that have been passed over because they had too much to do. */
+  readonly #full = new Set<SignalInbox>();
+  /** Runs that listen to what the engine itself tells. */
+  readonly #wantStates = new Set<RunActor>();
+  #isDue = false;
+  #heldMs = 1;
+  #lookedAt = 0;
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(options: SignalFeedOptions) {
+    this.#options = options;
+  }
+
+  add(actor: RunActor): void {
+    if (!actor.ears) return;
+    this.#actors.set(actor.id, actor);
+    for (const inbox of actor.ears.inboxes) {
+      this.#inboxes.set(inbox, actor);
+      this.#names.add(inbox);
+    }
+    if (actor.ears.wantsStates) this.#wantStates.add(actor);
+    this.#askForStates();
+    this.#isDue = true;
+  }
+
+  drop(actor: RunActor): void {
+    if (this.#actors.get(actor.id) !== actor) return;
+    this.#actors.delete(actor.id);
+    this.#wantStates.delete(actor);
+    this.#askForStates();
+    for (const inbox of actor.ears!.inboxes) {
+      this.#inboxes.delete(inbox);
+      this.#full.delete(inbox);
+      this.#names.drop(inbox);
+    }
+  }
+
+  /** Something may have been sent; "states": by the engine itself. */
+  ask(topic: "signals" | "states" = "signals"): void {
+    if ((topic === "states" ? this.#wantStates : this.#actors).size === 0) return;
+    this.#isDue = true;
+    this.#options.wake();
+  }
+
+  /** A run that had too much to do may take more. */
+  refill(actor: RunActor): void {
+    for (const inbox of actor.ears?.inboxes ?? []) if (inbox.isEmpty && this.#full.delete(inbox)) this.ask();
+  }
+
+  stop(): void {
+    this.#wantStates.clear();
+    this.#askForStates();
+    if (this.#timer) clearTimeout(this.#timer);
+  }
+
+  /** Runs whose stored position has lagged behind for long; looked for now and then. */
+  *late(): Iterable<RunActor> {
+    if (performance.now() - this.#lookedAt < LATE_LOOK_MS) return;
+    this.#lookedAt = performance.now();
+    for (const actor of this.#actors.values()) if (actor.ears?.isLate) yield actor;
+  }
+
+  /** What was sent since, handed to the runs it may concern: those to be heard. */
+  async read(): Promise<ReadonlySet<RunActor>> {
+    const concerned = new Set<RunActor>();
+    if (!this.#isDue || this.#actors.size === 0) return concerned;
+    this.#isDue = false;
+    try {
+      for (const group of this.#groups()) {
+        const reading = await this.#readFor(group);
+        for (const actor of this.#hand(reading)) concerned.add(actor);
+        if (reading.isFull) this.ask();
+        else if (reading.isHeld) this.#lookAgain();
+        else this.#heldMs = 1;
+      }
+    } catch (error) {
+      this.#isDue = true;
+      throw error;
+    }
+    return concerned;
+  }
+
+  /** Those at the end of the log, and apart from them those behind: they must not hold up the others. */
+  #groups(): SignalInbox[][] {
+    const willing: SignalInbox[] = [];
+    for (const inbox of this.#inboxes.keys()) {
+      if (inbox.isWilling) willing.push(inbox);
+      else this.#full.add(inbox);
+    }
+    if (willing.length === 0) return [];
+    const head = willing.map(({ readTo }) => readTo).reduce((a, b) => (comparePositions(a, b) < 0 ? b : a));
+    const behind = willing.filter(({ readTo }) => comparePositions(readTo, head) < 0);
+    const ahead = willing.filter(({ readTo }) => comparePositions(readTo, head) === 0);
+    return behind.length === 0 ? [ahead] : [ahead, behind];
+  }
+
+  async #readFor(inboxes: readonly SignalInbox[]): Promise<Reading> {
+    const { database } = this.#options;
+    // From the farthest behind on: the others leave out what they have read.
+    const after = inboxes.map(({ readTo }) => readTo).reduce((a, b) => (comparePositions(a, b) < 0 ? a : b));
+    const namespaces = new Set(inboxes.flatMap(({ names }) => names.map(({ namespace }) => namespace)));
+    const hasPattern = [...namespaces].some((namespace) => namespace.includes("*"));
+    const end = await readLog(database, {
+      after,
+      namespaces: hasPattern ? null : [...namespaces],
+      limit: PAGE,
+    });
+    return { ...end, inboxes };
+  }
+
+  #hand({ inboxes, position, rows }: Reading): RunActor[] {
+    const portions = new Map<SignalInbox, SignalRow[]>(inboxes.map((inbox) => [inbox, []]));
+    for (const row of rows) for (const inbox of this.#names.concernedBy(row)) portions.get(inbox)?.push(row);
+    for (const [inbox, portion] of portions) inbox.add(portion, position);
+    // A run that was dropped while the log was read has no part in it any more.
+    return inboxes.filter(({ isEmpty }) => !isEmpty).flatMap((inbox) => this.#inboxes.get(inbox) ?? []);
+  }
+
+  #askForStates(): void {
+    this.#options.wakeUps.wantStates(this, this.#wantStates.size > 0);
+  }
+
+  #lookAgain(): void {
+    this.#heldMs = Math.min(this.#heldMs * 2, HELD_MAX_MS);
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.ask(), this.#heldMs);
+  }
+}

@@ -1,0 +1,79 @@
+/**
+ * A reader of the signal log within a run: its rules, or the `onSignal` of one task. It has a position of its own, so
+ * that a reader that is held up holds up no other. Signals arrive in the order of the log, each once.
+ */
+import { comparePositions, type LogPosition, laterPosition } from "../../store/signal/signals-position.ts";
+import type { SignalRow } from "../../store/signal/signals-read.ts";
+
+export interface SignalName {
+  readonly namespace: string;
+  readonly key: string;
+}
+
+/** So many wait here at most; the rest stays in the log. */
+const MAX_WAITING = 1_000;
+
+export class SignalInbox {
+  /** What may concern it ("*" stands for any text). */
+  readonly names: readonly SignalName[];
+  readonly #sinceMicros: number;
+  readonly #signals: SignalRow[] = [];
+  #readTo: LogPosition;
+  #position: LogPosition;
+
+  /** @param start.sinceMicros Signals that were sent before do not concern the run, even if their position comes later. */
+  constructor(
+    names: readonly SignalName[],
+    start: { readonly position: LogPosition; readonly sinceMicros: number },
+  ) {
+    this.names = names;
+    this.#sinceMicros = start.sinceMicros;
+    this.#position = start.position;
+    this.#readTo = start.position;
+  }
+
+  /** Read up to here: nothing before it is wanted again. */
+  get readTo(): LogPosition {
+    return this.#readTo;
+  }
+
+  /** Everything up to here has been dealt with. */
+  get position(): LogPosition {
+    return this.#position;
+  }
+
+  /** false: it has too much to do as it is. */
+  get isWilling(): boolean {
+    return this.#signals.length < MAX_WAITING;
+  }
+
+  get isEmpty(): boolean {
+    return this.#signals.length === 0;
+  }
+
+  get first(): SignalRow | undefined {
+    return this.#signals[0];
+  }
+
+  /** What came after `readTo`, up to a position. */
+  add(signals: readonly SignalRow[], upTo: LogPosition): void {
+    for (const signal of signals) {
+      if (comparePositions(signal, this.#readTo) > 0 && signal.created_micros >= this.#sinceMicros)
+        this.#signals.push(signal);
+    }
+    this.#readTo = laterPosition(this.#readTo, upTo);
+    if (this.isEmpty) this.#position = this.#readTo;
+  }
+
+  /** The first has been dealt with. */
+  shift(): void {
+    const signal = this.#signals.shift();
+    if (signal) this.#position = this.isEmpty ? this.#readTo : { tx: signal.tx, id: signal.id };
+  }
+
+  /** What waits is of no interest any more. */
+  clear(): void {
+    this.#signals.length = 0;
+    this.#position = this.#readTo;
+  }
+}

@@ -1,0 +1,600 @@
+/** Single races of driven runs, each brought about on purpose: with edits, bursts, dead owners, and what holds signals up. */
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import type { Json } from "@tradewind/sdk/manifest";
+import { beforeAll, describe, expect, it } from "vitest";
+import { Stage } from "../../test/fault/stage.ts";
+import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
+import type { StoredDrive } from "../model/index.ts";
+import { setPaused } from "../store/dag/dag-settings.ts";
+import { adhoc, type Connection, type Database } from "../store/database/database.ts";
+import { giveOrder } from "../store/drive/run-orders.ts";
+import { loadStarts } from "../store/drive/run-starts.ts";
+import { runEdits } from "../store/edit/run-edit.ts";
+import { createPool } from "../store/pool/pools.ts";
+import { sendSignals } from "../store/signal/signals.ts";
+import { deleteSignals } from "../store/signal/signals-retention.ts";
+import { batchCalls, FENCED, type RunBatch } from "../store/task/run-batch.ts";
+
+/** DAGs that note what they do, and wait for files where a test wants to be in between. */
+const dags = (root: string) => `
+  import { conf, dag, Operator, restart, signal, start, stop } from "tradewind";
+  import { appendFileSync, existsSync } from "node:fs";
+  import { setTimeout as sleep } from "node:timers/promises";
+  const root = ${JSON.stringify(root)};
+  const note = (text: string) => appendFileSync(root + "/notes", text + "\\n");
+  const file = async (name: string) => { while (!existsSync(root + "/" + name)) await sleep(10); };
+  const aborted = (abort: AbortSignal) =>
+    new Promise<void>((resolve) => abort.aborted ? resolve() : abort.addEventListener("abort", () => resolve()));
+  /** The first time it lingers when it is asked to stop; then it does as its name says. */
+  const linger = async (ctx: any) => {
+    note(ctx.run.id + " try " + ctx.tryNumber);
+    if (ctx.tryNumber > 1 && ctx.run.id.startsWith("fails")) throw new Error("as it should");
+    if (ctx.tryNumber > 1 && ctx.run.id.startsWith("ends")) return;
+    await aborted(ctx.abort);
+    note(ctx.run.id + " asked " + ctx.tryNumber);
+    await file(ctx.run.id);
+    throw new Error("in the middle of it");
+  };
+
+  export const lingering = dag("lingering", { stop: signal("end") }, (d) => {
+    d.task("batch", { grace: "60s", on: [start(signal("go")), stop(signal("halt")), restart(signal("anew"))] }, (_, ctx) => linger(ctx));
+    d.task("stream", { lifetime: "streaming", retries: 0, grace: "60s", on: [start(signal("flow")), stop(signal("dry"))] },
+      (_, ctx) => linger(ctx));
+  });
+  export const counting = dag("counting", { stop: signal("end") }, (d) => {
+    const gate = d.task("gate", (_, ctx) => file(ctx.run.id));
+    d.task("count", { after: [gate], on: [start(signal("count"))] }, (_, ctx) => { note(ctx.run.id + " count"); });
+  });
+  export const pooled = dag("pooled", { stop: signal("end") }, (d) => {
+    d.task("work", { pool: "single", on: [start(signal("work"))] }, (_, ctx) => { note(ctx.run.id + " work"); });
+  });
+  export const holding = dag("holding", {}, (d) => { d.task("hold", { pool: "single" }, (_, ctx) => file(ctx.run.id)); });
+  export const orders = dag("orders", { stop: signal("end") }, (d) => {
+    d.task("pay", { on: [start(signal("paid").where({ order: conf("order") }))] }, (_, ctx) => { note(ctx.run.id + " pay"); });
+  });
+  class Judge extends Operator<{ of: string }, null> {
+    constructor(args: { of: string }) { super(args); this.setSignal(signal<any>(args.of)); }
+    execute(ctx: any) { note(ctx.run.id + " judged"); return null; }
+    async onSignal({ value }: { value: any }) {
+      note("asked " + value);
+      if (value === "bad") throw new Error("not a score");
+      if (typeof value === "string") await file(value);
+      return value === 0 ? "NONE" : "START";
+    }
+  }
+  export const judging = dag("judging", { stop: signal("end") }, (d) => {
+    d.add("judge", new Judge({ of: "score" }));
+    const gate = d.task("gate", (_, ctx) => file(ctx.run.id));
+    d.task("count", { after: [gate], on: [start(signal("behind"))] }, (_, ctx) => { note(ctx.run.id + " count"); });
+  });
+  export const timed = dag("timed", { stop: signal("end") }, (d) => {
+    d.add("judge", new Judge({ of: "late" }), { onSignalTimeout: "300ms" });
+  });
+  export const grading = dag("grading", { stop: signal("end") }, (d) => { d.add("judge", new Judge({ of: "grade" })); });
+  export const plain = dag("plain", {}, (d) => { d.task("only", () => 1); });
+`;
+
+let rig: SchedulerRig;
+/** Where nothing is edited: there no batch is refused, and nobody is asked again for that. */
+let quiet: SchedulerRig;
+let buried: number;
+let readAgain: Promise<void>;
+
+beforeAll(async () => {
+  rig = await SchedulerRig.open();
+  await rig.publish({ "driven.ts": dags(rig.root) });
+  await createPool(rig.db, "single", { slots: 1, description: null, includeDeferred: false });
+  await rig.scheduler();
+  // Takes a quarter of a minute: the other tests need not wait for it.
+  quiet = await SchedulerRig.open();
+  await quiet.publish({ "driven.ts": dags(quiet.root) });
+  await quiet.scheduler();
+  buried = await quiet.trigger("grading", { runId: "buried" });
+  await sendSignals(quiet.db, drafts("grade", ["bad", 7]));
+  quiet.wakeUps.send("signals");
+  readAgain = readAgainAfterTwo();
+  readAgain.catch(() => {});
+});
+
+/** From the start on: who looks later may find that all five are over. */
+async function readAgainAfterTwo(): Promise<void> {
+  const failed = async () => (await drive(buried, quiet.db))?.tasks?.judge?.asking?.attempts ?? 0;
+  await quiet.until(async () => (await failed()) >= 2, "it has failed twice");
+  quiet.wakeUps.send(`run:${buried}`);
+}
+
+const NO_BATCH: RunBatch = {
+  retries: [],
+  groups: [],
+  ...{
+    jobId: 0,
+    hostname: "",
+    sender: "test",
+    fences: [],
+    slots: new Map(),
+    maps: [],
+    births: [],
+    instances: [],
+  },
+  ...{
+    attempts: [],
+    outputs: [],
+    signals: [],
+    sends: [],
+    callbacks: [],
+    deliveries: [],
+    deferrals: [],
+    waitEnds: [],
+    ends: [],
+  },
+  ...{ drives: [], again: [], deadLetters: [], startedBy: [] },
+};
+const EVERYTHING = { olderThanMs: 0, staleMs: 0, batch: 100_000 };
+
+function notes(root = rig.root): string[] {
+  const path = `${root}/notes`;
+  return existsSync(path) ? readFileSync(path, "utf8").split("\n").slice(0, -1) : [];
+}
+const noted = (text: string, root?: string) => notes(root).filter((line) => line === text).length;
+const allow = (name: string, root = rig.root) => writeFileSync(`${root}/${name}`, "");
+
+const drafts = (key: string, values: readonly Json[]) =>
+  values.map((value) => ({ namespace: "default", key, value, sender: "test" }));
+
+async function send(key: string, ...values: Json[]): Promise<void> {
+  await sendSignals(rig.db, drafts(key, values.length > 0 ? values : [null]));
+  rig.wakeUps.send("signals");
+}
+
+const inState = (id: number, task: string, state: string) =>
+  rig.until(async () => (await rig.states(id))[task] === state, `${task} to be ${state}`);
+
+async function drive(id: number, db: Database = rig.db): Promise<StoredDrive | null> {
+  const row = await db.one<{ state: StoredDrive }>(
+    adhoc("SELECT state FROM run_drive WHERE dag_run_id = $1"),
+    [id],
+  );
+  return row?.state ?? null;
+}
+const starts = async (id: number, task: string, db: Database = rig.db) =>
+  ((await loadStarts(db, [id])).get(id) ?? []).filter(({ taskId }) => taskId === task).length;
+
+async function close(id: number, at = rig): Promise<string> {
+  await giveClose(id, at);
+  const end = await at.ended(id);
+  expect(await drive(id, at.db)).toBeNull();
+  return end;
+}
+
+async function giveClose(id: number, at = rig): Promise<void> {
+  const run = await at.db.one<{ dag_id: string; run_id: string }>(
+    adhoc("SELECT dag_id, run_id FROM dag_run WHERE id = $1"),
+    [id],
+  );
+  const wish = { dagId: run!.dag_id, runId: run!.run_id, user: "Ann", taskId: null, action: "stop" } as const;
+  await at.db.transaction((tx) => giveOrder(tx, wish));
+  at.wakeUps.send(`run:${id}`);
+}
+
+const named = (taskId: string) => [{ taskId, mapIndex: null }];
+
+/** @param also Done in the transaction of the clear, after it. */
+async function clear(id: number, taskId: string, also?: (tx: Connection) => Promise<void>): Promise<void> {
+  const how = {
+    only: "any",
+    resetRuns: true,
+    latestVersion: false,
+    refuseRunning: false,
+    dryRun: false,
+  } as const;
+  await rig.db.transaction(async (tx) => {
+    await runEdits.clearTasks(tx, { runs: [{ dagRunId: id, tasks: named(taskId) }], ...how });
+    await also?.(tx);
+  });
+  rig.wakeUps.send(`run:${id}`);
+  rig.wakeUps.send("runs");
+}
+
+async function mark(id: number, taskId: string): Promise<void> {
+  await rig.db.transaction((tx) =>
+    runEdits.markTasks(tx, {
+      runs: [{ dagRunId: id, tasks: named(taskId) }],
+      state: "success",
+      dryRun: false,
+    }),
+  );
+  rig.wakeUps.send(`run:${id}`);
+}
+
+/** A task of it is at work, was told to stop, and takes its time. */
+async function lingering(runId: string, task: "batch" | "stream"): Promise<number> {
+  const id = await rig.trigger("lingering", { runId });
+  await send(task === "batch" ? "go" : "flow");
+  await inState(id, task, "running");
+  await send(task === "batch" ? "halt" : "dry");
+  await rig.until(async () => noted(`${runId} asked 1`) === 1, "it is asked to stop");
+  expect((await drive(id))?.tasks?.[task]?.stopping).toBeTruthy();
+  return id;
+}
+
+describe("edits while a stop is under way", () => {
+  it("clear: it begins anew when it has stopped, and what it is told then counts", async () => {
+    const id = await lingering("ends_cleared", "batch");
+    await send("go");
+    await rig.until(async () => (await starts(id, "batch")) === 1, "a start waits");
+    await clear(id, "batch");
+    allow("ends_cleared");
+    await rig.until(
+      async () => noted("ends_cleared try 3") === 1,
+      "once because it was cleared, once for the signal",
+    );
+    await inState(id, "batch", "success");
+    expect((await rig.tasks(id)).batch?.try_number).toBe(3);
+    expect(await close(id)).toBe("success");
+  });
+
+  it("mark a streaming task successful: the stop is forgotten with it", async () => {
+    const id = await lingering("fails_marked", "stream");
+    await mark(id, "stream");
+    await inState(id, "stream", "success");
+    allow("fails_marked");
+    await send("flow");
+    await inState(id, "stream", "failed");
+    expect((await rig.tasks(id)).stream).toMatchObject({ try_number: 2, reason: "Error: as it should" });
+    expect(await close(id)).toBe("failed");
+  });
+
+  it("another order: a restart is carried out instead, and reloading the run loses nothing", async () => {
+    const id = await lingering("ends_anew", "batch");
+    await rig.db.transaction((tx) =>
+      giveOrder(tx, {
+        dagId: "lingering",
+        runId: "ends_anew",
+        user: "Ann",
+        taskId: "batch",
+        action: "restart",
+      }),
+    );
+    rig.wakeUps.send(`run:${id}`);
+    await inState(id, "batch", "restarting");
+    allow("ends_anew");
+    await inState(id, "batch", "success");
+    expect((await rig.tasks(id)).batch?.try_number).toBe(2);
+    expect(await close(id)).toBe("success");
+  });
+});
+
+describe("many signals", () => {
+  it("more than the feed reads at once, from several writers: each counts once", async () => {
+    const id = await rig.trigger("counting", { runId: "burst" });
+    await inState(id, "gate", "running");
+    const burst = () =>
+      sendSignals(
+        rig.db,
+        drafts(
+          "count",
+          Array.from({ length: 1_700 }, (_, n) => n),
+        ),
+      );
+    await Promise.all([burst(), burst(), burst()]);
+    rig.wakeUps.send("signals");
+    await rig.until(async () => (await starts(id, "count")) === 5_100, "all of them wait");
+    await giveClose(id);
+    await rig.until(async () => (await starts(id, "count")) === 0, "none waits in a closed run");
+    allow("burst");
+    expect(await rig.ended(id)).toBe("success");
+    expect((await rig.tasks(id)).count).toMatchObject({ state: "skipped", try_number: 0 });
+  });
+
+  it("do not wait for an onSignal that hangs, nor does the run's stop; its own signals wait, and are kept", async () => {
+    const id = await rig.trigger("judging", { runId: "held" });
+    await inState(id, "gate", "running");
+    await send("score", "held_answer", 1, 2);
+    await rig.until(async () => noted("asked held_answer") === 1, "the question");
+    for (let n = 0; n < 3; n++) await send("behind", ...Array.from({ length: 1_500 }, (_, at) => at));
+    await rig.until(async () => (await starts(id, "count")) === 4_500, "rules go on");
+    await deleteSignals(rig.db, EVERYTHING);
+    // The next owner counts no start twice, and asks the question once more.
+    rig.wakeUps.send(`run:${id}`);
+    await rig.until(async () => noted("asked held_answer") === 2, "it is asked again");
+    expect(await starts(id, "count")).toBe(4_500);
+    expect(noted("asked 1")).toBe(0);
+    allow("held_answer");
+    await rig.until(async () => (await rig.tasks(id)).judge!.try_number === 3, "its later signals");
+    await send("score", "never");
+    await rig.until(async () => noted("asked never") === 1, "it hangs once more");
+    allow("held");
+    await rig.until(async () => noted("held count") >= 3, "they are carried out");
+    await send("end");
+    expect(await rig.ended(id)).toBe("success");
+  });
+});
+
+it("an onSignal that does not answer within its timeout has failed, and is asked again", async () => {
+  const id = await rig.trigger("timed", { runId: "timed" });
+  await send("late", "late_answer");
+  const asking = async () => (await drive(id))?.tasks?.["judge"]?.asking;
+  await rig.until(async () => (await asking()) !== undefined, "its failure");
+  expect(await asking()).toMatchObject({
+    key: "late",
+    attempts: 1,
+    error: expect.stringContaining("300 ms"),
+  });
+  allow("late_answer");
+  await inState(id, "judge", "success");
+  expect(await close(id)).toBe("success");
+});
+
+describe("what holds a run up", () => {
+  it("a paused DAG: its run hears, and starts nothing until it goes on", async () => {
+    const id = await rig.trigger("pooled", { runId: "paused" });
+    await inState(id, "work", "none");
+    const pause = async (isPaused: boolean) => {
+      await rig.db.transaction((tx) => setPaused(tx, ["pooled"], isPaused));
+      rig.wakeUps.send("dags");
+    };
+    await pause(true);
+    // Only what is decided after it knows of the pause says something.
+    await rig.until(async () => (await rig.ended(await rig.trigger("plain"))) === "success", "it is at work");
+    await send("work", 1, 2, 3);
+    await rig.until(async () => (await starts(id, "work")) === 2, "all are counted");
+    await inState(id, "work", "scheduled");
+    expect(await rig.ended(await rig.trigger("plain"))).toBe("success");
+    expect(noted("paused work")).toBe(0);
+    await pause(false);
+    await rig.until(async () => noted("paused work") === 3, "they are carried out");
+    expect(await close(id)).toBe("success");
+  });
+
+  it("a full pool: every start waits for its slot", async () => {
+    const holder = await rig.trigger("holding", { runId: "holder" });
+    await inState(holder, "hold", "running");
+    const id = await rig.trigger("pooled", { runId: "poor" });
+    await inState(id, "work", "none");
+    await send("work", 1, 2, 3);
+    await rig.until(async () => (await starts(id, "work")) === 2, "all are counted");
+    expect((await rig.states(id)).work).toBe("scheduled");
+    allow("holder");
+    await rig.until(async () => noted("poor work") === 3, "they are carried out");
+    expect(await close(id)).toBe("success");
+    expect(await rig.poolsAreExact()).toBe(true);
+  });
+
+  it("reads signals behind an uncommitted signal when its transaction ends", async () => {
+    const id = await rig.trigger("counting", { runId: "late" });
+    allow("late");
+    await inState(id, "gate", "success");
+    await rig.db.transaction(async (tx) => {
+      await sendSignals(tx, drafts("unheard", [0]));
+      await send("count", 1, 2);
+      expect(await rig.ended(await rig.trigger("plain"))).toBe("success");
+      expect(noted("late count")).toBe(0);
+    });
+    await rig.until(async () => noted("late count") === 2, "both are heard");
+    expect(await close(id)).toBe("success");
+  });
+});
+
+describe("runs", () => {
+  it("of one DAG hear each what is theirs", async () => {
+    const [one, two] = [
+      await rig.trigger("orders", { runId: "one", conf: { order: 1 } }),
+      await rig.trigger("orders", { runId: "two", conf: { order: 2 } }),
+    ];
+    await send("paid", { order: 2 }, { order: 1, by: "Ann" }, { order: 3 }, { order: 2 });
+    await rig.until(async () => noted("two pay") === 2 && noted("one pay") === 1, "the payments");
+    await Promise.all([close(one), close(two)]);
+    expect([noted("one pay"), noted("two pay")]).toEqual([1, 2]);
+  });
+
+  it("that are cleared after their end are open again, and hear from then on", async () => {
+    const id = await rig.trigger("orders", { runId: "reopened", conf: { order: 4 } });
+    await send("paid", { order: 4 });
+    await inState(id, "pay", "success");
+    expect(await close(id)).toBe("success");
+    await send("paid", { order: 4 }, { order: 4 });
+    await clear(id, "pay");
+    await rig.until(async () => noted("reopened pay") === 2, "it was cleared");
+    await send("paid", { order: 4 });
+    await rig.until(async () => noted("reopened pay") === 3, "it hears again");
+    await inState(id, "pay", "success");
+    expect((await rig.run(id)).state).toBe("running");
+    expect(await close(id)).toBe("success");
+    expect((await rig.tasks(id)).pay?.try_number).toBe(3);
+  });
+
+  it("that are cleared ignore what was sent in the same millisecond before the clear", async () => {
+    const id = await rig.trigger("orders", { runId: "same-ms", conf: { order: 5 } });
+    await send("paid", { order: 5 });
+    await inState(id, "pay", "success");
+    expect(await close(id)).toBe("success");
+    await clear(id, "pay", async (tx) => {
+      const signals = await sendSignals(tx, drafts("paid", [{ order: 5 }, { order: 5 }]));
+      const at = (micros: number) => `date_trunc('milliseconds', now()) + interval '${micros} microseconds'`;
+      await tx.rows(adhoc(`UPDATE dag_run SET queued_at = ${at(500)} WHERE id = $1`), [id]);
+      await tx.rows(adhoc(`UPDATE signal SET created_at = ${at(499)} WHERE id = $1`), [signals[0]!.id]);
+      await tx.rows(adhoc(`UPDATE signal SET created_at = ${at(500)} WHERE id = $1`), [signals[1]!.id]);
+    });
+    await rig.until(async () => noted("same-ms pay") >= 3, "cleared once, started once");
+    await inState(id, "pay", "success");
+    expect(await close(id)).toBe("success");
+    expect((await rig.tasks(id)).pay?.try_number).toBe(3);
+  });
+
+  it("that are cancelled and deleted leave nothing behind, and nobody stumbles over them", async () => {
+    const id = await rig.trigger("counting", { runId: "deleted" });
+    await inState(id, "gate", "running");
+    await send("count", 1, 2, 3);
+    await rig.until(async () => (await starts(id, "count")) === 3, "starts wait");
+    await rig.db.transaction((tx) => runEdits.cancelRun(tx, id, "enough"));
+    expect(await drive(id)).toBeNull();
+    expect(await rig.db.transaction((tx) => runEdits.deleteRun(tx, id))).toBe("deleted");
+    await send("count", 4);
+    rig.wakeUps.send(`run:${id}`);
+    const next = await rig.trigger("counting", { runId: "next" });
+    allow("next");
+    await inState(next, "gate", "success");
+    await send("count", 5);
+    await rig.until(async () => noted("next count") === 1, "the next run hears");
+    expect(await close(next)).toBe("success");
+  });
+});
+
+it("what a former owner has heard is refused with the rest of its batch", async () => {
+  const id = await rig.trigger("counting", { runId: "fenced" });
+  await inState(id, "gate", "running");
+  await send("count", 1, 2);
+  await rig.until(async () => (await starts(id, "count")) === 2, "both are counted");
+  const row = async () =>
+    (await rig.db.rows(adhoc("SELECT * FROM run_drive WHERE dag_run_id = $1"), [id]))[0];
+  const sql = "SELECT owner_job, generation FROM dag_run WHERE id = $1";
+  const owned = (await rig.db.one<{ owner_job: number; generation: number }>(adhoc(sql), [id]))!;
+  const before = await row();
+  const stale = [
+    { jobId: owned.owner_job, generation: owned.generation - 1 },
+    { jobId: owned.owner_job + 1, generation: owned.generation },
+  ];
+  for (const { generation, jobId } of stale) {
+    const gone = { taskId: "count", from: 0, before: 2, added: [] };
+    const drives = [{ runId: id, position: { tx: "1", id: 0 }, ahead: null, state: {}, starts: [gone] }];
+    const batch = { ...NO_BATCH, jobId, fences: [{ runId: id, generation }], drives };
+    await expect(rig.db.pipeline(batchCalls(batch))).rejects.toMatchObject({ code: FENCED });
+  }
+  expect(await row()).toEqual(before);
+  expect(await starts(id, "count")).toBe(2);
+  await giveClose(id);
+  allow("fenced");
+  expect(await rig.ended(id)).toBe("success");
+});
+
+it("runs that were left at many places of the log are heard at once by whoever takes them", async () => {
+  const own = await SchedulerRig.open();
+  await own.publish({ "driven.ts": dags(own.root) });
+  const tell = async (order: number) => {
+    await sendSignals(own.db, drafts("paid", [{ order }]));
+    own.wakeUps.send("signals");
+  };
+  const paid = (times: number) =>
+    own.until(async () => notes(own.root).length === times, `${times} payments`, 15_000);
+  const first = await own.scheduler();
+  const orders = Array.from({ length: 16 }, (_, order) => order);
+  for (const order of orders) {
+    await own.trigger("orders", { runId: `run_${order}`, conf: { order } });
+    await tell(order);
+    await paid(order + 1);
+  }
+  await first.stop();
+  for (const order of orders) await tell(order);
+  await own.scheduler();
+  await paid(32);
+});
+
+/** Owners as processes, which can die. */
+describe("the owner dies, or is deaf", () => {
+  const running = async (stage: Stage, runId: string, dagId: string, task: string) => {
+    const { installation } = stage;
+    await installation.publishFiles({ "driven.ts": dags(installation.root) });
+    const first = await stage.start(stage.place("first", { databaseUrl: stage.proxy.url }));
+    await installation.trigger(dagId, runId);
+    const tell = async (key: string, value: Json = null) => {
+      await installation.persist(() => sendSignals(installation.db, drafts(key, [value])));
+      await installation.sql("SELECT pg_notify('tradewind', 'signals test')");
+    };
+    const isIn = (state: string) =>
+      stage.until(`${task} is ${state}`, async () => (await stage.task(task)).state === state);
+    return { first, tell, isIn, root: installation.root };
+  };
+
+  it("between the commit of a stop and asking the task: it counts as stopped, and can be started again", async () => {
+    const stage = await Stage.open();
+    const { first, isIn, root, tell } = await running(stage, "ends_dead", "lingering", "stream");
+    await tell("flow");
+    await isIn("running");
+    await stage.until("it is at work", () => noted("ends_dead try 1", root) === 1);
+    const [run] = await stage.installation.sql<{ id: number }>("SELECT id FROM dag_run");
+    const isStored = async () =>
+      (await drive(run!.id, stage.installation.db))?.tasks?.["stream"]?.stopping !== undefined;
+    const reached = stage.pauseAtCommit(first, isStored);
+    await tell("dry");
+    await reached;
+    await first.kill();
+    expect(noted("ends_dead asked 1", root)).toBe(0);
+
+    await stage.start(stage.place("second"));
+    await isIn("success");
+    expect((await stage.task("stream")).try_number).toBe(1);
+    await tell("flow");
+    await stage.until("it runs again", () => noted("ends_dead try 2", root) === 1);
+    await tell("end");
+    expect(await stage.runEnds()).toBe("success");
+    expect(noted("ends_dead try 1", root)).toBe(1);
+    expect(await stage.installation.sql("SELECT * FROM run_drive")).toEqual([]);
+    expect(await stage.leaks()).toEqual([]);
+  });
+
+  it("to the answers of its commits: what was heard counts once, stored or not", async () => {
+    const stage = await Stage.open();
+    const { isIn, root, tell } = await running(stage, "unanswered", "counting", "gate");
+    await isIn("running");
+    const [run] = await stage.installation.sql<{ id: number }>("SELECT id FROM dag_run");
+    const counted = () => starts(run!.id, "count", stage.installation.db);
+    stage.proxy.set({ kind: "drop-commit-answer", probability: 0.25 });
+    let sent = 0;
+    // One by one: each is stored by a batch of its own.
+    while (sent < 12 || stage.proxy.faults.dropped < 3) {
+      await tell("count");
+      sent++;
+      await stage.until(`${sent} are counted`, async () => (await counted()) >= sent);
+    }
+    stage.proxy.set({ kind: "pass" });
+    await tell("count");
+    await stage.until("the last one is counted", async () => (await counted()) > sent);
+    expect(await counted()).toBe(sent + 1);
+    await tell("end");
+    await stage.until("it is closed", async () => (await stage.task("count")).state === "skipped");
+    allow("unanswered", root);
+    expect(await stage.runEnds()).toBe("success");
+  });
+
+  it("while an onSignal is asked: the next one asks again, and the signal counts once", async () => {
+    const stage = await Stage.open();
+    const { first, isIn, root, tell } = await running(stage, "asked", "judging", "judge");
+    allow("asked", root);
+    await tell("score", "answer");
+    await tell("behind");
+    await stage.until("it is asked", () => noted("asked answer", root) === 1);
+    await first.kill();
+    await stage.start(stage.place("second"));
+    await stage.until("it is asked again", () => noted("asked answer", root) === 2);
+    allow("answer", root);
+    await isIn("success");
+    await stage.until("what was behind it is heard", () => noted("asked count", root) === 1);
+    await tell("end");
+    expect(await stage.runEnds()).toBe("success");
+    expect(noted("asked judged", root)).toBe(1);
+    expect((await stage.task("judge")).try_number).toBe(1);
+  });
+});
+
+// Last: it has waited since the first.
+it("an onSignal that fails five times leaves a dead letter, and later signals go on, though the run is read again meanwhile", async () => {
+  await readAgain;
+  await quiet.until(async () => (await quiet.states(buried)).judge === "success", "the next one is heard");
+  expect(noted("asked bad", quiet.root)).toBe(5);
+  const sql = "SELECT listener, key, value, error, attempts FROM signal_dead_letter";
+  expect(await quiet.db.rows(adhoc(sql))).toEqual([
+    {
+      listener: "task:grading/buried/judge",
+      key: "grade",
+      value: "bad",
+      error: expect.stringContaining("not a score"),
+      attempts: 5,
+    },
+  ]);
+  expect(await close(buried, quiet)).toBe("success");
+  // No run is left that it has to be kept for.
+  await deleteSignals(quiet.db, EVERYTHING);
+  expect(
+    await quiet.db.rows(adhoc("SELECT key FROM signal WHERE key IN ('behind', 'grade', 'count')")),
+  ).toEqual([]);
+});

@@ -1,0 +1,47 @@
+/** Ends the runs of sub-DAGs that nobody waits for any more. */
+import type { DagManifest } from "@tradewind/sdk/manifest";
+import type { WakeUps } from "../../job/wake-up.ts";
+import type { Logger } from "../../service/logger.ts";
+import type { Database } from "../../store/database/database.ts";
+import { runEdits } from "../../store/edit/run-edit.ts";
+import { type AbandonedRun, abandonedRuns } from "../../store/run/child-runs.ts";
+
+/** In one look; there may be more. */
+const LIMIT = 50;
+
+export interface AbandonedRunsOptions {
+  readonly database: Database;
+  readonly wakeUps: WakeUps;
+  readonly logger: Logger;
+}
+
+/**
+ * As if somebody had cancelled each by hand. Those inside it are abandoned by that, and found at the next look. true:
+ * something was found, so that another look is due.
+ */
+export async function cancelAbandoned({ database, wakeUps, logger }: AbandonedRunsOptions): Promise<boolean> {
+  const found = await abandonedRuns(database, LIMIT);
+  for (const run of found) {
+    const { changed } = await database.transaction((tx) => runEdits.cancelRun(tx, run.id, reasonOf(run)));
+    if (!changed) continue;
+    logger.info("cancelled the run of a sub-DAG", { dagId: run.dag_id, runId: run.run_id });
+    wakeUps.send(`run:${run.id}`);
+    wakeUps.send("ended");
+  }
+  return found.length > 0;
+}
+
+const known = new WeakMap<DagManifest, boolean>();
+
+/** Whether runs of such a DAG can leave any behind. */
+export function hasSubDags(manifest: DagManifest): boolean {
+  const answer = known.get(manifest) ?? manifest.tasks.some(({ dag }) => dag !== undefined);
+  known.set(manifest, answer);
+  return answer;
+}
+
+function reasonOf({ parent_dag, parent_run, parent_task_id }: AbandonedRun): string {
+  return parent_dag === null
+    ? "cancelled: the run that it was a part of is gone"
+    : `cancelled: task ${parent_task_id} of run ${parent_run} of DAG ${parent_dag} no longer waits for it`;
+}

@@ -1,0 +1,291 @@
+/**
+ * The backfill job: a DagRunJob that adopts backfills, makes the runs of their dates as there is room for them, and
+ * drives those runs and no others. Any number of them may run, beside any number of schedulers: a backfill has one owner
+ * at a time, a date one run whoever made it, and pools, priorities and limits of tasks are kept in the database.
+ *
+ * It looks at the database when there is a reason: a wake-up, a run of its own that ended and made room, the heartbeat.
+ * Killed at any moment, its lease runs out; another adopts its backfills and then takes over their runs.
+ */
+import { type Topic, tellsOfStates } from "../../job/wake-up.ts";
+import {
+  adoptBackfill,
+  ownedBackfills,
+  startBackfillRuns,
+  takeOverBackfillRuns,
+} from "../../store/backfill/backfill-claim.ts";
+import { planBackfill } from "../../store/backfill/backfill-plan.ts";
+import { settleBackfills } from "../../store/backfill/backfills.ts";
+import type { Listening } from "../../store/database/database.ts";
+import { liveDrivers } from "../../store/job/job-lease.ts";
+import { type ClaimedRun, leavesMore } from "../../store/run/run-claim.ts";
+import { afterExchange, makeWayInBackfills } from "../../store/run/run-places.ts";
+import { releaseBackfills } from "../../store/run/run-release.ts";
+import type { RunBatch } from "../../store/task/run-batch.ts";
+import type { RunActor } from "../loaded/run-actor.ts";
+import { hasSubDags } from "./abandoned-runs.ts";
+import type { DagRunJobOptions } from "./dag-run-job-options.ts";
+import { DrainingJob } from "./draining-job.ts";
+import { endsPast } from "./gates.ts";
+import { compareOwned } from "./owned-runs.ts";
+
+const CLAIM_LIMIT = 32;
+/** While nothing is heard, every so many heartbeats look at everything. */
+const SWEEP_EVERY = 5;
+
+/**
+ * A reason to look at the database. "backfills": something to adopt; "runs": room, or the end of a run; "places": a run
+ * may need the place of a later one; "owned": edits.
+ */
+type Look = "backfills" | "runs" | "places" | "orphans" | "owned" | "pools" | "peers" | "callbacks";
+const EVERYTHING: readonly Look[] = [
+  "backfills",
+  "runs",
+  "places",
+  "orphans",
+  "owned",
+  "pools",
+  "peers",
+  "callbacks",
+];
+
+export class BackfillJob extends DrainingJob {
+  /** The backfills it owns, as far as it knows. */
+  readonly #own = new Set<number>();
+  readonly #look = new Set<Look>(EVERYTHING);
+  #listening: Listening | null = null;
+  #untilSweep = 0;
+  #isCollecting = false;
+
+  constructor(options: DagRunJobOptions) {
+    super("backfill", options);
+  }
+
+  /** Neither a backfill nor a run is its own, and it has looked for one since it was last given a reason to. */
+  get isIdle(): boolean {
+    const isLooking = this.#isCollecting || this.#look.has("backfills");
+    return !isLooking && this.#own.size === 0 && this.actors.size === 0;
+  }
+
+  override async start(): Promise<void> {
+    this.#listening = await this.wakeUps.listen((topic) => this.#hear(topic));
+    await super.start();
+  }
+
+  override async stop(graceMs?: number): Promise<void> {
+    await this.#listening?.close();
+    await super.stop(graceMs);
+  }
+
+  /** Their next owner makes the runs of further dates, and takes over the runs that this job releases. */
+  protected override async onDraining(): Promise<void> {
+    await releaseBackfills(this.database, this.lease.jobId);
+    this.#own.clear();
+    this.wakeUps.send("backfills");
+  }
+
+  protected override onReleased(): void {
+    this.wakeUps.send("jobs");
+  }
+
+  protected override async collect(): Promise<ClaimedRun[]> {
+    const look = new Set(this.#look);
+    this.#look.clear();
+    this.#isCollecting = true;
+    try {
+      if (look.has("peers")) this.hasPeers = (await liveDrivers(this.database, this.lease.jobId)).length > 0;
+      if (look.has("pools")) await this.refreshPools();
+      if (look.has("owned")) await this.#checkOwned();
+      if (look.has("callbacks")) await this.adoptCallbacks();
+      if (look.has("backfills")) await this.#adopt();
+      let claimed = look.has("orphans") ? await this.#takeOver() : [];
+      if (look.has("runs") || this.#look.has("runs")) claimed.push(...(await this.#next()));
+      if (look.has("places")) claimed = await this.#makeWay(claimed);
+      // Should loading them fail, the next heartbeat finds them.
+      if (claimed.length > 0) this.#untilSweep = 0;
+      if (this.#look.size > 0) this.wake();
+      return claimed;
+    } catch (error) {
+      this.#lookAt(...EVERYTHING);
+      throw error;
+    } finally {
+      this.#isCollecting = false;
+    }
+  }
+
+  protected override async onHeartbeat(): Promise<void> {
+    const dead = await this.lease.buryOthers();
+    for (const job of dead) this.logger.warn("a component died", { ...job });
+    if (dead.length > 0) this.wakeUps.send("jobs");
+    const isSweep =
+      this.lease.takeLapse() || dead.length > 0 || !this.#listening?.isUp || --this.#untilSweep <= 0;
+    if (isSweep) {
+      this.#untilSweep = SWEEP_EVERY;
+      this.#lookAt(...EVERYTHING);
+      this.askFired();
+      this.askSignals();
+    } else if (this.lease.someoneLeft) this.#lookAt("backfills", "orphans");
+    this.askGates();
+  }
+
+  protected override onLeaseLost(): void {
+    super.onLeaseLost();
+    this.#own.clear();
+    this.#lookAt(...EVERYTHING);
+  }
+
+  protected override onRunEnded(actor: RunActor): void {
+    this.#lookAt("runs");
+    // Runs of sub-DAGs are a scheduler's.
+    if (hasSubDags(actor.version.manifest)) this.wakeUps.send("unwaited");
+    this.wakeUps.send("ended");
+    this.wake();
+  }
+
+  protected override onWaitingForPast(): void {
+    this.#lookAt("places");
+    this.wake();
+  }
+
+  protected override onStored(batch: RunBatch): void {
+    this.wakeUps.tellHere("tasks");
+    if (batch.signals.length > 0) this.wakeUps.send("states");
+    if (this.hasPeers && endsPast(batch, this.actors)) this.wakeUps.tellOthers("ended");
+    if (this.hasPeers && [...batch.slots.values()].some((delta) => delta < 0))
+      this.wakeUps.tellOthers("pools");
+  }
+
+  /** One at a time, so that other jobs get their share; the next turn looks for another. */
+  async #adopt(): Promise<void> {
+    const adopted = await adoptBackfill(this.database, {
+      jobId: this.lease.jobId,
+      has: this.#own.size,
+      mayJudge: this.lease.mayJudge(),
+      dags: this.dags,
+    });
+    if (!adopted) return;
+    this.#own.add(adopted.id);
+    this.logger.info("adopted a backfill", {
+      backfill: adopted.id,
+      dag: adopted.dag_id,
+      job: this.lease.jobId,
+    });
+    this.#lookAt("backfills", "orphans", "runs");
+  }
+
+  async #takeOver(): Promise<ClaimedRun[]> {
+    if (this.#own.size === 0 || !this.lease.mayJudge()) return [];
+    const runs = await takeOverBackfillRuns(this.database, this.lease.jobId, CLAIM_LIMIT);
+    if (runs.length > 0) this.logger.info("took over runs", { runs: runs.length, job: this.lease.jobId });
+    if (leavesMore(runs, CLAIM_LIMIT)) this.#lookAt("orphans");
+    return runs;
+  }
+
+  /** The next dates of each backfill get their runs, these are started, and what is over is ended. */
+  async #next(): Promise<ClaimedRun[]> {
+    this.#look.delete("runs");
+    if (this.#own.size === 0) return [];
+    for (const id of this.#own) {
+      // One step a turn: a long range of dates that have their runs must not keep reports and the heartbeat waiting.
+      const { cancelled, isMore, made } = await planBackfill(this.database, id, this.lease.jobId);
+      for (const run of cancelled) this.wakeUps.send(`run:${run}`);
+      if (made > 0) this.wakeUps.send("states");
+      if (isMore) this.#lookAt("runs");
+    }
+    const started = await startBackfillRuns(this.database, {
+      jobId: this.lease.jobId,
+      limit: CLAIM_LIMIT,
+      columns: async (tx, versionId) => (await this.versions.get(tx, versionId)).columns,
+    });
+    if (started.length > 0) this.wakeUps.send("states");
+    if (leavesMore(started, CLAIM_LIMIT)) this.#lookAt("runs");
+    for (const { id, dag_id, state } of await settleBackfills(this.database, [...this.#own])) {
+      this.#own.delete(id);
+      this.logger.info("a backfill is over", { backfill: id, dag: dag_id, state });
+      this.wakeUps.send("backfills");
+    }
+    return started;
+  }
+
+  /** After the start: what has found room needs nobody's place. */
+  async #makeWay(claimed: ClaimedRun[]): Promise<ClaimedRun[]> {
+    if (this.#own.size === 0) return claimed;
+    const exchange = await makeWayInBackfills(this.database, {
+      jobId: this.lease.jobId,
+      columns: async (tx, versionId) => (await this.versions.get(tx, versionId)).columns,
+    });
+    for (const id of exchange.wentBack) {
+      this.markStale(id);
+      this.wakeUps.send(`run:${id}`);
+    }
+    if (exchange.started.length > 0) this.wakeUps.send("states");
+    return afterExchange(claimed, exchange);
+  }
+
+  /** By the database's word: which backfills are ours, and which of our runs were edited or paused. */
+  async #checkOwned(): Promise<void> {
+    const own = await ownedBackfills(this.database, this.lease.jobId);
+    this.#own.clear();
+    for (const id of own) this.#own.add(id);
+    const { stale, paused } = await compareOwned(this.database, this.lease.jobId, this.actors);
+    for (const id of stale) this.markStale(id);
+    for (const [actor, isPaused] of paused) this.setPaused(actor, isPaused);
+  }
+
+  #lookAt(...what: readonly Look[]): void {
+    for (const each of what) this.#look.add(each);
+  }
+
+  #hear(topic: Topic | ""): void {
+    if (tellsOfStates(topic)) this.askSignals("states");
+    switch (topic) {
+      case "backfills":
+        this.#lookAt("backfills", "owned", "runs");
+        break;
+      case "dags":
+        this.#lookAt("owned", "runs", "places", "pools");
+        break;
+      case "pools":
+        this.#lookAt("pools");
+        break;
+      case "jobs":
+        this.#lookAt("peers", "backfills", "orphans", "callbacks");
+        break;
+      case "ended":
+        // A run that one of ours waits for, by its past or by its date.
+        this.#lookAt("runs");
+        this.askGates();
+        break;
+      case "fired":
+        this.askFired();
+        return;
+      case "signals":
+        this.askSignals();
+        return;
+      case "runs":
+        // Perhaps one of ours that somebody cleared.
+        this.#lookAt("runs");
+        break;
+      case "callbacks":
+        this.#lookAt("callbacks");
+        break;
+      case "notices":
+      case "handed":
+      case "slots":
+      case "states":
+      case "tasks":
+      case "triggers":
+      case "unwaited":
+        return;
+      case "":
+        this.#lookAt(...EVERYTHING);
+        this.askFired();
+        this.askSignals();
+        break;
+      default:
+        this.markStale(Number(topic.slice("run:".length)));
+        this.#lookAt("runs", "places");
+        this.askGates();
+    }
+    this.wake();
+  }
+}

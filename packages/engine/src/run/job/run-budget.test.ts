@@ -1,0 +1,109 @@
+/** `tradewind scheduler --runs`: it ends after so many runs, and leaves none half-done. */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { beforeEach, expect, it } from "vitest";
+import { SchedulerRig } from "../../../test/support/scheduler-rig.ts";
+import { createTriggerer } from "../../process/triggerer.ts";
+import { resolveConfig } from "../../service/config.ts";
+import { openHome } from "../../service/home.ts";
+import { silentLogger } from "../../service/logger.ts";
+import { adhoc } from "../../store/database/database.ts";
+import { runEdits } from "../../store/edit/run-edit.ts";
+
+let rig: SchedulerRig;
+let gate: string;
+
+beforeEach(async () => {
+  rig = await SchedulerRig.open();
+  gate = join(rig.root, "gate");
+  await rig.publish({
+    "dags.ts": `
+      import { existsSync, writeFileSync } from "node:fs";
+      import { setTimeout as sleep } from "node:timers/promises";
+      import { dag } from "tradewind";
+      const gate = async () => { while (!existsSync(${JSON.stringify(gate)})) await sleep(20); };
+      export const quick = dag("quick", { maxActiveRuns: 100 }, (d) => { d.task("t", () => 1); });
+      export const held = dag("held", { maxActiveRuns: 100 }, (d) => { d.task("t", gate); });
+      export const child = dag("child", {}, (d) => { d.task("t", () => 1); });
+      export const parent = dag("parent", {}, (d) => { d.dag("sub", child); });
+      export const told = dag("told", { onSuccess: async () => {
+        await sleep(1_500);
+        writeFileSync(${JSON.stringify(join(rig.root, "told"))}, "");
+      } }, (d) => { d.task("t", () => 1); });`,
+  });
+  return () => rig.close();
+});
+
+const states = async () => {
+  const sql = "SELECT state, count(*)::int AS n FROM dag_run GROUP BY state";
+  const rows = await rig.db.rows<{ state: string; n: number }>(adhoc(sql));
+  return Object.fromEntries(rows.map(({ state, n }) => [state, n]));
+};
+
+it("ends after so many runs of more that are queued, and starts no other", async () => {
+  for (let n = 0; n < 6; n++) await rig.trigger("quick");
+  const scheduler = await rig.scheduler({ runs: 3 });
+  await scheduler.finished;
+  expect(await states()).toEqual({ success: 3, queued: 3 });
+  await scheduler.stop();
+  expect(await states()).toEqual({ success: 3, queued: 3 });
+});
+
+it("counts a run that a person ended, and claims no other for it", async () => {
+  const [first] = [await rig.trigger("held"), await rig.trigger("held")];
+  const scheduler = await rig.scheduler({ runs: 1 });
+  await rig.until(async () => (await rig.states(first!)).t === "running", "the task");
+  expect(await states()).toEqual({ running: 1, queued: 1 });
+  await rig.db.transaction((tx) => runEdits.cancelRun(tx, first!, "cancelled by a test"));
+  rig.wakeUps.send(`run:${first!}`);
+  await scheduler.finished;
+  expect(await states()).toEqual({ failed: 1, queued: 1 });
+});
+
+it("owns no more than it needs beside a peer that is full", async () => {
+  const scheduler = await rig.scheduler({ runs: 1, parallelism: 8, shared: false });
+  await rig.scheduler({ parallelism: 1, shared: false });
+  const ids: number[] = [];
+  for (let n = 0; n < 4; n++) ids.push(await rig.trigger("held"));
+  const owned = async () => {
+    const sql =
+      "SELECT count(*)::int AS n FROM dag_run WHERE state = 'running' GROUP BY owner_job ORDER BY n";
+    return (await rig.db.rows<{ n: number }>(adhoc(sql))).map(({ n }) => n);
+  };
+  await rig.until(async () => (await owned()).join() === "1,3", "one run here, three there");
+  expect(await rig.db.one(adhoc("SELECT free_slots FROM job WHERE slots = 8"))).toEqual({ free_slots: 0 });
+  await writeFile(gate, "");
+  await scheduler.finished;
+  for (const id of ids) expect(await rig.ended(id)).toBe("success");
+});
+
+it("runs the sub-DAGs of its own runs, which do not count", async () => {
+  const ids = [await rig.trigger("parent"), await rig.trigger("parent"), await rig.trigger("quick")];
+  const config = resolveConfig({ home: join(rig.root, "home") }, {});
+  const triggerer = createTriggerer({
+    config,
+    database: rig.db,
+    home: await openHome(config.home),
+    logger: silentLogger,
+    secretBox: rig.secretBox,
+    wakeUps: rig.wakeUps,
+  });
+  await triggerer.start();
+  const scheduler = await rig.scheduler({ runs: 2 });
+  await scheduler.finished;
+  await triggerer.stop(0);
+  expect(await Promise.all(ids.map(async (id) => (await rig.run(id)).state))).toEqual([
+    "success",
+    "success",
+    "queued",
+  ]);
+  expect(await states()).toEqual({ success: 4, queued: 1 });
+});
+
+it("waits for the callbacks of its runs", async () => {
+  const id = await rig.trigger("told");
+  const scheduler = await rig.scheduler({ runs: 1 });
+  await scheduler.finished;
+  expect((await rig.run(id)).state).toBe("success");
+  expect(await rig.db.rows(adhoc("SELECT 1 FROM callback"))).toEqual([]);
+});

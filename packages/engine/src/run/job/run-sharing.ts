@@ -1,0 +1,251 @@
+/**
+ * What a scheduler does so that no slot of a peer idles while its own tasks wait. It publishes how many tasks it could start
+ * now; it leaves queued runs to peers with free slots while it has none; and it hands them runs of which nothing is in
+ * flight when its own ready tasks have waited for slots for a while. What is published is a hint that may be out of date: a
+ * run that was handed to a peer whose slots are taken meanwhile is handed on, and nothing is lost but time.
+ */
+import type { Executor } from "../../execute/contract.ts";
+import type { WakeUps } from "../../job/wake-up.ts";
+import type { Logger } from "../../service/logger.ts";
+import type { Database } from "../../store/database/database.ts";
+import type { ServedDags } from "../../store/job/served-dags.ts";
+import type { WaitingTasks } from "../../store/run/run-claim.ts";
+import {
+  handOverRuns,
+  livePeers,
+  offeredSlots,
+  type Peer,
+  publishFreeSlots,
+  publishSlotFacts,
+} from "../../store/run/run-hand-over.ts";
+import type { Admission } from "../admit/admission.ts";
+import type { InHand } from "../batch/in-hand.ts";
+import type { Callbacks } from "../dispatch/callbacks.ts";
+import type { RunActor } from "../loaded/run-actor.ts";
+
+/** Tasks that have waited for slots for less may get them sooner here than elsewhere. */
+const PATIENCE_MS = 100;
+/** Between two publications, unless the last slot was taken. */
+const PUBLISH_MS = 100;
+/** So long queued runs are left to peers at which less waits. */
+const LEAVE_MS = 500;
+/** Runs handed over in one transaction. */
+const HAND_LIMIT = 256;
+
+/** Of the job that drives the runs. */
+export interface OwnLoad {
+  readonly admission: Admission;
+  readonly inHand: InHand;
+  readonly callbacks: Callbacks;
+  readonly executors: readonly Executor[];
+  /** Runs to read again: what was decided last may not be stored. */
+  readonly stale: ReadonlySet<number>;
+  /** The run is not this job's any more. */
+  readonly drop: (actor: RunActor | undefined) => void;
+}
+
+export interface RunSharingOptions extends Pick<OwnLoad, "admission" | "drop" | "inHand"> {
+  readonly database: Database;
+  readonly wakeUps: WakeUps;
+  readonly logger: Logger;
+  /** False: it takes only runs of its own choice, and offers no slots to others. */
+  readonly isOpen: boolean;
+  readonly dags: ServedDags;
+  readonly wake: () => void;
+  readonly markStale: (runId: number) => void;
+}
+
+export class RunSharing {
+  readonly #options: RunSharingOptions;
+  /** What the job's row says, as far as is known: peers may have reserved slots since. */
+  #published = 0;
+  /** The row is to be written even if it may say the same. */
+  #isOutdated = true;
+  #publishedAt = Number.NEGATIVE_INFINITY;
+  #publishedFacts = "";
+  /** Since when ready tasks have waited for slots. */
+  #shortSince: number | null = null;
+  /** A peer may have free slots: it said so, or nobody was asked since tasks began to wait. */
+  #mayHaveRoom = true;
+  #timer: NodeJS.Timeout | undefined;
+  #leaving: NodeJS.Timeout | undefined;
+
+  constructor(options: RunSharingOptions) {
+    this.#options = options;
+  }
+
+  /** Tasks that could start now beside all that are ready. */
+  get room(): number {
+    return this.#options.admission.executors.idle().free;
+  }
+
+  /** A peer said that it has free slots. */
+  peerHasRoom(): void {
+    this.#mayHaveRoom = true;
+    if (this.#shortSince !== null) this.#options.wake();
+  }
+
+  /** To be called before the job reads which runs it owns: then it knows for which ones peers have reserved slots. */
+  async readOffer(jobId: number): Promise<void> {
+    const offered = await offeredSlots(this.#options.database, jobId);
+    if (offered !== this.#published) this.#isOutdated = true;
+    this.#published = offered;
+  }
+
+  /**
+   * What waits for slots at this job and at peers that serve the same DAGs; null: one of them has free slots, and queued runs
+   * are better left to it. Published first: of two that are full, one sees that the other is, too.
+   */
+  async waiting(jobId: number): Promise<WaitingTasks | null> {
+    await this.#publish(jobId);
+    const live = await livePeers(this.#options.database, jobId);
+    const peers = live.filter(({ dags }) => servesAll(dags, this.#options.dags));
+    if (peers.some(({ free_slots: free }) => free > 0)) return null;
+    const own = this.#options.admission.shortOfSlots;
+    return {
+      own,
+      all: peers.reduce((sum, { free_slots: free }) => sum - free, own),
+      schedulers: peers.length + 1,
+    };
+  }
+
+  /** Whether queued runs are left to peers at which less waits. */
+  isLeft({ all, own, schedulers }: WaitingTasks): boolean {
+    return this.#leaving !== undefined && own * schedulers > all;
+  }
+
+  /** Queued runs that were not claimed are the share of peers, which may have found the DAG locked. Their time is limited. */
+  leaveRest(onTimeout: () => void): void {
+    this.#options.wakeUps.tellOthers("runs");
+    this.#leaving ??= setTimeout(() => {
+      this.#leaving = undefined;
+      onTimeout();
+    }, LEAVE_MS).unref();
+  }
+
+  /** At each heartbeat, for peers have reserved slots meanwhile; and at the start, for people who want to see them. */
+  async beat(jobId: number): Promise<void> {
+    this.#isOutdated = true;
+    this.#mayHaveRoom = true;
+    await this.#publish(jobId);
+  }
+
+  /** At each heartbeat, for people: how many slots streaming tasks hold. Stored only when that has changed. */
+  async publishFacts(jobId: number): Promise<void> {
+    const { admission, database, inHand } = this.#options;
+    const { slots } = admission.executors.idle();
+    const { streamingSlots } = admission.executors;
+    const facts = { slots, streaming_slots: streamingSlots, streaming_tasks: inHand.streams() };
+    const text = JSON.stringify([jobId, facts]);
+    if (text === this.#publishedFacts) return;
+    await publishSlotFacts(database, jobId, facts);
+    this.#publishedFacts = text;
+  }
+
+  /** After each turn while there are peers. */
+  async settle(jobId: number): Promise<void> {
+    const { room } = this;
+    const isNews = this.#isOutdated || room > 0 !== this.#published > 0;
+    const wait = this.#publishedAt + PUBLISH_MS - performance.now();
+    if (isNews && (room === 0 || wait <= 0)) await this.#publish(jobId);
+    else if (isNews) this.#wakeIn(wait);
+    await this.#handOver(jobId);
+  }
+
+  async stop(jobId: number): Promise<void> {
+    clearTimeout(this.#timer);
+    clearTimeout(this.#leaving);
+    const { slots } = this.#options.admission.executors.idle();
+    await publishFreeSlots(this.#options.database, jobId, { slots, free: 0 });
+  }
+
+  async #publish(jobId: number): Promise<void> {
+    const { admission, database, isOpen, wakeUps } = this.#options;
+    const { slots, free: idle } = admission.executors.idle();
+    const offered = isOpen ? idle : 0;
+    const free = idle > 0 ? offered : -admission.shortOfSlots;
+    if (this.#published === free && !this.#isOutdated) return;
+    this.#publishedAt = performance.now();
+    this.#isOutdated = !(await publishFreeSlots(database, jobId, { slots, free }, this.#published));
+    if (this.#isOutdated) return;
+    if (free > 0 && this.#published <= 0) wakeUps.tellOthers("slots");
+    this.#published = free;
+  }
+
+  async #handOver(jobId: number): Promise<void> {
+    const { admission, database } = this.#options;
+    if (admission.shortOfSlots === 0) {
+      this.#shortSince = null;
+      return;
+    }
+    if (this.#shortSince === null) this.#mayHaveRoom = true;
+    this.#shortSince ??= performance.now();
+    const wait = this.#shortSince + PATIENCE_MS - performance.now();
+    if (wait > 0) return this.#wakeIn(wait);
+    if (!this.#mayHaveRoom) return;
+    const movable = this.#movable();
+    if (movable.length === 0) return;
+    const peers = (await livePeers(database, jobId)).filter(({ dags }) =>
+      movable.some(({ actor }) => servesAll(dags, [actor.run.dag_id])),
+    );
+    const withRoom = peers.filter(({ free_slots: free }) => free > 0);
+    this.#mayHaveRoom = withRoom.length > 0;
+    // Beyond its free slots, a peer gets what makes equal what waits at each: that lasts longer than what fits its slots now.
+    const waiting = peers.reduce((sum, { free_slots: free }) => sum - free, admission.shortOfSlots);
+    const share = Math.max(0, Math.floor(waiting / (peers.length + 1)));
+    for (const peer of withRoom) await this.#give(jobId, { ...peer, share }, movable);
+  }
+
+  /** Runs with ready tasks of which no attempt is in flight, and no question to user code. */
+  #movable(): { readonly actor: RunActor; readonly ready: number }[] {
+    const { admission, inHand } = this.#options;
+    const busy = inHand.runs();
+    return admission.waitingRuns().filter(({ actor }) => {
+      const { queued, running, restarting } = actor.model.counts.byState;
+      const isSettled = actor.ears === null && actor.ending === null && actor.unmeasured === 0;
+      return isSettled && !actor.isPaused && queued + running + restarting === 0 && !busy.has(actor.id);
+    });
+  }
+
+  /** What is given leaves `movable`; runs of DAGs that the peer does not serve stay. */
+  async #give(
+    jobId: number,
+    peer: Peer & { readonly share: number },
+    movable: { readonly actor: RunActor; readonly ready: number }[],
+  ): Promise<void> {
+    const { database, drop, logger, markStale, wakeUps } = this.#options;
+    const given: RunActor[] = [];
+    let slots = 0;
+    while (slots < peer.free_slots + peer.share && given.length < HAND_LIMIT) {
+      const at = movable.findIndex(({ actor }) => servesAll(peer.dags, [actor.run.dag_id]));
+      const [next] = at < 0 ? [] : movable.splice(at, 1);
+      if (next === undefined) break;
+      given.push(next.actor);
+      slots += next.ready;
+    }
+    if (given.length === 0) return;
+    const runs = given.map(({ id, run: { generation } }) => ({ id, generation }));
+    try {
+      const moved = await handOverRuns(database, { from: jobId, to: peer.id, runs, slots });
+      for (const actor of given) {
+        if (moved.has(actor.id)) drop(actor);
+      }
+      logger.debug("handed over runs", { runs: moved.size, to: peer.id });
+    } catch (error) {
+      // Nobody knows whose they are: they are read again.
+      for (const { id } of given) markStale(id);
+      throw error;
+    } finally {
+      wakeUps.tellOthers("handed");
+    }
+  }
+
+  #wakeIn(ms: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(this.#options.wake, Math.ceil(ms)).unref();
+  }
+}
+
+function servesAll(served: ServedDags, wanted: ServedDags): boolean {
+  return served === null || wanted?.every((dagId) => served.includes(dagId)) === true;
+}

@@ -1,0 +1,83 @@
+/** What there is a reason to look at in the database. */
+import type { Topic } from "../../job/wake-up.ts";
+
+export interface Look {
+  readonly due: boolean;
+  readonly queued: boolean;
+  readonly places: boolean;
+  readonly orphans: boolean;
+  readonly pools: boolean;
+  readonly paused: boolean;
+  readonly peers: boolean;
+  readonly callbacks: boolean;
+  readonly continuous: boolean;
+  readonly timetables: boolean;
+  readonly abandoned: boolean;
+}
+
+export const NOTHING: Look = {
+  due: false,
+  queued: false,
+  places: false,
+  orphans: false,
+  pools: false,
+  paused: false,
+  peers: false,
+  callbacks: false,
+  continuous: false,
+  timetables: false,
+  abandoned: false,
+};
+export const EVERYTHING: Look = {
+  due: true,
+  queued: true,
+  places: true,
+  orphans: true,
+  pools: true,
+  paused: true,
+  peers: true,
+  callbacks: true,
+  continuous: true,
+  timetables: true,
+  abandoned: true,
+};
+
+export function isRunTopic(topic: Topic | ""): topic is `run:${number}` {
+  return topic.startsWith("run:");
+}
+
+/** What a wake-up is a reason to look at; "" when some may have been missed. */
+export function lookFor(topic: Topic | ""): Partial<Look> {
+  if (isRunTopic(topic)) return { queued: true, places: true, due: true, abandoned: true, continuous: true };
+  switch (topic) {
+    case "":
+      return EVERYTHING;
+    case "runs":
+      return { queued: true, places: true };
+    case "dags":
+      // Its limits are counted like pools.
+      return {
+        due: true,
+        queued: true,
+        places: true,
+        pools: true,
+        paused: true,
+        timetables: true,
+        continuous: true,
+      };
+    case "pools":
+      return { pools: true };
+    case "jobs":
+      // A job that has ended left its runs and callbacks, and started no more queued runs when its own ended.
+      return { peers: true, orphans: true, queued: true, callbacks: true };
+    case "handed":
+      return { paused: true };
+    default:
+      return {};
+  }
+}
+
+/** Passed on to the hosts of backfills and deadlines in this process, and to the scheduler itself. */
+export function concernsHosts(topic: Topic | ""): topic is Topic {
+  return ["backfills", "notices", "jobs", "runs"].includes(topic) || topic.startsWith("run:");
+}

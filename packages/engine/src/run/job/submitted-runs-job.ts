@@ -1,0 +1,283 @@
+/**
+ * A DagRunJob that drives the runs that a program submits, and no others: the inside of the public `DagRunJob`
+ * (process/dag-run-job.ts). Beside it any number of schedulers, backfill jobs and others of its kind may run.
+ *
+ * Runs that wait for their start are kept in memory; runs that exist and have not ended are read from the database whenever
+ * something may have happened to them. So it does not matter who ended a run, or who drove it. Killed at any moment, its lease
+ * expires: a scheduler takes over the runs that had started, and the others were never created.
+ */
+import { type Topic, tellsOfStates } from "../../job/wake-up.ts";
+import type { Listening } from "../../store/database/database.ts";
+import { liveDrivers } from "../../store/job/job-lease.ts";
+import { type ClaimedRun, leavesMore } from "../../store/run/run-claim.ts";
+import {
+  readSubmitted,
+  releaseRuns,
+  reserveRuns,
+  type SubmittedRun,
+  type SubmittedState,
+  startSubmitted,
+  takeOverSubmitted,
+} from "../../store/run/submitted-runs.ts";
+import type { RunBatch } from "../../store/task/run-batch.ts";
+import { DagRunJob } from "./dag-run-job.ts";
+import type { DagRunJobOptions } from "./dag-run-job-options.ts";
+import { compareOwned } from "./owned-runs.ts";
+import { isRunTopic } from "./scheduler-look.ts";
+
+const CLAIM_LIMIT = 32;
+/** Of those that wait, so many are looked at for one whose DAG has room. */
+const CANDIDATES = 256;
+/** While nothing is heard, every so many heartbeats look at everything. */
+const SWEEP_EVERY = 5;
+
+/** A reason to look at the database. "runs": room, or the end of a run; "owned": edits. */
+type Look = "runs" | "owned" | "pools" | "peers" | "callbacks";
+const EVERYTHING: readonly Look[] = ["runs", "owned", "pools", "peers", "callbacks"];
+
+export interface SubmittedRunsJobOptions extends DagRunJobOptions {
+  /** How many of the submitted runs may be under way at once. */
+  readonly maxActive: number;
+  /** Take over runs of dead schedulers, too, and not only those of other drivers. */
+  readonly fromAny: boolean;
+  readonly onEnded: (run: SubmittedRun, state: SubmittedState) => void;
+  /** Something changed: a run started or ended, or a callback. */
+  readonly onChange: () => void;
+}
+
+export class SubmittedRunsJob extends DagRunJob {
+  readonly #options: SubmittedRunsJobOptions;
+  /** In the order in which they are to start. */
+  #waiting: SubmittedRun[] = [];
+  /** They exist, and have not ended. */
+  readonly #open = new Map<SubmittedRun, number>();
+  readonly #look = new Set<Look>(EVERYTHING);
+  /** Each is reported once. */
+  readonly #paused = new Set<string>();
+  #listening: Listening | null = null;
+  #untilSweep = 0;
+
+  constructor(options: SubmittedRunsJobOptions) {
+    // Of dead jobs it adopts no callbacks: schedulers do that.
+    super("driver", { ...options, dags: [] });
+    this.#options = options;
+  }
+
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  get active(): number {
+    return this.#open.size;
+  }
+
+  /** All that was submitted has ended, with its callbacks. */
+  get isIdle(): boolean {
+    return this.#waiting.length === 0 && this.#open.size === 0 && !this.load.callbacks.areUnderWay;
+  }
+
+  async submit(runs: readonly SubmittedRun[]): Promise<void> {
+    await reserveRuns(this.database, this.lease.jobId, idsOf(runs));
+    this.#waiting.push(...runs);
+    this.#lookAt("runs");
+    this.wake();
+  }
+
+  /** Forgets the runs that have not started. Those that exist are left to schedulers. */
+  async withdraw(): Promise<void> {
+    const withdrawn = this.#waiting;
+    this.#waiting = [];
+    await releaseRuns(this.database, this.lease.jobId, idsOf(withdrawn));
+    this.wakeUps.send("runs");
+  }
+
+  override async start(): Promise<void> {
+    this.#listening = await this.wakeUps.listen((topic) => this.#hear(topic));
+    await super.start();
+  }
+
+  override async stop(graceMs?: number): Promise<void> {
+    await this.#listening?.close();
+    await super.stop(graceMs);
+    // What it leaves can be taken over at once.
+    this.wakeUps.send("runs");
+  }
+
+  protected override async collect(): Promise<ClaimedRun[]> {
+    const look = new Set(this.#look);
+    this.#look.clear();
+    try {
+      if (look.has("peers")) this.hasPeers = (await liveDrivers(this.database, this.lease.jobId)).length > 0;
+      if (look.has("pools")) await this.refreshPools();
+      if (look.has("owned")) await this.#checkOwned();
+      if (look.has("callbacks")) await this.adoptCallbacks();
+      if (!look.has("runs")) return [];
+      await this.#readOpen();
+      const claimed = [...(await this.#takeOver()), ...(await this.#startNext())];
+      // Should loading them fail, the next heartbeat finds them.
+      if (claimed.length > 0) this.#untilSweep = 0;
+      if (this.#look.size > 0) this.wake();
+      this.#options.onChange();
+      return claimed;
+    } catch (error) {
+      this.#lookAt(...EVERYTHING);
+      throw error;
+    }
+  }
+
+  protected override async onHeartbeat(): Promise<void> {
+    // A run may have fallen due, or lost its owner, without a wake-up.
+    this.#lookAt("runs");
+    if (this.lease.takeLapse() || !this.#listening?.isUp || --this.#untilSweep <= 0) {
+      this.#untilSweep = SWEEP_EVERY;
+      this.#lookAt(...EVERYTHING);
+      this.askFired();
+      this.askSignals();
+      // After a lapse others may have them by now, or this job has another id.
+      await reserveRuns(this.database, this.lease.jobId, idsOf(this.#waiting));
+    }
+    this.askGates();
+  }
+
+  protected override onLeaseLost(): void {
+    super.onLeaseLost();
+    this.#untilSweep = 0;
+    this.#lookAt(...EVERYTHING);
+  }
+
+  protected override onRunEnded(): void {
+    this.#lookAt("runs");
+    this.wakeUps.send("ended");
+    this.wake();
+  }
+
+  /** A later date goes back to the queue when an earlier one needs its place: schedulers see to that. */
+  protected override onWaitingForPast(): void {}
+
+  protected override onStored(batch: RunBatch): void {
+    if (batch.signals.length > 0) this.wakeUps.send("states");
+    if (this.hasPeers && [...batch.slots.values()].some((delta) => delta < 0))
+      this.wakeUps.tellOthers("pools");
+  }
+
+  /** Those that have ended are reported; those that went back to the queue wait again, before all others. */
+  async #readOpen(): Promise<void> {
+    if (this.#open.size === 0) return;
+    const ids = [...new Set(this.#open.values())];
+    const states = new Map((await readSubmitted(this.database, ids)).map((state) => [state.id, state]));
+    const again: SubmittedRun[] = [];
+    for (const [run, id] of this.#open) {
+      const state = states.get(id) ?? deleted(run, id);
+      if (state.state === "running") continue;
+      this.#open.delete(run);
+      if (state.state === "queued") again.push({ ...run, id });
+      else this.#options.onEnded(run, state);
+    }
+    await reserveRuns(this.database, this.lease.jobId, idsOf(again));
+    this.#waiting.unshift(...again);
+  }
+
+  async #takeOver(): Promise<ClaimedRun[]> {
+    const ids = [...this.#open.values()].filter((id) => !this.actors.has(id));
+    if (ids.length === 0 || !this.lease.mayJudge()) return [];
+    const by = { jobId: this.lease.jobId, limit: CLAIM_LIMIT, fromAny: this.#options.fromAny };
+    const runs = await takeOverSubmitted(this.database, by, ids);
+    if (runs.length > 0) this.logger.info("took over runs", { runs: runs.length, job: this.lease.jobId });
+    if (leavesMore(runs, CLAIM_LIMIT)) this.#lookAt("runs");
+    return runs;
+  }
+
+  async #startNext(): Promise<ClaimedRun[]> {
+    const limit = Math.min(this.#options.maxActive - this.#open.size, CLAIM_LIMIT);
+    const candidates = this.#waiting.slice(0, CANDIDATES);
+    if (limit <= 0 || candidates.length === 0) return [];
+    const { outcomes, paused, started } = await startSubmitted(
+      this.database,
+      {
+        jobId: this.lease.jobId,
+        limit,
+        columns: async (tx, versionId) => (await this.versions.get(tx, versionId)).columns,
+      },
+      candidates,
+    );
+    // A run that was withdrawn meanwhile and has started is open all the same.
+    this.#waiting = this.#waiting.filter((run) => !outcomes.has(run));
+    for (const [run, outcome] of outcomes) {
+      if (outcome.kind === "there") this.#open.set(run, outcome.id);
+      else this.#options.onEnded(run, { ...deleted(run, 0), endReason: outcome.reason });
+    }
+    this.#warnOfPaused(paused);
+    if (started.length > 0) this.wakeUps.send("states");
+    // Some of them may have ended long ago; and there may be room for more.
+    if (outcomes.size > 0) this.#lookAt("runs");
+    return [...started];
+  }
+
+  #warnOfPaused(dagIds: readonly string[]): void {
+    for (const dagId of dagIds) {
+      if (this.#paused.has(dagId)) continue;
+      this.#paused.add(dagId);
+      this.logger.warn("the DAG is paused: its runs do not start", {
+        dag: dagId,
+        remedy: `tradewind dags unpause ${dagId}`,
+      });
+    }
+  }
+
+  async #checkOwned(): Promise<void> {
+    const { stale, paused } = await compareOwned(this.database, this.lease.jobId, this.actors);
+    for (const id of stale) this.markStale(id);
+    for (const [actor, isPaused] of paused) this.setPaused(actor, isPaused);
+  }
+
+  #lookAt(...what: readonly Look[]): void {
+    for (const each of what) this.#look.add(each);
+  }
+
+  #hear(topic: Topic | ""): void {
+    if (tellsOfStates(topic)) this.askSignals("states");
+    switch (topic) {
+      case "fired":
+        this.askFired();
+        return;
+      case "signals":
+        this.askSignals();
+        return;
+      case "dags":
+        this.#lookAt("owned", "runs", "pools");
+        break;
+      case "pools":
+        this.#lookAt("pools");
+        break;
+      case "jobs":
+        this.#lookAt("peers", "runs");
+        break;
+      case "ended":
+        this.#lookAt("runs");
+        this.askGates();
+        break;
+      case "runs":
+        this.#lookAt("runs");
+        break;
+      case "":
+        this.#lookAt(...EVERYTHING);
+        this.askFired();
+        this.askSignals();
+        break;
+      default:
+        if (!isRunTopic(topic)) return;
+        this.markStale(Number(topic.slice("run:".length)));
+        this.#lookAt("runs");
+    }
+    this.wake();
+  }
+}
+
+function idsOf(runs: readonly SubmittedRun[]): number[] {
+  return runs.flatMap(({ id }) => (id === null ? [] : [id]));
+}
+
+function deleted({ dagId, logicalDate, runId }: SubmittedRun, id: number): SubmittedState {
+  const times = { startedAt: null, endedAt: null };
+  return { id, dagId, runId, logicalDate, ...times, state: "failed", endReason: "the run was deleted" };
+}

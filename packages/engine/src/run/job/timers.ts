@@ -1,0 +1,101 @@
+/**
+ * What happens to runs because time passes: retries fall due, waits and runs run out of time. One timer for all runs,
+ * set to the earliest moment of any.
+ */
+import { Heap } from "../../model/pool/heap.ts";
+import type { Admission } from "../admit/admission.ts";
+import type { RunActor, Traces } from "../loaded/run-actor.ts";
+import { timeOut } from "../loaded/run-ending.ts";
+import type { Waits } from "../loaded/waits.ts";
+
+export interface TimersOptions {
+  readonly actors: ReadonlyMap<number, RunActor>;
+  readonly admission: Admission;
+  readonly waits: Waits;
+  readonly onDue: () => void;
+}
+
+/** Moments of runs that have ended, beside as many as there are runs: fewer are not worth the work to drop them. */
+const MOST_STALE = 1_000;
+
+function momentHeap(): Heap<{ readonly at: number; readonly runId: number }> {
+  return new Heap((a, b) => a.at < b.at);
+}
+
+export class Timers {
+  readonly #options: TimersOptions;
+  #moments = momentHeap();
+  #dueRuns: RunActor[] = [];
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(options: TimersOptions) {
+    this.#options = options;
+  }
+
+  /** When to look at this run again although nothing happened; noted once, unless it has to be earlier. */
+  note(actor: RunActor): void {
+    const at = actor.nextMoment();
+    if (at >= actor.notedAt) return;
+    actor.notedAt = at;
+    this.#moments.push({ at, runId: actor.id });
+    if (this.#moments.size > 2 * this.#options.actors.size + MOST_STALE) this.#dropStale();
+  }
+
+  /** How many moments are kept. */
+  get size(): number {
+    return this.#moments.size;
+  }
+
+  /** Those of runs that have ended: a run may have a day to end and take a second. */
+  #dropStale(): void {
+    this.#moments = momentHeap();
+    for (const { id, notedAt } of this.#options.actors.values())
+      if (Number.isFinite(notedAt)) this.#moments.push({ at: notedAt, runId: id });
+  }
+
+  fire(now: number, touched: Set<RunActor>, traces: Traces): void {
+    const { actors, admission, waits } = this.#options;
+    // To end a wait whose event is there would void the batch, and the next one would read the same events again.
+    if (waits.isBehind) return;
+    for (let next = this.#moments.peek(); next && next.at <= now; next = this.#moments.peek()) {
+      this.#moments.pop();
+      const actor = actors.get(next.runId);
+      if (!actor) continue;
+      actor.notedAt = Number.POSITIVE_INFINITY;
+      if (actor.isLate(now)) {
+        for (const instance of timeOut(actor, now, traces)) admission.freed(actor, instance);
+        touched.add(actor);
+        continue;
+      }
+      if (actor.retryAt !== null && actor.retryAt <= now) {
+        this.#dueRuns.push(actor);
+        continue;
+      }
+      const isOverdue = waits.endOverdue(actor, { traces, now });
+      const isAsking = (actor.ears?.nextQuestionAt() ?? Number.POSITIVE_INFINITY) <= now;
+      const hasBegun = actor.beginGroups({ at: now, traces });
+      if (actor.model.fireRetries(now) > 0 || hasBegun || isOverdue || isAsking) touched.add(actor);
+      else this.note(actor);
+    }
+  }
+
+  /** Failed runs whose next try is to begin. They have to be read again: nobody has a timer for them any more. */
+  takeDueRuns(markStale: (runId: number) => void): RunActor[] {
+    const due = this.#dueRuns;
+    this.#dueRuns = [];
+    for (const { id } of due) markStale(id);
+    return due;
+  }
+
+  arm(now: number): void {
+    this.disarm();
+    const next = this.#moments.peek();
+    if (!next) return;
+    this.#timer = setTimeout(this.#options.onDue, Math.min(Math.max(0, next.at - now), 2 ** 30));
+  }
+
+  disarm(): void {
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = null;
+  }
+}

@@ -1,0 +1,199 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { beforeAll, describe, expect, it } from "vitest";
+import { SchedulerRig } from "../../../test/support/scheduler-rig.ts";
+import { adhoc } from "../../store/database/database.ts";
+import { runEdits } from "../../store/edit/run-edit.ts";
+import { beginRunRetry } from "../../store/run/run-retry.ts";
+import type { SchedulerJob } from "../job/scheduler-job.ts";
+
+describe("a failed run that is tried again", () => {
+  let rig: SchedulerRig;
+  let ledger: string;
+  let scheduler: SchedulerJob;
+
+  beforeAll(async () => {
+    rig = await SchedulerRig.open();
+    ledger = `${rig.root}/ledger`;
+    await writeFile(ledger, "");
+    await rig.publish({
+      "again.ts": `
+        import { dag } from "tradewind";
+        import { appendFileSync, existsSync, writeFileSync } from "node:fs";
+        const root = ${JSON.stringify(rig.root)};
+        const tell = (...words) => appendFileSync(${JSON.stringify(ledger)}, words.join(" ") + "\\n");
+        const told = (ctx) => tell(ctx.run.id, "run", ctx.event);
+        const build = (d) => {
+          const kept = d.task("kept", (_, ctx) => { tell(ctx.run.id, "kept"); return ctx.tryNumber; });
+          const made = d.setup("made", (_, ctx) => { tell(ctx.run.id, "made"); return 1; });
+          const fails = d.task("fails", { inputs: { kept, made }, retries: 1, retryDelay: 0 }, (_, ctx) => {
+            if (ctx.tryNumber < 4) throw new Error("try " + ctx.tryNumber);
+            return "try " + ctx.tryNumber;
+          });
+          d.task("after", { inputs: { fails } }, ({ fails }) => fails);
+          d.teardown("gone", { of: made }, (_, __, ctx) => { tell(ctx.run.id, "gone"); });
+        };
+        const on = { onFailure: told, onSuccess: told };
+        export const twice = dag("twice", { runRetries: 2, runRetryDelay: 0, ...on }, build);
+        export const whole = dag("whole", { runRetries: 1, runRetryDelay: 0, runRetryFrom: "start", ...on }, build);
+        export const never = dag("never", { runRetries: 1, runRetryDelay: 0, ...on }, (d) => {
+          d.task("bad", () => { throw new Error("bad"); });
+        });
+        export const later = dag("later", { runRetries: 1, runRetryDelay: "1h", runTimeout: "2h", ...on }, (d) => {
+          d.task("bad", (_, ctx) => { if (ctx.tryNumber === 1) throw new Error("bad"); });
+        });
+        export const driven = dag("driven", { runRetries: 1, runRetryDelay: 0, runRetryFrom: "start", endWhen: "batchDone" }, (d) => {
+          d.task("stream", { lifetime: "streaming" }, async (_, ctx) => {
+            tell("stream", ctx.tryNumber);
+            writeFileSync(root + "/streaming_" + ctx.tryNumber, "");
+            await new Promise((end) => ctx.abort.addEventListener("abort", end));
+          });
+          d.task("batch", async (_, ctx) => {
+            while (!existsSync(root + "/streaming_" + ctx.tryNumber)) await new Promise((go) => setTimeout(go, 10));
+            if (ctx.tryNumber === 1) throw new Error("bad");
+          });
+        });
+        export const items = dag("items", { runRetries: 1, runRetryDelay: 0 }, (d) => {
+          d.map("each", { over: [0, 1, 2] }, (item, _, ctx) => {
+            tell("item", item);
+            if (item === 1 && ctx.tryNumber === 1) throw new Error("bad");
+          });
+        });
+        export const units = dag("units", { runRetries: 1, runRetryDelay: 0 }, (d) => {
+          d.group("unit", { retries: 1, retryDelay: 0 }, (g) => {
+            const session = g.task("open", (_, ctx) => ctx.tryNumber);
+            g.task("send", { inputs: { session } }, ({ session }) => {
+              tell("session", session);
+              if (session < 3) throw new Error("refused");
+            });
+          });
+        });
+      `,
+    });
+    scheduler = await rig.scheduler();
+  });
+
+  const lines = async (of: string) =>
+    (await readFile(ledger, "utf8")).split("\n").filter((line) => line.startsWith(of));
+  const callbacksOver = () =>
+    rig.until(
+      async () => (await rig.db.rows(adhoc("SELECT 1 FROM callback"))).length === 0,
+      "the end of all callbacks",
+    );
+  const tryOf = async (id: number) =>
+    (await rig.db.one<{ try_number: number; retry_at: Date | null }>(
+      adhoc("SELECT try_number, retry_at FROM dag_run WHERE id = $1"),
+      [id],
+    ))!;
+  const waiting = async () => {
+    const id = await rig.trigger("later");
+    await rig.until(async () => (await tryOf(id)).retry_at !== null, "the wait for the next try");
+    return id;
+  };
+  const due = async (id: number) => {
+    const sql = "UPDATE dag_run SET retry_at = now(), generation = generation + 1 WHERE id = $1";
+    await rig.db.rows(adhoc(sql), [id]);
+    rig.wakeUps.send(`run:${id}`);
+  };
+
+  it("runs again what failed and what comes after it, with its setup; the rest keeps what it gave", async () => {
+    const id = await rig.trigger("twice", { runId: "twice" });
+    expect(await rig.ended(id)).toBe("success");
+    expect(await rig.output(id, "after")).toBe("try 4");
+    expect(await rig.output(id, "kept")).toBe(1);
+    expect(await tryOf(id)).toEqual({ try_number: 2, retry_at: null });
+    await callbacksOver();
+    expect(await lines("twice run")).toEqual(["twice run success"]);
+    expect((await lines("twice")).filter((line) => !line.includes("run"))).toEqual([
+      "twice kept",
+      "twice made",
+      "twice gone",
+      "twice made",
+      "twice gone",
+    ]);
+  });
+
+  it("runs again from the start if it is told so", async () => {
+    const id = await rig.trigger("whole", { runId: "whole" });
+    expect(await rig.ended(id)).toBe("success");
+    expect(await rig.output(id, "kept")).toBe(2);
+  });
+
+  it("fails when its tries are used up, and only then is its callback called", async () => {
+    const id = await rig.trigger("never", { runId: "never" });
+    expect(await rig.ended(id)).toBe("failed");
+    expect(await tryOf(id)).toEqual({ try_number: 2, retry_at: null });
+    expect((await rig.tasks(id)).bad?.try_number).toBe(2);
+    await callbacksOver();
+    expect(await lines("never run")).toEqual(["never run failure"]);
+  });
+
+  it("of a map only the items run again that failed", async () => {
+    expect(await rig.ended(await rig.trigger("items"))).toBe("success");
+    expect((await lines("item")).sort()).toEqual(["item 0", "item 1", "item 1", "item 2"]);
+  });
+
+  it("of a group with retries all tasks run again", async () => {
+    expect(await rig.ended(await rig.trigger("units"))).toBe("success");
+    expect(await lines("session")).toEqual(["session 1", "session 2", "session 3"]);
+  });
+
+  it("a run that was closed is open again, and its streaming tasks run again", async () => {
+    const id = await rig.trigger("driven");
+    expect(await rig.ended(id)).toBe("success");
+    expect(await rig.states(id)).toEqual({ stream: "success", batch: "success" });
+    expect(await lines("stream")).toEqual(["stream 1", "stream 2"]);
+    expect(await tryOf(id)).toEqual({ try_number: 2, retry_at: null });
+  });
+
+  it("waits as a row: whoever reads the run again goes on with it when it is due", async () => {
+    const id = await waiting();
+    expect(await rig.states(id)).toEqual({ bad: "failed" });
+    expect((await rig.run(id)).state).toBe("running");
+    await scheduler.stop(0);
+    scheduler = await rig.scheduler();
+    await due(id);
+    expect(await rig.ended(id)).toBe("success");
+    expect(await tryOf(id)).toEqual({ try_number: 2, retry_at: null });
+  });
+
+  it("a cancelled run is not tried again, nor does an owner begin its next try that woke up late", async () => {
+    const id = await waiting();
+    const row = await rig.db.one<{ owner_job: number; generation: number }>(
+      adhoc("SELECT owner_job, generation FROM dag_run WHERE id = $1"),
+      [id],
+    );
+    await rig.db.transaction((tx) => runEdits.cancelRun(tx, id, "cancelled"));
+    rig.wakeUps.send(`run:${id}`);
+    const { generation, owner_job: jobId } = row!;
+    const again = [{ taskId: "bad", mapIndex: -1 }];
+    const retry = { jobId, runId: id, generation, again, isDriven: false };
+    expect(await beginRunRetry(rig.db, retry)).toBe(false);
+    expect(await rig.states(id)).toEqual({ bad: "failed" });
+    expect((await rig.run(id)).state).toBe("failed");
+  });
+
+  it("a run that is out of time while it waits is not tried again", async () => {
+    const id = await waiting();
+    const sql = `UPDATE dag_run SET started_at = now() - interval '3 hours', generation = generation + 1 WHERE id = $1`;
+    await rig.db.rows(adhoc(sql), [id]);
+    rig.wakeUps.send(`run:${id}`);
+    expect(await rig.ended(id)).toBe("failed");
+    expect(await rig.run(id)).toMatchObject({ end_reason: "timed_out", try_number: 1, retry_at: null });
+  });
+
+  it("a task marked as succeeded ends the wait; a cleared one goes on at once, in the same try", async () => {
+    const [marked, cleared] = [await waiting(), await waiting()];
+    const tasks = [{ taskId: "bad", mapIndex: null }];
+    await rig.db.transaction((tx) =>
+      runEdits.markTasks(tx, { runs: [{ dagRunId: marked, tasks }], state: "success", dryRun: false }),
+    );
+    const clear = { only: "any", resetRuns: true, latestVersion: false, refuseRunning: false } as const;
+    await rig.db.transaction((tx) =>
+      runEdits.clearTasks(tx, { ...clear, runs: [{ dagRunId: cleared, tasks }], dryRun: false }),
+    );
+    for (const id of [marked, cleared]) rig.wakeUps.send(`run:${id}`);
+    expect(await rig.ended(marked)).toBe("success");
+    expect(await rig.ended(cleared)).toBe("success");
+    expect(await tryOf(cleared)).toEqual({ try_number: 1, retry_at: null });
+  });
+});

@@ -1,0 +1,56 @@
+/**
+ * The last line in the log of a wait that ran out of time: no process and no trigger is there to write it. A file of its
+ * own, which readers put behind the others of the try. Written after the commit, in the background: a log that cannot
+ * be written harms nobody, and one that was not written before a crash is missing that line.
+ */
+import { join } from "node:path";
+import { AttemptLog } from "../../log/attempt-log.ts";
+import { SecretMask } from "../../secret/mask.ts";
+import { messageOf } from "../../service/errors.ts";
+import type { Logger } from "../../service/logger.ts";
+
+export interface WaitEndLine {
+  /** DAG, run, task and map index. */
+  readonly place: readonly string[];
+  readonly tryNumber: number;
+  readonly attempt: string;
+  readonly level: "info" | "error";
+  readonly message: string;
+}
+
+const MAX_BYTES = 64 * 1024;
+
+export class WaitEndLog {
+  readonly #logsDir: string;
+  readonly #logger: Logger;
+  #work: Promise<void> = Promise.resolve();
+
+  constructor(logsDir: string, logger: Logger) {
+    this.#logsDir = logsDir;
+    this.#logger = logger;
+  }
+
+  write(lines: readonly WaitEndLine[]): void {
+    if (lines.length > 0) this.#work = this.#work.then(() => this.#write(lines));
+  }
+
+  /** Everything given so far is written when this resolves. */
+  close(): Promise<void> {
+    return this.#work;
+  }
+
+  async #write(lines: readonly WaitEndLine[]): Promise<void> {
+    for (const { attempt, level, message, place, tryNumber } of lines) {
+      const path = join(this.#logsDir, ...place, `${tryNumber}-${attempt}.end.log`);
+      const onError = (error: unknown) =>
+        this.#logger.warn("the end of a wait could not be logged", { path, error: messageOf(error) });
+      const mask = new SecretMask();
+      const log = new AttemptLog({
+        ...{ path, maxBytes: MAX_BYTES, mask, opening: () => null, onPressure: () => {} },
+        onError,
+      });
+      log.engine(level, message);
+      await log.close(0).catch(onError);
+    }
+  }
+}

@@ -1,0 +1,195 @@
+/** A run that was ended by hand and goes on by an edit: it succeeds only when every task that its rules demand has run. */
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { beforeAll, describe, expect, it } from "vitest";
+import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
+import { adhoc, type Connection } from "../store/database/database.ts";
+import { runEdits } from "../store/edit/run-edit.ts";
+
+let rig: SchedulerRig;
+
+/** Each task records its run and name; "hold" waits for a file, as long as its run is not let go. */
+const DAGS = `
+  import { dag } from "tradewind";
+  import { appendFileSync, existsSync } from "node:fs";
+  const ROOT = "@ROOT@";
+  const record = (ctx) => appendFileSync(ROOT + "/" + ctx.run.id, ctx.taskId + "\\n");
+  const hold = async (_, ctx) => {
+    record(ctx);
+    while (!existsSync(ROOT + "/open_" + ctx.run.id)) await new Promise((go) => setTimeout(go, 10));
+    return [1, 2];
+  };
+  const work = (_, ctx) => { record(ctx); return 1; };
+  export const chain = dag("chain", (d) => {
+    const first = d.task("hold", hold);
+    const next = d.task("next", { after: first }, work);
+    d.task("last", { after: next }, work);
+  });
+  export const wide = dag("wide", (d) => {
+    const first = d.task("hold", hold);
+    d.task("next", { after: first }, work);
+    d.task("beside", { pool: "narrow" }, work);
+  });
+  export const map = dag("map", (d) => {
+    const list = d.task("hold", hold);
+    const each = d.map("each", { over: list }, (_, __, ctx) => work(null, ctx));
+    d.task("sum", { after: each }, work);
+  });
+  export const cluster = dag("cluster", (d) => {
+    const made = d.setup("create", work);
+    const first = d.task("first", { after: made }, work);
+    d.task("hold", { after: first }, hold);
+    d.teardown("delete", { of: made }, (_, __, ctx) => record(ctx));
+  });
+  export const grouped = dag("grouped", (d) => {
+    const group = d.group("g", { retries: 1, retryDelay: 0 }, (g) => {
+      const first = g.task("first", work);
+      g.task("hold", { after: first }, hold);
+    });
+    d.task("after", { after: group }, work);
+  });
+`;
+
+beforeAll(async () => {
+  rig = await SchedulerRig.open();
+  await rig.db.rows(adhoc("INSERT INTO pool (name, slots) VALUES ('narrow', 0)"));
+  await rig.publish({ "resumed.ts": DAGS.replaceAll("@ROOT@", rig.root) });
+  await rig.scheduler();
+});
+
+const edit = async <T>(id: number, change: (tx: Connection) => Promise<T>) => {
+  const result = await rig.db.transaction(change);
+  rig.wakeUps.send(`run:${id}`);
+  return result;
+};
+const cancel = (id: number) => edit(id, (tx) => runEdits.cancelRun(tx, id, "cancelled by a test"));
+const clear = (id: number, only: "any" | "failed", taskIds: readonly string[] | null = null) =>
+  edit(id, async (tx) => {
+    const tasks = taskIds?.map((taskId) => ({ taskId, mapIndex: null })) ?? null;
+    const result = await runEdits.clearTasks(tx, {
+      runs: [{ dagRunId: id, tasks }],
+      only,
+      ...{ resetRuns: true, latestVersion: false, refuseRunning: false, dryRun: false },
+    });
+    return result.kind === "cleared" ? result.affected.map(({ taskId }) => taskId).sort() : [];
+  });
+const mark = (id: number, taskId: string, state: "success" | "failed" | "skipped") =>
+  edit(id, (tx) =>
+    runEdits.markTasks(tx, {
+      ...{ runs: [{ dagRunId: id, tasks: [{ taskId, mapIndex: null }] }], state, dryRun: false },
+    }),
+  );
+const open = (name: string) => writeFileSync(`${rig.root}/open_${name}`, "");
+const recorded = (name: string) =>
+  existsSync(`${rig.root}/${name}`) ? readFileSync(`${rig.root}/${name}`, "utf8").trim().split("\n") : [];
+/** A run whose task "hold" has begun. */
+const holding = async (name: string, dagId: string, taskId = "hold") => {
+  const id = await rig.trigger(dagId, { runId: name });
+  await rig.until(async () => (await rig.states(id))[taskId] === "running", `${name}: ${taskId} to run`);
+  return id;
+};
+/** As the edits of this file leave it once more tasks may run. */
+const endedAfter = async (id: number, name: string) => {
+  open(name);
+  return await rig.ended(id);
+};
+
+describe("a cancelled run whose failed tasks are cleared", () => {
+  it("runs the tasks that the cancellation skipped, also those that never had a slot", async () => {
+    const id = await holding("wide", "wide");
+    await cancel(id);
+    expect(await rig.states(id)).toEqual({ hold: "failed", next: "skipped", beside: "skipped" });
+    expect(await clear(id, "failed")).toEqual(["beside", "hold", "next"]);
+    await rig.db.rows(adhoc("UPDATE pool SET slots = 1 WHERE name = 'narrow'"));
+    rig.wakeUps.send("pools");
+    expect(await endedAfter(id, "wide")).toBe("success");
+    expect(recorded("wide").sort()).toEqual(["beside", "hold", "hold", "next"]);
+  });
+
+  it("runs from the start if it was cancelled before it began", async () => {
+    const pause = async (isPaused: boolean) => {
+      await rig.db.rows(adhoc("UPDATE dag SET is_paused = $1 WHERE dag_id = 'chain'"), [isPaused]);
+      rig.wakeUps.send("dags");
+    };
+    await pause(true);
+    const id = await rig.trigger("chain", { runId: "unbegun" });
+    await cancel(id);
+    expect([(await rig.run(id)).state, await rig.states(id)]).toEqual(["failed", {}]);
+    expect(await clear(id, "failed")).toEqual([]);
+    await pause(false);
+    expect(await endedAfter(id, "unbegun")).toBe("success");
+    expect(recorded("unbegun")).toEqual(["hold", "next", "last"]);
+  });
+
+  it("keeps a task skipped that a person marked so, and what follows from it", async () => {
+    const id = await holding("marked", "chain");
+    await cancel(id);
+    await mark(id, "next", "skipped");
+    await clear(id, "failed");
+    expect(await endedAfter(id, "marked")).toBe("success");
+    expect(await rig.states(id)).toMatchObject({ hold: "success", next: "skipped", last: "skipped" });
+  });
+
+  it("expands a map whose list was not made before", async () => {
+    const id = await holding("map", "map");
+    await cancel(id);
+    await clear(id, "failed");
+    expect(await endedAfter(id, "map")).toBe("success");
+    expect(recorded("map")).toEqual(["hold", "hold", "each", "each", "sum"]);
+  });
+
+  it("runs the setup and the teardown again with a task of their scope", async () => {
+    const id = await holding("cluster", "cluster");
+    await cancel(id);
+    expect(await rig.ended(id)).toBe("failed");
+    expect(await clear(id, "failed")).toEqual(["create", "delete", "hold"]);
+    expect(await endedAfter(id, "cluster")).toBe("success");
+    expect(recorded("cluster")).toEqual([
+      ...["create", "first", "hold", "delete"],
+      ...["create", "hold", "delete"],
+    ]);
+  });
+
+  it("runs a group with retries again as a whole", async () => {
+    const id = await holding("grouped", "grouped", "g.hold");
+    await cancel(id);
+    expect(await clear(id, "failed")).toEqual(["after", "g.first", "g.hold"]);
+    expect(await endedAfter(id, "grouped")).toBe("success");
+    expect(recorded("grouped")).toEqual(["g.first", "g.hold", "g.first", "g.hold", "after"]);
+  });
+});
+
+describe("a run that goes on by another edit", () => {
+  it("runs what a marked task lets through", async () => {
+    const id = await holding("let-through", "chain");
+    await mark(id, "hold", "failed");
+    expect(await rig.ended(id)).toBe("failed");
+    expect(await rig.states(id)).toMatchObject({ next: "upstream_failed", last: "upstream_failed" });
+    await mark(id, "hold", "success");
+    expect(await rig.ended(id)).toBe("success");
+    expect(recorded("let-through")).toEqual(["hold", "next", "last"]);
+  });
+
+  it("judges what its cancellation skipped when it is queued again", async () => {
+    const id = await holding("queued", "chain");
+    await cancel(id);
+    await edit(id, (tx) => runEdits.markRun(tx, id, "queued"));
+    // What was stopped was not cleared: it stays failed, and its downstream tasks cannot run.
+    expect(await rig.ended(id)).toBe("failed");
+    expect(await rig.states(id)).toEqual({
+      hold: "failed",
+      next: "upstream_failed",
+      last: "upstream_failed",
+    });
+    await mark(id, "hold", "success");
+    expect(await rig.ended(id)).toBe("success");
+    expect(recorded("queued")).toEqual(["hold", "next", "last"]);
+  });
+
+  it("leaves alone what had not begun when the run was marked as success", async () => {
+    const id = await holding("vouched", "chain");
+    await edit(id, (tx) => runEdits.markRun(tx, id, "success"));
+    expect(await clear(id, "any", ["hold"])).toEqual(["hold"]);
+    expect(await endedAfter(id, "vouched")).toBe("success");
+    expect(recorded("vouched")).toEqual(["hold", "hold"]);
+  });
+});

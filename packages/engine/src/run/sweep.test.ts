@@ -1,0 +1,123 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { pgProxy } from "../../test/support/pg-proxy.ts";
+import { testDatabase } from "../../test/support/test-database.ts";
+import { BundleCache } from "../code/bundle-cache.ts";
+import { type Topic, WakeUps } from "../job/wake-up.ts";
+import { silentLogger } from "../service/logger.ts";
+import { adhoc, Database } from "../store/database/database.ts";
+import { SchedulerJob } from "./job/scheduler-job.ts";
+
+const RENEW_MS = 50;
+
+describe("a scheduler that hears nothing", () => {
+  const undo: (() => Promise<void>)[] = [];
+
+  afterEach(async () => {
+    for (const each of undo.splice(0).reverse()) await each();
+  });
+
+  it("looks at everything at every fifth heartbeat, and for the dead not at all", async () => {
+    const { heartbeats, asked } = await scheduler();
+    await heartbeats(15);
+    expect(asked("job-bury")).toBe(0);
+    for (const name of ["job-peers", "claim-take-over"]) {
+      expect(asked(name), name).toBeGreaterThanOrEqual(2);
+      expect(asked(name), name).toBeLessThanOrEqual(5);
+    }
+  });
+
+  it.each([
+    ["has died", "running", "-1 s"],
+    ["was declared dead by another a moment ago", "dead", "-1 s"],
+    ["has stopped a moment ago", "stopped", "-1 s"],
+  ])("looks for orphans at every heartbeat when a job %s", async (_, state, ago) => {
+    const { db } = await testDatabase();
+    const { heartbeats, asked } = await scheduler({ db });
+    await heartbeats(1);
+    await db.rows(
+      adhoc(`INSERT INTO job (kind, state, hostname, pid, version, lease_until, ended_at)
+             VALUES ('scheduler', $1, 'h', 1, 'test', now() + $2::interval, CASE WHEN $1 <> 'running' THEN now() END)`),
+      [state, ago],
+    );
+    await heartbeats(8);
+    expect(asked("job-bury")).toBeGreaterThanOrEqual(7);
+    expect(asked("claim-take-over")).toBeGreaterThanOrEqual(7);
+  });
+
+  it("no longer looks for orphans when a lease's time has passed since a job ended", async () => {
+    const { db } = await testDatabase();
+    await db.rows(
+      adhoc(`INSERT INTO job (kind, state, hostname, pid, version, lease_until, ended_at)
+             VALUES ('scheduler', 'dead', 'h', 1, 'test', now() - interval '7 s', now() - interval '7 s')`),
+    );
+    const { heartbeats, asked } = await scheduler({ db });
+    await heartbeats(10);
+    expect(asked("job-bury")).toBe(0);
+  });
+
+  it("looks at everything at every heartbeat when wake-ups are off", async () => {
+    const { heartbeats, asked } = await scheduler({ enabled: false });
+    await heartbeats(6);
+    expect(asked("job-peers")).toBeGreaterThanOrEqual(5);
+  });
+
+  it("looks at everything at every heartbeat while the connection that listens is down", async () => {
+    const { db, url } = await testDatabase();
+    const proxy = await pgProxy(url);
+    const remote = Database.connect(proxy.url);
+    undo.push(async () => {
+      await remote.close();
+      await proxy.close();
+    });
+    // Only the listener goes through the proxy.
+    const { heartbeats, asked } = await scheduler({ db, listener: remote });
+    proxy.set({ kind: "cut" });
+    await heartbeats(6);
+    expect(asked("job-peers")).toBeGreaterThanOrEqual(5);
+  });
+
+  it("looks at everything at the heartbeat after a wake-up", async () => {
+    const { heartbeats, asked, hear } = await scheduler();
+    await heartbeats(4, () => hear("run:1"));
+    expect(asked("job-peers")).toBeGreaterThanOrEqual(3);
+  });
+
+  async function scheduler(options: { enabled?: boolean; db?: Database; listener?: Database } = {}) {
+    const db = options.db ?? (await testDatabase()).db;
+    const wakeUps = new WakeUps(db, { enabled: options.enabled ?? true });
+    if (options.listener) {
+      const through = new WakeUps(options.listener);
+      wakeUps.listen = (onTopic) => through.listen(onTopic);
+    }
+    const rows = vi.spyOn(db, "rows");
+    const asked = (name: string) => rows.mock.calls.filter(([statement]) => statement.name === name).length;
+    const job = new SchedulerJob({
+      database: db,
+      executors: [],
+      bundles: new BundleCache("/nowhere", async () => ({ code: "", prelude: null })),
+      logsDir: "/nowhere",
+      logger: silentLogger,
+      wakeUps,
+      version: "test",
+      timetables: () => ({ look: () => {}, stop: async () => {} }),
+      lease: { ttlMs: 6_000, renewMs: RENEW_MS, marginMs: 1_000 },
+    });
+    await job.start();
+    undo.push(async () => {
+      await job.stop(0);
+      await wakeUps.close();
+    });
+    /** From the first heartbeat on, so that what starting looks at is not counted. */
+    const heartbeats = async (count: number, between = () => {}) => {
+      while (asked("job-renew") === 0) await sleep(5);
+      rows.mockClear();
+      for (let seen = 0; seen < count; seen = asked("job-renew")) {
+        between();
+        await sleep(5);
+      }
+      await sleep(RENEW_MS / 2);
+    };
+    return { heartbeats, asked, hear: (topic: Topic) => wakeUps.send(topic) };
+  }
+});

@@ -1,0 +1,99 @@
+/**
+ * API tokens, kept as SHA-256 only: 256 random bits need no slow hash. Looking up by the hash leaks no useful timing,
+ * since a caller who does not know the token cannot steer its hash.
+ */
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { Connection } from "../database/database.ts";
+import { statement } from "../database/statement.ts";
+import { Conditions, type Listed, list, type Page } from "../list/query.ts";
+
+export interface TokenRow {
+  readonly id: number;
+  readonly name: string;
+}
+
+/** All that can be told about a token: itself it is not here. */
+export interface ListedToken extends TokenRow {
+  readonly created_at: Date;
+  readonly expires_at: Date | null;
+  readonly last_used_at: Date | null;
+}
+
+export const TOKEN_ORDER = {
+  id: "t.id",
+  name: "t.name",
+  created_at: "t.created_at",
+  expires_at: "t.expires_at",
+  last_used_at: "t.last_used_at",
+} as const;
+
+/** Registers an installation's own token. Several installations may share the database, so others are left alone. */
+export async function ensureAdminToken(connection: Connection, token: string): Promise<void> {
+  await connection.rows(ENSURE_ADMIN, [ADMIN, sha256(token)]);
+}
+
+/** The token's row while it is valid; also notes that it was used, at most once a minute. */
+export async function findToken(connection: Connection, token: string): Promise<TokenRow | undefined> {
+  const hash = sha256(token);
+  const row = await connection.one<TokenRow & { sha256: Buffer; stale_use: boolean }>(FIND_TOKEN, [hash]);
+  if (row === undefined || !timingSafeEqual(row.sha256, hash)) return undefined;
+  if (row.stale_use) await connection.rows(TOUCH_TOKEN, [row.id]);
+  return { id: row.id, name: row.name };
+}
+
+export function listTokens(connection: Connection, page: Page): Promise<Listed<ListedToken>> {
+  return list<ListedToken>(connection, {
+    columns: "t.id, t.name, t.created_at, t.expires_at, t.last_used_at",
+    from: "api_token t",
+    where: new Conditions().raw(`(${WAS_VALID})`),
+    order: TOKEN_ORDER,
+    tiebreak: "t.id",
+    page,
+  });
+}
+
+export async function createToken(
+  tx: Connection,
+  token: { readonly name: string; readonly token: string; readonly expiresAt: Date | null },
+): Promise<ListedToken> {
+  const row = await tx.one<ListedToken>(INSERT_TOKEN, [token.name, sha256(token.token), token.expiresAt]);
+  return row!;
+}
+
+/** From the commit on it opens nothing. Its name; undefined: there is no such token. */
+export async function deleteToken(tx: Connection, id: number): Promise<string | undefined> {
+  return (await tx.one<{ name: string }>(DELETE_TOKEN, [id]))?.name;
+}
+
+/** Rows that never were stand for callers without a token; they are nobody's to list or revoke. */
+const WAS_VALID = "expires_at IS NULL OR expires_at > created_at";
+
+const ADMIN = "admin";
+
+function sha256(token: string): Buffer {
+  return createHash("sha256").update(token, "utf8").digest();
+}
+
+const ENSURE_ADMIN = statement(
+  "token-ensure-admin",
+  "INSERT INTO api_token (name, sha256) VALUES ($1, $2) ON CONFLICT (sha256) DO NOTHING",
+);
+
+const FIND_TOKEN = statement(
+  "token-find",
+  `SELECT id, name, sha256, (last_used_at IS NULL OR last_used_at < now() - interval '1 minute') AS stale_use
+   FROM api_token WHERE sha256 = $1 AND (expires_at IS NULL OR expires_at > now())`,
+);
+
+const TOUCH_TOKEN = statement("token-touch", "UPDATE api_token SET last_used_at = now() WHERE id = $1");
+
+const INSERT_TOKEN = statement(
+  "token-insert",
+  `INSERT INTO api_token (name, sha256, expires_at) VALUES ($1, $2, $3)
+   RETURNING id, name, created_at, expires_at, last_used_at`,
+);
+
+const DELETE_TOKEN = statement(
+  "token-delete",
+  `DELETE FROM api_token WHERE id = $1 AND (${WAS_VALID}) RETURNING name`,
+);

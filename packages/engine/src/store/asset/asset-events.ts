@@ -1,0 +1,58 @@
+/**
+ * What happened to assets. An event is written with its signal, by the database itself (migration 0011), and never changed.
+ * Died before the commit: neither is there. Died after, or the answer is lost: both are, and whoever sent it from outside
+ * asks by its client and number (signals.ts).
+ */
+import type { Json } from "@tradewind/sdk/manifest";
+import { ASSETS } from "../../model/index.ts";
+import type { Connection } from "../database/database.ts";
+import { statement } from "../database/statement.ts";
+import { sendSignals } from "../signal/signals.ts";
+
+export interface AssetEventRow {
+  readonly id: number;
+  readonly asset_id: number;
+  readonly uri: string;
+  readonly group_name: string;
+  readonly payload: Json;
+  readonly partition_key: string | null;
+  readonly alias: string | null;
+  readonly source_dag_id: string | null;
+  readonly source_run_id: string | null;
+  readonly source_task_id: string | null;
+  readonly source_map_index: number | null;
+  readonly sender: string;
+  readonly created_at: Date;
+}
+
+export const EVENT_COLUMNS = `e.id, e.asset_id, a.uri, a.group_name, e.payload, e.partition_key, e.alias, e.source_dag_id,
+   e.source_run_id, e.source_task_id, e.source_map_index, e.sender, e.created_at`;
+
+const READ = statement(
+  "asset-event-read",
+  `SELECT ${EVENT_COLUMNS} FROM asset_event e JOIN asset a ON a.id = e.asset_id
+   WHERE e.id = ANY($1::bigint[]) ORDER BY e.id`,
+);
+
+/** Those of these that are there. */
+export async function readEvents(db: Connection, ids: readonly number[]): Promise<AssetEventRow[]> {
+  return ids.length === 0 ? [] : db.rows<AssetEventRow>(READ, [ids]);
+}
+
+/**
+ * Something happened to an asset that no task of ours has produced; answers the event's id. To be called as late in a
+ * transaction as any that sends signals.
+ */
+export async function recordEvent(
+  tx: Connection,
+  {
+    partition,
+    payload,
+    sender,
+    uri,
+  }: { uri: string; payload: Json; partition: string | null; sender: string },
+): Promise<number> {
+  const value = { payload, partition, alias: null, source: null };
+  const [sent] = await sendSignals(tx, [{ namespace: ASSETS, key: uri, value, sender }]);
+  return sent!.id;
+}

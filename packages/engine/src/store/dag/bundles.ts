@@ -1,0 +1,122 @@
+/**
+ * Code, by content hash; never updated. What many bundles share, the SDK's part of each, is stored once, as a prelude; so
+ * is each file that bundles require.
+ * Written in the transaction of the versions that it belongs to, under the catalogue's lock: nobody clears away meanwhile
+ * what nothing refers to yet.
+ */
+import type { Connection } from "../database/database.ts";
+import { statement } from "../database/statement.ts";
+
+/** `head`, then the prelude, then `code`, is one module that needs no other. */
+export interface StoredBundle {
+  readonly head: string;
+  readonly prelude: StoredPrelude | null;
+  readonly code: string;
+  readonly sourceMap: string | null;
+}
+
+/** It declares `names`, and refers to nothing. */
+export interface StoredPrelude {
+  readonly hash: string;
+  readonly names: readonly string[];
+  readonly code: string;
+}
+
+export interface StoredFile {
+  readonly hash: string;
+  readonly content: Uint8Array;
+}
+
+export type NamedBundle = StoredBundle & {
+  readonly hash: string;
+  /** Left out: it requires none. */
+  readonly files?: readonly StoredFile[];
+};
+
+const ADD_BUNDLES = statement(
+  "bundle-add",
+  `INSERT INTO bundle (hash, head, prelude_hash, code, source_map)
+   SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) AS u(hash) ORDER BY hash
+   ON CONFLICT DO NOTHING`,
+);
+
+/** Those that are there already, as almost always, are not sent along. */
+const KNOWN_PRELUDES = statement("bundle-known-preludes", "SELECT hash FROM prelude WHERE hash = ANY($1)");
+const ADD_PRELUDES = statement(
+  "bundle-add-preludes",
+  `INSERT INTO prelude (hash, names, code)
+   SELECT u.hash, string_to_array(u.names, ' '), u.code
+   FROM unnest($1::text[], $2::text[], $3::text[]) AS u(hash, names, code) ORDER BY u.hash
+   ON CONFLICT DO NOTHING`,
+);
+
+const KNOWN_FILES = statement("bundle-known-files", "SELECT hash FROM bundled_file WHERE hash = ANY($1)");
+const ADD_FILE = statement(
+  "bundle-add-file",
+  "INSERT INTO bundled_file (hash, content) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+);
+const ADD_FILE_USES = statement(
+  "bundle-add-file-uses",
+  `INSERT INTO bundle_file (bundle_hash, file_hash)
+   SELECT * FROM unnest($1::text[], $2::text[]) AS u(bundle, file) ORDER BY bundle, file
+   ON CONFLICT DO NOTHING`,
+);
+const LOAD_FILE = statement("bundle-load-file", "SELECT content FROM bundled_file WHERE hash = $1");
+
+const LOAD = statement(
+  "bundle-load",
+  `SELECT b.head, b.code, b.source_map AS "sourceMap", to_json(p) AS prelude
+   FROM bundle b LEFT JOIN (SELECT hash, names, code FROM prelude) AS p ON p.hash = b.prelude_hash
+   WHERE b.hash = $1`,
+);
+
+/** Those that are there already stay as they are. */
+export async function addBundles(tx: Connection, bundles: readonly NamedBundle[]): Promise<void> {
+  const added = byHash(bundles);
+  await addPreludes(tx, byHash(added.map(({ prelude }) => prelude).filter((prelude) => prelude !== null)));
+  await tx.rows(ADD_BUNDLES, [
+    added.map(({ hash }) => hash),
+    added.map(({ head }) => head),
+    added.map(({ prelude }) => prelude?.hash ?? null),
+    added.map(({ code }) => code),
+    added.map(({ sourceMap }) => sourceMap),
+  ]);
+  await addFiles(tx, added);
+}
+
+export function loadBundle(db: Connection, hash: string): Promise<StoredBundle | undefined> {
+  return db.one<StoredBundle>(LOAD, [hash]);
+}
+
+/** The content of a file that a bundle requires. */
+export async function loadBundledFile(db: Connection, hash: string): Promise<Uint8Array | undefined> {
+  return (await db.one<{ content: Uint8Array }>(LOAD_FILE, [hash]))?.content;
+}
+
+/** One statement per file that is not there yet: they may be large. */
+async function addFiles(tx: Connection, bundles: readonly NamedBundle[]): Promise<void> {
+  const files = byHash(bundles.flatMap(({ files = [] }) => files));
+  if (files.length === 0) return;
+  const rows = await tx.rows<{ hash: string }>(KNOWN_FILES, [files.map(({ hash }) => hash)]);
+  const known = new Set(rows.map(({ hash }) => hash));
+  for (const { content, hash } of files) if (!known.has(hash)) await tx.rows(ADD_FILE, [hash, content]);
+  const uses = bundles.flatMap(({ hash, files = [] }) => files.map((file) => [hash, file.hash] as const));
+  await tx.rows(ADD_FILE_USES, [uses.map(([bundle]) => bundle), uses.map(([, file]) => file)]);
+}
+
+async function addPreludes(tx: Connection, preludes: readonly StoredPrelude[]): Promise<void> {
+  if (preludes.length === 0) return;
+  const rows = await tx.rows<{ hash: string }>(KNOWN_PRELUDES, [preludes.map(({ hash }) => hash)]);
+  const known = new Set(rows.map(({ hash }) => hash));
+  const added = preludes.filter(({ hash }) => !known.has(hash));
+  if (added.length === 0) return;
+  await tx.rows(ADD_PRELUDES, [
+    added.map(({ hash }) => hash),
+    added.map(({ names }) => names.join(" ")),
+    added.map(({ code }) => code),
+  ]);
+}
+
+function byHash<T extends { readonly hash: string }>(parts: readonly T[]): T[] {
+  return [...new Map(parts.map((part) => [part.hash, part])).values()];
+}

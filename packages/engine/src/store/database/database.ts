@@ -1,0 +1,334 @@
+import pg from "pg";
+import { EngineError } from "../../service/errors.ts";
+import { encoded } from "./array-literal.ts";
+import { runBatch } from "./batch.ts";
+import { breaksConnection, CommitUnknownError, sqlState } from "./connection-error.ts";
+import { DeadConnections, destroy, openFresh } from "./dead-connections.ts";
+import { type Listening, listen } from "./listen.ts";
+import { type Call, type Statement, statement } from "./statement.ts";
+import { wireTypes } from "./wire-types.ts";
+
+export { CommitUnknownError, isTransient, sqlState } from "./connection-error.ts";
+export type { Listening } from "./listen.ts";
+export { adhoc, type Call, call, type Statement, statement } from "./statement.ts";
+
+/** One connection, or the pool: each `rows` of the pool is a transaction of its own. */
+export interface Connection {
+  rows<R>(statement: Statement, values?: readonly unknown[]): Promise<R[]>;
+  one<R>(statement: Statement, values?: readonly unknown[]): Promise<R | undefined>;
+}
+
+export interface Transaction extends Connection {
+  /** Several statements as plain text, without values: for migrations. */
+  script(sql: string): Promise<void>;
+}
+
+export interface DatabaseOptions {
+  /** Connections for single statements and transactions. */
+  readonly max?: number;
+  /** Connections for `pipeline`, apart from the others so that a full pool never delays the scheduler. */
+  readonly maxPipelines?: number;
+  readonly applicationName?: string;
+}
+
+/**
+ * The one way to PostgreSQL. Connects when first used, and again by itself after the server was away: a call made
+ * meanwhile rejects with an error for which `isTransient` is true. Nothing is ever repeated on the caller's behalf.
+ * A single statement outside a transaction whose connection breaks may or may not have been applied.
+ */
+export class Database implements Connection {
+  readonly url: string;
+  readonly #config: pg.ClientConfig;
+  readonly #pool: pg.Pool;
+  readonly #pipelines: pg.Pool;
+  readonly #listening = new Set<Listening>();
+  readonly #dead: DeadConnections;
+  readonly #bornAt = new WeakMap<pg.ClientBase, number>();
+  readonly #inUse = new Set<pg.ClientBase>();
+  /** Calls that wait for a connection: how each is rejected. */
+  readonly #acquiring = new Set<(error: Error) => void>();
+  readonly #siblings = new Set<Database>();
+  #givingUp: NodeJS.Timeout | null = null;
+  #isGivenUp = false;
+  #onClosed: () => void = () => {};
+  /** Connections that were made before are not used again. */
+  #soundSince = 0;
+
+  static connect(url: string, options: DatabaseOptions = {}): Database {
+    return new Database(url, options);
+  }
+
+  private constructor(url: string, options: DatabaseOptions) {
+    this.url = url;
+    this.#config = clientConfig(url, options.applicationName ?? "tradewind");
+    this.#dead = new DeadConnections(this.#config, () => this.#onDead());
+    this.#pool = openPool(this.#config, options.max ?? 10);
+    const batches = { options: `${this.#config.options} ${POINT_LOOKUPS}`, lock_timeout: BATCH_LOCK_MS };
+    this.#pipelines = openPool({ ...this.#config, ...batches }, options.maxPipelines ?? 4);
+    for (const pool of [this.#pool, this.#pipelines])
+      pool.on("connect", (client) => this.#bornAt.set(client, performance.now()));
+  }
+
+  async rows<R>(statement: Statement, values: readonly unknown[] = []): Promise<R[]> {
+    return this.#withClient(this.#pool, (client) => this.#query<R>(client, statement, values));
+  }
+
+  async one<R>(statement: Statement, values: readonly unknown[] = []): Promise<R | undefined> {
+    return (await this.rows<R>(statement, values))[0];
+  }
+
+  /**
+   * As `one`, for what must not wait for a dead connection: without an answer after a second it is sent over a fresh
+   * connection as well, and the first answer counts. It may run twice.
+   */
+  async oneSoon<R>(statement: Statement, values: readonly unknown[] = []): Promise<R | undefined> {
+    const answer = this.one<R>(statement, values);
+    const timeout = Promise.withResolvers<true>();
+    const timer = setTimeout(timeout.resolve, SOON_MS, true);
+    const isAnswered = answer.then(
+      () => false,
+      () => false,
+    );
+    const isSilent = await Promise.race([isAnswered, timeout.promise]).finally(() => clearTimeout(timer));
+    if (!isSilent) return answer;
+    return Promise.any([answer, this.#oneFresh<R>(statement, values)]).catch((error: AggregateError) => {
+      throw error.errors[0];
+    });
+  }
+
+  /** Runs `work` between BEGIN and COMMIT on one connection; ROLLBACK when it throws. Await every call inside `work`. */
+  async transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+    return this.#withClient(this.#pool, async (client) => {
+      await this.#query(client, BEGIN, []);
+      let result: T;
+      try {
+        result = await work(this.#transactionOn(client));
+      } catch (error) {
+        // The original error is the one to report; a connection that cannot roll back is thrown away with its transaction.
+        await this.#query(client, ROLLBACK, []).catch(() => {});
+        throw error;
+      }
+      await this.#dead.answer(client, commit(client));
+      return result;
+    });
+  }
+
+  /** All calls as one transaction in one round trip: all stored, or rejected with the first error and nothing stored. */
+  async pipeline(calls: readonly Call[]): Promise<unknown[][]> {
+    if (calls.length === 0) return [];
+    return this.#withClient(this.#pipelines, (client) => this.#dead.answer(client, runBatch(client, calls)));
+  }
+
+  /** Calls `onNotify` for each notification, and with "" whenever some may have been missed (after each reconnect). */
+  async listen(channel: string, onNotify: (payload: string) => void): Promise<Listening> {
+    const listening = await listen(this.#config, channel, onNotify);
+    this.#listening.add(listening);
+    return {
+      get isUp() {
+        return listening.isUp;
+      },
+      check: () => listening.check(),
+      close: async () => {
+        this.#listening.delete(listening);
+        await listening.close();
+      },
+    };
+  }
+
+  /** Connections of their own to the same database, given up together with these. */
+  sibling(options: DatabaseOptions): Database {
+    const sibling = new Database(this.url, options);
+    sibling.#onClosed = () => this.#siblings.delete(sibling);
+    this.#siblings.add(sibling);
+    return sibling;
+  }
+
+  /** For a process that is to end: from then on calls are rejected, those under way as well. */
+  giveUpIn(ms: number): void {
+    for (const sibling of this.#siblings) sibling.giveUpIn(ms);
+    this.#givingUp ??= setTimeout(() => this.#giveUp(), ms).unref();
+  }
+
+  /** Waits for what is running, for a while, then closes every connection. */
+  async close(withinMs = CLOSE_MS): Promise<void> {
+    this.giveUpIn(withinMs);
+    await Promise.all([...this.#listening].map((each) => each.close()));
+    this.#listening.clear();
+    const ends = [this.#pool, this.#pipelines].map((pool) => (pool.ending ? undefined : pool.end()));
+    const late = Promise.withResolvers<void>();
+    const timer = setTimeout(late.resolve, this.#isGivenUp ? 0 : withinMs + 500);
+    await Promise.race([Promise.all(ends), late.promise]);
+    clearTimeout(timer);
+    if (this.#givingUp !== null) clearTimeout(this.#givingUp);
+    this.#onClosed();
+  }
+
+  async #withClient<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+    const client = await this.#sound(pool);
+    let broken = false;
+    this.#inUse.add(client);
+    try {
+      return await work(client);
+    } catch (error) {
+      broken = unfit(error) || client.getTransactionStatus() !== "I";
+      throw error;
+    } finally {
+      this.#inUse.delete(client);
+      client.release(broken);
+    }
+  }
+
+  async #sound(pool: pg.Pool): Promise<pg.PoolClient> {
+    for (;;) {
+      const client = await this.#acquire(pool);
+      if ((this.#bornAt.get(client) ?? 0) >= this.#soundSince) return client;
+      destroy(client);
+      client.release(true);
+    }
+  }
+
+  #acquire(pool: pg.Pool): Promise<pg.PoolClient> {
+    return new Promise((resolve, reject) => {
+      if (this.#isGivenUp) return reject(givenUp());
+      this.#acquiring.add(reject);
+      pool.connect().then(
+        (client) => {
+          if (this.#acquiring.delete(reject)) resolve(client);
+          else client.release(true);
+        },
+        (error) => {
+          this.#acquiring.delete(reject);
+          reject(error);
+        },
+      );
+    });
+  }
+
+  #giveUp(): void {
+    this.#isGivenUp = true;
+    for (const reject of this.#acquiring) reject(givenUp());
+    this.#acquiring.clear();
+    this.#inUse.forEach(destroy);
+  }
+
+  #onDead(): void {
+    this.#soundSince = performance.now();
+    for (const listening of this.#listening) listening.check();
+  }
+
+  async #query<R>(client: pg.ClientBase, statement: Statement, values: readonly unknown[]): Promise<R[]> {
+    return this.#dead.answer(client, query<R>(client, statement, values));
+  }
+
+  async #oneFresh<R>(statement: Statement, values: readonly unknown[]): Promise<R | undefined> {
+    const client = await openFresh(this.#config);
+    try {
+      return (await query<R>(client, statement, values))[0];
+    } finally {
+      client.end().catch(() => {});
+    }
+  }
+
+  #transactionOn(client: pg.PoolClient): Transaction {
+    return {
+      rows: (statement, values = []) => this.#query(client, statement, values),
+      one: async <R>(statement: Statement, values: readonly unknown[] = []) =>
+        (await this.#query<R>(client, statement, values))[0],
+      script: async (sql) => {
+        const script = { text: sql, query_timeout: SCRIPT_TIMEOUT_MS } as pg.QueryConfig;
+        await this.#dead.answer(client, client.query(script));
+      },
+    };
+  }
+}
+
+/**
+ * Batches find their rows by key, always. A plan made while a table was small or not yet analysed would scan it, and,
+ * being prepared, would go on scanning it when it has grown: so the scanning plans are not on offer.
+ */
+const POINT_LOOKUPS =
+  "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c plan_cache_mode=force_generic_plan";
+
+/** The server, too, gives up a client that is gone: it would keep the locks of its transaction. */
+const TCP_LIMITS =
+  "-c tcp_user_timeout=10000 -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3";
+
+const SOON_MS = 1_000;
+/** For what still runs when everything has been stopped. */
+const CLOSE_MS = 3_000;
+
+/** A batch that waits longer for a lock is refused and tried again: the scheduler's heartbeat must not wait with it. */
+const BATCH_LOCK_MS = 1_000;
+
+const BEGIN = statement("tx_begin", "BEGIN");
+const COMMIT = statement("tx_commit", "COMMIT");
+const ROLLBACK = statement("tx_rollback", "ROLLBACK");
+
+/** How every connection is made. */
+export function clientConfig(url: string, applicationName: string): pg.ClientConfig {
+  return {
+    connectionString: url,
+    application_name: applicationName,
+    options: TCP_LIMITS,
+    statement_timeout: 60_000,
+    lock_timeout: 15_000,
+    idle_in_transaction_session_timeout: 30_000,
+    // Longer than the server's own limit: for where a dead connection cannot be found out (DeadConnections).
+    query_timeout: 75_000,
+    connectionTimeoutMillis: 15_000,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    types: wireTypes,
+  };
+}
+
+function openPool(config: pg.ClientConfig, max: number): pg.Pool {
+  const pool = new pg.Pool({ ...config, max, idleTimeoutMillis: 300_000 });
+  // An idle connection that the server ends, and one that breaks between two statements of a transaction, are both
+  // reported as an event; without a listener Node would end the process. The next statement gets the error.
+  pool.on("error", () => {});
+  pool.on("connect", (client) => client.on("error", () => {}));
+  return pool;
+}
+
+/** As the driver says it of a connection: callers treat it as an outage. */
+function givenUp(): Error {
+  return new Error("Connection terminated: the process is stopping");
+}
+
+const SCRIPT_TIMEOUT_MS = 24 * 3_600_000;
+
+async function query<R>(
+  client: pg.ClientBase,
+  { name, text }: Statement,
+  values: readonly unknown[],
+): Promise<R[]> {
+  const encodedValues = values.map(encoded);
+  const config = name === "" ? { text, values: encodedValues } : { name, text, values: encodedValues };
+  return (await client.query(config)).rows as R[];
+}
+
+async function commit(client: pg.ClientBase): Promise<void> {
+  let command: string;
+  try {
+    command = (await client.query({ ...COMMIT, values: [] })).command;
+  } catch (error) {
+    throw breaksConnection(error) ? new CommitUnknownError(error) : error;
+  }
+  // The server answers COMMIT with ROLLBACK when a statement had failed and the caller swallowed its error.
+  if (command !== "COMMIT") {
+    throw new EngineError(
+      "TRANSACTION_ABORTED",
+      "A statement in this transaction failed and its error was not passed on: nothing was stored. Let the error leave the transaction.",
+    );
+  }
+}
+
+/** May the connection go back to the pool after this error? */
+function unfit(error: unknown): boolean {
+  if (error instanceof CommitUnknownError) return true;
+  const state = sqlState(error);
+  // 0A000: a prepared plan's result type changed. 26000: the server lost the prepared statement. A fresh connection heals both.
+  if (state !== null) return breaksConnection(error) || state === "0A000" || state === "26000";
+  return error instanceof Error && /^(Query read timeout|Connection terminated|Client )/.test(error.message);
+}

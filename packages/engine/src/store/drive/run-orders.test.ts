@@ -1,0 +1,323 @@
+import type { SignalCondition, TaskManifest } from "@tradewind/sdk/manifest";
+import { beforeAll, describe, expect, it } from "vitest";
+import { taskManifest } from "../../../test/reference/manifests.ts";
+import { seedDag, seedJob, seedRuns, waitingForLock } from "../../../test/support/catalogue-seed.ts";
+import { testDatabase } from "../../../test/support/test-database.ts";
+import { adhoc, type Connection, type Database } from "../database/database.ts";
+import { runEdits } from "../edit/run-edit.ts";
+import { sendSignals } from "../signal/signals.ts";
+import { batchCalls, FENCED, type RunBatch } from "../task/run-batch.ts";
+import { openDrives } from "./run-drives.ts";
+import { giveOrder, type OrderAction, type OrderResult } from "./run-orders.ts";
+
+let db: Database;
+
+const hears = (key: string): SignalCondition => ({
+  ...{ kind: "signal", namespace: "default", key, where: null, equals: null, inRun: false },
+});
+const starts = (key: string): Pick<TaskManifest, "rules"> => ({
+  rules: [{ action: "start", when: hears(key), once: false }],
+});
+
+beforeAll(async () => {
+  ({ db } = await testDatabase());
+  await seedDag(db, "plain", {
+    tasks: [
+      taskManifest("a"),
+      taskManifest("b", { upstream: ["a"], retries: 2 }),
+      taskManifest("c", { upstream: ["b"] }),
+      taskManifest("aside", { upstream: ["a"] }),
+    ],
+  });
+  await seedDag(db, "driven", {
+    stop: hears("closed"),
+    tasks: [
+      taskManifest("train", starts("go")),
+      taskManifest("report", { upstream: ["train"] }),
+      taskManifest("ship", { upstream: ["report"], ...starts("ship") }),
+      taskManifest("label", { upstream: ["ship"] }),
+    ],
+  });
+});
+
+type State = "queued" | "running" | "success" | "failed";
+
+/** A run with rows of its tasks, as its state would have them. */
+async function aRun(
+  dagId: "plain" | "driven",
+  { ownerJob, state = "running" }: { state?: State; ownerJob?: number } = {},
+) {
+  const [id = 0] = await seedRuns(db, dagId, { state, ...(ownerJob === undefined ? {} : { ownerJob }) });
+  const run = await db.one<{ run_id: string }>(adhoc("SELECT run_id FROM dag_run WHERE id = $1"), [id]);
+  if (state !== "queued") {
+    await db.rows(
+      adhoc(`INSERT INTO task_instance (dag_run_id, task_id, state, try_number, max_tries, attempt, pool, pool_slots,
+                                        queue, priority_weight, operator)
+             SELECT r.id, k->>'taskId', CASE WHEN r.state = 'running' THEN 'none' ELSE 'success' END,
+                    (r.state <> 'running')::int, 0, CASE WHEN r.state <> 'running' THEN gen_random_uuid() END,
+                    'default_pool', 1, 'default', 1, 'task'
+             FROM dag_run r JOIN dag_version v ON v.id = r.version_id, jsonb_array_elements(v.manifest->'tasks') AS k
+             WHERE r.id = $1`),
+      [id],
+    );
+  }
+  return { id, dagId, runId: run!.run_id };
+}
+type Run = Awaited<ReturnType<typeof aRun>>;
+
+const wish = ({ dagId, runId }: Run, taskId: string, action: OrderAction) => ({
+  ...{ dagId, runId, taskId, action, user: "ada" },
+});
+const order = (run: Run, taskId: string, action: OrderAction): Promise<OrderResult> =>
+  db.transaction((tx) => giveOrder(tx, wish(run, taskId, action)));
+const close = ({ dagId, runId }: Run) =>
+  db.transaction((tx) => giveOrder(tx, { dagId, runId, taskId: null, action: "stop", user: "ada" }));
+
+interface OrderRow {
+  readonly id: number;
+  readonly key: string;
+  readonly value: unknown;
+  readonly sender: string;
+  /** Whether its run hears it: its time and its place are not before the run's. */
+  readonly is_noted: boolean;
+}
+
+const orders = ({ dagId, id, runId }: Run) =>
+  db.rows<OrderRow>(
+    adhoc(`SELECT s.id, s.key, s.value, s.sender,
+                  EXISTS (SELECT 1 FROM json_array_elements(d.orders) AS o(noted)
+                          WHERE concat_ws('/', $2::text, o.noted->>'taskId') = s.key
+                            AND o.noted->>'action' = s.value->>'action' AND o.noted->>'by' = s.sender) AS is_noted
+           FROM signal s LEFT JOIN run_drive d ON d.dag_run_id = $1
+           WHERE s.namespace = 'action' AND (s.key = $2 OR starts_with(s.key, $2 || '/')) ORDER BY s.id`),
+    [id, `${dagId}/${runId}`],
+  );
+const runOf = async ({ id }: Run) =>
+  (await db.one<{ state: string; generation: number; clear_number: number; driven: boolean }>(
+    adhoc(`SELECT r.state, r.generation, r.clear_number, d.dag_run_id IS NOT NULL AS driven
+           FROM dag_run r LEFT JOIN run_drive d ON d.dag_run_id = r.id WHERE r.id = $1`),
+    [id],
+  ))!;
+const statesOf = async ({ id }: Run) =>
+  Object.fromEntries(
+    (
+      await db.rows<{ task_id: string; state: string }>(
+        adhoc("SELECT task_id, state FROM task_instance WHERE dag_run_id = $1"),
+        [id],
+      )
+    ).map(({ state, task_id }) => [task_id, state]),
+  );
+
+describe("an order to a run that is not over", () => {
+  it("is noted in its row and told on the log, and its owner has to load it again", async () => {
+    const run = await aRun("plain");
+    const { generation } = await runOf(run);
+    const first = await order(run, "b", "restart");
+    expect(first).toMatchObject({ kind: "ordered", dagRunId: run.id });
+    expect(await order(run, "c", "stop")).toMatchObject({ kind: "ordered" });
+    expect(await orders(run)).toMatchObject([
+      {
+        key: `plain/${run.runId}/b`,
+        value: { action: "restart", by: "ada" },
+        sender: "ada",
+        is_noted: true,
+        id: (first as { version: number }).version,
+      },
+      { key: `plain/${run.runId}/c`, value: { action: "stop", by: "ada" }, is_noted: true },
+    ]);
+    expect(await runOf(run)).toMatchObject({ state: "running", generation: generation + 2, driven: true });
+    expect(Object.values(await statesOf(run))).toEqual(["none", "none", "none", "none"]);
+  });
+
+  it("comes to a driven run the same way", async () => {
+    const run = await aRun("driven");
+    await openDrives(db, [run.id]);
+    const before = await runOf(run);
+    expect(await order(run, "train", "start")).toMatchObject({ kind: "ordered" });
+    expect(await runOf(run)).toEqual({ ...before, generation: before.generation + 1 });
+    expect(await orders(run)).toMatchObject([{ is_noted: true }]);
+  });
+
+  it("to a driven run that nobody has loaded yet loses nothing that was sent before it", async () => {
+    const run = await aRun("driven", { state: "queued" });
+    const [sent] = await sendSignals(db, [{ namespace: "default", key: "go", value: 1, sender: "x" }]);
+    expect(await order(run, "train", "start")).toMatchObject({ kind: "ordered" });
+    const [place] = await db.rows(
+      adhoc(`SELECT d.since = r.queued_at AS is_early, s.created_at >= d.since AND s.tx >= d.tx AS is_heard
+             FROM run_drive d JOIN dag_run r ON r.id = d.dag_run_id, signal s WHERE r.id = $1 AND s.id = $2`),
+      [run.id, sent!.id],
+    );
+    expect(place).toEqual({ is_early: true, is_heard: true });
+  });
+
+  it("closes it, if there is anything to close", async () => {
+    const run = await aRun("driven");
+    expect(await close(run)).toMatchObject({ kind: "ordered" });
+    expect(await orders(run)).toMatchObject([
+      { key: `driven/${run.runId}`, value: { action: "stop", by: "ada" } },
+    ]);
+    const plain = await aRun("plain");
+    expect(await close(plain)).toEqual({ kind: "not_driven" });
+    expect(await runOf(plain)).toMatchObject({ generation: 0, driven: false });
+    await order(plain, "a", "start");
+    expect(await close(plain)).toMatchObject({ kind: "ordered" });
+  });
+
+  it("must name what there is", async () => {
+    const run = await aRun("plain");
+    expect(await order(run, "train", "start")).toEqual({ kind: "unknown_task" });
+    expect(await order({ ...run, runId: "none" }, "a", "start")).toEqual({ kind: "unknown_run" });
+    expect(await order({ ...run, dagId: "driven" }, "train", "start")).toEqual({ kind: "unknown_run" });
+    expect(await runOf(run)).toMatchObject({ generation: 0, driven: false });
+    expect(await orders(run)).toEqual([]);
+  });
+});
+
+describe("an order to a run that is over", () => {
+  it.each(["start", "restart"] as const)("to %s clears the task and its downstream", async (action) => {
+    const run = await aRun("plain", { state: "failed" });
+    await db.rows(
+      adhoc(
+        "INSERT INTO xcom (dag_run_id, task_id, key, value) SELECT $1, unnest($2::text[]), 'return_value', '1'",
+      ),
+      [run.id, ["a", "c"]],
+    );
+    const result = await order(run, "b", action);
+    expect(result).toMatchObject({
+      kind: "cleared",
+      affected: [{ taskId: "b" }, { taskId: "c" }],
+      version: null,
+    });
+    expect(await statesOf(run)).toEqual({ a: "success", aside: "success", b: "none", c: "none" });
+    expect(await runOf(run)).toMatchObject({ state: "queued", clear_number: 1, driven: false });
+    expect(await orders(run)).toEqual([]);
+    const kept = await db.rows(adhoc("SELECT task_id FROM xcom WHERE dag_run_id = $1"), [run.id]);
+    expect(kept).toEqual([{ task_id: "a" }]);
+    const tried = await db.rows(adhoc("SELECT task_id FROM task_attempt WHERE dag_run_id = $1"), [run.id]);
+    expect(tried).toHaveLength(2);
+  });
+
+  it("goes as far as the tasks that wait for starts of their own", async () => {
+    const run = await aRun("driven", { state: "success" });
+    expect(await order(run, "train", "start")).toMatchObject({
+      kind: "cleared",
+      affected: [{ taskId: "report" }, { taskId: "train" }],
+      version: null,
+    });
+    expect(await statesOf(run)).toMatchObject({ ship: "success", label: "success" });
+  });
+
+  it("is also sent where the task never started: cleared, it would only wait again", async () => {
+    const run = await aRun("driven", { state: "success" });
+    await db.rows(
+      adhoc(
+        "UPDATE task_instance SET state = 'skipped', try_number = 0, attempt = NULL WHERE dag_run_id = $1",
+      ),
+      [run.id],
+    );
+    const result = await order(run, "ship", "restart");
+    expect(result).toMatchObject({ kind: "cleared", affected: [{ taskId: "label" }, { taskId: "ship" }] });
+    expect(await orders(run)).toMatchObject([
+      { id: (result as { version: number }).version, value: { action: "start" }, is_noted: true },
+    ]);
+    // This one begins when its upstream lets it.
+    expect(await order(run, "report", "start")).toMatchObject({ kind: "ordered" });
+  });
+
+  it("to stop is refused, and so is one to what has no rows", async () => {
+    const run = await aRun("driven", { state: "success" });
+    expect(await order(run, "train", "stop")).toEqual({ kind: "over", state: "success" });
+    expect(await close(run)).toEqual({ kind: "over", state: "success" });
+    const cancelled = await aRun("plain", { state: "queued" });
+    await db.transaction((tx) => runEdits.cancelRun(tx, cancelled.id, "not needed"));
+    expect(await order(cancelled, "a", "start")).toEqual({ kind: "never_began", state: "failed" });
+    expect(await runOf(cancelled)).toMatchObject({ state: "failed", clear_number: 0, driven: false });
+  });
+});
+
+describe("at the same time", () => {
+  it("the run ends: the order sees its end", async () => {
+    const run = await aRun("driven");
+    const second = await aRun("plain");
+    const answers = [run, second].map(async (each, at) => {
+      const taskId = at === 0 ? "train" : "b";
+      let waiting: Promise<OrderResult> | undefined;
+      await db.transaction(async (tx) => {
+        await runEdits.markRun(tx, each.id, "success");
+        waiting = order(each, taskId, at === 0 ? "stop" : "start");
+        await waitingForLock(db);
+      });
+      return waiting;
+    });
+    expect(await answers[0]).toEqual({ kind: "over", state: "success" });
+    expect(await answers[1]).toMatchObject({ kind: "cleared", affected: [{ taskId: "b" }, { taskId: "c" }] });
+    expect(await runOf(run)).toMatchObject({ state: "success", driven: false });
+    expect(await orders(run)).toEqual([]);
+  });
+
+  it("its owner ends it: refused, for the run is driven now", async () => {
+    const jobId = await seedJob(db);
+    const run = await aRun("plain", { ownerJob: jobId });
+    const { generation } = await runOf(run);
+    const end: RunBatch = {
+      retries: [],
+      groups: [],
+      deliveries: [],
+      ...{
+        jobId,
+        hostname: "here",
+        sender: "x",
+        slots: new Map(),
+        maps: [],
+        births: [],
+        instances: [],
+        attempts: [],
+      },
+      ...{ outputs: [], signals: [], sends: [], callbacks: [], deferrals: [], waitEnds: [] },
+      ...{ drives: [], again: [], deadLetters: [], startedBy: [] },
+      fences: [{ runId: run.id, generation }],
+      ends: [{ runId: run.id, state: "success", reason: null }],
+    };
+    await order(run, "a", "start");
+    await expect(db.pipeline(batchCalls(end))).rejects.toMatchObject({ code: FENCED });
+    expect(await runOf(run)).toMatchObject({ state: "running", driven: true });
+  });
+
+  it("others are given: all are noted", async () => {
+    const run = await aRun("plain");
+    await Promise.all(Array.from({ length: 8 }, (_, at) => order(run, at % 2 === 0 ? "a" : "b", "start")));
+    expect((await orders(run)).map(({ is_noted }) => is_noted)).toEqual(Array(8).fill(true));
+    expect(await runOf(run)).toMatchObject({ generation: 8 });
+  });
+
+  it("the run is cleared: an order that began before counts in its new life", async () => {
+    const run = await aRun("driven", { state: "success" });
+    await db.transaction(async (early) => {
+      await early.one(adhoc("SELECT now()"));
+      await order(run, "train", "start");
+      expect(await giveOrder(early, wish(run, "ship", "start"))).toMatchObject({ kind: "ordered" });
+    });
+    expect(await orders(run)).toMatchObject([{ key: `driven/${run.runId}/ship`, is_noted: true }]);
+  });
+
+  it("its owner loads it: neither waits for the other for ever", async () => {
+    const run = await aRun("driven");
+    let loading: Promise<void> | undefined;
+    await db.transaction((tx) => {
+      // The owner makes the row after the run is locked and before the order does.
+      const late: Connection = {
+        one: (statement, values) => tx.one(statement, values),
+        rows: async (statement, values) => {
+          if (statement.name === "drive-open") {
+            loading = openDrives(db, [run.id]);
+            await loading;
+          }
+          return tx.rows(statement, values);
+        },
+      };
+      return giveOrder(late, wish(run, "train", "start"));
+    });
+    await loading;
+    expect(await orders(run)).toMatchObject([{ is_noted: true }]);
+  });
+});

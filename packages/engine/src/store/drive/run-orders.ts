@@ -1,0 +1,188 @@
+/**
+ * Orders by hand: start, restart or stop a task, or close the run. An order is noted in the row of what drives the run,
+ * which its owner reads again because its generation was raised, and carries out before anything else; on the log it is
+ * for all to see. A run that nothing drove so far is driven from now on. A run that is over has no owner: what is to
+ * start there is cleared.
+ *
+ * All of it happens under the run's lock: whoever ends the run, or clears it, has done so before or does so after. An
+ * owner that was about to end the run is refused, and finds the order.
+ */
+import type { DagManifest, Json } from "@tradewind/sdk/manifest";
+import { compileGraph, Drive, isDriven, RuleSet } from "../../model/index.ts";
+import { senderPlace, type TaskPlace } from "../../model/signal/sender-name.ts";
+import type { Connection } from "../database/database.ts";
+import { statement } from "../database/statement.ts";
+import { runEdits } from "../edit/run-edit.ts";
+import type { InstanceKey } from "../edit/run-edits.ts";
+import { readManifests } from "../list/dag-versions.ts";
+import { sendSignals } from "../signal/signals.ts";
+import { findListener, retryDeadLetter } from "../signal/signals-watch.ts";
+import { addOrder, openDriveNow, openDrives } from "./run-drives.ts";
+
+export type OrderAction = "start" | "restart" | "stop";
+
+/** Of a task; or with the task null, of the run itself: to be closed. */
+export type RunOrder = {
+  readonly dagId: string;
+  readonly runId: string;
+  readonly user: string;
+} & (
+  | { readonly taskId: string; readonly action: OrderAction }
+  | { readonly taskId: null; readonly action: "stop" }
+);
+
+export type OrderResult =
+  /** Its owner is to be told that the run has changed. `version`: of the signal that says so. */
+  | { readonly kind: "ordered"; readonly dagRunId: number; readonly version: number }
+  /** The run was over. `version`: of the order that goes with it, for a task that never started. */
+  | {
+      readonly kind: "cleared";
+      readonly dagRunId: number;
+      readonly affected: readonly InstanceKey[];
+      readonly version: number | null;
+      /** Signals drive it: it hears them again. */
+      readonly isDriven: boolean;
+    }
+  | { readonly kind: "unknown_run" | "unknown_task" }
+  /** "never_began": it ended while it was queued, and has nothing that could be cleared. */
+  | { readonly kind: "over" | "never_began"; readonly state: string }
+  /** Nothing drives the run: there is nothing to close. */
+  | { readonly kind: "not_driven" };
+
+/**
+ * NO KEY UPDATE keeps out batches, edits and other orders as UPDATE would. It lets in the owner who makes the row of a
+ * driven run at this moment, which refers to this one: with UPDATE each of us would wait for the other.
+ */
+const LOCK_RUN = statement(
+  "order-lock-run",
+  `SELECT id, dag_id, run_id, conf, state, version_id FROM dag_run WHERE dag_id = $1 AND run_id = $2
+   FOR NO KEY UPDATE`,
+);
+
+const HAS_DRIVE = statement("order-has-drive", "SELECT 1 FROM run_drive WHERE dag_run_id = $1");
+
+const FIND_LETTER = statement("order-find-letter", "SELECT listener FROM signal_dead_letter WHERE id = $1");
+
+const LOAD_AGAIN = statement(
+  "order-load-again",
+  "UPDATE dag_run SET generation = generation + 1 WHERE id = $1",
+);
+
+const LAST_TRY = statement(
+  "order-last-try",
+  "SELECT coalesce(max(try_number), 0) AS try_number FROM task_instance WHERE dag_run_id = $1 AND task_id = $2",
+);
+
+interface LockedRun {
+  readonly id: number;
+  readonly dag_id: string;
+  readonly run_id: string;
+  readonly conf: Json;
+  readonly state: "queued" | "running" | "success" | "failed";
+  readonly version_id: number;
+}
+
+/** To be called last but for what records it: from here on other writers of the log's key wait. */
+export async function giveOrder(tx: Connection, order: RunOrder): Promise<OrderResult> {
+  const run = await tx.one<LockedRun>(LOCK_RUN, [order.dagId, order.runId]);
+  if (!run) return { kind: "unknown_run" };
+  // Now that the run is locked its version cannot change.
+  const manifest = (await readManifests(tx, [run.version_id])).get(run.version_id)!;
+  if (order.taskId !== null && !manifest.tasks.some(({ taskId }) => taskId === order.taskId))
+    return { kind: "unknown_task" };
+  if (run.state === "success" || run.state === "failed") return orderAfterEnd(tx, run, manifest, order);
+  const hasDrive = (await tx.one(HAS_DRIVE, [run.id])) !== undefined;
+  if (order.taskId === null && !hasDrive && !isDriven(manifest)) return { kind: "not_driven" };
+  if (!hasDrive) await openDrive(tx, run, manifest);
+  return { kind: "ordered", dagRunId: run.id, version: await note(tx, run, order) };
+}
+
+/** What was sent since the run was queued counts for its rules; where there are none, only what comes now. */
+async function openDrive(tx: Connection, run: LockedRun, manifest: DagManifest): Promise<void> {
+  if (isDriven(manifest)) await openDrives(tx, [run.id]);
+  else await openDriveNow(tx, run.id);
+}
+
+async function note(
+  tx: Connection,
+  run: LockedRun,
+  { action, taskId, user }: Pick<RunOrder, "action" | "taskId" | "user">,
+): Promise<number> {
+  await tx.rows(LOAD_AGAIN, [run.id]);
+  await addOrder(tx, run.id, { taskId, action, by: user });
+  const name = `${run.dag_id}/${run.run_id}`;
+  const key = taskId === null ? name : `${name}/${taskId}`;
+  const [sent] = await sendSignals(tx, [
+    { namespace: "action", key, value: { action, by: user }, sender: user },
+  ]);
+  return sent!.id;
+}
+
+async function orderAfterEnd(
+  tx: Connection,
+  run: LockedRun,
+  manifest: DagManifest,
+  { action, taskId, user }: RunOrder,
+): Promise<OrderResult> {
+  if (taskId === null || action === "stop") return { kind: "over", state: run.state };
+  const drive = new Drive({
+    manifest,
+    rules: new RuleSet(manifest),
+    run: { dagId: run.dag_id, runId: run.run_id, conf: run.conf },
+    startedAt: 0,
+  });
+  const tasks = reach(manifest, drive, taskId).map((each) => ({ taskId: each, mapIndex: null }));
+  const cleared = await runEdits.clearTasks(tx, {
+    runs: [{ dagRunId: run.id, tasks }],
+    only: "any",
+    resetRuns: true,
+    latestVersion: false,
+    refuseRunning: false,
+    dryRun: false,
+  });
+  const affected = cleared.kind === "cleared" ? cleared.affected : [];
+  if (affected.length === 0) return { kind: "never_began", state: run.state };
+  const lastTry = await tx.one<{ try_number: number }>(LAST_TRY, [run.id, taskId]);
+  // A task that has run begins by having been cleared. One that waits for a start would go on waiting for it.
+  const lacksStart = drive.needsStart(taskId) && lastTry?.try_number === 0;
+  if (lacksStart) await openDrives(tx, [run.id]);
+  const version = lacksStart ? await note(tx, run, { action: "start", taskId, user }) : null;
+  return { kind: "cleared", dagRunId: run.id, affected, version, isDriven: isDriven(manifest) };
+}
+
+/** The task and what runs again with it: its downstream, but for tasks that wait for starts of their own. */
+function reach(manifest: DagManifest, drive: Drive, from: string): string[] {
+  const { byId, nodes } = compileGraph(manifest);
+  const reached = new Set([byId.get(from)!]);
+  for (const { downstream } of reached) {
+    for (const index of downstream) if (!drive.needsStart(nodes[index]!.id)) reached.add(nodes[index]!);
+  }
+  return [...reached].map(({ id }) => id);
+}
+
+/** `dagRunId`: of the run whose owner is to be told; null: a listener of another kind tries it again. */
+export type LetterResult =
+  | { readonly kind: "unknown" }
+  | { readonly kind: "retried"; readonly dagRunId: number | null }
+  /** The run that the letter belongs to hears nothing any more; state null: it is no more. */
+  | { readonly kind: "over"; readonly task: TaskPlace; readonly state: string | null };
+
+/**
+ * A dead letter is to be tried once more. That of an `onSignal` is its run's: the owner loads the run again, with the
+ * letter, and deletes it in the transaction of what came of the answer. Two at once ask twice and are answered once,
+ * because the second makes the owner load the run anew.
+ */
+export async function retryLetter(tx: Connection, letterId: number): Promise<LetterResult> {
+  const letter = await tx.one<{ listener: string }>(FIND_LETTER, [letterId]);
+  if (!letter) return { kind: "unknown" };
+  const isNamed = await findListener(tx, letter.listener);
+  const task = isNamed ? null : senderPlace(letter.listener);
+  const run = task && (await tx.one<LockedRun>(LOCK_RUN, [task.dagId, task.runId]));
+  if (task && (!run || run.state === "success" || run.state === "failed"))
+    return { kind: "over", task, state: run?.state ?? null };
+  // The owner may have dealt with it while the run was waited for.
+  if (!(await retryDeadLetter(tx, letterId))) return { kind: "unknown" };
+  if (!run) return { kind: "retried", dagRunId: null };
+  await tx.rows(LOAD_AGAIN, [run.id]);
+  return { kind: "retried", dagRunId: run.id };
+}

@@ -1,0 +1,20 @@
+import { expect, it } from "vitest";
+import { seedDag, seedJob, seedRuns } from "../../../test/support/catalogue-seed.ts";
+import { testDatabase } from "../../../test/support/test-database.ts";
+import { adhoc } from "../database/database.ts";
+import { buryDeadJobs, renewJob } from "./job-lease.ts";
+
+it("is renewed, and its end declared, while transactions that refer to the job are open", async () => {
+  const { db } = await testDatabase();
+  const living = await seedJob(db);
+  const lapsed = await seedJob(db, 0);
+  await seedDag(db, "a");
+  await db.transaction(async (tx) => {
+    const [run] = await seedRuns(db, "a");
+    const refer =
+      "INSERT INTO callback (id, dag_run_id, event, owner_job) VALUES (gen_random_uuid(), $1, 'failure', $2)";
+    for (const job of [living, lapsed]) await tx.rows(adhoc(refer), [run, job]);
+    expect(await renewJob(db, living, 60_000)).toMatchObject({ wasHeld: true });
+    expect((await buryDeadJobs(db)).map((job) => job.id)).toEqual([lapsed]);
+  });
+});

@@ -1,0 +1,122 @@
+/**
+ * Leases of running components. The database's clock alone decides who is alive: a job is alive while its
+ * `lease_until` lies in the future. Once it has run out, anyone may declare the job dead and take its runs; that is
+ * final, a dead job cannot renew. A job that comes back late but before that (the database was away for all of them)
+ * goes on under its old name: runs that were taken meanwhile are fenced one by one, by their generation.
+ */
+import type { Connection, Database } from "../database/database.ts";
+import { statement } from "../database/statement.ts";
+import type { ServedDags } from "./served-dags.ts";
+
+export type JobKind = "scheduler" | "dag_processor" | "triggerer" | "api" | "backfill" | "driver";
+
+/** Notifies in the same statement: peers know of the job before they receive any wake-up that is sent after its start. */
+const REGISTER = statement(
+  "job-register",
+  `WITH registered AS (
+     INSERT INTO job (kind, hostname, pid, version, lease_until, dags)
+     VALUES ($1, $2, $3, $4, now() + $5 * interval '1 millisecond', $6) RETURNING id)
+   SELECT id, extract(epoch FROM clock_timestamp()) * 1000 AS now, pg_notify('tradewind', 'jobs') FROM registered`,
+);
+
+/**
+ * No key changes: the lock lets pass those who only refer to the job (foreign keys), and they let it pass. Whether anybody
+ * has gone is told along: at most installations, most of the time, nobody has, and no further question is needed.
+ */
+const RENEW = statement(
+  "job-renew",
+  `WITH before AS (
+     SELECT id, lease_until > now() AS was_held FROM job WHERE id = $1 AND state = 'running' FOR NO KEY UPDATE)
+   UPDATE job SET heartbeat_at = now(), lease_until = now() + $2 * interval '1 millisecond'
+   FROM before WHERE job.id = before.id
+   RETURNING before.was_held, extract(epoch FROM clock_timestamp()) * 1000 AS now,
+     EXISTS (SELECT FROM job o WHERE o.state = 'running' AND o.lease_until <= now() AND o.id <> $1)
+     OR EXISTS (SELECT FROM job o WHERE o.state <> 'running' AND o.ended_at > now() - $2 * interval '1 millisecond')
+       AS someone_left`,
+);
+
+/** With the end, not after it: a process that is about to exit could not send the wake-up any more. */
+const END = statement(
+  "job-end",
+  `WITH ended AS (
+     UPDATE job SET state = 'stopped', ended_at = now(), lease_until = now() WHERE id = $1 AND state = 'running'
+     RETURNING id)
+   SELECT pg_notify('tradewind', 'jobs') FROM ended`,
+);
+
+/** Declares dead the jobs whose lease ran out. */
+const BURY = statement(
+  "job-bury",
+  `UPDATE job SET state = 'dead', ended_at = now()
+   WHERE id IN (SELECT id FROM job WHERE state = 'running' AND lease_until <= now()
+                FOR NO KEY UPDATE SKIP LOCKED)
+   RETURNING id, kind, hostname, pid`,
+);
+
+/** Jobs that drive runs take slots of the same pools. */
+const PEERS = statement(
+  "job-peers",
+  `SELECT id FROM job
+   WHERE kind IN ('scheduler', 'backfill', 'driver') AND state = 'running' AND lease_until > now() AND id <> $1`,
+);
+
+export interface JobIdentity {
+  readonly kind: JobKind;
+  readonly hostname: string;
+  readonly pid: number;
+  readonly version: string;
+  /** Left out: all. */
+  readonly dags?: ServedDags;
+}
+
+export interface DeadJob {
+  readonly id: number;
+  readonly kind: JobKind;
+  readonly hostname: string;
+  readonly pid: number;
+}
+
+/** Registers a job; `now` is the database's clock in milliseconds. */
+export async function registerJob(
+  db: Connection,
+  who: JobIdentity,
+  ttlMs: number,
+): Promise<{ id: number; now: number }> {
+  const row = await db.one<{ id: number; now: string }>(REGISTER, [
+    who.kind,
+    who.hostname,
+    who.pid,
+    who.version,
+    ttlMs,
+    who.dags ?? null,
+  ]);
+  if (!row) throw new Error("job registration returned no row");
+  return { id: row.id, now: Number(row.now) };
+}
+
+export interface Renewal {
+  readonly now: number;
+  /** False: the lease had run out before, and nobody had declared the job dead yet. */
+  readonly wasHeld: boolean;
+  /** Another job ended within the time of one lease, or its lease has run out. */
+  readonly someoneLeft: boolean;
+}
+
+/** Null: the job was declared dead. Renewing twice does no harm. */
+export async function renewJob(db: Database, id: number, ttlMs: number): Promise<Renewal | null> {
+  const row = await db.oneSoon<{ now: string; was_held: boolean; someone_left: boolean }>(RENEW, [id, ttlMs]);
+  return row ? { now: Number(row.now), wasHeld: row.was_held, someoneLeft: row.someone_left } : null;
+}
+
+export async function endJob(db: Connection, id: number): Promise<void> {
+  await db.rows(END, [id]);
+}
+
+export function buryDeadJobs(db: Connection): Promise<DeadJob[]> {
+  return db.rows<DeadJob>(BURY);
+}
+
+/** Other jobs that drive runs: schedulers, backfill jobs and drivers. */
+export async function liveDrivers(db: Connection, self: number): Promise<number[]> {
+  return (await db.rows<{ id: number }>(PEERS, [self])).map((row) => row.id);
+}

@@ -1,0 +1,127 @@
+/** Callbacks as rows: written with the event they belong to, deleted when a worker has run them (`endCallbacks`). At least once. */
+import type { Json } from "@tradewind/sdk/manifest";
+import type { CallbackCall, CancelledWait } from "@tradewind/sdk/program";
+import type { Connection } from "../database/database.ts";
+import { statement } from "../database/statement.ts";
+import type { ServedDags } from "../job/served-dags.ts";
+import { RUN_COLUMNS, type RunRow } from "../run/run-row.ts";
+
+export interface StoredCallback extends RunRow {
+  readonly id: string;
+  readonly dag_run_id: number;
+  readonly task_id: string | null;
+  readonly map_index: number | null;
+  readonly group_id: string | null;
+  readonly event: CallbackCall["event"];
+  /** With the event "deadline": which one, which of its actions, and when it was due. */
+  readonly deadline_ordinal: number | null;
+  readonly deadline_place: number | null;
+  readonly deadline_due_at: Date | null;
+  readonly try_number: number;
+  readonly error: Json;
+  readonly bundle_hash: string;
+  /** With the event "cancel". */
+  readonly wait: CancelledWait | null;
+}
+
+const COLUMNS = `c.id, c.dag_run_id, c.task_id, c.map_index, c.group_id, c.event, c.try_number, c.error, ${RUN_COLUMNS}, v.bundle_hash,
+  (y.report->>'ordinal')::int AS deadline_ordinal, y.place AS deadline_place, (y.report->>'dueAt')::timestamptz AS deadline_due_at, NULL::json AS wait`;
+
+const LOAD = statement(
+  "callback-load",
+  `SELECT ${COLUMNS} FROM callback c JOIN dag_run r ON r.id = c.dag_run_id JOIN dag_version v ON v.id = r.version_id
+     LEFT JOIN delivery y ON y.id = c.delivery_id
+   WHERE c.id = ANY($1)`,
+);
+
+/** Of waits: see wait-cancels.ts. Their runs may be gone. */
+const LOAD_CANCELS = statement(
+  "callback-load-cancels",
+  `SELECT id, task_id, map_index, try_number, bundle_hash, wait, run FROM callback
+   WHERE id = ANY($1) AND dag_run_id IS NULL`,
+);
+
+/** In one transaction; there may be more. */
+export const ADOPT_LIMIT = 500;
+
+/**
+ * Callbacks that nobody is running: those of jobs that are over, and the job's own that it does not have in hand (its
+ * hands failed it, or nobody told it that the row was stored after all). A lease that merely ran out is no reason:
+ * after a time without database all have, and their owners are still running what they own. `tries` counts the jobs
+ * that died over a callback; after five it is left where it is, for people to see. $4: the DAGs that the job serves.
+ */
+const ADOPT = statement(
+  "callback-adopt",
+  `UPDATE callback SET owner_job = $1, tries = tries + CASE WHEN owner_job IS NULL OR owner_job = $1 THEN 0 ELSE 1 END
+   WHERE id IN (
+     SELECT c.id FROM callback c LEFT JOIN job j ON j.id = c.owner_job
+     WHERE c.tries < 5 AND c.id <> ALL($2::uuid[])
+       AND (j.id IS NULL OR j.state <> 'running'
+            OR c.owner_job = $1 AND c.created_at < now() - $3 * interval '1 millisecond')
+       AND ($4::text[] IS NULL OR c.owner_job = $1
+            OR coalesce(c.run->>'dag_id', (SELECT r.dag_id FROM dag_run r WHERE r.id = c.dag_run_id)) = ANY($4))
+     ORDER BY c.created_at LIMIT ${ADOPT_LIMIT} FOR UPDATE OF c SKIP LOCKED)
+   RETURNING id`,
+);
+
+const IS_OPEN = statement(
+  "callback-is-open",
+  "SELECT EXISTS (SELECT 1 FROM callback WHERE dag_run_id = $1 AND tries < 5) AS open",
+);
+
+/** Whether callbacks of the run are still to be called, or being called. */
+export async function hasOpenCallbacks(db: Connection, runId: number): Promise<boolean> {
+  return (await db.rows<{ open: boolean }>(IS_OPEN, [runId]))[0]?.open === true;
+}
+
+/** A row of the job's own that is younger may be on its way: stored, and not yet submitted. */
+const ON_ITS_WAY_MS = 5_000;
+
+export async function loadCallbacks(db: Connection, ids: readonly string[]): Promise<StoredCallback[]> {
+  const ofRuns = await db.rows<StoredCallback>(LOAD, [ids]);
+  if (ofRuns.length === ids.length) return ofRuns;
+  return [...ofRuns, ...(await db.rows<CancelRow>(LOAD_CANCELS, [ids])).map(storedCancel)];
+}
+
+interface CancelRow {
+  readonly id: string;
+  readonly task_id: string;
+  readonly map_index: number;
+  readonly try_number: number;
+  readonly bundle_hash: string;
+  readonly wait: CancelledWait;
+  readonly run: {
+    readonly [K in keyof RunRow]: RunRow[K] extends Date | null ? string | null : RunRow[K];
+  } & {
+    readonly dag_run_id: number;
+  };
+}
+
+function storedCancel({ run, ...row }: CancelRow): StoredCallback {
+  const date = (text: string | null) => (text === null ? null : new Date(text));
+  return {
+    ...row,
+    ...run,
+    logical_date: date(run.logical_date),
+    interval_start: date(run.interval_start),
+    interval_end: date(run.interval_end),
+    run_after: new Date(run.run_after as unknown as string),
+    started_at: date(run.started_at),
+    group_id: null,
+    event: "cancel",
+    deadline_ordinal: null,
+    deadline_place: null,
+    deadline_due_at: null,
+    error: null,
+  };
+}
+
+/** `inHand`: the ids to leave alone. */
+export async function adoptCallbacks(
+  db: Connection,
+  jobId: number,
+  inHand: readonly string[],
+  dags: ServedDags = null,
+): Promise<string[]> {
+  return (await db.rows<{ id: string }>(ADOPT, [jobId, inHand, ON_ITS_WAY_MS, dags])).map((row) => row.id);
+}

@@ -1,0 +1,220 @@
+/**
+ * What is to be delivered, at least once each: notices of tasks, groups and runs, and what missed deadlines tell. A row is
+ * written in the transaction of its event, so that neither exists without the other.
+ *
+ *  - *Take*: the process that takes a delivery first moves its next try on, by more than an attempt can last. Dies before:
+ *    it is due as it was. Dies after, or the answer is lost: it is due again then. Two at once: the second passes over it.
+ *    Functions of deadlines are handed to the workers, as rows of `callback`, in the same transaction.
+ *  - *Settle*: the outcome of an attempt. A success counts whenever it comes; a failure only for the latest attempt: an
+ *    earlier one that reports late knows nothing of what was tried after it. A signal is sent in the transaction that
+ *    settles its delivery: exactly once.
+ *  - After the last attempt a delivery is dead: a row that people see and may set going again.
+ */
+import type { DeadlineAction, Json, NoticeAction } from "@tradewind/sdk/manifest";
+import { DELIVERY_ATTEMPTS, deliveryPauseMs, type NoticeCause } from "../../model/index.ts";
+import type { Call, Connection, Database } from "../database/database.ts";
+import { statement } from "../database/statement.ts";
+import { type SignalDraft, sendSignals } from "../signal/signals.ts";
+
+/** One that is to be stored. */
+export interface DeliveryWrite {
+  readonly runId: number;
+  readonly event: "success" | "failure" | "retry" | "deadline";
+  readonly deadlineId: number | null;
+  /** Of the run, or of a group: null. */
+  readonly taskId: string | null;
+  readonly groupId: string | null;
+  readonly mapIndex: number;
+  /** The action's place among those of its event. */
+  readonly place: number;
+  readonly action: DeadlineAction;
+  readonly report: { readonly [key: string]: Json };
+  /** The instance that failed first: what its row says is stored, too. */
+  readonly cause: { readonly taskId: string; readonly mapIndex: number } | null;
+}
+
+/** One attempt, with all that is said. */
+export interface TakenDelivery {
+  readonly id: number;
+  readonly attempts: number;
+  readonly action: NoticeAction;
+  readonly event: DeliveryWrite["event"];
+  readonly report: { readonly [key: string]: Json };
+  readonly cause: NoticeCause | null;
+  readonly occurred_at: Date;
+  readonly dag_id: string;
+  readonly run_id: string;
+  readonly run_state: string;
+}
+
+/** After the instances of the same batch have moved: what is said of the first failure is in their rows. */
+const ADD = statement(
+  "delivery-add",
+  `INSERT INTO delivery (dag_run_id, event, deadline_id, task_id, group_id, map_index, place, action, report, cause)
+   SELECT u.run, u.event, u.deadline, u.task, u.grp, u.map, u.place, u.action, u.report,
+     CASE WHEN t.task_id IS NOT NULL THEN json_build_object('taskId', t.task_id, 'mapIndex', t.map_index,
+       'tryNumber', t.try_number, 'reason', left(t.reason, 2000)) END
+   FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::int[], $7::int[], $8::json[],
+               $9::json[], $10::text[], $11::int[])
+     AS u(run, event, deadline, task, grp, map, place, action, report, cause_task, cause_map)
+   LEFT JOIN task_instance t ON t.dag_run_id = u.run AND t.task_id = u.cause_task AND t.map_index = u.cause_map`,
+);
+
+/** How long after its nth attempt a delivery rests, in milliseconds; beyond its end there is no other. */
+const PAUSES = Array.from({ length: DELIVERY_ATTEMPTS - 1 }, (_, at) => deliveryPauseMs(at + 1));
+
+const TAKE = statement(
+  "delivery-take",
+  `WITH due AS (
+     SELECT id FROM delivery WHERE state = 'pending' AND next_try_at <= now()
+     ORDER BY next_try_at LIMIT $1 FOR UPDATE SKIP LOCKED
+   ), taken AS (
+     UPDATE delivery y SET attempts = y.attempts + 1, next_try_at = now() + $2 * interval '1 millisecond',
+       state = CASE WHEN y.action->>'kind' = 'function' THEN 'handed' ELSE 'pending' END
+     FROM due WHERE y.id = due.id RETURNING y.*
+   ), handed AS (
+     INSERT INTO callback (id, dag_run_id, task_id, event, delivery_id)
+     SELECT gen_random_uuid(), y.dag_run_id, y.task_id, 'deadline', y.id FROM taken y WHERE y.state = 'handed'
+   )
+   SELECT y.id, y.attempts, y.action, y.event, y.report, y.cause, y.occurred_at, r.dag_id, r.run_id, r.state AS run_state
+   FROM taken y JOIN dag_run r ON r.id = y.dag_run_id`,
+);
+
+/** Only for the attempt that holds it: another one may have sent its signal meanwhile. */
+const SENT = statement(
+  "delivery-sent",
+  `UPDATE delivery SET state = 'done', error = NULL, ended_at = now()
+   WHERE id = $1 AND attempts = $2 AND state = 'pending' RETURNING id`,
+);
+
+const DONE = statement(
+  "delivery-done",
+  `UPDATE delivery SET state = 'done', error = NULL, ended_at = now()
+   WHERE id = $1 AND state IN ('pending', 'dead')`,
+);
+
+/** What a failed attempt leaves behind. `pauses` is the parameter with PAUSES; SQL counts from 1, as attempts do. */
+const afterFailure = (error: string, pauses: string) => {
+  const pause = `(${pauses}::float8[])[y.attempts]`;
+  return `state = CASE WHEN ${pause} IS NULL THEN 'dead' ELSE 'pending' END, error = ${error},
+     next_try_at = now() + coalesce(${pause}, 0) * interval '1 millisecond',
+     ended_at = CASE WHEN ${pause} IS NULL THEN now() END`;
+};
+
+const FAILED = statement(
+  "delivery-failed",
+  `UPDATE delivery y SET ${afterFailure("$3", "$4")}
+   WHERE y.id = $1 AND y.attempts = $2 AND y.state = 'pending' RETURNING y.state`,
+);
+
+/** A callback that has run goes, and with it what is known of the delivery it was made for. */
+const END_CALLBACKS = statement(
+  "delivery-end-callbacks",
+  `WITH gone AS (
+     DELETE FROM callback c USING unnest($1::uuid[], $2::text[]) AS u(id, error) WHERE c.id = u.id
+     RETURNING c.delivery_id, u.error
+   ), failed AS (
+     UPDATE delivery y SET ${afterFailure("gone.error", "$3")}
+     FROM gone WHERE y.id = gone.delivery_id AND gone.error IS NOT NULL AND y.state = 'handed'
+   )
+   UPDATE delivery y SET state = 'done', error = NULL, ended_at = now()
+   FROM gone WHERE y.id = gone.delivery_id AND gone.error IS NULL AND y.state = 'handed'`,
+);
+
+/** Functions that several workers have died over: nobody runs them any more. Index: callback_delivery. */
+const BURY = statement(
+  "delivery-bury",
+  `UPDATE delivery y SET state = 'dead', ended_at = now(),
+     error = 'the workers that ran it died over it'
+   FROM callback c WHERE c.delivery_id IS NOT NULL AND c.delivery_id = y.id AND c.tries >= 5 AND y.state = 'handed'`,
+);
+
+const REVIVE = statement(
+  "delivery-revive",
+  `WITH revived AS (
+     UPDATE delivery SET state = 'pending', attempts = 0, next_try_at = now(), ended_at = NULL
+     WHERE id = ANY($1) AND state = 'dead' RETURNING id
+   ), dropped AS (DELETE FROM callback c USING revived WHERE c.delivery_id = revived.id)
+   SELECT id FROM revived ORDER BY id`,
+);
+
+/** As a part of a batch. */
+export function deliveryCall(writes: readonly DeliveryWrite[]): Call {
+  const column = <T>(of: (write: DeliveryWrite) => T): T[] => writes.map(of);
+  return {
+    statement: ADD,
+    values: [
+      column(({ runId }) => runId),
+      column(({ event }) => event),
+      column(({ deadlineId }) => deadlineId),
+      column(({ taskId }) => taskId),
+      column(({ groupId }) => groupId),
+      column(({ mapIndex }) => mapIndex),
+      column(({ place }) => place),
+      column(({ action }) => JSON.stringify(action)),
+      column(({ report }) => JSON.stringify(report)),
+      column(({ cause }) => cause?.taskId ?? null),
+      column(({ cause }) => cause?.mapIndex ?? null),
+    ],
+  };
+}
+
+export async function addDeliveries(tx: Connection, writes: readonly DeliveryWrite[]): Promise<void> {
+  const { statement, values } = deliveryCall(writes);
+  await tx.rows(statement, values);
+}
+
+/** Functions among them have been handed on, and are not answered. `leaseMs` is longer than any attempt. */
+export async function takeDeliveries(
+  db: Connection,
+  { limit, leaseMs }: { readonly limit: number; readonly leaseMs: number },
+): Promise<{ readonly taken: number; readonly own: readonly TakenDelivery[] }> {
+  const rows = await db.rows<TakenRow>(TAKE, [limit, leaseMs]);
+  return { taken: rows.length, own: rows.filter(isOwn) };
+}
+
+type TakenRow = Omit<TakenDelivery, "action"> & { readonly action: DeadlineAction };
+
+function isOwn(row: TakenRow): row is TakenDelivery {
+  return row.action.kind !== "function";
+}
+
+/** Sends a signal, and with it the delivery is done. False: another attempt holds the delivery, and nothing was sent. */
+export function deliverSignal(
+  db: Database,
+  { attempts, id }: TakenDelivery,
+  draft: SignalDraft,
+): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    const held = await tx.one(SENT, [id, attempts]);
+    if (held) await sendSignals(tx, [draft]);
+    return held !== undefined;
+  });
+}
+
+export async function deliveryDone(db: Connection, id: number): Promise<void> {
+  await db.rows(DONE, [id]);
+}
+
+/** Answers whether that was the last attempt. */
+export async function deliveryFailed(
+  db: Connection,
+  { attempts, id }: TakenDelivery,
+  error: string,
+): Promise<boolean> {
+  return (await db.one<{ state: string }>(FAILED, [id, attempts, error, PAUSES]))?.state === "dead";
+}
+
+/** Callbacks that have run, each with its error: of a deadline's function, it is called again. */
+export async function endCallbacks(db: Connection, ended: ReadonlyMap<string, string | null>): Promise<void> {
+  await db.rows(END_CALLBACKS, [[...ended.keys()], [...ended.values()], PAUSES]);
+}
+
+export async function buryDeliveries(db: Connection): Promise<void> {
+  await db.rows(BURY);
+}
+
+/** Dead deliveries begin again; answers those that were dead. */
+export async function reviveDeliveries(db: Connection, ids: readonly number[]): Promise<number[]> {
+  return (await db.rows<{ id: number }>(REVIVE, [ids])).map(({ id }) => id);
+}

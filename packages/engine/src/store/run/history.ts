@@ -1,0 +1,278 @@
+/**
+ * Retention, while everything runs. Ended runs go with everything that belongs to them (run-retention.ts), and signals
+ * that nobody has to hear any more (signals-retention.ts); then ended backfills, dead letters, events of assets, stopped
+ * jobs, keys of answered requests, audit events, and code that nothing refers to any more. Triggers, with what they
+ * remember, go when nobody waits for them, and import errors with their file: neither is left for here.
+ *
+ * In batches, each its own transaction, of at most `batch` rows and about half a second. Rows that somebody has locked
+ * are passed over. Each batch chooses and locks first; the DELETE asks once more, by what was committed meanwhile: a row
+ * that somebody began to refer to stays.
+ *
+ * Dies before or in a batch: nothing of it happened. Dies after, or the answer is lost: it did, and the next call goes on
+ * with the rest. Two at once: each passes over what the other has in hand. Stopped by `signal`: after the batch at hand.
+ */
+
+import { GATHERED_EVENTS } from "../asset/asset-queue.ts";
+import { CATALOGUE_LOCK } from "../dag/dag-catalogue.ts";
+import { BatchPace } from "../database/batch-pace.ts";
+import type { Connection, Database } from "../database/database.ts";
+import { statement } from "../database/statement.ts";
+import {
+  DELETABLE_SIGNALS,
+  deleteSignals,
+  STALE_LISTENER_MS,
+  signalsBound,
+  staleListeners,
+} from "../signal/signals-retention.ts";
+import { countDeletable, type Deletable } from "./history-count.ts";
+import { DELETABLE_RUNS, type RunCursor, removeRuns } from "./run-retention.ts";
+
+/** In the order in which they go: runs before what they refer to. */
+export const CLEAN_KINDS = [
+  "runs",
+  "backfill_dates",
+  "backfills",
+  "signals",
+  "dead_letters",
+  "asset_events",
+  "jobs",
+  "idempotency_keys",
+  "audit_events",
+  "versions",
+  "bundles",
+  "preludes",
+  "files",
+] as const;
+
+type CleanKind = (typeof CLEAN_KINDS)[number];
+export type CleanCounts = Record<CleanKind, number>;
+
+interface CleanOptions {
+  readonly olderThanMs: number;
+  readonly dryRun: boolean;
+  /** Rows of a transaction, at most. */
+  readonly batch: number;
+  /** All kinds unless told. */
+  readonly only?: readonly CleanKind[] | undefined;
+  /** Stops it after the batch at hand. */
+  readonly signal?: AbortSignal | undefined;
+  /** Listeners of signals that nobody has held for so long do not hold signals back; a week unless told. */
+  readonly staleListenerMs?: number;
+  /** Called for each such listener. */
+  readonly onStaleListener?: (listener: { readonly name: string; readonly seenAt: Date }) => void;
+  readonly onProgress?: (deleted: Readonly<CleanCounts>) => void;
+}
+
+interface Kind {
+  readonly deletable: Deletable;
+  /** One batch after the other: how many it were, and whether there may be more. */
+  readonly begin: () => (
+    tx: Connection,
+    options: CleanOptions & { readonly rows: number },
+  ) => Promise<{ readonly removed: number; readonly isMore: boolean }>;
+  /** Publishers may be about to refer to it. */
+  readonly isCatalogue?: boolean;
+}
+
+const OLD = "now() - $1::float8 * interval '1 millisecond'";
+
+const KEY_TYPES = { ctid: "tid", hash: "text", id: "bigint" } as const;
+
+const isBackfillOver = (id: string) => `EXISTS (
+     SELECT 1 FROM backfill b WHERE b.id = ${id} AND b.ended_at < ${OLD}
+       AND NOT EXISTS (SELECT 1 FROM dag_run r WHERE r.backfill_id = b.id))`;
+
+const KINDS: Readonly<Record<CleanKind, Kind>> = {
+  runs: {
+    deletable: DELETABLE_RUNS,
+    begin: () => {
+      let cursor: RunCursor | null = null;
+      return async (tx, { olderThanMs, rows }) => {
+        const answer = await removeRuns(tx, { cursor, olderThanMs, rows });
+        cursor = answer.cursor;
+        return { removed: answer.runs, isMore: cursor !== null };
+      };
+    },
+  },
+  backfill_dates: byKey("backfill_dates", {
+    table: "backfill_date",
+    key: "ctid",
+    order: "backfill_id",
+    old: isBackfillOver("backfill_date.backfill_id"),
+  }),
+  backfills: byKey("backfills", {
+    table: "backfill",
+    key: "id",
+    order: "id",
+    old: `${isBackfillOver("backfill.id")} AND NOT EXISTS (SELECT 1 FROM backfill_date d WHERE d.backfill_id = backfill.id)`,
+  }),
+  signals: {
+    deletable: DELETABLE_SIGNALS,
+    begin: () => {
+      // Runs and waits that come later are younger than what the first batch may delete.
+      let bound: string | undefined;
+      return async (tx, options) => {
+        bound ??= await signalsBound(tx, options.olderThanMs);
+        const removed = await deleteSignals(tx, { ...signalRetention(options), batch: options.rows, bound });
+        return { removed, isMore: removed > 0 };
+      };
+    },
+  },
+  // One that is to be tried again stays until it was.
+  dead_letters: byKey("dead_letters", {
+    table: "signal_dead_letter",
+    key: "id",
+    order: "id",
+    old: `created_at < ${OLD} AND retry_at IS NULL`,
+  }),
+  // The newest of each asset stays, what a run was made of stays with the run, and what a schedule has gathered for one.
+  asset_events: byKey("asset_events", {
+    table: "asset_event",
+    key: "id",
+    order: "id",
+    old: `created_at < ${OLD}
+     AND NOT EXISTS (SELECT 1 FROM signal s WHERE s.id = asset_event.id)
+     AND NOT EXISTS (SELECT 1 FROM asset_event_run r WHERE r.event_id = asset_event.id)
+     AND id NOT IN (${GATHERED_EVENTS})
+     AND id < (SELECT max(n.id) FROM asset_event n WHERE n.asset_id = asset_event.asset_id)`,
+  }),
+  // One that died without anybody noticing counts as over after a day.
+  jobs: byKey("jobs", {
+    table: "job",
+    key: "id",
+    order: "id",
+    old: `(state <> 'running' AND ended_at < ${OLD}
+           OR state = 'running' AND lease_until < least(${OLD}, now() - interval '1 day'))
+     AND NOT EXISTS (SELECT 1 FROM dag_run r WHERE r.owner_job = job.id)
+     AND NOT EXISTS (SELECT 1 FROM backfill b WHERE b.owner_job = job.id)
+     AND NOT EXISTS (SELECT 1 FROM callback c WHERE c.owner_job = job.id)
+     AND NOT EXISTS (SELECT 1 FROM trigger t WHERE t.owner_job = job.id)
+     AND NOT EXISTS (SELECT 1 FROM trigger t WHERE t.standby_job = job.id)`,
+  }),
+  idempotency_keys: byKey("idempotency_keys", {
+    table: "idempotency_key",
+    key: "ctid",
+    order: "created_at",
+    old: `created_at < ${OLD}`,
+  }),
+  audit_events: byKey("audit_events", {
+    table: "audit_event",
+    key: "id",
+    order: "id",
+    old: `at < ${OLD}`,
+  }),
+  // By when its successor came, not by its own age: whoever read it as the current one has long used it.
+  versions: byKey("versions", {
+    table: "dag_version",
+    key: "id",
+    order: "id",
+    isCatalogue: true,
+    old: `EXISTS (SELECT 1 FROM dag_version n WHERE n.dag_id = dag_version.dag_id AND n.number > dag_version.number
+                    AND n.created_at < ${OLD})
+     AND NOT EXISTS (SELECT 1 FROM dag d WHERE d.version_id = dag_version.id)
+     AND NOT EXISTS (SELECT 1 FROM dag_run r WHERE r.version_id = dag_version.id)
+     AND NOT EXISTS (SELECT 1 FROM backfill b WHERE b.version_id = dag_version.id AND b.ended_at IS NULL)`,
+  }),
+  bundles: byKey("bundles", {
+    table: "bundle",
+    key: "hash",
+    order: "created_at",
+    isCatalogue: true,
+    old: `created_at < ${OLD}
+     AND NOT EXISTS (SELECT 1 FROM dag_version v WHERE v.bundle_hash = bundle.hash)
+     AND NOT EXISTS (SELECT 1 FROM trigger t WHERE t.bundle_hash = bundle.hash)
+     AND NOT EXISTS (SELECT 1 FROM callback c WHERE c.bundle_hash = bundle.hash)`,
+  }),
+  preludes: byKey("preludes", {
+    table: "prelude",
+    key: "hash",
+    order: "created_at",
+    isCatalogue: true,
+    old: `created_at < ${OLD} AND NOT EXISTS (SELECT 1 FROM bundle b WHERE b.prelude_hash = prelude.hash)`,
+  }),
+  files: byKey("files", {
+    table: "bundled_file",
+    key: "hash",
+    order: "created_at",
+    isCatalogue: true,
+    old: `created_at < ${OLD} AND NOT EXISTS (
+       SELECT 1 FROM bundle_file f JOIN bundle b ON b.hash = f.bundle_hash WHERE f.file_hash = bundled_file.hash)`,
+  }),
+};
+
+/** Deletes, or with `dryRun` counts, what ended longer ago than `olderThanMs`, and what only that referred to. */
+export async function cleanHistory(db: Database, options: CleanOptions): Promise<CleanCounts> {
+  const counts = Object.fromEntries(CLEAN_KINDS.map((name) => [name, 0])) as CleanCounts;
+  if (options.onStaleListener !== undefined) {
+    const stale = await staleListeners(db, signalRetention(options).staleMs);
+    for (const listener of stale) options.onStaleListener(listener);
+  }
+  const wanted = CLEAN_KINDS.filter((name) => options.only?.includes(name) ?? true);
+  if (options.dryRun) {
+    const found = await countDeletable(
+      db,
+      new Map(wanted.map((name) => [name, KINDS[name].deletable])),
+      async (tx) => [
+        options.olderThanMs,
+        wanted.includes("signals") ? await signalsBound(tx, options.olderThanMs) : null,
+        signalRetention(options).staleMs,
+      ],
+    );
+    return { ...counts, ...found };
+  }
+  for (const name of wanted) await cleanKind(db, name, { options, counts });
+  return counts;
+}
+
+async function cleanKind(
+  db: Database,
+  name: CleanKind,
+  { options, counts }: { options: CleanOptions; counts: CleanCounts },
+): Promise<void> {
+  const { begin, isCatalogue = false } = KINDS[name];
+  const remove = begin();
+  const pace = new BatchPace(options.batch);
+  while (options.signal?.aborted !== true) {
+    const began = performance.now();
+    const { removed, isMore } = await db.transaction(async (tx) => {
+      if (isCatalogue) await tx.rows(CATALOGUE_LOCK);
+      return remove(tx, { ...options, rows: pace.rows });
+    });
+    pace.took(performance.now() - began);
+    counts[name] += removed;
+    if (!isMore) return;
+    options.onProgress?.(counts);
+  }
+}
+
+/** The order is that of an index, and the rows are then deleted by key: a batch costs the same whatever is left to do. */
+function byKey(
+  name: CleanKind,
+  spec: { table: string; key: keyof typeof KEY_TYPES; order: string; old: string; isCatalogue?: boolean },
+): Kind {
+  const { isCatalogue = false, key, old, order, table } = spec;
+  const choose = statement(
+    `clean-choose-${name}`,
+    `SELECT ${key}::text AS key FROM ${table} WHERE ${old} ORDER BY ${order} LIMIT $2 FOR UPDATE SKIP LOCKED`,
+  );
+  const remove = statement(
+    `clean-remove-${name}`,
+    `DELETE FROM ${table} WHERE ${key} = ANY($2::${KEY_TYPES[key]}[]) AND ${old} RETURNING 1`,
+  );
+  return {
+    isCatalogue,
+    deletable: { table, key, old },
+    begin:
+      () =>
+      async (tx, { olderThanMs, rows }) => {
+        const chosen = await tx.rows<{ key: string }>(choose, [olderThanMs, rows]);
+        if (chosen.length === 0) return { removed: 0, isMore: false };
+        const removed = await tx.rows(remove, [olderThanMs, chosen.map((row) => row.key)]);
+        return { removed: removed.length, isMore: true };
+      },
+  };
+}
+
+function signalRetention({ olderThanMs, staleListenerMs = STALE_LISTENER_MS }: CleanOptions) {
+  return { olderThanMs, staleMs: staleListenerMs };
+}

@@ -1,0 +1,55 @@
+/**
+ * A run that somebody ends while what its setups have made is still there: the teardowns are left to run, and how the run is
+ * to end is stored with it (`ending`, and why in `end_reason`) until they have. Its owner, or whoever takes it over, lets
+ * nothing but them begin, and ends it so. Asked for once more, they are ended, too: one of them may hang.
+ */
+import { owedTeardowns, type TaskState } from "../../model/index.ts";
+import type { Connection } from "../database/database.ts";
+import { statement } from "../database/statement.ts";
+
+const TEARDOWNS = statement(
+  "ending-teardowns",
+  `SELECT k.task->>'taskId' AS task_id, k.task->'teardown'->>'of' AS setup_id
+   FROM dag_version v, jsonb_array_elements(v.manifest->'tasks') AS k(task)
+   WHERE v.id = $1 AND k.task->>'role' = 'teardown'`,
+);
+
+/** The run stays with its owner, who reads it again, or in the queue until it has one. */
+const ASK = statement(
+  "ending-ask",
+  `UPDATE dag_run SET ending = $2, end_reason = $3, retry_at = NULL, generation = generation + 1 WHERE id = $1`,
+);
+
+interface Row {
+  readonly task_id: string;
+  readonly map_index: number;
+  readonly state: string;
+}
+
+interface Ending {
+  readonly run: { readonly id: number; readonly version_id: number; readonly state: string };
+  readonly state: "success" | "failed";
+  readonly reason: string;
+}
+
+/** Of all the instances of a run that this transaction has locked: the teardowns that run before it ends. */
+export async function teardownsLeft<R extends Row>(
+  tx: Connection,
+  { state, ending, version_id }: Ending["run"] & { readonly ending: string | null },
+  rows: readonly R[],
+): Promise<ReadonlySet<R>> {
+  // One that is queued may have run before: it was cleared, or has made way for another.
+  const isOpen = state === "running" || state === "queued";
+  if (!isOpen || ending !== null || rows.length === 0) return new Set();
+  const found = await tx.rows<{ task_id: string; setup_id: string }>(TEARDOWNS, [version_id]);
+  if (found.length === 0) return new Set();
+  const setupOf = new Map(found.map(({ setup_id, task_id }) => [task_id, setup_id]));
+  const placed = rows.map((row) => {
+    return { row, taskId: row.task_id, mapIndex: row.map_index, state: row.state as TaskState };
+  });
+  return new Set(owedTeardowns(setupOf, placed).map(({ row }) => row));
+}
+
+export async function askForEnd(tx: Connection, { reason, run, state }: Ending): Promise<void> {
+  await tx.rows(ASK, [run.id, state, reason]);
+}

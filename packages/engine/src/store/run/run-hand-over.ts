@@ -1,0 +1,119 @@
+/**
+ * How schedulers share runs. Each publishes in its job's row how many tasks it could start at once, or, as a number below
+ * zero, how many ready tasks wait for its slots. A scheduler that has more ready tasks than slots hands runs to a peer with
+ * free slots: it writes the peer as their owner, and raises the generation. Only runs of which no attempt is in flight: there
+ * is no process to stop and nothing to lose; and only runs of DAGs that the peer serves, which its row says and which never
+ * changes.
+ *
+ *  - Locks: the peer's job row, then the runs, by id, passing over locked ones.
+ *  - Dies before: nothing happened. Dies after: the runs are the peer's, which loads them when it is woken, or at its next
+ *    sweep. The peer dies: its lease expires, and its runs are taken over like any other.
+ *  - The answer is lost: the former owner reads the runs again, and finds that they are another's.
+ *  - Two at once: the peer's free slots are reserved under the lock of its row, so two owners do not give them away twice.
+ *  - Woke up late: each run is named with its owner and generation; one that has changed stays as it is.
+ */
+import type { Connection } from "../database/database.ts";
+import { statement } from "../database/statement.ts";
+import type { ServedDags } from "../job/served-dags.ts";
+
+const PUBLISH = statement(
+  "share-publish",
+  `UPDATE job SET slots = $2, free_slots = $3 WHERE id = $1 AND ($4::integer IS NULL OR free_slots = $4) RETURNING id`,
+);
+
+const OFFERED = statement("share-offered", "SELECT free_slots FROM job WHERE id = $1");
+
+const PUBLISH_FACTS = statement(
+  "share-facts",
+  "UPDATE job SET facts = $2 WHERE id = $1 AND state = 'running'",
+);
+
+const IS_ALIVE = "state = 'running' AND lease_until > now()";
+
+const PEERS = statement(
+  "share-peers",
+  `SELECT id, free_slots, dags FROM job WHERE kind = 'scheduler' AND ${IS_ALIVE} AND id <> $1 ORDER BY free_slots DESC, id`,
+);
+
+const HAND_OVER = statement(
+  "share-hand-over",
+  `WITH reserved AS (
+     UPDATE job SET free_slots = greatest(free_slots - $5, 0) WHERE id = $2 AND ${IS_ALIVE} AND free_slots > 0 RETURNING id
+   ), given AS (
+     SELECT r.id FROM dag_run r JOIN unnest($3::bigint[], $4::bigint[]) AS u(id, generation) ON u.id = r.id
+     WHERE r.owner_job = $1 AND r.generation = u.generation AND r.state = 'running' AND EXISTS (SELECT FROM reserved)
+     ORDER BY r.id FOR UPDATE OF r SKIP LOCKED
+   )
+   UPDATE dag_run r SET owner_job = $2, owned_since = now(), generation = r.generation + 1 FROM given WHERE r.id = given.id
+   RETURNING r.id`,
+);
+
+export interface FreeSlots {
+  /** null: no limit. */
+  readonly slots: number | null;
+  /** Below zero: how many ready tasks wait for slots. */
+  readonly free: number;
+}
+
+export interface Peer {
+  readonly id: number;
+  /** Below zero: how many ready tasks wait for its slots. */
+  readonly free_slots: number;
+  readonly dags: ServedDags;
+}
+
+/**
+ * False: the row does not say what the job knows, because peers have reserved slots for runs that the job has not read. A
+ * reservation makes the figure smaller, and only the job makes it larger, so an equal figure means that there was none.
+ * @param known null: written in any case.
+ */
+export async function publishFreeSlots(
+  db: Connection,
+  jobId: number,
+  { slots, free }: FreeSlots,
+  known: number | null = null,
+): Promise<boolean> {
+  return (await db.rows(PUBLISH, [jobId, slots, free, known])).length > 0;
+}
+
+/** To be read before the runs that the job owns: then it has read every run for which a slot is missing here. */
+export async function offeredSlots(db: Connection, jobId: number): Promise<number> {
+  return (await db.one<{ free_slots: number }>(OFFERED, [jobId]))?.free_slots ?? 0;
+}
+
+/** What the row of a scheduler says of its executors. */
+export interface SlotFacts {
+  /** null: no limit. */
+  readonly slots: number | null;
+  readonly streaming_slots: number;
+  /** Streaming tasks that have slots of either kind, or wait for a process. */
+  readonly streaming_tasks: number;
+}
+
+export async function publishSlotFacts(db: Connection, jobId: number, facts: SlotFacts): Promise<void> {
+  await db.rows(PUBLISH_FACTS, [jobId, JSON.stringify(facts)]);
+}
+
+/** Other schedulers, the one with most free slots first. */
+export function livePeers(db: Connection, jobId: number): Promise<Peer[]> {
+  return db.rows<Peer>(PEERS, [jobId]);
+}
+
+export interface HandOver {
+  readonly from: number;
+  readonly to: number;
+  readonly runs: readonly { readonly id: number; readonly generation: number }[];
+  /** How many of the peer's free slots they will take. */
+  readonly slots: number;
+}
+
+/** The runs that are the peer's now. */
+export async function handOverRuns(
+  db: Connection,
+  { from, to, runs, slots }: HandOver,
+): Promise<Set<number>> {
+  const ids = runs.map(({ id }) => id);
+  const generations = runs.map(({ generation }) => generation);
+  const rows = await db.rows<{ id: number }>(HAND_OVER, [from, to, ids, generations, slots]);
+  return new Set(rows.map(({ id }) => id));
+}

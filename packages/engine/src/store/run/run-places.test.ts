@@ -1,0 +1,165 @@
+/** Who gives up a place, and who does not: the races at it. With whole schedulers: run/places.test.ts. */
+import type { TaskManifest } from "@tradewind/sdk/manifest";
+import { beforeEach, expect, it } from "vitest";
+import { seedDag, seedJob } from "../../../test/support/catalogue-seed.ts";
+import { NO_TASKS } from "../../../test/support/no-tasks.ts";
+import { testDatabase } from "../../../test/support/test-database.ts";
+import { adhoc, type Connection, type Database, type Statement } from "../database/database.ts";
+import { startQueuedRuns } from "./run-claim.ts";
+import { makeWay } from "./run-places.ts";
+
+let db: Database;
+let jobId: number;
+let owner: number;
+
+const TASKS = [
+  { taskId: "up", upstream: [] },
+  { taskId: "gated", upstream: ["up"], dependsOnPast: true },
+] as unknown as TaskManifest[];
+
+beforeEach(async () => {
+  const test = await testDatabase();
+  db = test.db;
+  jobId = await seedJob(db);
+  owner = await seedJob(db);
+  await seedDag(db, "d", { tasks: TASKS, maxActiveRuns: 2 });
+  return () => test.close();
+});
+
+/** A run of that day; a running one has done `up` and waits. */
+async function run(day: number, state: "queued" | "running", dagId = "d"): Promise<number> {
+  const row = await db.one<{ id: number }>(
+    adhoc(`INSERT INTO dag_run (dag_id, run_id, run_type, state, logical_date, version_id, triggered_by, owner_job, started_at)
+           SELECT $1, $2::int::text, 'manual', $3, timestamptz '2020-01-01Z' + $2::int * interval '1 day', d.version_id, 'cli',
+                  CASE WHEN $3 = 'running' THEN $4::bigint END, CASE WHEN $3 = 'running' THEN now() END
+           FROM dag d WHERE d.dag_id = $1 RETURNING id`),
+    [dagId, day, state, owner],
+  );
+  if (!row) throw new Error(`no run of ${dagId}`);
+  if (state === "running")
+    await db.rows(
+      adhoc(`INSERT INTO task_instance (dag_run_id, task_id, state, pool, pool_slots, queue, priority_weight, operator)
+             SELECT $1, t.task, t.state, 'default_pool', 1, 'default', 1, 'task'
+             FROM (VALUES ('up', 'success'), ('gated', 'none')) AS t(task, state)`),
+      [row.id],
+    );
+  return row.id;
+}
+
+const way = async (on: Pick<Database, "transaction"> = db) => {
+  const { started, wentBack } = await makeWay(on as Database, { jobId, columns: async () => NO_TASKS });
+  return { started: started.map(({ id }) => id), wentBack };
+};
+const NOBODY = { started: [], wentBack: [] };
+const setTask = (id: number, state: string) =>
+  db.rows(adhoc("UPDATE task_instance SET state = $2 WHERE dag_run_id = $1 AND task_id = 'up'"), [id, state]);
+
+it("gives the places of the latest to the earliest, fences their owner off, and ends with that", async () => {
+  const running = [await run(7, "running"), await run(6, "running")];
+  const queued = [await run(8, "queued"), await run(3, "queued")];
+  expect(await way()).toEqual({ started: [queued[1]], wentBack: [running[0]] });
+  const [back, started] = await db.rows(
+    adhoc(
+      "SELECT state, owner_job, generation, started_at IS NOT NULL AS began FROM dag_run WHERE id = ANY($1) ORDER BY id",
+    ),
+    [[running[0], queued[1]]],
+  );
+  expect(back).toMatchObject({ state: "queued", owner_job: null, generation: 1, began: true });
+  expect(started).toMatchObject({ state: "running", owner_job: jobId, generation: 1 });
+  expect(await way()).toEqual(NOBODY);
+  expect(await startQueuedRuns(db, { jobId, limit: 10, columns: async () => NO_TASKS })).toEqual([]);
+});
+
+it("gives no place away that nobody needs, nor one of a run that has something to do", async () => {
+  const [a, b] = [await run(6, "running"), await run(7, "running")];
+  await run(8, "queued");
+  expect(await way()).toEqual(NOBODY);
+  const early = await run(3, "queued");
+  const busy = [
+    "scheduled",
+    "queued",
+    "running",
+    "restarting",
+    "deferred",
+    "up_for_retry",
+    "up_for_reschedule",
+  ];
+  for (const state of busy) {
+    for (const id of [a, b]) await setTask(id, state);
+    expect(await way(), state).toEqual(NOBODY);
+  }
+  await setTask(a, "success");
+  expect(await way()).toEqual({ started: [early], wentBack: [a] });
+});
+
+it("leaves DAGs alone in which nothing waits for the past, that are paused, or have room", async () => {
+  await seedDag(db, "free", { tasks: [TASKS[0] as TaskManifest], maxActiveRuns: 1 });
+  await seedDag(db, "roomy", { tasks: TASKS, maxActiveRuns: 2 });
+  await seedDag(db, "paused", { tasks: TASKS, maxActiveRuns: 1 });
+  await db.rows(adhoc("UPDATE dag SET is_paused = true WHERE dag_id = 'paused'"));
+  for (const dagId of ["free", "roomy", "paused"]) {
+    await run(6, "running", dagId);
+    await run(3, "queued", dagId);
+  }
+  expect(await way()).toEqual(NOBODY);
+});
+
+it("looks again under the lock: a task that the owner has stored meanwhile stays its own", async () => {
+  const [a, b] = [await run(6, "running"), await run(7, "running")];
+  const early = await run(3, "queued");
+  const interleaved = {
+    transaction: <T>(work: (tx: Connection) => Promise<T>) =>
+      db.transaction((tx) =>
+        work({
+          ...tx,
+          rows: async <R>(statement: Statement, values?: readonly unknown[]) => {
+            if (statement.name === "places-locked") await setTask(b, "queued");
+            return tx.rows<R>(statement, values);
+          },
+        }),
+      ),
+  };
+  expect(await way(interleaved as Database)).toEqual({ started: [early], wentBack: [a] });
+});
+
+it("passes over what somebody else has in hand, and waits for nobody", async () => {
+  const [a, b] = [await run(6, "running"), await run(7, "running")];
+  const early = await run(3, "queued");
+  const holding = (id: number, meanwhile: () => Promise<void>) =>
+    db.transaction(async (tx) => {
+      await tx.rows(adhoc("SELECT 1 FROM dag_run WHERE id = $1 FOR SHARE"), [id]);
+      await meanwhile();
+    });
+  await holding(early, async () => expect(await way()).toEqual(NOBODY));
+  await holding(b, async () => expect(await way()).toEqual({ started: [early], wentBack: [a] }));
+});
+
+it("two at once give one place", async () => {
+  await run(6, "running");
+  const late = await run(7, "running");
+  const early = await run(3, "queued");
+  const all = await Promise.all(Array.from({ length: 6 }, () => way()));
+  expect(all.flatMap(({ started }) => started)).toEqual([early]);
+  expect(all.flatMap(({ wentBack }) => wentBack)).toEqual([late]);
+});
+
+it("after the limit was lowered as many go as are too many, and one more", async () => {
+  const running = [await run(6, "running"), await run(7, "running")];
+  const early = await run(3, "queued");
+  await seedDag(db, "d", { tasks: TASKS, maxActiveRuns: 1 });
+  expect(await way()).toEqual({ started: [early], wentBack: [...running].reverse() });
+  await seedDag(db, "d", { tasks: TASKS, maxActiveRuns: 0 });
+  await run(1, "queued");
+  expect(await way()).toEqual(NOBODY);
+});
+
+it("takes no place of another job's run, nor in DAGs it does not serve, when it may not", async () => {
+  const request = { jobId, columns: async () => NO_TASKS };
+  const [own] = [await run(7, "running"), await run(6, "running")];
+  const early = await run(3, "queued");
+  expect(await makeWay(db, { ...request, dags: ["other"] })).toEqual(NOBODY);
+  expect(await makeWay(db, { ...request, isOfOwnRuns: true })).toEqual(NOBODY);
+  await db.rows(adhoc("UPDATE dag_run SET owner_job = $2 WHERE id = $1"), [own, jobId]);
+  const { started, wentBack } = await makeWay(db, { ...request, dags: ["d"], isOfOwnRuns: true });
+  expect([started.map(({ id }) => id), wentBack]).toEqual([[early], [own]]);
+});

@@ -1,0 +1,75 @@
+/**
+ * The next try of a failed run. That there will be one, and when, is a column of the run (`retry_at`), written in the
+ * batch in which the run would have ended; the run stays `running`, with its owner and its version. When the time has
+ * come, its owner clears what runs again, as an edit does.
+ *
+ * Died before COMMIT: `retry_at` is still there, and whoever owns the run then finds it due. Died after, or the answer was
+ * lost: the tasks are cleared, and the owner reads the run again in any case. Two at once: the row is locked, and only the
+ * owner at its generation goes on; that includes one who woke up late, and a person who ended the run meanwhile.
+ */
+import { type Call, type Connection, call, type Database } from "../database/database.ts";
+import { statement } from "../database/statement.ts";
+import { closeDrives, openDriveNow } from "../drive/run-drives.ts";
+import { clearInstances } from "../edit/run-edit.ts";
+
+/** A failed run that is to be tried again at that moment (ms); null: it goes on by itself. */
+export interface RetryWrite {
+  readonly runId: number;
+  readonly retryAt: number | null;
+}
+
+export interface RunRetry {
+  readonly jobId: number;
+  readonly runId: number;
+  readonly generation: number;
+  /** What runs again; all of it has ended. */
+  readonly again: readonly { readonly taskId: string; readonly mapIndex: number }[];
+  /** It hears signals, from now on: what drove the failed try is of no use to this one. */
+  readonly isDriven: boolean;
+}
+
+const PLAN = statement(
+  "batch-plan-retries",
+  `UPDATE dag_run r SET retry_at = to_timestamp(u.retry_at / 1000)
+   FROM unnest($1::bigint[], $2::float8[]) AS u(id, retry_at) WHERE r.id = u.id`,
+);
+
+const BEGIN = statement(
+  "run-retry-begin",
+  `UPDATE dag_run SET try_number = try_number + 1, retry_at = NULL, generation = generation + 1
+   WHERE id = $1 AND owner_job = $2 AND generation = $3 AND state = 'running' AND retry_at IS NOT NULL
+   RETURNING id`,
+);
+
+/** The part of a batch that says when runs are tried again. */
+export function retryCalls(retries: readonly RetryWrite[]): Call[] {
+  if (retries.length === 0) return [];
+  const ids = retries.map(({ runId }) => runId);
+  return [
+    call(
+      PLAN,
+      ids,
+      retries.map(({ retryAt }) => retryAt),
+    ),
+  ];
+}
+
+/** false: the run is not what its owner took it for. In any case it has to be read again. */
+export function beginRunRetry(db: Database, retry: RunRetry): Promise<boolean> {
+  const { again, generation, isDriven, jobId, runId } = retry;
+  return db.transaction(async (tx) => {
+    const begun = await tx.one<{ id: number }>(BEGIN, [runId, jobId, generation]);
+    if (!begun) return false;
+    const taskIds = again.map(({ taskId }) => taskId);
+    const mapIndexes = again.map(({ mapIndex }) => mapIndex);
+    await clearInstances(tx, [again.map(() => runId), taskIds, mapIndexes], undefined);
+    await renewDrive(tx, runId, isDriven);
+    return true;
+  });
+}
+
+async function renewDrive(tx: Connection, runId: number, isDriven: boolean): Promise<void> {
+  const { statement: close, values } = closeDrives([runId]);
+  await tx.rows(close, values);
+  if (isDriven) await openDriveNow(tx, runId);
+}

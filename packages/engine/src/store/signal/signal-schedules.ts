@@ -1,0 +1,247 @@
+/**
+ * Schedules on signals: each firing of a DAG's condition is one run of it. The position, where the condition stands and
+ * the runs are changed in one transaction, and only if the position is still the one that was computed from: whatever
+ * number of triggerers look at once, one of them stores it.
+ *
+ * Died before: nothing happened, the signals are there. Died after: all of it is stored. The answer is lost: the
+ * position tells. Two at once: the second passes over the locked row, or finds another position, and reads again. A DAG
+ * that is paused keeps its position, and with it its signals.
+ */
+import type { Json } from "@tradewind/sdk/manifest";
+import { type Connection, call, type Database } from "../database/database.ts";
+import { statement } from "../database/statement.ts";
+import { tellRuns } from "../task/state-signals.ts";
+import type { ScheduleTerms } from "./signal-schedules-publish.ts";
+import { type LogPosition, laterPosition } from "./signals-position.ts";
+import { bound, heldMs, readFar } from "./signals-read.ts";
+
+export interface ScheduleRow extends ScheduleMark {
+  readonly dagId: string;
+  readonly terms: ScheduleTerms;
+  /** What lies before was there when the DAG was published for the first time. */
+  readonly afterVersion: number | null;
+  readonly state: Json;
+  readonly isAwake: boolean;
+}
+
+/** A schedule as it was when something was found out about it. */
+export interface ScheduleMark {
+  readonly name: string;
+  readonly revision: string;
+  readonly position: LogPosition;
+}
+
+export interface ScheduleMove {
+  readonly to: LogPosition;
+  readonly state: Json;
+  /** Signals it has heard. */
+  readonly heard: number;
+  /** In their order. */
+  readonly runs: readonly ScheduleRun[];
+}
+
+export interface ScheduleRun {
+  readonly runId: string;
+  readonly conf: Json;
+  /** Of a schedule on assets: the events that it is made of, and their partition. */
+  readonly events?: readonly number[];
+  readonly partition?: string | null;
+}
+
+interface Row {
+  readonly name: string;
+  readonly dag_id: string;
+  readonly revision: string;
+  readonly schedule: ScheduleTerms;
+  readonly tx: string;
+  readonly signal_id: number;
+  readonly after_version: number | null;
+  readonly state: Json;
+  readonly is_awake: boolean;
+}
+
+const COLUMNS = `l.name, l.dag_id, l.revision, l.schedule, l.tx, l.signal_id, l.after_version,
+   NOT d.is_paused AND NOT d.is_stale AS is_awake`;
+
+/** Without the states: they may be large. */
+const LIST = statement(
+  "schedule-list",
+  `SELECT ${COLUMNS}, NULL::json AS state FROM signal_listener l JOIN dag d ON d.dag_id = l.dag_id ORDER BY l.name`,
+);
+
+const READ = statement(
+  "schedule-read",
+  `SELECT ${COLUMNS}, l.state FROM signal_listener l JOIN dag d ON d.dag_id = l.dag_id
+   WHERE l.name = ANY($1::text[]) ORDER BY l.name`,
+);
+
+/** The order of locks: DAGs before listeners. A DAG that is just being deleted is waited for. */
+const LOCK_DAG = statement("schedule-lock-dag", "SELECT 1 FROM dag WHERE dag_id = $1 FOR KEY SHARE");
+
+const MOVE = statement(
+  "schedule-move",
+  `WITH held AS (
+     SELECT l.name, d.dag_id, d.version_id FROM signal_listener l JOIN dag d ON d.dag_id = l.dag_id
+     WHERE l.name = $1 AND l.revision = $2 AND l.tx = $3::xid8 AND l.signal_id = $4
+       AND NOT d.is_paused AND NOT d.is_stale
+     FOR NO KEY UPDATE OF l SKIP LOCKED
+   ), moved AS (
+     UPDATE signal_listener l SET tx = $5::xid8, signal_id = $6, state = $7, processed = l.processed + $8,
+                                  updated_at = now(), seen_at = now()
+     FROM held WHERE l.name = held.name RETURNING held.dag_id, held.version_id
+   ), added AS (
+     INSERT INTO dag_run (dag_id, run_id, run_type, conf, version_id, triggered_by, partition_key)
+     SELECT m.dag_id, u.run, $11 || '_triggered', u.conf, m.version_id, $11, u.partition
+     FROM moved m
+     CROSS JOIN unnest($9::text[], $10::json[], $12::text[]) WITH ORDINALITY AS u(run, conf, partition, at)
+     ORDER BY u.at
+     ON CONFLICT DO NOTHING RETURNING id, dag_id, run_id, state
+   ), linked AS (
+     INSERT INTO asset_event_run (dag_run_id, event_id)
+     SELECT a.id, e.event FROM unnest($13::text[], $14::bigint[]) AS e(run, event) JOIN added a ON a.run_id = e.run
+   ), told AS (${tellRuns("added")})
+   SELECT (SELECT count(*) FROM moved) AS moved, (SELECT coalesce(json_agg(run_id), '[]') FROM added) AS added`,
+);
+
+/**
+ * Those to which nothing between their position and this one means anything. Now and then only: it is for retention,
+ * and for whoever begins to read.
+ */
+const PASS = statement(
+  "schedule-pass",
+  `WITH idle AS (
+     SELECT l.name FROM unnest($1::text[], $2::uuid[]) AS u(name, revision)
+     JOIN signal_listener l ON l.name = u.name AND l.revision = u.revision
+     WHERE (l.tx, l.signal_id) < ($3::xid8, $4) AND l.updated_at < now() - $5 * interval '1 millisecond'
+     ORDER BY l.name FOR NO KEY UPDATE OF l SKIP LOCKED
+   )
+   UPDATE signal_listener l SET tx = $3::xid8, signal_id = $4, updated_at = now(), seen_at = now()
+   FROM idle WHERE l.name = idle.name`,
+);
+
+/** Index: signal_position. One row at least, for the bound. */
+const SCAN = statement(
+  "schedule-scan",
+  `SELECT b.tx AS bound, ${heldMs("$1::xid8", "$2")} AS held, s.*
+   FROM ${bound("$5::xid8", "$6::bigint")} AS b
+   LEFT JOIN LATERAL (
+     SELECT s.tx, s.id, s.namespace, s.key FROM signal s
+     WHERE (s.tx, s.id) > ($1::xid8, $2) AND (s.tx, s.id) <= (b.tx, b.id) AND ($3::text[] IS NULL OR s.namespace = ANY($3))
+     ORDER BY s.tx, s.id LIMIT $4
+   ) AS s ON true
+   ORDER BY s.tx, s.id`,
+);
+
+/** What was sent, without what it says. */
+export interface SentName extends LogPosition {
+  readonly namespace: string;
+  readonly key: string;
+}
+
+export interface ScannedLog {
+  readonly names: readonly SentName[];
+  /** Everything up to here was looked at. */
+  readonly position: LogPosition;
+  /** Up to where the log can be read now. */
+  readonly head: LogPosition;
+  /** There is more, held back by an older transaction that is still open. */
+  readonly isHeld: boolean;
+}
+
+export async function listSchedules(db: Connection): Promise<ScheduleRow[]> {
+  return (await db.rows<Row>(LIST)).map(scheduleOf);
+}
+
+export async function readSchedules(db: Connection, names: readonly string[]): Promise<ScheduleRow[]> {
+  return (await db.rows<Row>(READ, [names])).map(scheduleOf);
+}
+
+/**
+ * null: somebody else has moved it, or is about to, or the DAG is paused; nothing was stored. `dropped`: names of runs
+ * that were there, ended or not. A route makes one run for each value, ever.
+ */
+export async function moveSchedule(
+  db: Database,
+  from: ScheduleMark & Pick<ScheduleRow, "dagId" | "terms">,
+  { heard, runs, state, to }: ScheduleMove,
+): Promise<{ added: number; dropped: readonly string[] } | null> {
+  const events = runs.flatMap(({ events = [], runId }) => events.map((event) => ({ runId, event })));
+  const [, rows = []] = await db.pipeline([
+    call(LOCK_DAG, from.dagId),
+    call(
+      MOVE,
+      from.name,
+      from.revision,
+      from.position.tx,
+      from.position.id,
+      to.tx,
+      to.id,
+      JSON.stringify(state),
+      heard,
+      runs.map(({ runId }) => runId),
+      runs.map(({ conf }) => JSON.stringify(conf)),
+      from.terms.gather === undefined ? "signal" : "asset",
+      runs.map(({ partition }) => partition ?? null),
+      events.map(({ runId }) => runId),
+      events.map(({ event }) => event),
+    ),
+  ]);
+  const [{ added, moved }] = rows as [{ moved: number; added: string[] }];
+  if (moved === 0) return null;
+  const made = new Set(added);
+  // Of two firings of one page for the same run the first has made it.
+  return { added: added.length, dropped: runs.flatMap(({ runId }) => (made.delete(runId) ? [] : [runId])) };
+}
+
+export async function passSchedules(
+  db: Database,
+  idle: readonly Pick<ScheduleMark, "name" | "revision">[],
+  to: LogPosition,
+  everyMs: number,
+): Promise<void> {
+  if (idle.length === 0) return;
+  const revisions = idle.map(({ revision }) => revision);
+  await db.pipeline([
+    call(
+      PASS,
+      idle.map(({ name }) => name),
+      revisions,
+      to.tx,
+      to.id,
+      everyMs,
+    ),
+  ]);
+}
+
+/** The names of what was sent after a position, in these namespaces (null: in all). */
+export async function scanLog(
+  db: Database,
+  after: LogPosition,
+  namespaces: readonly string[] | null,
+  limit: number,
+): Promise<ScannedLog> {
+  const { end, held, names } = await readFar(db, async (upTo) => {
+    const [found = []] = await db.pipeline([
+      call(SCAN, after.tx, after.id, namespaces, limit, upTo?.tx ?? null, upTo?.id ?? null),
+    ]);
+    const rows = found as (SentName & { bound: string; held: number | null })[];
+    const names = rows.filter(({ id }) => id !== null);
+    return { names, end: upTo ?? { tx: rows[0]!.bound, id: 0 }, held: rows[0]!.held };
+  });
+  const head = laterPosition(after, end);
+  const last = names.length === limit ? names.at(-1) : undefined;
+  return { names, position: last ? { tx: last.tx, id: last.id } : head, head, isHeld: held !== null };
+}
+
+function scheduleOf(row: Row): ScheduleRow {
+  return {
+    name: row.name,
+    dagId: row.dag_id,
+    revision: row.revision,
+    terms: row.schedule,
+    position: { tx: row.tx, id: row.signal_id },
+    afterVersion: row.after_version,
+    state: row.state,
+    isAwake: row.is_awake,
+  };
+}

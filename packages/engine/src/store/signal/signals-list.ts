@@ -1,0 +1,51 @@
+/** Signals as they are listed: by version, not by position. A page may lack what commits late; a listener does not. */
+import type { Connection } from "../database/database.ts";
+import { adhoc } from "../database/statement.ts";
+import { Conditions, type Range } from "../list/query.ts";
+import type { SignalRow } from "./signals-read.ts";
+
+export interface SignalQuery {
+  /** LIKE patterns. */
+  readonly namespace?: string | undefined;
+  readonly keys?: readonly string[] | undefined;
+  readonly sender?: string | undefined;
+  readonly version?: Range<number> | undefined;
+  readonly time?: Range<Date> | undefined;
+  readonly descending?: boolean | undefined;
+  readonly limit: number;
+}
+
+/** Index: signal_key where namespace and key are given without a wildcard, else signal_pkey. */
+export async function listSignals(connection: Connection, query: SignalQuery): Promise<SignalRow[]> {
+  const where = new Conditions();
+  const { keys, namespace } = query;
+  if (namespace !== undefined && namespace !== "%") {
+    if (isExact(namespace)) where.equals("s.namespace", plain(namespace));
+    else where.raw(`s.namespace LIKE ${where.bind(namespace)}`);
+    // Says again what an exact name says, in the words of the index.
+    if (isExact(namespace) && !SYSTEM.has(namespace)) where.raw("s.namespace NOT IN ('task', 'run')");
+  }
+  if (keys !== undefined && !keys.includes("%")) {
+    if (keys.every(isExact)) where.oneOf("s.key", keys.map(plain));
+    else where.raw(`s.key LIKE ANY(${where.bind(keys)}::text[])`);
+  }
+  where.equals("s.sender", query.sender).between("s.id", query.version).between("s.created_at", query.time);
+  const order = query.descending ? "DESC" : "ASC";
+  return connection.rows<SignalRow>(
+    adhoc(
+      `SELECT s.id, s.tx, s.namespace, s.key, s.value, s.sender, s.created_at FROM signal s ${where}
+       ORDER BY s.id ${order} LIMIT ${Math.trunc(query.limit)}`,
+    ),
+    where.values,
+  );
+}
+
+const SYSTEM: ReadonlySet<string> = new Set(["task", "run"]);
+
+function isExact(pattern: string): boolean {
+  return !/(?<!\\)(?:\\\\)*[%_]/.test(pattern);
+}
+
+function plain(pattern: string): string {
+  return pattern.replace(/\\(.)/gs, "$1");
+}

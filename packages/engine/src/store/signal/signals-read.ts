@@ -1,0 +1,252 @@
+/**
+ * Reading the signal log. No reader goes past pg_snapshot_xmin, the oldest transaction still open: what commits late
+ * is then always ahead of it. Where that holds signals back for long, readers find out how far they may go nevertheless
+ * (signals-horizon.ts). Who follows the log reads its end (`readLog`); who is behind reads what concerns him
+ * (`readMatching`); one key alone can also be read by version (`readKey`).
+ *
+ * All go through `pipeline`, whose plans never scan the table, however small it was when they were made.
+ */
+import type { Json } from "@tradewind/sdk/manifest";
+import type { ReceivedSignal } from "@tradewind/sdk/program";
+import { type Call, call, type Database } from "../database/database.ts";
+import { statement } from "../database/statement.ts";
+import { finalPosition, HELD_MS } from "./signals-horizon.ts";
+import { comparePositions, type LogPosition, laterPosition, micros } from "./signals-position.ts";
+
+export interface SignalRow {
+  readonly id: number;
+  readonly tx: string;
+  readonly namespace: string;
+  readonly key: string;
+  readonly value: Json;
+  readonly sender: string;
+  readonly created_at: Date;
+  readonly created_micros: number;
+}
+
+/** A source of `b` (tx, id): everything up to here can be read. The bound that is given, else pg_snapshot_xmin. */
+export function bound(tx: string, id: string): string {
+  return `(SELECT coalesce(${tx}, pg_snapshot_xmin(pg_current_snapshot())) AS tx, coalesce(${id}, 0) AS id)`;
+}
+
+/** For how many milliseconds the oldest signal after a position and after `b` has been held back; null: there is none. */
+export function heldMs(tx: string, id: string): string {
+  return `(SELECT (extract(epoch FROM clock_timestamp() - h.created_at) * 1000)::float8 FROM signal h
+     WHERE (h.tx, h.id) > (b.tx, b.id) AND (h.tx, h.id) > (${tx}, ${id}) ORDER BY h.tx, h.id LIMIT 1)`;
+}
+
+/** Reads once more, farther, where signals have been held back for a while by transactions that are still open. */
+export async function readFar<T extends { readonly held: number | null }>(
+  db: Database,
+  read: (upTo: LogPosition | null) => Promise<T>,
+): Promise<T> {
+  const found = await read(null);
+  return found.held === null || found.held < HELD_MS ? found : await read(await finalPosition(db));
+}
+
+/** What a reader asks for, as LIKE patterns. */
+export interface LogFilter {
+  readonly namespace: string;
+  readonly keys: readonly string[];
+  readonly sender: string | null;
+  readonly afterVersion: number | null;
+  readonly since: Date | null;
+}
+
+export interface LogEnd {
+  readonly rows: SignalRow[];
+  /** Everything up to here was read. */
+  readonly position: LogPosition;
+  /** There may be more at once. */
+  readonly isFull: boolean;
+  /** Something is stored that cannot be read yet, because an older transaction is still open. */
+  readonly isHeld: boolean;
+}
+
+const COLUMNS = `s.id, s.tx, s.namespace, s.key, s.value, s.sender, s.created_at, ${micros("s.created_at")} AS created_micros`;
+
+/** Index: signal_position. One row at least, for the bound: $5 and $6, unless they are null. */
+const READ_LOG = statement(
+  "signal-read-log",
+  `SELECT b.tx AS bound, ${heldMs("$1::xid8", "$2")} AS held, ${COLUMNS}
+   FROM ${bound("$5::xid8", "$6::bigint")} AS b
+   LEFT JOIN LATERAL (
+     SELECT ${COLUMNS} FROM signal s
+     WHERE (s.tx, s.id) > ($1::xid8, $2) AND (s.tx, s.id) <= (b.tx, b.id)
+       AND ($3::text[] IS NULL OR s.namespace = ANY($3))
+     ORDER BY s.tx, s.id LIMIT $4
+   ) AS s ON true
+   ORDER BY s.tx, s.id`,
+);
+
+/**
+ * Index: signal_position. What is looked at is limited, not only what is found: a reader far behind that wants little
+ * would otherwise hold a statement open for minutes. The last one looked at comes as a row of its own.
+ */
+const READ_MATCHING = statement(
+  "signal-read-matching",
+  `WITH seen AS MATERIALIZED (
+     SELECT s.id, s.tx, s.namespace, s.key, s.sender, s.created_at FROM signal s
+     WHERE (s.tx, s.id) > ($1::xid8, $2) AND (s.tx, s.id) <= ($3::xid8, $4)
+     ORDER BY s.tx, s.id LIMIT $5
+   ), found AS (
+     SELECT m.id, m.tx FROM seen m
+     WHERE m.namespace LIKE $7 AND m.key LIKE ANY($8::text[]) AND ($9::text IS NULL OR m.sender = $9)
+       AND ($10::bigint IS NULL OR m.id > $10) AND ($11::timestamptz IS NULL OR m.created_at >= $11)
+     ORDER BY m.tx, m.id LIMIT $6
+   )
+   SELECT ${COLUMNS}, NULL::bigint AS looked FROM found f JOIN signal s ON s.id = f.id
+   UNION ALL
+   SELECT l.id, l.tx, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT count(*) FROM seen)
+   FROM (SELECT id, tx FROM seen ORDER BY tx DESC, id DESC LIMIT 1) AS l`,
+);
+
+/** Index: signal_pkey. */
+const READ_VERSIONS = statement(
+  "signal-read-versions",
+  `SELECT s.namespace, s.key, s.value, s.id AS version
+   FROM unnest($1::bigint[]) WITH ORDINALITY AS u(id, at) JOIN signal s ON s.id = u.id ORDER BY u.at`,
+);
+
+/** PostgreSQL keeps what is not longer in the row, as it is. */
+const SMALL_BYTES = 1_900;
+
+/** Neither a value out of the row nor a compressed one is opened: those are read when a task process needs them. */
+const READ_SMALL = statement(
+  "signal-read-small",
+  `SELECT s.namespace, s.key, s.value, s.id AS version FROM unnest($1::bigint[]) AS u(id) JOIN signal s ON s.id = u.id
+   WHERE s.value IS NULL OR (pg_column_size(s.value) <= ${SMALL_BYTES} AND pg_column_compression(s.value) IS NULL)`,
+);
+
+/** Index: signal_key. */
+const READ_KEY = statement(
+  "signal-read-key",
+  `SELECT ${COLUMNS} FROM signal s
+   WHERE s.namespace = $1 AND s.namespace NOT IN ('task', 'run') AND s.key = $2 AND s.id >= $3
+     AND (s.tx, s.id) <= ($4::xid8, $5) AND ($6::text IS NULL OR s.sender = $6)
+   ORDER BY s.id LIMIT $7`,
+);
+
+/** Index: signal_pkey. The engine's own signals are in no index by key. */
+const READ_SYSTEM_KEY = statement(
+  "signal-read-system-key",
+  `SELECT ${COLUMNS} FROM signal s
+   WHERE s.namespace = $1 AND s.key = $2 AND s.id >= $3
+     AND (s.tx, s.id) <= ($4::xid8, $5) AND ($6::text IS NULL OR s.sender = $6)
+   ORDER BY s.id LIMIT $7`,
+);
+
+/** Index: signal_key. */
+const LATEST = statement(
+  "signal-latest",
+  `SELECT l.* FROM unnest($2::text[]) AS k(key)
+   JOIN LATERAL (
+     SELECT ${COLUMNS} FROM signal s
+     WHERE s.namespace = $1 AND s.namespace NOT IN ('task', 'run') AND s.key = k.key
+     ORDER BY s.id DESC LIMIT 1
+   ) AS l ON true`,
+);
+
+/** What comes after a position, of these namespaces (null: of all). */
+export async function readLog(
+  db: Database,
+  query: {
+    readonly after: LogPosition;
+    readonly namespaces: readonly string[] | null;
+    readonly limit: number;
+  },
+): Promise<LogEnd> {
+  const { after, limit, namespaces } = query;
+  const read = async (upTo: LogPosition | null) => {
+    const [found] = await db.pipeline([
+      call(READ_LOG, after.tx, after.id, namespaces, limit, upTo?.tx ?? null, upTo?.id ?? null),
+    ]);
+    const all = found as (SignalRow & { bound: string; held: number | null })[];
+    const rows = all.filter((row) => row.id !== null);
+    return { rows, end: upTo ?? { tx: all[0]!.bound, id: 0 }, held: all[0]!.held };
+  };
+  const { end, held, rows } = await readFar(db, read);
+  const isFull = rows.length === limit;
+  const last = rows.at(-1);
+  const position = isFull && last !== undefined ? { tx: last.tx, id: last.id } : laterPosition(after, end);
+  return { rows, position, isFull, isHeld: held !== null };
+}
+
+const LOOKED_AT = 20_000;
+
+/** What matches between two positions; `position`: up to where it was read. */
+export async function readMatching(
+  db: Database,
+  query: {
+    readonly after: LogPosition;
+    readonly upTo: LogPosition;
+    readonly filter: LogFilter;
+    readonly limit: number;
+  },
+): Promise<{ rows: SignalRow[]; position: LogPosition }> {
+  const { after, filter, limit, upTo } = query;
+  const [found] = await db.pipeline([
+    call(
+      READ_MATCHING,
+      after.tx,
+      after.id,
+      upTo.tx,
+      upTo.id,
+      LOOKED_AT,
+      limit,
+      filter.namespace,
+      filter.keys,
+      filter.sender,
+      filter.afterVersion,
+      filter.since,
+    ),
+  ]);
+  const all = found as (SignalRow & { looked: number | null })[];
+  const end = all.find(({ looked }) => looked !== null);
+  const rows = all.filter(({ looked }) => looked === null).sort(comparePositions);
+  const last = rows.at(-1);
+  if (rows.length === limit && last !== undefined) return { rows, position: { tx: last.tx, id: last.id } };
+  if (end === undefined || end.looked! < LOOKED_AT) return { rows, position: upTo };
+  return { rows, position: { tx: end.tx, id: end.id } };
+}
+
+/** The signals of one key from a version on, as far as a reader has come. */
+export async function readKey(
+  db: Database,
+  query: {
+    readonly namespace: string;
+    readonly key: string;
+    readonly from: number;
+    readonly upTo: LogPosition;
+    readonly sender: string | null;
+    readonly limit: number;
+  },
+): Promise<SignalRow[]> {
+  const { from, key, limit, namespace, sender, upTo } = query;
+  const read = SYSTEM.has(namespace) ? READ_SYSTEM_KEY : READ_KEY;
+  const [rows] = await db.pipeline([call(read, namespace, key, from, upTo.tx, upTo.id, sender, limit)]);
+  return rows as SignalRow[];
+}
+
+/** The newest signal of each of these keys, of those that have one. Not of the engine's own: those have no latest. */
+export async function latestSignals(
+  db: Database,
+  namespace: string,
+  keys: readonly string[],
+): Promise<SignalRow[]> {
+  const [rows] = await db.pipeline([call(LATEST, namespace, keys)]);
+  return rows as SignalRow[];
+}
+
+const SYSTEM: ReadonlySet<string> = new Set(["task", "run"]);
+
+/** These, in any order; without those that are not there any more, and without large ones. */
+export function smallSignalsCall(versions: readonly number[]): Call {
+  return call(READ_SMALL, versions);
+}
+
+/** These, in this order; without those that are not there any more. */
+export async function signalsByVersion(db: Database, versions: readonly number[]): Promise<ReceivedSignal[]> {
+  const [rows = []] = await db.pipeline([call(READ_VERSIONS, versions)]);
+  return rows as ReceivedSignal[];
+}

@@ -1,0 +1,89 @@
+/**
+ * What a function task has done once, by name: durable before the task goes on. Written only for the attempt that is
+ * current; the first write of a name wins, so that an attempt that lost its supervisor's answer finds its own result.
+ */
+import type { Json } from "@tradewind/sdk/manifest";
+import type { JournalEntry } from "@tradewind/sdk/program";
+import type { Connection } from "../database/database.ts";
+import { statement } from "../database/statement.ts";
+
+export interface AttemptKey {
+  readonly runId: number;
+  readonly taskId: string;
+  readonly mapIndex: number;
+  readonly tryNumber: number;
+  readonly attempt: string;
+}
+
+/**
+ * FOR SHARE: an edit or a take-over that ends this attempt comes before or after, never in between. The run first, which
+ * the new row refers to: an edit locks it before its instances.
+ */
+const REMEMBER = statement(
+  "journal-remember",
+  `WITH run AS MATERIALIZED (SELECT id FROM dag_run WHERE id = $1 FOR KEY SHARE),
+   mine AS (
+     SELECT 1 FROM task_instance
+     WHERE dag_run_id = (SELECT id FROM run) AND task_id = $2 AND map_index = $3 AND attempt = $5 AND state IN ('queued', 'running')
+     FOR SHARE
+   ), kept AS (
+     INSERT INTO journal (dag_run_id, task_id, map_index, try_number, name, value)
+     SELECT $1, $2, $3, $4, $6, $7 FROM mine
+     ON CONFLICT DO NOTHING
+   )
+   SELECT count(*)::int AS mine FROM mine`,
+);
+
+const RECALL = statement(
+  "journal-recall",
+  `SELECT name, json_build_object('kind', 'once', 'value', value) AS entry FROM journal
+   WHERE dag_run_id = $1 AND task_id = $2 AND map_index = $3 AND try_number = $4
+   UNION ALL
+   SELECT name, json_build_object('outcome', outcome, 'afterMs', extract(epoch FROM timeout_at - deferred_at) * 1000)
+   FROM deferral
+   WHERE dag_run_id = $1 AND task_id = $2 AND map_index = $3 AND try_number = $4 AND name IS NOT NULL
+     AND end_kind IN ('resumed', 'timeout')`,
+);
+
+/** False: the attempt is no longer current, nothing was kept. */
+export async function rememberStep(
+  db: Connection,
+  key: AttemptKey,
+  step: { readonly name: string; readonly value: Json },
+): Promise<boolean> {
+  const { runId, taskId, mapIndex, tryNumber, attempt } = key;
+  const values = [runId, taskId, mapIndex, tryNumber, attempt, step.name, JSON.stringify(step.value)];
+  return ((await db.one<{ mine: number }>(REMEMBER, values))?.mine ?? 0) > 0;
+}
+
+export async function recallSteps(
+  db: Connection,
+  key: Omit<AttemptKey, "attempt">,
+): Promise<Record<string, JournalEntry>> {
+  const { runId, taskId, mapIndex, tryNumber } = key;
+  const rows = await db.rows<{ name: string; entry: StoredEntry }>(RECALL, [
+    runId,
+    taskId,
+    mapIndex,
+    tryNumber,
+  ]);
+  return Object.fromEntries(rows.map(({ name, entry }) => [name, journalEntry(entry)]));
+}
+
+type StoredEntry =
+  | Extract<JournalEntry, { kind: "once" }>
+  | {
+      readonly outcome:
+        | { readonly kind: "event"; readonly payload: Json }
+        | Extract<JournalEntry, { kind: "failed" }>
+        | { readonly kind: "timeout" };
+      readonly afterMs: number | null;
+    };
+
+function journalEntry(entry: StoredEntry): JournalEntry {
+  if ("kind" in entry) return entry;
+  const { outcome, afterMs } = entry;
+  if (outcome.kind === "event") return { kind: "event", value: outcome.payload };
+  if (outcome.kind === "failed") return outcome;
+  return { kind: "timeout", afterMs: Number(afterMs ?? 0) };
+}

@@ -1,0 +1,103 @@
+/**
+ * What waits for signals ask of the log. Signals of one exact key are read by version: their writers come one after the
+ * other, so that no lower version appears later. Everything else is read by position, up to the oldest transaction that
+ * is still open.
+ */
+import { type Connection, call, type Database } from "../database/database.ts";
+import { statement } from "../database/statement.ts";
+import type { LogPosition } from "../signal/signals-position.ts";
+import { bound, heldMs, readFar, type SignalRow } from "../signal/signals-read.ts";
+
+export interface SignalKey {
+  readonly namespace: string;
+  readonly key: string;
+}
+
+/**
+ * Index: signal_key. Walks back from the newest; what it walks over is about what is read next. A signal has the time
+ * at which its transaction began, so those of one key may be a little out of order: five minutes is longer than any
+ * transaction of ours can last.
+ */
+const STARTS = statement(
+  "engine-signal-starts",
+  `SELECT u.at, coalesce((
+     SELECT s.id FROM signal s
+     WHERE s.namespace = u.namespace AND s.namespace NOT IN ('task', 'run') AND s.key = u.key
+       AND s.created_at < u.since - interval '5 minutes'
+     ORDER BY s.id DESC LIMIT 1), 0) AS version
+   FROM unnest($1::int[], $2::text[], $3::text[], $4::timestamptz[]) AS u(at, namespace, key, since)`,
+);
+
+/** Index: signal_key. */
+const READ_KEYS = statement(
+  "engine-read-keys",
+  `SELECT u.at, s.* FROM unnest($1::int[], $2::text[], $3::text[], $4::bigint[]) AS u(at, namespace, key, after)
+   CROSS JOIN LATERAL (
+     SELECT s.id, s.tx, s.namespace, s.key, s.value, s.sender, s.created_at FROM signal s
+     WHERE s.namespace = u.namespace AND s.namespace NOT IN ('task', 'run') AND s.key = u.key AND s.id > u.after
+     ORDER BY s.id LIMIT $5) AS s
+   ORDER BY u.at, s.id`,
+);
+
+/** Index: signal_pkey. */
+const PLACES = statement(
+  "engine-signal-places",
+  "SELECT s.id, s.tx FROM unnest($1::bigint[]) AS u(id) JOIN signal s ON s.id = u.id",
+);
+
+/** Index: signal_position. */
+const HEAD = statement(
+  "engine-signal-head",
+  `SELECT b.tx AS bound, ${heldMs("b.tx", "b.id")} AS held FROM ${bound("$1::xid8", "$2::bigint")} AS b`,
+);
+
+/** For each key a version below all signals of it that were sent since. */
+export async function versionsBefore(
+  db: Database,
+  asked: readonly (SignalKey & { readonly since: Date })[],
+): Promise<number[]> {
+  if (asked.length === 0) return [];
+  const since = asked.map((each) => each.since);
+  const [rows = []] = await db.pipeline([call(STARTS, ...keyColumns(asked), since)]);
+  const versions = new Array<number>(asked.length).fill(0);
+  for (const { at, version } of rows as { at: number; version: number }[]) versions[at] = version;
+  return versions;
+}
+
+/** For each key what comes after a version, `limit` of it at most. */
+export async function readKeys(
+  db: Database,
+  asked: readonly (SignalKey & { readonly after: number })[],
+  limit: number,
+): Promise<SignalRow[][]> {
+  const found: SignalRow[][] = asked.map(() => []);
+  if (asked.length === 0) return found;
+  const after = asked.map((each) => each.after);
+  const [rows = []] = await db.pipeline([call(READ_KEYS, ...keyColumns(asked), after, limit)]);
+  for (const row of rows as (SignalRow & { at: number })[]) found[row.at]?.push(row);
+  return found;
+}
+
+/** Where signals stand in the log; of those that retention has removed, nothing. */
+export async function placesOf(
+  db: Connection,
+  versions: readonly number[],
+): Promise<Map<number, LogPosition>> {
+  if (versions.length === 0) return new Map();
+  const rows = await db.rows<LogPosition>(PLACES, [versions]);
+  return new Map(rows.map(({ id, tx }) => [id, { tx, id }]));
+}
+
+/** Up to where the log can be read. `isHeld`: there is more, held back by an older transaction that is still open. */
+export async function logHead(db: Database): Promise<{ position: LogPosition; isHeld: boolean }> {
+  const { held, position } = await readFar(db, async (upTo) => {
+    const [rows = []] = await db.pipeline([call(HEAD, upTo?.tx ?? null, upTo?.id ?? null)]);
+    const row = (rows as { bound: string; held: number | null }[])[0]!;
+    return { held: row.held, position: upTo ?? { tx: row.bound, id: 0 } };
+  });
+  return { position, isHeld: held !== null };
+}
+
+function keyColumns(asked: readonly SignalKey[]): unknown[] {
+  return [asked.map((_, at) => at), asked.map((each) => each.namespace), asked.map((each) => each.key)];
+}

@@ -1,0 +1,154 @@
+/**
+ * Firing: every wait on the trigger gets its outcome, and the trigger's row goes, in one transaction. Only the owner of
+ * a run changes task states; it finds the fired waits of its runs afterwards.
+ *
+ * The trigger is locked in a statement of its own first. A subscriber that came before the lock is then seen by the
+ * statement that fires; one that comes later waits for the lock, finds the row gone and makes another. A wait that its
+ * owner ended meanwhile (timeout, clear) is no longer on the trigger when its lock is given, and is left alone.
+ *
+ * Two at once: the second waits for the lock, and then finds no row. The answer is lost: fired again, it finds no row
+ * either, which means that somebody stored it, be it us.
+ */
+import type { Json } from "@tradewind/sdk/manifest";
+import type { ErrorFacts, TriggerEnding } from "@tradewind/sdk/program";
+import { call, type Database } from "../database/database.ts";
+import { statement } from "../database/statement.ts";
+import { LOCK_TRIGGERS } from "./triggers.ts";
+
+/** As it is stored with each wait. */
+export type WaitOutcome =
+  | {
+      readonly kind: "event";
+      readonly payload: Json;
+      /** Calls of webhooks, by name: see engine-conditions.ts. */
+      readonly calls?: Readonly<Record<string, number>>;
+    }
+  | { readonly kind: "ending"; readonly ending: TriggerEnding }
+  | { readonly kind: "failed"; readonly error: ErrorFacts };
+
+export interface Fire {
+  readonly id: number;
+  readonly outcome: WaitOutcome;
+}
+
+/** A wait that was ended by a fire. */
+export interface FiredWait {
+  readonly attempt: string;
+  readonly dag_run_id: number;
+  readonly task_id: string;
+  readonly map_index: number;
+  readonly try_number: number;
+}
+
+/**
+ * One that another triggerer has just locked is being fired there. A schedule's trigger has no waits; see event-runs.
+ */
+const LOCK_DUE = statement(
+  "trigger-lock-due",
+  `SELECT id, wake_at, timed FROM trigger WHERE timed IS NOT NULL AND dag_id IS NULL AND wake_at <= now()
+   ORDER BY wake_at LIMIT $1 FOR UPDATE SKIP LOCKED`,
+);
+
+/**
+ * $1 null: timed ones, which belong to nobody. The waits are locked in the order in which every writer locks them. What is
+ * told has no payload: it may be large, and each wait has it. Counted by grouping: a join of 10,000 to their waits would
+ * compare each to each, for batches have no other way.
+ */
+const FIRE = statement(
+  "trigger-fire",
+  `WITH due AS (
+     SELECT t.id, t.kind, u.outcome, u.told FROM unnest($2::bigint[], $3::json[], $4::text[]) AS u(id, outcome, told)
+     CROSS JOIN LATERAL (SELECT * FROM trigger WHERE id = u.id OFFSET 0) AS t
+     WHERE t.dag_id IS NULL
+       AND CASE WHEN $1::bigint IS NULL THEN t.timed IS NOT NULL ELSE t.owner_job = $1 OR t.standby_job = $1 END
+   ), waiting AS (
+     SELECT d.attempt, d.waits_on, due.outcome FROM due JOIN deferral d ON d.waits_on = due.id
+     WHERE d.fired_at IS NULL ORDER BY d.attempt FOR NO KEY UPDATE OF d
+   ), fired AS (
+     UPDATE deferral d SET fired_at = now(), outcome = w.outcome, waits_on = NULL
+     FROM waiting w WHERE d.attempt = w.attempt
+     RETURNING w.waits_on AS id, d.attempt, d.dag_run_id, d.task_id, d.map_index, d.try_number
+   ), gone AS (
+     DELETE FROM trigger t USING due WHERE t.id = due.id RETURNING t.id
+   ), told AS (
+     INSERT INTO signal (namespace, key, value, sender)
+     SELECT 'trigger', max(t.kind) || '/' || t.id, json_build_object('trigger', t.id, 'kind', max(t.kind),
+              'outcome', max(t.told), 'waits', sum(t.waits)), coalesce('triggerer:' || $1::bigint, 'engine')
+     FROM (SELECT id, kind, told, 0 AS waits FROM due UNION ALL SELECT id, NULL, NULL, 1 FROM fired) AS t GROUP BY t.id
+   )
+   SELECT id, NULL::uuid AS attempt, NULL::bigint AS dag_run_id, NULL::text AS task_id, NULL::integer AS map_index,
+          NULL::integer AS try_number FROM gone
+   UNION ALL SELECT * FROM fired`,
+);
+
+/** By key, as in a batch of the scheduler: a plan made while the tables were small would read them from end to end. */
+const BY_KEY = statement(
+  "trigger-by-key",
+  `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+          set_config('enable_mergejoin', 'off', true)`,
+);
+
+interface FiredRow extends Omit<FiredWait, "attempt"> {
+  readonly id: number;
+  readonly attempt: string | null;
+}
+
+export interface Fired {
+  /** The waits that each trigger ended; one that is not here is not this job's any more, and nothing was stored for it. */
+  readonly fired: ReadonlyMap<number, readonly FiredWait[]>;
+  /** Triggers that are not there any more: fired before, by whomever, or waited for by nobody. */
+  readonly gone: ReadonlySet<number>;
+}
+
+/** Fires those of the triggers that the job still owns. */
+export async function fireTriggers(db: Database, jobId: number, fires: readonly Fire[]): Promise<Fired> {
+  if (fires.length === 0) return { fired: new Map(), gone: new Set() };
+  const ids = fires.map(({ id }) => id);
+  const outcomes = fires.map(({ outcome }) => JSON.stringify(outcome));
+  const kinds = fires.map(({ outcome }) => outcome.kind);
+  const [found = [], rows] = await db.pipeline([
+    call(LOCK_TRIGGERS, ids),
+    call(FIRE, jobId, ids, outcomes, kinds),
+  ]);
+  const gone = new Set(ids);
+  for (const { id } of found as { id: number }[]) gone.delete(id);
+  return { fired: byTrigger(rows as FiredRow[]), gone };
+}
+
+/** Fires timed triggers that are due, the longest overdue first; call again while it answers `limit` triggers. */
+export function fireDueTimed(
+  db: Database,
+  limit: number,
+): Promise<{ triggers: number; waits: number; dagRunIds: number[] }> {
+  return db.transaction(async (tx) => {
+    const due = await tx.rows<{ id: number; wake_at: Date; timed: { payload: Json } }>(LOCK_DUE, [limit]);
+    if (due.length === 0) return { triggers: 0, waits: 0, dagRunIds: [] };
+    await tx.rows(BY_KEY);
+    const outcomes = due.map(({ timed, wake_at }) =>
+      // Nothing given: the moment itself is the event.
+      JSON.stringify({ kind: "event", payload: timed.payload ?? wake_at.toISOString() }),
+    );
+    const rows = await tx.rows<FiredRow>(FIRE, [
+      null,
+      due.map(({ id }) => id),
+      outcomes,
+      due.map(() => "event"),
+    ]);
+    const waits = rows.filter(({ attempt }) => attempt !== null);
+    return {
+      triggers: due.length,
+      waits: waits.length,
+      dagRunIds: [...new Set(waits.map((wait) => wait.dag_run_id))],
+    };
+  });
+}
+
+function byTrigger(rows: readonly FiredRow[]): Map<number, FiredWait[]> {
+  const fired = new Map<number, FiredWait[]>();
+  for (const { id, attempt, ...wait } of rows) {
+    const waits = fired.get(id) ?? [];
+    if (attempt !== null) waits.push({ attempt, ...wait });
+    fired.set(id, waits);
+  }
+  return fired;
+}

@@ -1,0 +1,242 @@
+/** What a triggerer asks about triggers and about the other triggerers, and what it puts on record. */
+import type { Json } from "@tradewind/sdk/manifest";
+import { type Connection, call, type Database } from "../database/database.ts";
+import { statement } from "../database/statement.ts";
+
+/** Who waits for a trigger, as far as its log needs to know. */
+export interface Subscriber {
+  readonly trigger_id: number;
+  readonly dag_id: string;
+  readonly dag_run_id: number;
+  readonly task_id: string;
+  readonly map_index: number;
+  readonly try_number: number;
+  readonly attempt: string;
+  readonly timeout_at: Date | null;
+}
+
+/** What a triggerer tells about itself. */
+export interface TriggererFacts {
+  readonly triggers: number;
+  readonly capacity: number;
+  readonly queues: readonly string[];
+  /** Triggers that nobody runs though they are due, because this triggerer is full. */
+  readonly unclaimed: number;
+  /** How often a process of triggers has crashed in the last ten minutes. */
+  readonly crashes: number;
+  /** Triggers that are isolated because one of them crashes its process. */
+  readonly suspects: number;
+  /** How often a trigger blocked the others since the start. */
+  readonly blocked: number;
+  /** How long ago the loop of the triggers last turned. */
+  readonly lagMs: number;
+  readonly fired: FiredMembers;
+}
+
+/** Of waits for all, by the id of their trigger: the positions of the members that have fired. */
+export type FiredMembers = Readonly<Record<string, readonly number[]>>;
+
+export interface Peer {
+  readonly id: number;
+  readonly facts: TriggererFacts;
+}
+
+const NEXT_TIMED = statement(
+  "trigger-next-timed",
+  `SELECT extract(epoch FROM wake_at - now()) * 1000 AS wait FROM trigger
+   WHERE timed IS NOT NULL AND dag_id IS NULL ORDER BY wake_at LIMIT 1`,
+);
+
+const NEXT_COLD = statement(
+  "trigger-next-cold",
+  `SELECT extract(epoch FROM c.wake_at - now()) * 1000 - $2 AS wait
+   FROM unnest($1::text[]) AS q(queue) CROSS JOIN LATERAL (
+     SELECT t.wake_at FROM trigger t
+     WHERE t.queue = q.queue AND t.timed IS NULL AND t.owner_job IS NULL
+       AND t.wake_at > now() + $2 * interval '1 millisecond'
+     ORDER BY t.wake_at LIMIT 1) AS c
+   WHERE c.wake_at < 'infinity' ORDER BY c.wake_at LIMIT 1`,
+);
+
+/** Counted no further than $3, and without schedules: those of paused DAGs are free and stay so. */
+const FREE = statement(
+  "trigger-count-free",
+  `SELECT count(*)::int AS free FROM (
+     SELECT 1 FROM unnest($1::text[]) AS q(queue) CROSS JOIN LATERAL (
+       SELECT 1 FROM trigger t
+       WHERE t.queue = q.queue AND t.timed IS NULL AND t.owner_job IS NULL AND t.dag_id IS NULL
+         AND t.wake_at <= now() + $2 * interval '1 millisecond'
+       ORDER BY t.wake_at LIMIT $3) AS f
+     LIMIT $3) AS counted`,
+);
+
+const PEERS = statement(
+  "trigger-peers",
+  `SELECT id, facts FROM job
+   WHERE kind = 'triggerer' AND state = 'running' AND lease_until > now() AND id <> $1 AND facts IS NOT NULL
+   ORDER BY id`,
+);
+
+/** Counted, not taken from their facts: by facts of ten seconds ago triggers would move back and forth. */
+const LOADS = statement(
+  "trigger-peer-loads",
+  `SELECT u.id, (SELECT count(*) FROM trigger t WHERE t.owner_job = u.id)::int
+                + (SELECT count(*) FROM trigger t WHERE t.standby_job = u.id)::int AS triggers
+   FROM unnest($1::bigint[]) AS u(id)`,
+);
+
+const NOTE_FACTS = statement("trigger-note-facts", "UPDATE job SET facts = $2 WHERE id = $1");
+
+/** A row that is locked just now is noted the next time: nobody is kept waiting for this. */
+const NOTE_POLLS = statement(
+  "trigger-note-polls",
+  `WITH free AS (
+     SELECT id FROM trigger WHERE id = ANY($2::bigint[]) AND (owner_job = $1 OR standby_job = $1)
+     FOR NO KEY UPDATE SKIP LOCKED)
+   UPDATE trigger t SET polled_at = now() FROM free WHERE t.id = free.id`,
+);
+
+/** `$2` of each trigger, and how many there are. In order of their keys, so that every look finds the same ones first. */
+const SUBSCRIBERS = statement(
+  "trigger-subscribers",
+  `SELECT u.id AS trigger_id, r.dag_id, d.dag_run_id, d.task_id, d.map_index, d.try_number, d.attempt, d.timeout_at
+   FROM unnest($1::bigint[]) AS u(id) CROSS JOIN LATERAL (
+     SELECT * FROM deferral w WHERE w.waits_on = u.id ORDER BY w.deferred_at, w.attempt LIMIT $2) AS d
+   JOIN dag_run r ON r.id = d.dag_run_id`,
+);
+
+const DAGS_OF_RUNS = statement(
+  "trigger-dags-of-runs",
+  "SELECT id, dag_id FROM dag_run WHERE id = ANY($1::bigint[])",
+);
+
+const UNWAITED = statement(
+  "trigger-unwaited",
+  `SELECT t.id FROM trigger t WHERE t.owner_job = $1 AND t.dag_id IS NULL
+     AND NOT EXISTS (SELECT 1 FROM deferral d WHERE d.waits_on = t.id)
+   UNION ALL
+   SELECT t.id FROM trigger t WHERE t.standby_job = $1 AND t.dag_id IS NULL
+     AND NOT EXISTS (SELECT 1 FROM deferral d WHERE d.waits_on = t.id)`,
+);
+
+/** Holds off subscribers, and whoever else would fire, delete or take these; in the order in which all lock them. */
+export const LOCK_TRIGGERS = statement(
+  "trigger-lock",
+  "SELECT id FROM trigger WHERE id = ANY($1::bigint[]) ORDER BY fingerprint FOR UPDATE",
+);
+
+/** After the lock, as a statement of its own: it must see the subscriber that the lock waited for. */
+const DELETE_UNWAITED = statement(
+  "trigger-delete-unwaited",
+  `DELETE FROM trigger t WHERE t.id = ANY($2::bigint[]) AND (t.owner_job = $1 OR t.standby_job = $1)
+     AND t.dag_id IS NULL AND NOT EXISTS (SELECT 1 FROM deferral d WHERE d.waits_on = t.id)
+   RETURNING t.id`,
+);
+
+/**
+ * A page of all triggers by id. Those that nobody runs, because they only wait for their moment, are in nobody's hands
+ * when the last wait on them ends, is edited away or goes with its run: whoever ends a wait has locked it, and must not
+ * lock a trigger after that. They are looked through bit by bit instead.
+ */
+const UNWAITED_COLD = statement(
+  "trigger-unwaited-cold",
+  `SELECT count(*)::int AS read, max(p.id) AS last,
+          coalesce(array_agg(p.id) FILTER (WHERE p.is_cold AND w.one IS NULL), '{}') AS ids
+   FROM (SELECT t.id, t.owner_job IS NULL AND t.standby_job IS NULL AND t.dag_id IS NULL AS is_cold
+         FROM trigger t WHERE t.id > $1 ORDER BY t.id LIMIT $2) AS p
+   LEFT JOIN LATERAL (SELECT 1 AS one FROM deferral d WHERE d.waits_on = p.id LIMIT 1) AS w ON true`,
+);
+
+/** As above: after the lock, and again only what nobody has taken meanwhile. */
+const DELETE_COLD = statement(
+  "trigger-delete-cold",
+  `DELETE FROM trigger t WHERE t.id = ANY($1::bigint[]) AND t.owner_job IS NULL AND t.standby_job IS NULL
+     AND t.dag_id IS NULL AND NOT EXISTS (SELECT 1 FROM deferral d WHERE d.waits_on = t.id)`,
+);
+
+/** Milliseconds until the next timed trigger fires (negative: overdue), null when there is none. */
+export async function nextTimedIn(db: Database): Promise<number | null> {
+  // By the index, also when the table was empty when the plan was made.
+  const [rows = []] = await db.pipeline([call(NEXT_TIMED)]);
+  const row = (rows as { wait: string }[])[0];
+  return row ? Number(row.wait) : null;
+}
+
+/** Milliseconds until the next cold trigger of these queues is to be claimed, null when there is none. */
+export async function nextColdIn(
+  db: Database,
+  queues: readonly string[],
+  horizonMs: number,
+): Promise<number | null> {
+  const [rows = []] = await db.pipeline([call(NEXT_COLD, queues, horizonMs)]);
+  const row = (rows as { wait: string }[])[0];
+  return row ? Number(row.wait) : null;
+}
+
+/** How many triggers of these queues are due and run by nobody, up to `limit`. */
+export async function countFree(
+  db: Database,
+  request: { readonly queues: readonly string[]; readonly horizonMs: number; readonly limit: number },
+): Promise<number> {
+  const [rows = []] = await db.pipeline([call(FREE, request.queues, request.horizonMs, request.limit)]);
+  return (rows as { free: number }[])[0]?.free ?? 0;
+}
+
+/** The other triggerers that are alive. */
+export function livePeersOf(db: Connection, jobId: number): Promise<Peer[]> {
+  return db.rows<Peer>(PEERS, [jobId]);
+}
+
+/** How many triggers each of these jobs has. */
+export async function triggersOf(db: Connection, jobIds: readonly number[]): Promise<Map<number, number>> {
+  if (jobIds.length === 0) return new Map();
+  const rows = await db.rows<{ id: number; triggers: number }>(LOADS, [jobIds]);
+  return new Map(rows.map(({ id, triggers }) => [id, triggers]));
+}
+
+export async function noteFacts(db: Connection, jobId: number, facts: TriggererFacts): Promise<void> {
+  await db.rows(NOTE_FACTS, [jobId, JSON.stringify(facts as unknown as Json)]);
+}
+
+export async function notePolls(db: Database, jobId: number, ids: readonly number[]): Promise<void> {
+  if (ids.length > 0) await db.pipeline([call(NOTE_POLLS, jobId, ids)]);
+}
+
+/** At most `limit` of each trigger, the longest waiting first. */
+export async function subscribersOf(
+  db: Database,
+  ids: readonly number[],
+  limit: number,
+): Promise<Map<number, Subscriber[]>> {
+  const [rows] = await db.pipeline([call(SUBSCRIBERS, ids, limit)]);
+  return Map.groupBy(rows as Subscriber[], (row) => row.trigger_id);
+}
+
+export async function dagsOfRuns(db: Connection, ids: readonly number[]): Promise<Map<number, string>> {
+  const rows = await db.rows<{ id: number; dag_id: string }>(DAGS_OF_RUNS, [ids]);
+  return new Map(rows.map((row) => [row.id, row.dag_id]));
+}
+
+/** Triggers of this job that nobody waits for any more; a hint: `deleteUnwaited` looks again under the lock. */
+export async function unwaitedTriggers(db: Database, jobId: number): Promise<number[]> {
+  const [rows] = await db.pipeline([call(UNWAITED, jobId)]);
+  return (rows as { id: number }[]).map((row) => row.id);
+}
+
+/** Deletes those that still nobody waits for; answers which. */
+export async function deleteUnwaited(db: Database, jobId: number, ids: readonly number[]): Promise<number[]> {
+  if (ids.length === 0) return [];
+  const [, rows] = await db.pipeline([call(LOCK_TRIGGERS, ids), call(DELETE_UNWAITED, jobId, ids)]);
+  return (rows as { id: number }[]).map((row) => row.id);
+}
+
+/**
+ * Deletes those of the next `limit` triggers after `after` that nobody runs and nobody waits for. Answers where to go on:
+ * 0 when the last was among them.
+ */
+export async function deleteUnwaitedCold(db: Database, after: number, limit: number): Promise<number> {
+  const [pages = []] = await db.pipeline([call(UNWAITED_COLD, after, limit)]);
+  const [{ ids, last, read }] = pages as [{ read: number; last: number | null; ids: number[] }];
+  if (ids.length > 0) await db.pipeline([call(LOCK_TRIGGERS, ids), call(DELETE_COLD, ids)]);
+  return read < limit ? 0 : (last ?? 0);
+}

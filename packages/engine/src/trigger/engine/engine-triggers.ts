@@ -1,0 +1,395 @@
+/**
+ * Triggers that wait for something in this database: another run, another task, the call of a webhook, a signal. They
+ * are not run but looked at, all of a kind with one statement, when something happened that may concern them.
+ * Level-triggered: what is true already fires at the first look.
+ *
+ * A joint wait may have such members beside others. Then the others are run as a joint wait of their own, and its event
+ * is put together with ours here. If the process dies, the triggerer that takes the trigger over looks at everything again.
+ */
+import type {
+  DagRunArgs,
+  ExternalTaskArgs,
+  ExternalTaskState,
+  SignalArgs,
+  WebhookArgs,
+} from "@tradewind/sdk/builtin-triggers";
+import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
+import { badArguments } from "../../builtin/trigger-error.ts";
+import type { TriggerOutcome } from "../../model/index.ts";
+import { ANY_KIND, isJointKind, JointWaitState, type MemberEvent, membersOf } from "../../model/index.ts";
+import {
+  isEngineKind,
+  RUN_KIND,
+  SIGNAL_KIND,
+  TASK_KIND,
+  WEBHOOK_KIND,
+} from "../../model/trigger/engine-kinds.ts";
+import { isTriggerCall } from "../../model/trigger/trigger-call.ts";
+import type { Database } from "../../store/database/database.ts";
+import {
+  findCalls,
+  findNewCalls,
+  findTasks,
+  type Wait,
+  webhookRunId,
+} from "../../store/trigger/engine-conditions.ts";
+import type { ClaimedTrigger } from "../../store/trigger/trigger-claim.ts";
+import { isForEnd, RunLooks } from "../triggerer/run-looks.ts";
+import { engineArgs } from "./engine-args.ts";
+import { type SignalLook, SignalWaits } from "./engine-signals.ts";
+import { JointProgress } from "./joint-progress.ts";
+
+/** Calls of one webhook that become runs in one look. */
+const CALLS_AT_ONCE = 100;
+
+/** What a look found out. */
+export type Finding =
+  | { readonly kind: "outcome"; readonly id: number; readonly outcome: TriggerOutcome }
+  /** For a schedule: an event of which the source needs no acknowledgement, and which is known by its run's id. */
+  | { readonly kind: "run"; readonly id: number; readonly runId: string; readonly payload: Json }
+  /** What it waits for does not exist; said once. */
+  | { readonly kind: "missing"; readonly id: number; readonly what: string }
+  /** Every call of its webhook so far has its run. */
+  | { readonly kind: "complete"; readonly id: number };
+
+/** One thing that is waited for: a trigger, or a member of one. */
+interface Condition {
+  readonly trigger: ClaimedTrigger;
+  /** Of a member: the joint waits that it is in, the innermost first, and its name in each. */
+  readonly path: readonly { readonly state: JointWaitState; readonly name: string }[];
+  readonly kind: string;
+  readonly args: Json;
+  wasMissing: boolean;
+}
+
+/** A joint wait with members of ours. */
+interface Joint {
+  readonly state: JointWaitState;
+  readonly isAny: boolean;
+  /** Its event, once there is one. */
+  whole: TriggerOutcome | null;
+  /** Of `any`: the event is of a member of ours. */
+  isOurs: boolean;
+}
+
+export class EngineTriggers {
+  readonly #database: Database;
+  readonly #conditions = new Map<number, Condition>();
+  /** Conditions by trigger. */
+  readonly #numbers = new Map<number, number[]>();
+  readonly #joint = new Map<number, Joint>();
+  readonly progress = new JointProgress();
+  readonly #signals: SignalWaits;
+  readonly #runs: RunLooks;
+  #lastNumber = 0;
+  /** Conditions for which `isStep` holds. */
+  #steps = 0;
+
+  constructor(database: Database) {
+    this.#database = database;
+    this.#signals = new SignalWaits(database);
+    this.#runs = new RunLooks(database);
+  }
+
+  get size(): number {
+    return this.#numbers.size;
+  }
+
+  /** For what is published only on request: the end of a task, the start of a run. */
+  get waitsForSteps(): boolean {
+    return this.#steps > 0;
+  }
+
+  get waitsForSignals(): boolean {
+    return this.#signals.size > 0;
+  }
+
+  /** For what the engine itself tells. */
+  get waitsForStates(): boolean {
+    return this.#signals.wantsStates;
+  }
+
+  /**
+   * Takes what is ours of a trigger. Answers the arguments, possibly null, with which the rest has to be run;
+   * undefined: there is no rest.
+   *
+   * @throws TriggerRefusal when the arguments cannot be asked for; then nothing was taken.
+   */
+  add(trigger: ClaimedTrigger): Json | undefined {
+    const { id, kind } = trigger;
+    if (isEngineKind(kind)) {
+      const args = engineArgs(kind, trigger.args);
+      this.#add({ trigger, path: [], kind, args, wasMissing: false });
+      return undefined;
+    }
+    if (!isJointKind(kind)) return trigger.args;
+    this.progress.add(trigger);
+    const members = Object.entries(membersOf(trigger));
+    const ours = members.filter(([, call]) => leavesOf(kind, call).every(isEngineKind));
+    if (ours.length === 0) return trigger.args;
+    const rest = members.filter(([, call]) => !leavesOf(kind, call).every(isEngineKind));
+    const state = new JointWaitState(trigger);
+    // All of them are read before the first is added.
+    const conditions = ours.flatMap(([name, call]) => conditionsOf(trigger, call, [{ state, name }]));
+    this.#joint.set(id, { state, isAny: kind === ANY_KIND, whole: null, isOurs: false });
+    for (const condition of conditions) this.#add(condition);
+    if (rest.length === 0) return undefined;
+    return { ...(trigger.args as object), members: Object.fromEntries(rest) } as unknown as Json;
+  }
+
+  remove(id: number): void {
+    for (const number of this.#numbers.get(id) ?? []) this.#delete(number);
+    this.#numbers.delete(id);
+    this.#joint.delete(id);
+    this.progress.remove(id);
+  }
+
+  /** An outcome of what was run, put together with ours; null: there is still something to wait for, or it came second. */
+  merge(id: number, outcome: TriggerOutcome): TriggerOutcome | null {
+    const joint = this.#joint.get(id);
+    if (joint === undefined || outcome.kind !== "event" || joint.whole === outcome) return outcome;
+    if (joint.whole !== null) return null;
+    if (joint.isAny) joint.whole = outcome;
+    else joint.whole = whole(joint.state.recordSome(outcome.payload as Record<string, Json>, outcome.key));
+    return joint.whole;
+  }
+
+  /** Whether the event that was stored is one of what is run: of `any`, an event that came second is not stored. */
+  wantsAck(id: number): boolean {
+    return this.#joint.get(id)?.isOurs !== true;
+  }
+
+  /** At everything but signals. Nothing is over before all of it was read: what a look that fails has found is not lost. */
+  async look(): Promise<Finding[]> {
+    const waits = [...this.#conditions].map(([id, condition]) => ({ id, condition }));
+    const of = (kind: string) => waits.filter(({ condition }) => condition.kind === kind);
+    const webhooks = of(WEBHOOK_KIND);
+    // A member of a joint schedule waits for one call, as a task does.
+    const isSchedule = ({ condition: { path, trigger } }: Waiting) =>
+      trigger.dag_id !== null && path.length === 0;
+    const looks = [
+      await this.#lookAtRuns(of(RUN_KIND)),
+      await this.#lookAtTasks(of(TASK_KIND)),
+      await this.#lookAtCalls(webhooks.filter((waiting) => !isSchedule(waiting))),
+      await this.#lookForCalls(webhooks.filter(isSchedule)),
+    ];
+    return looks.flatMap((findings) => findings());
+  }
+
+  /** At signals, until `deadline` by `performance.now()`. */
+  async lookAtSignals(deadline: number): Promise<SignalLook & { readonly findings: Finding[] }> {
+    const look = await this.#signals.look(deadline);
+    const findings = this.#signals.take().flatMap(([number, event]) => {
+      const condition = this.#conditions.get(number);
+      if (condition === undefined) return [];
+      const payload = event as unknown as Json;
+      return this.#happened(number, condition, { kind: "event", payload, key: `${event.version}` });
+    });
+    return { ...look, findings };
+  }
+
+  #add(condition: Condition): void {
+    const number = ++this.#lastNumber;
+    this.#conditions.set(number, condition);
+    if (isStep(condition)) this.#steps++;
+    const { args, kind, trigger } = condition;
+    if (kind === SIGNAL_KIND) this.#signals.add(number, args as unknown as SignalArgs, trigger.created_at);
+    const numbers = this.#numbers.get(condition.trigger.id);
+    if (numbers) numbers.push(number);
+    else this.#numbers.set(condition.trigger.id, [number]);
+  }
+
+  #delete(number: number): void {
+    const condition = this.#conditions.get(number);
+    if (condition?.kind === SIGNAL_KIND)
+      this.#signals.delete(number, condition.args as unknown as SignalArgs);
+    if (condition && isStep(condition)) this.#steps--;
+    this.#conditions.delete(number);
+  }
+
+  async #lookAtRuns(waits: readonly Waiting[]): Promise<() => Finding[]> {
+    const found = await this.#runs.find(waitsFor<DagRunArgs>(waits));
+    return () =>
+      waits.flatMap(({ id, condition }) => {
+        const run = found.get(id);
+        const args = condition.args as unknown as DagRunArgs;
+        if (run === undefined) return [];
+        if (run === null && args.missing === "fail") return this.#happened(id, condition, runGone(args));
+        if (run === null) return this.#missing(condition, `run ${runName(args)}`);
+        if (!args.states.includes(run.state)) return [];
+        const logicalDate = run.logical_date?.toISOString() ?? null;
+        const payload = { dagId: args.dagId, runId: run.run_id, logicalDate, state: run.state };
+        return this.#happened(id, condition, { kind: "event", payload, key: `${run.run_id} ${run.state}` });
+      });
+  }
+
+  async #lookAtTasks(waits: readonly Waiting[]): Promise<() => Finding[]> {
+    const found = await findTasks(this.#database, waitsFor<ExternalTaskArgs>(waits));
+    return () =>
+      waits.flatMap(({ id, condition }) => {
+        const args = condition.args as unknown as ExternalTaskArgs;
+        const instances = found.get(id);
+        if (instances === undefined)
+          return this.#missing(condition, `task "${args.taskId}" in run ${runName(args)}`);
+        const outcome = taskOutcome(args, instances);
+        return outcome === null ? [] : this.#happened(id, condition, outcome);
+      });
+  }
+
+  async #lookAtCalls(waits: readonly Waiting[]): Promise<() => Finding[]> {
+    const found = await findCalls(
+      this.#database,
+      waits.map(({ id, condition }) => {
+        const { name, after } = condition.args as unknown as WebhookArgs;
+        // Not given: of a run that has not begun. Others wait for calls since their run began (trigger-call.ts).
+        const since = after ?? condition.trigger.created_at.toISOString();
+        return { id, args: { name, after: since, trigger: condition.trigger.id } };
+      }),
+    );
+    return () =>
+      waits.flatMap(({ id, condition }) => {
+        const call = found.get(id);
+        if (call === undefined) return [];
+        return this.#happened(id, condition, {
+          kind: "event",
+          payload: call.value as unknown as Json,
+          key: `${call.signal_id}`,
+          calls: { [(condition.args as unknown as WebhookArgs).name]: call.signal_id },
+        });
+      });
+  }
+
+  /** As a schedule: every call is a run. */
+  async #lookForCalls(waits: readonly Waiting[]): Promise<() => Finding[]> {
+    const asked = waits.map(({ condition }) => ({
+      id: condition.trigger.id,
+      args: condition.args as unknown as WebhookArgs,
+    }));
+    const calls = await findNewCalls(this.#database, asked, CALLS_AT_ONCE);
+    const busy = new Set(calls.map(({ id }) => id));
+    return () => [
+      ...calls.map(({ id, signal_id, value }) => ({
+        kind: "run" as const,
+        id,
+        runId: webhookRunId(signal_id),
+        payload: value as unknown as Json,
+      })),
+      ...asked.filter(({ id }) => !busy.has(id)).map(({ id }) => ({ kind: "complete" as const, id })),
+    ];
+  }
+
+  #happened(number: number, condition: Condition, outcome: TriggerOutcome): Finding[] {
+    const { trigger, path } = condition;
+    // It is over for this job: what it said is kept until it is stored, and a look costs nothing more.
+    this.#delete(number);
+    if (path.length === 0 || outcome.kind !== "event") return [{ kind: "outcome", id: trigger.id, outcome }];
+    const joint = this.#joint.get(trigger.id);
+    let event: MemberEvent | null = outcome;
+    for (const [at, { state, name }] of path.entries()) {
+      if (event && at === path.length - 1) this.progress.observed(trigger.id, name);
+      event = event && state.record(name, event);
+    }
+    if (joint === undefined || joint.whole !== null || event === null) return [];
+    joint.whole = whole(event);
+    joint.isOurs = joint.isAny;
+    return [{ kind: "outcome", id: trigger.id, outcome: joint.whole as TriggerOutcome }];
+  }
+
+  #missing(condition: Condition, what: string): Finding[] {
+    if (condition.wasMissing) return [];
+    condition.wasMissing = true;
+    return [{ kind: "missing", id: condition.trigger.id, what }];
+  }
+}
+
+function whole(event: MemberEvent | null): TriggerOutcome | null {
+  if (event === null) return null;
+  const { payload, key, calls } = event;
+  return { kind: "event", payload, key, ...(calls !== undefined && { calls }) };
+}
+
+/** The kinds of a member's triggers: its own, or those of a joint wait. */
+function leavesOf(kind: string, call: TriggerCall): string[] {
+  if (!isTriggerCall(call)) throw badArguments(kind, "members: not all are triggers");
+  if (!isJointKind(call.kind)) return [call.kind];
+  const leaves = Object.values(membersOf(call)).flatMap((member) => leavesOf(kind, member));
+  const observed = leaves.filter(isEngineKind).length;
+  if (leaves.length > 0 && (observed === 0 || observed === leaves.length)) return leaves;
+  const what = "a joint wait inside another one has either members that the engine observes, or others";
+  throw badArguments(kind, `members: ${what}`);
+}
+
+function conditionsOf(trigger: ClaimedTrigger, call: TriggerCall, path: Condition["path"]): Condition[] {
+  const { kind } = call;
+  if (!isJointKind(kind))
+    return [{ trigger, path, kind, args: engineArgs(kind, call.args), wasMissing: false }];
+  const state = new JointWaitState(call);
+  return Object.entries(membersOf(call)).flatMap(([name, member]) =>
+    conditionsOf(trigger, member, [{ state, name }, ...path]),
+  );
+}
+
+interface Waiting {
+  readonly id: number;
+  readonly condition: Condition;
+}
+
+function isStep({ args, kind }: Condition): boolean {
+  if (kind === TASK_KIND) return true;
+  return kind === RUN_KIND && !isForEnd(args as unknown as DagRunArgs);
+}
+
+/** One look at a call of such a kind, for tasks that poll; `since` stands for the moment the wait began. */
+export async function checkEngineTrigger(
+  database: Database,
+  call: Pick<TriggerCall, "kind" | "args">,
+  since: Date,
+): Promise<Json | undefined> {
+  const triggers = new EngineTriggers(database);
+  const { kind, args } = call;
+  triggers.add({ id: 0, kind, args, bundle_hash: null, dag_id: null, replicas: 1, created_at: since });
+  const { findings } = await triggers.lookAtSignals(Number.POSITIVE_INFINITY);
+  for (const finding of [...findings, ...(await triggers.look())]) {
+    if (finding.kind !== "outcome") continue;
+    const { outcome } = finding;
+    if (outcome.kind === "event") return outcome.payload;
+    if (outcome.kind === "failed")
+      throw Object.assign(new Error(outcome.error.message), { code: outcome.error.code });
+  }
+  return undefined;
+}
+
+function taskOutcome(
+  args: ExternalTaskArgs,
+  instances: readonly { readonly run_id: string; readonly map_index: number; readonly state: string }[],
+): TriggerOutcome | null {
+  const is = (states: readonly string[]) => (each: { readonly state: string }) => states.includes(each.state);
+  const failed = instances.find(is(args.failedStates));
+  if (failed !== undefined) {
+    const index = failed.map_index >= 0 ? `[${failed.map_index}]` : "";
+    const message = `Task "${args.taskId}${index}" of DAG "${args.dagId}" is ${failed.state} in run "${failed.run_id}".`;
+    const error = { name: "ExternalTaskFailed", message, stack: null, code: "EXTERNAL_TASK_FAILED" };
+    return { kind: "failed", error };
+  }
+  const first = instances[0];
+  if (first === undefined || !instances.every(is(args.states))) return null;
+  const state = first.state as ExternalTaskState;
+  const payload = { dagId: args.dagId, runId: first.run_id, taskId: args.taskId, state };
+  return { kind: "event", payload, key: `${first.run_id} ${state}` };
+}
+
+/** Whoever waits has seen it: it was deleted meanwhile. */
+function runGone(args: DagRunArgs): TriggerOutcome {
+  const message = `Run ${runName(args)} was deleted while it was waited for.`;
+  return { kind: "failed", error: { name: "DagRunGone", message, stack: null, code: "DAG_RUN_GONE" } };
+}
+
+function waitsFor<Args>(waits: readonly Waiting[]): Wait<Args>[] {
+  return waits.map(({ id, condition }) => ({ id, args: condition.args as unknown as Args }));
+}
+
+function runName(args: Pick<DagRunArgs, "dagId" | "runId" | "logicalDate">): string {
+  return args.runId === null
+    ? `of ${args.logicalDate ?? "no date"} of DAG "${args.dagId}"`
+    : `"${args.runId}" of DAG "${args.dagId}"`;
+}

@@ -1,0 +1,170 @@
+/**
+ * The messages between the supervisor of triggers and its child, as JSON lines on a socket pair. A trigger goes by its
+ * `serial` here, a number that one start of it gets and no other: what a child still says about a trigger that was
+ * stopped, or started again elsewhere, is about a serial that nobody knows any more.
+ *
+ * Stalls come over a pipe of their own, written by a thread that still turns when the child's event loop does not.
+ */
+import type { Json } from "@tradewind/sdk/manifest";
+import type { LogLevel, TriggerAbortKind } from "@tradewind/sdk/program";
+import type { TriggerOutcome } from "../../model/index.ts";
+import type { IgnoredAbort, TriggerWork } from "../contract.ts";
+
+/** The child's file descriptors of its channel and of its pipe for stalls, after the standard streams. */
+export const CHANNEL_FD = 3;
+export const STALL_FD = 4;
+
+/** Bytes of JSON that an event may have. */
+export const MAX_EVENT_BYTES = 1024 * 1024;
+
+/** Characters that an event's key may have. */
+export const MAX_KEY_LENGTH = 4_096;
+
+/**
+ * Characters that a line of the child may have: an event, its key, and what is around them. Whatever else it says is
+ * cut, or said in several lines. A child that sends more is none of ours any more, and is ended.
+ */
+export const MAX_LINE_LENGTH = 2 * 1024 * 1024;
+
+export interface Assignment extends TriggerWork {
+  readonly serial: number;
+  /** An earlier start of it had an event: to end without another is no failure. */
+  readonly hasFired: boolean;
+}
+
+export type ToRunner =
+  | { readonly k: "run"; readonly work: readonly Assignment[] }
+  | { readonly k: "ack"; readonly serial: number }
+  | { readonly k: "stop"; readonly serials: readonly number[]; readonly why: TriggerAbortKind }
+  | { readonly k: "reply"; readonly n: number; readonly value?: Json; readonly error?: string }
+  | { readonly k: "ping" }
+  | { readonly k: "close" };
+
+/** What a trigger asks for. */
+export type TriggerQuestion =
+  | { readonly what: "variable"; readonly key: string }
+  | { readonly what: "connection"; readonly connectionId: string };
+
+export interface LogRecord {
+  readonly serial: number;
+  readonly level: LogLevel;
+  readonly message: string;
+  readonly fields?: Readonly<Record<string, Json>>;
+}
+
+export type FromRunner =
+  | { readonly k: "ready" }
+  | { readonly k: "pong" }
+  | { readonly k: "outcome"; readonly serial: number; readonly outcome: TriggerOutcome }
+  /** It returned after its last event. */
+  | { readonly k: "done"; readonly serial: number }
+  /** What its last event told of is so no more. */
+  | { readonly k: "ceased"; readonly serial: number }
+  /** The members of a wait for all that have fired so far. */
+  | { readonly k: "members"; readonly serial: number; readonly fired: readonly string[] }
+  /** Its code went on after its abort. By `id`: its serial is not known any more. */
+  | ({ readonly k: "ignoredAbort" } & IgnoredAbort)
+  | { readonly k: "logs"; readonly records: readonly LogRecord[] }
+  | { readonly k: "signs"; readonly polled: readonly number[] }
+  | { readonly k: "request"; readonly serial: number; readonly n: number; readonly ask: TriggerQuestion };
+
+/** Whose code it was: a trigger's by its serial, a bundle's top level by its path. */
+export type Culprit = number | string | null;
+
+export type StallReport =
+  /** The loop has stood still for `ms` so far, and this is where it was seen. */
+  | { readonly k: "seen"; readonly who: Culprit; readonly ms: number; readonly stack: string }
+  | { readonly k: "over"; readonly ms: number };
+
+/** A message as it comes from a process that runs user code: trusted only after this. */
+export function readFromRunner(raw: unknown): FromRunner | null {
+  if (!isRecord(raw)) return null;
+  switch (raw["k"]) {
+    case "ready":
+    case "pong":
+      return { k: raw["k"] };
+    case "outcome":
+      return isSerial(raw["serial"]) && isOutcome(raw["outcome"]) ? (raw as never) : null;
+    case "done":
+    case "ceased":
+      return isSerial(raw["serial"]) ? (raw as never) : null;
+    case "members":
+      return isSerial(raw["serial"]) && isListOf(raw["fired"], (name) => typeof name === "string")
+        ? (raw as never)
+        : null;
+    case "ignoredAbort":
+      return isIgnoredAbort(raw) ? (raw as never) : null;
+    case "logs":
+      return isListOf(raw["records"], isLogRecord) ? (raw as never) : null;
+    case "signs":
+      return isListOf(raw["polled"], isSerial) ? (raw as never) : null;
+    case "request":
+      return isSerial(raw["serial"]) && isSerial(raw["n"]) && isQuestion(raw["ask"]) ? (raw as never) : null;
+    default:
+      return null;
+  }
+}
+
+export function readStallReport(raw: unknown): StallReport | null {
+  if (!isRecord(raw) || typeof raw["ms"] !== "number") return null;
+  if (raw["k"] === "over") return { k: "over", ms: raw["ms"] };
+  const { who, stack } = raw;
+  if (raw["k"] !== "seen" || typeof stack !== "string") return null;
+  return who === null || isSerial(who) || typeof who === "string" ? (raw as never) : null;
+}
+
+function isOutcome(raw: unknown): boolean {
+  if (!isRecord(raw)) return false;
+  // Which calls of webhooks it consists of is not for a child to say.
+  if (raw["kind"] === "event")
+    return raw["payload"] !== undefined && isText(raw["key"]) && raw["calls"] === undefined;
+  if (raw["kind"] === "failed") return isErrorFacts(raw["error"]);
+  return raw["kind"] === "ending" && isEnding(raw["ending"]);
+}
+
+/** Also used by the child, on what a bundle's own copy of the SDK gives it. */
+export function isEnding(raw: unknown): boolean {
+  if (!isRecord(raw)) return false;
+  if (raw["kind"] === "success") return raw["output"] !== undefined;
+  if (raw["kind"] === "skipped") return isText(raw["reason"]);
+  return raw["kind"] === "failed" && typeof raw["reason"] === "string" && typeof raw["retry"] === "boolean";
+}
+
+function isErrorFacts(raw: unknown): boolean {
+  if (!isRecord(raw) || typeof raw["name"] !== "string" || typeof raw["message"] !== "string") return false;
+  return isText(raw["stack"]) && isText(raw["code"]);
+}
+
+function isLogRecord(raw: unknown): boolean {
+  if (!isRecord(raw) || !isSerial(raw["serial"]) || typeof raw["message"] !== "string") return false;
+  const { level, fields } = raw;
+  return LEVELS.has(level) && (fields === undefined || isRecord(fields));
+}
+
+const LEVELS = new Set<unknown>(["debug", "info", "warn", "error"] satisfies LogLevel[]);
+
+function isIgnoredAbort({ id, kind, args, ms }: Record<string, unknown>): boolean {
+  return isSerial(id) && isSerial(ms) && typeof kind === "string" && typeof args === "string";
+}
+
+function isQuestion(raw: unknown): boolean {
+  if (!isRecord(raw)) return false;
+  if (raw["what"] === "variable") return typeof raw["key"] === "string";
+  return raw["what"] === "connection" && typeof raw["connectionId"] === "string";
+}
+
+function isListOf(raw: unknown, isItem: (item: unknown) => boolean): boolean {
+  return Array.isArray(raw) && raw.every(isItem);
+}
+
+function isSerial(raw: unknown): boolean {
+  return Number.isSafeInteger(raw);
+}
+
+function isText(raw: unknown): boolean {
+  return raw === null || typeof raw === "string";
+}
+
+function isRecord(raw: unknown): raw is Record<string, unknown> {
+  return typeof raw === "object" && raw !== null;
+}

@@ -1,0 +1,71 @@
+/**
+ * Says who held up all triggers of the child. A trigger may block and be over before the stall is told of: it is named
+ * all the same, for it is over in the roster only.
+ */
+import type { ErrorFacts } from "@tradewind/sdk/program";
+import { durationText } from "@tradewind/sdk/wording";
+import type { RunnerReports } from "../contract.ts";
+import type { Entry, TriggerRoster } from "../triggerer/trigger-roster.ts";
+import type { StallReport } from "./runner-protocol.ts";
+import { type Stall, StallWatch } from "./stall-watch.ts";
+
+export interface StallConsequences {
+  /** A stall is over, or has lasted too long. */
+  told(stall: Parameters<RunnerReports["blocked"]>[0]): void;
+  /** It lasts too long, and these have it on their hands; none: one that was stopped meanwhile, and does not know. */
+  condemned(guilty: readonly Entry[], error: ErrorFacts): void;
+}
+
+export class StallJudge {
+  readonly #roster: TriggerRoster;
+  readonly #limitMs: number;
+  readonly #watch: StallWatch;
+  readonly #consequences: StallConsequences;
+
+  constructor(roster: TriggerRoster, limitMs: number, consequences: StallConsequences) {
+    this.#roster = roster;
+    this.#limitMs = limitMs;
+    this.#watch = new StallWatch(limitMs, () => this.#tooLong());
+    this.#consequences = consequences;
+  }
+
+  /** The stall that is under way. */
+  get current(): Stall | null {
+    return this.#watch.current;
+  }
+
+  note(report: StallReport): void {
+    const stall = this.#watch.note(report);
+    if (stall !== null) this.#tell(stall, false);
+  }
+
+  end(): void {
+    this.#watch.end();
+  }
+
+  /** Nobody is failed who was not found again and again. */
+  #tooLong(): void {
+    const stall = this.#watch.current;
+    if (stall === null || stall.blocker === null) return;
+    const guilty = this.#roster.culprits(stall.blocker);
+    this.#tell({ ...stall, ms: Math.max(stall.ms, this.#limitMs) }, guilty.length > 0);
+    const place = placeOf(stall.stack);
+    const longer = `for more than ${durationText(this.#limitMs)}`;
+    const message = `The trigger held up all triggers of its process ${longer} and was stopped${place}.`;
+    this.#consequences.condemned(guilty, {
+      ...{ name: "Error", message, code: "TRIGGER_BLOCKED" },
+      stack: stall.stack,
+    });
+  }
+
+  #tell({ blocker, ms, stack }: Stall, isFailed: boolean): void {
+    const work = typeof blocker === "number" ? this.#roster.workOf(blocker) : undefined;
+    this.#consequences.told({ id: work?.id ?? null, kind: work?.kind ?? null, ms, stack, isFailed });
+  }
+}
+
+/** The innermost place outside of Node itself. */
+function placeOf(stack: string): string {
+  const frame = stack.split("\n").find((line) => line.includes("at ") && !line.includes("node:"));
+  return frame === undefined ? "" : ` ${frame.trim()}`;
+}

@@ -1,0 +1,240 @@
+/**
+ * Runs triggers in a child process and keeps them running. When a process crashes and no trigger was seen to be the
+ * cause, its triggers are isolated from each other in several processes until the guilty one is found
+ * (isolation/crash-suspects.ts). The others go on.
+ *
+ * It owns which trigger runs in which process, nothing else. If this process dies, the guardian ends the children, and
+ * another triggerer starts the triggers again.
+ */
+import type { ErrorFacts, TriggerAbortKind } from "@tradewind/sdk/program";
+import { childEntries } from "../../child/child-entry.ts";
+import { Guardian } from "../../child/guardian.ts";
+import type { Runner, RunnerReports, TriggerWork } from "../contract.ts";
+import { CRASHES_ALONE, CrashSuspects, MAIN } from "../isolation/crash-suspects.ts";
+import { type ProcessCrash, SupervisedProcess } from "../isolation/supervised-process.ts";
+import { type Entry, newEntry } from "../triggerer/trigger-roster.ts";
+import { RunnerAnswers } from "./runner-answers.ts";
+import type { TriggerRunnerOptions } from "./trigger-runner-options.ts";
+
+/** How long a process that has nothing left to run may take for its triggers' cleanups. */
+const LEAVE_MS = 5_000;
+const RECENT_MS = 600_000;
+const MAX_CRASHES = 1_000;
+/** No timer of Node runs for longer. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+export class TriggerRunner implements Runner {
+  readonly #options: TriggerRunnerOptions;
+  readonly #guardian: Guardian;
+  readonly #answers: RunnerAnswers;
+  readonly #suspects = new CrashSuspects();
+  /** Every trigger that is to run, and the process that has it. */
+  readonly #entries = new Map<number, Entry>();
+  readonly #processOf = new Map<Entry, SupervisedProcess>();
+  /** By the group of suspects that is in it, or MAIN. */
+  readonly #processes = new Map<number, SupervisedProcess>();
+  /** They have nothing left to run. */
+  readonly #leaving = new Set<SupervisedProcess>();
+  #reports: RunnerReports | null = null;
+  #entry = "";
+  #lastSerial = 0;
+  /** When processes have crashed, the last ones. */
+  #crashedAt: readonly number[] = [];
+  #acquittal: NodeJS.Timeout | null = null;
+  #isClosing = false;
+
+  constructor(options: TriggerRunnerOptions) {
+    this.#options = options;
+    this.#guardian = new Guardian(options.logger);
+    this.#answers = new RunnerAnswers(options.services, options.logger);
+  }
+
+  /** Of the child that runs the triggers nobody suspects; while all are suspected, of any. */
+  get pid(): number | undefined {
+    const main = this.#processes.get(MAIN)?.pid;
+    return main ?? [...this.#processes.values()].find(({ pid }) => pid !== undefined)?.pid;
+  }
+
+  async start(reports: RunnerReports): Promise<void> {
+    this.#reports = reports;
+    const { guardian, triggerRunner } = await childEntries();
+    this.#entry = triggerRunner;
+    this.#guardian.start(guardian);
+    this.#arrange();
+  }
+
+  run(work: readonly TriggerWork[]): void {
+    this.stop(
+      work.map(({ id }) => id),
+      "stopped",
+    );
+    const entries = work.map(newEntry);
+    for (const entry of entries) this.#entries.set(entry.work.id, entry);
+    this.#place(entries);
+  }
+
+  ack(id: number): void {
+    const entry = this.#entries.get(id);
+    if (entry !== undefined) this.#processOf.get(entry)?.ack(entry);
+  }
+
+  stop(ids: readonly number[], why: TriggerAbortKind): void {
+    const stopped = ids.flatMap((id) => this.#entries.get(id) ?? []);
+    for (const [process, entries] of Map.groupBy(stopped, (entry) => this.#processOf.get(entry)))
+      process?.stop(entries, why);
+    for (const entry of stopped) this.#forget(entry);
+    this.#dismissIdle();
+  }
+
+  /** Starts every trigger again, in new processes: a package that the old ones have loaded has changed. */
+  replaceProcesses(): void {
+    const former = [...this.#processes.values()];
+    this.#processes.clear();
+    this.#place([...this.#entries.values()]);
+    for (const process of former) this.#close(process);
+  }
+
+  crashes(): { readonly crashes: number; readonly suspects: number } {
+    const since = performance.now() - RECENT_MS;
+    this.#crashedAt = this.#crashedAt.filter((at) => at >= since);
+    return { crashes: this.#crashedAt.length, suspects: this.#suspects.size };
+  }
+
+  isSuspect(id: number): boolean {
+    return this.#suspects.groupOf(id) !== MAIN;
+  }
+
+  /** Of the process of those that nobody suspects; of the others the latest, for they are ended one by one anyway. */
+  progressAt(): number {
+    const main = this.#processes.get(MAIN);
+    if (main !== undefined && main.size > 0) return main.progressAt;
+    const busy = [...this.#processes.values()].filter(({ size }) => size > 0);
+    return busy.length === 0 ? performance.now() : Math.max(...busy.map(({ progressAt }) => progressAt));
+  }
+
+  async close(graceMs: number): Promise<void> {
+    this.#isClosing = true;
+    if (this.#acquittal !== null) clearTimeout(this.#acquittal);
+    const processes = [...this.#processes.values(), ...this.#leaving];
+    await Promise.all(processes.map((process) => process.close(graceMs)));
+    this.#guardian.stop();
+  }
+
+  /** Moves every trigger to the process where it belongs by now. */
+  #arrange(): void {
+    this.#nameMain();
+    this.#place([...this.#entries.values()]);
+    this.#dismissIdle();
+    this.#awaitAcquittal();
+  }
+
+  #place(entries: readonly Entry[]): void {
+    // Before the start they are kept.
+    if (this.#entry === "" || this.#isClosing) return;
+    const moves = Map.groupBy(entries, ({ work }) => this.#suspects.groupOf(work.id));
+    for (const [group, members] of moves) {
+      const process = this.#processFor(group);
+      const arrivals = members.filter((entry) => this.#processOf.get(entry) !== process);
+      for (const [former, left] of Map.groupBy(arrivals, (entry) => this.#processOf.get(entry)))
+        former?.stop(left, "stopped");
+      for (const entry of arrivals) this.#processOf.set(entry, process);
+      if (arrivals.length > 0) process.run(arrivals);
+    }
+  }
+
+  /** When nothing runs in the main process, the largest group that was acquitted need not move there. */
+  #nameMain(): void {
+    if ((this.#processes.get(MAIN)?.size ?? 0) > 0) return;
+    const [largest] = [...this.#processes]
+      .filter(([group, { size }]) => size > 0 && !this.#suspects.hasGroup(group))
+      .sort(([, a], [, b]) => b.size - a.size);
+    if (largest === undefined) return;
+    const [group, process] = largest;
+    this.#leave(MAIN);
+    this.#processes.delete(group);
+    this.#processes.set(MAIN, process);
+  }
+
+  #processFor(group: number): SupervisedProcess {
+    const existing = this.#processes.get(group);
+    if (existing !== undefined) return existing;
+    const parts = {
+      ...{ options: this.#options, entry: this.#entry, guardian: this.#guardian, answers: this.#answers },
+      nextSerial: () => ++this.#lastSerial,
+    };
+    const process: SupervisedProcess = new SupervisedProcess(parts, {
+      reports: this.#reports as RunnerReports,
+      ended: (entry) => {
+        this.#forget(entry);
+        this.#dismissIdle();
+      },
+      crashed: (crash) => this.#crashed(process, crash),
+    });
+    this.#processes.set(group, process);
+    return process;
+  }
+
+  /** The process of those that nobody suspects stays for a while: new triggers come all the time. */
+  #dismissIdle(): void {
+    for (const [group, { size }] of this.#processes) if (group !== MAIN && size === 0) this.#leave(group);
+  }
+
+  #leave(group: number): void {
+    const process = this.#processes.get(group);
+    if (process === undefined) return;
+    this.#processes.delete(group);
+    this.#close(process);
+  }
+
+  #close(process: SupervisedProcess): void {
+    this.#leaving.add(process);
+    void process.close(LEAVE_MS).then(() => this.#leaving.delete(process));
+  }
+
+  #crashed(process: SupervisedProcess, { lifetimeMs, reason, running, seen }: ProcessCrash): void {
+    const [group = MAIN] = [...this.#processes].find(([, each]) => each === process) ?? [];
+    const suspects = running.map(({ id, bundlePath, kind }) => ({ id, kind: `${bundlePath} ${kind}` }));
+    const at = performance.now();
+    this.#crashedAt = [...this.#crashedAt, at].slice(-MAX_CRASHES);
+    const guilty = this.#suspects.crashed({ group, suspects, at, lifetimeMs, seen });
+    const entry = guilty === null ? undefined : this.#entries.get(guilty);
+    if (entry !== undefined) {
+      process.stop([entry], "stopped");
+      this.#forget(entry);
+      this.#reports?.outcome(entry.work.id, { kind: "failed", error: this.#answers.error(crashed(reason)) });
+    }
+    this.#arrange();
+    this.#options.logger.warn("isolating triggers after a crash", {
+      suspects: this.#suspects.size,
+      processes: this.#processes.size,
+      ...(entry !== undefined && { guilty: entry.work.id, kind: entry.work.kind }),
+    });
+  }
+
+  #awaitAcquittal(): void {
+    if (this.#acquittal !== null) clearTimeout(this.#acquittal);
+    this.#acquittal = null;
+    const at = this.#suspects.nextAcquittal();
+    if (at === null) return;
+    const delayMs = Math.min(MAX_TIMER_MS, Math.max(0, at - performance.now()));
+    this.#acquittal = setTimeout(() => {
+      this.#suspects.acquit(performance.now());
+      this.#arrange();
+    }, delayMs);
+    this.#acquittal.unref();
+  }
+
+  #forget(entry: Entry): void {
+    const { id } = entry.work;
+    this.#processOf.delete(entry);
+    if (this.#entries.get(id) !== entry) return;
+    this.#entries.delete(id);
+    this.#suspects.forget(id);
+  }
+}
+
+/** What is said of a trigger that ends its process again and again. */
+function crashed(reason: string): ErrorFacts {
+  const message = `The trigger crashed a process in which nothing else ran, ${CRASHES_ALONE} times: ${reason}`;
+  return { name: "Error", message, stack: null, code: "TRIGGER_CRASHED" };
+}

@@ -1,0 +1,38 @@
+import type { Database } from "../../store/database/database.ts";
+import { notePolls } from "../../store/trigger/triggers.ts";
+
+const EVERY_MS = 10_000;
+const AT_ONCE = 500;
+
+/** Triggers that have looked at the outside world since this was last put on record. */
+export class PollNotes {
+  readonly #database: Database;
+  readonly #ids = new Set<number>();
+  #writtenAt = performance.now();
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  add(id: number): void {
+    this.#ids.add(id);
+  }
+
+  clear(): void {
+    this.#ids.clear();
+  }
+
+  /** Now and then, beside the loop, and in small pieces: nobody waits for it, and events must not wait for it either. */
+  write(jobId: number): void {
+    if (performance.now() - this.#writtenAt < EVERY_MS || this.#ids.size === 0) return;
+    this.#writtenAt = performance.now();
+    const ids = [...this.#ids];
+    this.#ids.clear();
+    void this.#write(jobId, ids).catch(() => {});
+  }
+
+  async #write(jobId: number, ids: readonly number[]): Promise<void> {
+    for (let at = 0; at < ids.length; at += AT_ONCE)
+      await notePolls(this.#database, jobId, ids.slice(at, at + AT_ONCE));
+  }
+}

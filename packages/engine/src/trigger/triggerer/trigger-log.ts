@@ -1,0 +1,359 @@
+/**
+ * What triggers say, in the logs of the tasks that wait for them, while they wait. A trigger's lines go to a file of
+ * their own beside those of the attempt that deferred; readers put the files of a try together.
+ *
+ * A shared trigger is heard in the first 50 logs; the others say in which. Everything here happens in the background
+ * and in order, with a bounded number of open files: a log that cannot be written harms nobody, and a trigger that
+ * talks faster than the disk loses lines and says so.
+ */
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Json } from "@tradewind/sdk/manifest";
+import type { LogLevel } from "@tradewind/sdk/program";
+import { AttemptLog } from "../../log/attempt-log.ts";
+import type { SecretMask } from "../../secret/mask.ts";
+import { messageOf } from "../../service/errors.ts";
+import type { Logger } from "../../service/logger.ts";
+import type { Database } from "../../store/database/database.ts";
+import type { FiredWait } from "../../store/trigger/trigger-fire.ts";
+import { dagsOfRuns, subscribersOf } from "../../store/trigger/triggers.ts";
+import type { IgnoredAbort } from "../contract.ts";
+
+export interface TriggerLogOptions {
+  readonly database: Database;
+  readonly logsDir: string;
+  readonly mask: SecretMask;
+  readonly logger: Logger;
+  readonly maxOpenFiles?: number;
+  readonly maxBytes?: number;
+  /** A trigger that has run this long without a word is announced. */
+  readonly announceAfterMs?: number;
+}
+
+const HEARD_BY = 50;
+const GATHER_MS = 100;
+/** Announced in one go: many triggers claimed at once must not keep the disk busy. */
+const ANNOUNCED_AT_ONCE = 50;
+const MAX_WAITING_LINES = 1_000;
+const MAX_ANNOUNCED = 10_000;
+const MAX_TOLD = 2 * MAX_ANNOUNCED;
+/** Triggers that have ended and may still be spoken of. */
+const MAX_ENDED = 100;
+/** Tasks named in one line of the engine's log. */
+const MAX_NAMED = 5;
+
+interface Said {
+  readonly level: LogLevel;
+  readonly message: string;
+  readonly time: number;
+  /** Not given: the engine's own word. */
+  readonly fields?: Readonly<Record<string, Json>> | undefined;
+  readonly byEngine: boolean;
+}
+
+/** Where a wait's log is. */
+interface Place {
+  readonly dag_id: string;
+  readonly dag_run_id: number;
+  readonly task_id: string;
+  readonly map_index: number;
+  readonly try_number: number;
+  readonly attempt: string;
+  readonly timeout_at: Date | null;
+}
+
+interface Topic {
+  readonly id: number;
+  readonly what: string;
+  readonly announceAt: number;
+  lines: Said[];
+  lost: number;
+  isAnnounced: boolean;
+  /** Attempts whose log says what is waited for, and whether they also hear what the trigger says. */
+  readonly told: Map<string, boolean>;
+}
+
+interface Closing {
+  readonly topic: Topic;
+  readonly waits: readonly FiredWait[];
+}
+
+export class TriggerLog {
+  readonly #options: TriggerLogOptions;
+  readonly #topics = new Map<number, Topic>();
+  /** Those with lines to write, and those to be announced, the oldest first. */
+  readonly #talking = new Set<Topic>();
+  readonly #silent = new Set<Topic>();
+  #closings: Closing[] = [];
+  /** What is found out about a trigger just after it has ended still belongs into the logs of those that waited for it. */
+  readonly #ended = new Map<number, Closing>();
+  /** Open logs, the longest unused first. */
+  readonly #files = new Map<string, AttemptLog>();
+  #work: Promise<void> | null = null;
+  #announceTimer: NodeJS.Timeout | null = null;
+  #closed = false;
+
+  constructor(options: TriggerLogOptions) {
+    this.#options = options;
+  }
+
+  watch(trigger: { readonly id: number; readonly kind: string; readonly args: Json }): void {
+    const announceAt = performance.now() + (this.#options.announceAfterMs ?? 1_000);
+    const args = JSON.stringify(trigger.args);
+    const what = `${trigger.kind} ${args.length > 500 ? `${args.slice(0, 500)}…` : args}`;
+    const topic = {
+      id: trigger.id,
+      what,
+      announceAt,
+      lines: [],
+      lost: 0,
+      isAnnounced: false,
+      told: new Map<string, boolean>(),
+    };
+    this.#topics.set(trigger.id, topic);
+    this.#silent.add(topic);
+    this.#armAnnouncing();
+  }
+
+  /** It is not run here any more; what it said is still written. */
+  forget(id: number): void {
+    const topic = this.#topics.get(id);
+    if (topic !== undefined) this.#silent.delete(topic);
+    this.#topics.delete(id);
+  }
+
+  line(id: number, level: LogLevel, message: string, fields?: Readonly<Record<string, Json>>): void {
+    this.#say(id, { level, message, fields, time: Date.now(), byEngine: false });
+  }
+
+  engine(id: number, level: LogLevel, message: string): void {
+    const line = { level, message, time: Date.now(), byEngine: true };
+    const ended = this.#ended.get(id);
+    if (this.#topics.has(id) || ended === undefined) {
+      this.#say(id, line);
+      return;
+    }
+    ended.topic.lines.push(line);
+    this.#closings.push(ended);
+    this.#start();
+  }
+
+  /** In the engine's log, and in those of the tasks that waited for it, where it has just fired. */
+  ignoredAbort({ id, kind, args, ms }: IgnoredAbort): void {
+    const tasks = (this.#ended.get(id)?.waits ?? []).slice(0, MAX_NAMED).map(({ task_id }) => task_id);
+    const remedy = "pass abort of run(ctx) on to what it waits for, and return when it is aborted";
+    const facts = { trigger: id, kind, args, ms, ...(tasks.length > 0 && { tasks }) };
+    this.#options.logger.warn("a trigger ignores abort", { ...facts, remedy });
+    this.engine(
+      id,
+      "warn",
+      `Trigger "${kind}" ignores abort: it was still at work after ${ms} ms; ${remedy}.`,
+    );
+  }
+
+  /** The trigger's last word, for the waits that it ended. */
+  ended(
+    id: number,
+    waits: readonly FiredWait[],
+    said: { readonly level: LogLevel; readonly message: string },
+  ): void {
+    const topic = this.#topics.get(id);
+    if (topic === undefined) return;
+    this.forget(id);
+    this.#talking.delete(topic);
+    if (waits.length === 0) return;
+    topic.lines.push({ ...said, time: Date.now(), byEngine: true });
+    const closing = { topic, waits };
+    this.#closings.push(closing);
+    this.#ended.set(id, closing);
+    const [oldest] = this.#ended.keys();
+    if (this.#ended.size > MAX_ENDED && oldest !== undefined) this.#ended.delete(oldest);
+    this.#start();
+  }
+
+  /** Everything said so far is written when this resolves. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    if (this.#announceTimer) clearTimeout(this.#announceTimer);
+    // What was said while something was being written has a turn of its own.
+    while (this.#work !== null) await this.#work;
+    await Promise.all([...this.#files.values()].map((file) => file.close(0)));
+    this.#files.clear();
+  }
+
+  #say(id: number, line: Said): void {
+    const topic = this.#topics.get(id);
+    if (topic === undefined) return;
+    if (topic.lines.length >= MAX_WAITING_LINES) {
+      topic.lost++;
+      return;
+    }
+    topic.lines.push(line);
+    this.#talking.add(topic);
+    this.#start();
+  }
+
+  #armAnnouncing(): void {
+    const [first] = this.#silent;
+    if (this.#announceTimer !== null || first === undefined || this.#closed) return;
+    const wait = Math.max(GATHER_MS, first.announceAt - performance.now());
+    this.#announceTimer = setTimeout(() => {
+      this.#announceTimer = null;
+      this.#start();
+    }, wait);
+    this.#announceTimer.unref();
+  }
+
+  #start(): void {
+    this.#work ??= this.#write()
+      .catch((error) => {
+        this.#options.logger.warn("logs of triggers could not be written", { error: messageOf(error) });
+      })
+      .finally(() => {
+        this.#work = null;
+        this.#armAnnouncing();
+        if (this.#closings.length > 0 || this.#talking.size > 0) this.#start();
+      });
+  }
+
+  async #write(): Promise<void> {
+    // The last word is not kept back: the task goes on at once, and its own lines come after it.
+    if (this.#closings.length === 0 && !this.#closed) await sleep(GATHER_MS);
+    const closings = this.#closings;
+    this.#closings = [];
+    const talking = [...this.#talking];
+    this.#talking.clear();
+    await this.#writeClosings(closings);
+    const silent = this.#closed ? [] : this.#dueAnnouncements();
+    const topics = [...new Set([...talking, ...silent])];
+    if (topics.length === 0) return;
+    const ids = topics.map(({ id }) => id);
+    const places = await subscribersOf(
+      this.#options.database,
+      ids,
+      silent.length > 0 ? MAX_ANNOUNCED : HEARD_BY,
+    );
+    for (const topic of topics) await this.#tell(topic, places.get(topic.id) ?? []);
+  }
+
+  #dueAnnouncements(): Topic[] {
+    const now = performance.now();
+    const due: Topic[] = [];
+    for (const topic of this.#silent) {
+      if (topic.announceAt > now || due.length >= ANNOUNCED_AT_ONCE) break;
+      this.#silent.delete(topic);
+      if (!topic.isAnnounced) due.push(topic);
+    }
+    return due;
+  }
+
+  async #writeClosings(closings: readonly Closing[]): Promise<void> {
+    if (closings.length === 0) return;
+    const runs = [...new Set(closings.flatMap(({ waits }) => waits.map((wait) => wait.dag_run_id)))];
+    const dags = await dagsOfRuns(this.#options.database, runs);
+    for (const { topic, waits } of closings) {
+      const places = waits.flatMap((wait) => {
+        const dag_id = dags.get(wait.dag_run_id);
+        return dag_id === undefined ? [] : [{ ...wait, dag_id, timeout_at: null }];
+      });
+      await this.#tell(topic, places);
+      for (const place of places) await this.#closeFile(this.#path(place));
+    }
+  }
+
+  async #tell(topic: Topic, places: readonly Place[]): Promise<void> {
+    const { lines, lost } = topic;
+    topic.lines = [];
+    topic.lost = 0;
+    topic.isAnnounced = true;
+    const hearers = hearersOf(topic, places);
+    const [first] = hearers;
+    for (const place of places) {
+      const isHearer = hearers.has(place);
+      const isNew = !topic.told.has(place.attempt);
+      topic.told.set(place.attempt, isHearer);
+      if (!isHearer && !isNew) continue;
+      const file = await this.#file(this.#path(place));
+      // It was so before the first word, and is only written now.
+      const since = Math.min(lines[0]?.time ?? Date.now(), Date.now());
+      if (isNew) file.engine("info", opening(topic, place, isHearer ? null : first), since);
+      if (!isHearer) continue;
+      for (const line of lines) write(file, line);
+      if (lost > 0) file.engine("warn", `${lost} lines of the trigger were dropped: it says too much.`);
+    }
+    if (topic.told.size > MAX_TOLD) forgetOthers(topic, places);
+  }
+
+  async #file(path: string): Promise<AttemptLog> {
+    const { mask, logger, maxBytes = 10 * 1024 * 1024, maxOpenFiles = 128 } = this.#options;
+    let log = this.#files.get(path);
+    if (log === undefined) {
+      log = new AttemptLog({
+        path,
+        maxBytes,
+        mask,
+        // Said when the wait is first heard of, not whenever its file is opened again.
+        opening: () => null,
+        onPressure: () => {},
+        onError: (error) =>
+          logger.warn("a trigger's log cannot be written", { path, error: messageOf(error) }),
+      });
+    }
+    this.#files.delete(path);
+    this.#files.set(path, log);
+    const [oldest] = this.#files.keys();
+    if (this.#files.size > maxOpenFiles && oldest !== undefined) await this.#closeFile(oldest);
+    return log;
+  }
+
+  async #closeFile(path: string): Promise<void> {
+    const log = this.#files.get(path);
+    this.#files.delete(path);
+    await log?.close(0);
+  }
+
+  #path(place: Place): string {
+    const { dag_id, dag_run_id, task_id, map_index, try_number, attempt } = place;
+    const folder = join(this.#options.logsDir, dag_id, `${dag_run_id}`, task_id, `${map_index}`);
+    return join(folder, `${try_number}-${attempt}.trigger.log`);
+  }
+}
+
+/** Those that have left, for the most part: a trigger may run for months, and those who wait come and go. */
+function forgetOthers(topic: Topic, places: readonly Place[]): void {
+  const here = new Set(places.map(({ attempt }) => attempt));
+  for (const attempt of topic.told.keys()) if (!here.has(attempt)) topic.told.delete(attempt);
+}
+
+/** Whoever has heard it so far goes on hearing it; free places go to the first of the others. */
+function hearersOf(topic: Topic, places: readonly Place[]): Set<Place> {
+  const hearers = new Set(places.filter(({ attempt }) => topic.told.get(attempt) === true));
+  for (const place of places) {
+    if (hearers.size >= HEARD_BY) break;
+    hearers.add(place);
+  }
+  return hearers;
+}
+
+function opening(topic: Topic, place: Place, heardBy: Place | null | undefined): string {
+  const until = place.timeout_at === null ? "" : `, until ${place.timeout_at.toISOString()} at the latest`;
+  const text = `Waiting for ${topic.what}${until} (trigger ${topic.id}).`;
+  if (!heardBy) return text;
+  const index = heardBy.map_index >= 0 ? `[${heardBy.map_index}]` : "";
+  const task = `task "${heardBy.task_id}${index}" of DAG "${heardBy.dag_id}", run ${heardBy.dag_run_id}`;
+  return `${text} Many tasks wait for it: what it says is in the log of ${task}.`;
+}
+
+function write(log: AttemptLog, line: Said): void {
+  if (line.byEngine) {
+    log.engine(line.level, line.message, line.time);
+    return;
+  }
+  const record = line.fields === undefined ? { m: line.message } : { m: line.message, f: line.fields };
+  log.frame({
+    source: "task",
+    level: line.level,
+    time: line.time,
+    payload: Buffer.from(JSON.stringify(record)),
+  });
+}

@@ -1,0 +1,400 @@
+/**
+ * The triggerer: fires timed triggers when they are due, and runs the others in its trigger runner. Any number of them
+ * may work on one database; who runs what is decided by claims (store/trigger/trigger-claim.ts) and leases.
+ *
+ * A heartbeat proves that the triggers' own loop turns: while it stands still the lease is not renewed, and others take
+ * over. Whatever a triggerer stores is fenced by the rows it owns, so that one that was thought dead and comes back does
+ * no harm: it finds that they are not its own, and lets go.
+ */
+import { hostname } from "node:os";
+import { JobLoop } from "../../job/job-loop.ts";
+import { Mailbox } from "../../job/mailbox.ts";
+import type { Topic, WakeUps } from "../../job/wake-up.ts";
+import type { TriggerOutcome } from "../../model/index.ts";
+import { type Database, type Listening, sqlState } from "../../store/database/database.ts";
+import { nextTimedRunIn, storeTimedRuns } from "../../store/plan/timed-schedules.ts";
+import { deadOwners, postponeTriggers, releaseAllTriggers } from "../../store/trigger/trigger-claim.ts";
+import { fireDueTimed } from "../../store/trigger/trigger-fire.ts";
+import { nextColdIn, nextTimedIn, noteFacts } from "../../store/trigger/triggers.ts";
+import type { RunnerReports } from "../contract.ts";
+import { EngineTriggers, type Finding } from "../engine/engine-triggers.ts";
+import { SignalWatch } from "../engine/signal-watch.ts";
+import { Looks } from "./looks.ts";
+import { lastWord, OutcomeDesk } from "./outcome-desk.ts";
+import { Peers } from "./peers.ts";
+import { PollNotes } from "./poll-notes.ts";
+import { TriggerLog } from "./trigger-log.ts";
+import { TriggerShard } from "./trigger-shard.ts";
+import { EVERYTHING, type Look, looksAfter } from "./triggerer-looks.ts";
+import type { TriggererOptions } from "./triggerer-options.ts";
+import {
+  BUSY_MS,
+  BUSY_STATES,
+  CLAIM_LIMIT,
+  FAREWELL_MS,
+  GIVEN_MS,
+  HORIZON_MS,
+  isDue,
+  LEASE,
+  LOOK_EVERY,
+  POSTPONED_MS,
+  STALL_MS,
+  SWEEP_AT_MOST_MS,
+  SWEEP_MS,
+  TIMED_LIMIT,
+} from "./triggerer-times.ts";
+
+interface Report {
+  readonly id: number;
+  readonly outcome: TriggerOutcome;
+  /** As it was held when it spoke. */
+  readonly trigger: ReturnType<TriggerShard["get"]>;
+}
+
+export class TriggererJob extends JobLoop {
+  readonly #options: TriggererOptions;
+  readonly #database: Database;
+  readonly #wakeUps: WakeUps;
+  readonly #mailbox: Mailbox<Report>;
+  readonly #desk: OutcomeDesk;
+  readonly #engine: EngineTriggers;
+  readonly #signals: SignalWatch;
+  readonly #shard: TriggerShard;
+  readonly #log: TriggerLog;
+  readonly #peers: Peers;
+  readonly #looks: Looks<Look>;
+  readonly #polled: PollNotes;
+  #sweptAt = 0;
+  #gaveAt = Number.NEGATIVE_INFINITY;
+  #comparedAt = performance.now();
+  #blocked = 0;
+  #unclaimed = 0;
+  #listening: Listening | null = null;
+  #offLocal: () => void = () => {};
+  #untilLook = 0;
+  #isRunning = false;
+  #isStalled = false;
+
+  constructor(options: TriggererOptions) {
+    const mailbox = new Mailbox<Report>(0);
+    const who = {
+      kind: "triggerer",
+      hostname: hostname(),
+      pid: process.pid,
+      version: options.version,
+    } as const;
+    super(options.database, who, { logger: options.logger, times: options.lease ?? LEASE, bell: mailbox });
+    this.#options = options;
+    this.#database = options.database;
+    this.#wakeUps = options.wakeUps;
+    this.#mailbox = mailbox;
+    this.#looks = new Looks(EVERYTHING, () => this.wake());
+    this.#desk = new OutcomeDesk(options.database);
+    this.#polled = new PollNotes(options.database);
+    this.#engine = new EngineTriggers(options.database);
+    this.#signals = new SignalWatch({
+      ...{ database: options.database, logger: this.logger, engine: this.#engine, wakeUps: options.wakeUps },
+      ask: (ms) => (ms === 0 ? this.#looks.now("signals") : this.#looks.later("signals", ms)),
+      isDeaf: () => !this.#listening?.isUp,
+      onFound: (findings) => this.#found(findings),
+      onRuns: () => this.#wakeUps.send("runs"),
+    });
+    this.#log = new TriggerLog({ ...options, logger: this.logger });
+    this.#shard = new TriggerShard({
+      ...options,
+      engine: this.#engine,
+      log: this.#log,
+      onFailed: (id, error) => this.#report(id, { kind: "failed", error }),
+    });
+    this.#peers = new Peers(options.database, { ...options, horizonMs: HORIZON_MS });
+  }
+
+  get jobId(): number {
+    return this.lease.jobId;
+  }
+
+  /** How many triggers it runs now. */
+  get size(): number {
+    return this.#shard.size;
+  }
+
+  override async start(): Promise<void> {
+    this.#offLocal = this.#wakeUps.onLocal((topic) => this.#wakeUp(topic));
+    this.#listening = await this.#wakeUps.listen((topic) => this.#wakeUp(topic));
+    await super.start();
+  }
+
+  override async stop(graceMs?: number): Promise<void> {
+    this.#offLocal();
+    await this.#listening?.close();
+    const wasRunning = this.state === "running";
+    await super.stop(graceMs);
+    this.#looks.close();
+    if (!wasRunning) return;
+    await this.#log.close();
+    // Those who wait for this hear it at once; should it fail, the end of the job says the same a little later.
+    await releaseAllTriggers(this.#database, this.lease.jobId).catch((error) =>
+      this.logger.warn("could not hand over", { error: String(error) }),
+    );
+  }
+
+  protected override async onStart(): Promise<void> {
+    const reports: RunnerReports = {
+      outcome: (id, outcome) => this.#report(id, outcome),
+      log: (id, level, message, fields) => this.#say(id, { level, message, fields }),
+      polled: (id) => this.#polled.add(id),
+      ceased: (id) => this.#ceased(id),
+      members: (id, fired) => this.#engine.progress.running(id, fired),
+      blocked: (stall) => this.#onBlocked(stall),
+      ignoredAbort: (ignored) => this.#log.ignoredAbort(ignored),
+    };
+    await this.#options.runner.start(reports);
+    this.#isRunning = true;
+    await this.#noteFacts();
+  }
+
+  /** What was reported is stored and acknowledged first: an event that is stored must not come again elsewhere. */
+  protected override async onStopping(graceMs: number): Promise<void> {
+    const deadline = performance.now() + graceMs;
+    while (this.#mailbox.size + this.#desk.size > 0 && performance.now() < deadline) {
+      this.wake();
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    this.#isRunning = false;
+    await this.#options.runner.close(Math.max(0, deadline - performance.now()));
+  }
+
+  protected override mayRenew(): boolean {
+    if (!this.#isRunning) return true;
+    const silentMs = performance.now() - this.#options.runner.progressAt();
+    const wasStalled = this.#isStalled;
+    this.#isStalled = silentMs >= (this.#options.stallMs ?? STALL_MS);
+    if (this.#isStalled && !wasStalled)
+      this.logger.error("the triggers make no progress: the lease is left to run out", { silentMs });
+    return !this.#isStalled;
+  }
+
+  protected override async onHeartbeat(): Promise<void> {
+    if (!this.lease.mayJudge()) {
+      // After a time without a lease others may have taken what was ours, and the last look was before it.
+      this.#looks.add("compare");
+      this.#polled.clear();
+    }
+    for (const job of await this.lease.buryOthers()) {
+      this.logger.warn("a component died", { ...job });
+      this.#wakeUps.send("jobs");
+    }
+    if (this.state !== "running") return;
+    // By a clock of its own: sweeps are asked for all the time, and would put it off for ever.
+    if (performance.now() - this.#comparedAt >= SWEEP_MS) this.#looks.add("compare");
+    this.#polled.write(this.lease.jobId);
+    if (this.#engine.progress.takeChange()) await this.#noteFacts();
+    // Others tell us what is new; only in case that got lost, or they died, everything is looked at now and then.
+    if (this.#listening?.isUp && !this.lease.someoneLeft && --this.#untilLook > 0) return;
+    this.#untilLook = LOOK_EVERY;
+    this.#looks.add("timed", "claim", "engine", "sweep");
+    this.#signals.changed();
+    const found = await this.#peers.look(this.lease.jobId, this.#shard.size);
+    this.#unclaimed = found.unclaimed;
+    await this.#noteFacts();
+    if (found.surplus > 0) await this.#giveAway(found.surplus);
+  }
+
+  protected override onLeaseLost(): void {
+    this.#mailbox.take();
+    this.#desk.clear();
+    this.#shard.dropAll();
+    this.#looks.addAll();
+  }
+
+  protected override async turn(): Promise<void> {
+    for (const report of this.#mailbox.take()) this.#receive(report);
+    try {
+      await this.#store();
+      if (this.state !== "running") return;
+      await this.#looks.take("timed", () => this.#fireTimed());
+      await this.#looks.take("compare", () => this.#compare());
+      await this.#looks.take("claim", () => this.#claim());
+      await this.#looks.take("engine", () => this.#lookAround());
+      await this.#looks.take("signals", () => this.#signals.look());
+      await this.#looks.take("sweep", () => this.#sweep());
+      this.#wakeUps.wantStates(this, this.#engine.waitsForSteps);
+    } catch (error) {
+      if (!BUSY_STATES.has(sqlState(error) ?? "")) throw error;
+      this.#looks.later("timed", BUSY_MS);
+    }
+  }
+
+  #report(id: number, outcome: TriggerOutcome): void {
+    this.#mailbox.post({ id, outcome, trigger: this.#shard.get(id) }, "");
+  }
+
+  /** Stopped after it had spoken, and maybe claimed and begun anew: then an acknowledgement would be of another event. */
+  #receive({ id, outcome, trigger }: Report): void {
+    if (trigger === undefined || this.#shard.get(id) !== trigger) return;
+    const whole = this.#engine.merge(id, outcome);
+    if (whole === null) return;
+    if (trigger.dag_id === null) this.#desk.fire(id, whole);
+    else if (whole.kind === "event") this.#desk.event(trigger, whole);
+    else void this.#postpone(id, trigger.dag_id, whole);
+  }
+
+  #ceased(id: number): void {
+    if (!this.#shard.get(id)?.dag_id) return;
+    this.#desk.ceased(id);
+    this.wake();
+  }
+
+  async #store(): Promise<void> {
+    if (this.#desk.size === 0) return;
+    const stored = await this.#desk.store(this.lease.jobId);
+    for (const { id, waits, outcome } of stored.fired) this.#log.ended(id, waits, lastWord(outcome));
+    const { runner } = this.#options;
+    for (const id of stored.acknowledged) if (this.#engine.wantsAck(id)) runner.ack(id);
+    const fired = stored.fired.map(({ id }) => id);
+    for (const id of fired) this.#shard.forget(id);
+    if (fired.length > 0)
+      setTimeout(() => this.#isRunning && runner.stop(fired, "fired"), FAREWELL_MS).unref();
+    this.#shard.drop(stored.lost, "moved");
+    if (stored.fired.some(({ waits }) => waits.length > 0)) this.#wakeUps.send("fired");
+    if (stored.runs > 0) this.#wakeUps.send("runs");
+    if (fired.length > 0) this.#looks.add("claim");
+    if (this.#desk.size > 0) this.wake();
+  }
+
+  async #fireTimed(): Promise<void> {
+    let timed = await nextTimedIn(this.#database);
+    if (isDue(timed)) {
+      const { triggers, waits } = await fireDueTimed(this.#database, TIMED_LIMIT);
+      if (waits > 0) this.#wakeUps.send("fired");
+      if (triggers === TIMED_LIMIT) this.#looks.now("timed");
+      timed = await nextTimedIn(this.#database);
+    }
+    let scheduled = await nextTimedRunIn(this.#database);
+    if (isDue(scheduled)) {
+      if ((await storeTimedRuns(this.#database)) > 0) this.#wakeUps.send("runs");
+      scheduled = await nextTimedRunIn(this.#database);
+    }
+    const next = Math.min(timed ?? Number.POSITIVE_INFINITY, scheduled ?? Number.POSITIVE_INFINITY);
+    // Still due: another triggerer has it locked, and is about to fire it.
+    if (next !== Number.POSITIVE_INFINITY) this.#looks.later("timed", next > 0 ? next + 1 : BUSY_MS);
+  }
+
+  async #claim(): Promise<void> {
+    // In the name of a lease that may be over it would only be taken away again.
+    if (!this.lease.isTrusted()) return;
+    const resting = this.#gaveAt + GIVEN_MS - performance.now();
+    if (resting > 0) return this.#looks.later("claim", resting);
+    const { queues } = this.#options;
+    const jobId = this.lease.jobId;
+    const limit = Math.min(CLAIM_LIMIT, await this.#peers.portion(jobId, this.#shard.size));
+    if (limit > 0) {
+      const dead = this.lease.mayJudge() ? await deadOwners(this.#database, jobId) : [];
+      const request = { jobId, queues, limit, horizonMs: HORIZON_MS, dead };
+      const engineSize = this.#engine.size;
+      const claimed = await this.#shard.claim(request).catch((error) => {
+        // What was claimed, if anything, is not here: comparing finds it.
+        this.#looks.add("compare");
+        throw error;
+      });
+      if (this.#engine.size > engineSize) this.#looks.add("engine", "signals");
+      if (claimed === limit) return this.#looks.now("claim");
+    }
+    const wait = await nextColdIn(this.#database, queues, HORIZON_MS);
+    if (wait !== null) this.#looks.later("claim", Math.max(wait, 0) + 1);
+  }
+
+  async #lookAround(): Promise<void> {
+    this.#found(await this.#engine.look());
+    if (this.#desk.size > 0) this.#looks.now("engine");
+  }
+
+  #found(findings: readonly Finding[]): void {
+    for (const finding of findings) {
+      const { id } = finding;
+      if (finding.kind === "outcome") this.#report(id, finding.outcome);
+      else if (finding.kind === "run") this.#desk.run(id, finding.runId, finding.payload);
+      else if (finding.kind === "complete") this.#polled.add(id);
+      else this.#log.engine(id, "info", `There is no ${finding.what} yet; waiting for it, too.`);
+    }
+  }
+
+  async #compare(): Promise<void> {
+    this.#comparedAt = performance.now();
+    await this.#shard.compare(this.lease.jobId);
+  }
+
+  async #sweep(): Promise<void> {
+    const wait = this.#sweptAt + SWEEP_AT_MOST_MS - performance.now();
+    if (wait > 0) return this.#looks.later("sweep", wait);
+    this.#sweptAt = performance.now();
+    const dropped = await this.#shard.sweep(this.lease.jobId);
+    // There is room for others now.
+    if (dropped > 0) this.#looks.now("claim");
+  }
+
+  async #giveAway(surplus: number): Promise<void> {
+    this.#gaveAt = performance.now();
+    const given = await this.#shard.release(this.lease.jobId, surplus).catch((error) => {
+      // Stopped here, and still ours: nobody would run them until the next comparison.
+      this.#looks.add("compare");
+      throw error;
+    });
+    if (given === 0) return;
+    this.logger.info("gave triggers to another triggerer", { triggers: given });
+    await this.#noteFacts();
+    this.#wakeUps.tellOthers("triggers");
+  }
+
+  /** A schedule has no task that could be told: it is said here, and begins anew after a while. */
+  async #postpone(id: number, dagId: string, outcome: TriggerOutcome): Promise<void> {
+    const reason =
+      outcome.kind === "failed"
+        ? lastWord(outcome).message
+        : "it ended, but as a schedule it can only yield events";
+    this.logger.error("the trigger of a DAG's schedule failed", { dagId, reason, againInMs: POSTPONED_MS });
+    this.#shard.drop([id], "stopped");
+    await postponeTriggers(this.#database, this.lease.jobId, { ids: [id], delayMs: POSTPONED_MS }).catch(
+      () => {
+        // Still ours in the database, and not here: comparing takes it in again.
+      },
+    );
+  }
+
+  #say(id: number, line: { level: ErrorLevel; message: string; fields: Fields }): void {
+    const dagId = this.#shard.get(id)?.dag_id;
+    if (dagId) this.logger[line.level](line.message, { dagId, ...line.fields });
+    else this.#log.line(id, line.level, line.message, line.fields);
+  }
+
+  #onBlocked({ id, isFailed, kind, ms, stack }: Parameters<RunnerReports["blocked"]>[0]): void {
+    this.#blocked++;
+    this.logger.warn("a trigger blocked all others", { trigger: id, kind, ms, stack });
+    if (id !== null && !isFailed)
+      this.#log.engine(id, "warn", `The trigger blocked all others for ${Math.round(ms)} ms:\n${stack}`);
+  }
+
+  async #noteFacts(): Promise<void> {
+    await noteFacts(this.#database, this.lease.jobId, {
+      triggers: this.#shard.size,
+      capacity: this.#options.capacity,
+      queues: this.#options.queues,
+      unclaimed: this.#unclaimed,
+      blocked: this.#blocked,
+      fired: this.#engine.progress.report(),
+      ...this.#options.runner.crashes(),
+      lagMs: Math.max(0, Math.round(performance.now() - this.#options.runner.progressAt())),
+    });
+  }
+
+  #wakeUp(topic: Topic | ""): void {
+    this.#signals.hear(topic);
+    const looks = looksAfter(topic, this.#engine.waitsForSteps);
+    if (looks.length === 0) return;
+    this.#looks.add(...looks);
+    this.wake();
+  }
+}
+
+type ErrorLevel = Parameters<RunnerReports["log"]>[1];
+type Fields = Parameters<RunnerReports["log"]>[3];

@@ -1,0 +1,17 @@
+/** What a triggerer looks at, and which news are a reason to. */
+import { type Topic, tellsOfStates } from "../../job/wake-up.ts";
+
+export const EVERYTHING = ["timed", "claim", "engine", "signals", "sweep", "compare"] as const;
+
+export type Look = (typeof EVERYTHING)[number];
+
+/** @param waitsForSteps Some trigger of its own waits for a task, or for the start of a run: the most frequent news. */
+export function looksAfter(topic: Topic | "", waitsForSteps: boolean): readonly Look[] {
+  if (topic === "") return EVERYTHING;
+  if (topic === "triggers") return ["timed", "claim"];
+  if (topic === "unwaited") return ["sweep"];
+  if (topic === "jobs") return ["claim"];
+  if (topic === "dags") return ["timed", "claim", "compare"];
+  if (topic === "ended" || topic === "fired" || topic.startsWith("run:")) return ["engine"];
+  return waitsForSteps && (topic === "tasks" || tellsOfStates(topic)) ? ["engine"] : [];
+}

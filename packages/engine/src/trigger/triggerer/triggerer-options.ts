@@ -1,0 +1,27 @@
+/** What a triggerer is made of. */
+import type { BundleCache } from "../../code/bundle-cache.ts";
+import type { LeaseTimes } from "../../job/lease.ts";
+import type { WakeUps } from "../../job/wake-up.ts";
+import type { SecretMask } from "../../secret/mask.ts";
+import type { Logger } from "../../service/logger.ts";
+import type { Database } from "../../store/database/database.ts";
+import type { Runner } from "../contract.ts";
+
+export interface TriggererOptions {
+  readonly database: Database;
+  readonly runner: Runner;
+  readonly bundles: BundleCache;
+  readonly logsDir: string;
+  readonly mask: SecretMask;
+  readonly logger: Logger;
+  readonly wakeUps: WakeUps;
+  readonly version: string;
+  /** Triggers that run at once; timed and cold ones do not count. */
+  readonly capacity: number;
+  readonly queues: readonly string[];
+  readonly lease?: LeaseTimes;
+  /** How long the triggers' loop may be silent before the lease is left to run out. */
+  readonly stallMs?: number;
+  /** A trigger that has said nothing is announced in its tasks' logs after this long. */
+  readonly announceAfterMs?: number;
+}

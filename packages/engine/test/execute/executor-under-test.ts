@@ -1,0 +1,216 @@
+/** A real LocalExecutor with real children for tests: submits tasks of `program.mjs` and awaits what is reported. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Json } from "@tradewind/sdk/manifest";
+import type {
+  AttemptOutcome,
+  CallbackWorkload,
+  ExecutorEvent,
+  ReactionWorkload,
+  TaskServices,
+  Workload,
+} from "../../src/execute/contract.ts";
+import { LocalExecutor } from "../../src/execute/local/local-executor.ts";
+import type { LocalExecutorOptions } from "../../src/execute/local/local-executor-options.ts";
+import { type LogLine, readLog } from "../../src/log/task-log.ts";
+import { silentLogger } from "../../src/service/logger.ts";
+
+const PROGRAM_PATH = fileURLToPath(new URL("./program.mjs", import.meta.url));
+
+export class ExecutorUnderTest implements AsyncDisposable {
+  readonly executor: LocalExecutor;
+  readonly dir: string;
+  readonly events: ExecutorEvent[] = [];
+  readonly #waiting = new Set<() => void>();
+  #serial = 0;
+
+  private constructor(dir: string, options: Partial<LocalExecutorOptions>) {
+    this.dir = dir;
+    this.executor = new LocalExecutor({
+      parallelism: 2,
+      services: SERVICES,
+      logger: silentLogger,
+      graceMs: 300,
+      ...options,
+    });
+  }
+
+  static async start(options: Partial<LocalExecutorOptions> = {}): Promise<ExecutorUnderTest> {
+    const dir = await mkdtemp(join(tmpdir(), "tradewind-execute-"));
+    const under = new ExecutorUnderTest(dir, options);
+    await under.executor.start((event) => {
+      under.events.push(event);
+      for (const wake of under.#waiting) wake();
+    });
+    return under;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.executor.stop(0);
+    await rm(this.dir, { recursive: true, force: true });
+  }
+
+  workload(taskId: string, more: Partial<Workload> = {}): Workload {
+    const attempt = more.attempt ?? `attempt-${++this.#serial}`;
+    return {
+      attempt,
+      dagRunId: 7,
+      taskId,
+      mapIndex: -1,
+      tryNumber: 1,
+      maxTries: 0,
+      bundleHash: "program",
+      bundlePath: PROGRAM_PATH,
+      step: null,
+      elapsedMs: 0,
+      inputs: {},
+      run: RUN,
+      conf: {},
+      timeoutMs: null,
+      memoryMb: null,
+      isolation: "warm",
+      logPath: join(this.dir, "logs", `${attempt}.log`),
+      ...more,
+    };
+  }
+
+  callback(more: Partial<CallbackWorkload> = {}): CallbackWorkload {
+    const callbackId = more.callbackId ?? `callback-${++this.#serial}`;
+    const logPath = join(this.dir, "logs", `${callbackId}.log`);
+    const facts = { dagRunId: 7, taskId: "noop", tryNumber: 1, error: null, run: RUN, conf: {} };
+    return {
+      callbackId,
+      bundleHash: "program",
+      bundlePath: PROGRAM_PATH,
+      event: "failure",
+      logPath,
+      ...facts,
+      ...more,
+    };
+  }
+
+  /** The signal's key names what `program.mjs` does with it. */
+  reaction(key: string, more: Partial<ReactionWorkload> = {}): ReactionWorkload {
+    const reactionId = more.reactionId ?? `reaction-${++this.#serial}`;
+    return {
+      reactionId,
+      bundleHash: "program",
+      bundlePath: PROGRAM_PATH,
+      taskId: "noop",
+      tryNumber: 1,
+      run: RUN,
+      dagRunId: 7,
+      conf: {},
+      signal: { namespace: "default", key, value: null, version: 1 },
+      timeoutMs: 60_000,
+      logPath: join(this.dir, "logs", `${reactionId}.log`),
+      ...more,
+    };
+  }
+
+  submitReaction(key: string, more: Partial<ReactionWorkload> = {}): ReactionWorkload {
+    const workload = this.reaction(key, more);
+    this.executor.submitReaction(workload);
+    return workload;
+  }
+
+  async answered(reactionId: string): Promise<Extract<ExecutorEvent, { type: "reactionEnded" }>> {
+    const event = await this.event(
+      (found) => found.type === "reactionEnded" && found.reactionId === reactionId,
+    );
+    return event as Extract<ExecutorEvent, { type: "reactionEnded" }>;
+  }
+
+  submit(taskId: string, more: Partial<Workload> = {}): Workload {
+    const workload = this.workload(taskId, more);
+    this.executor.submit([workload]);
+    return workload;
+  }
+
+  /** Submits and awaits the end. */
+  async run(taskId: string, more: Partial<Workload> = {}): Promise<AttemptOutcome> {
+    return await this.ended(this.submit(taskId, more).attempt);
+  }
+
+  /** Submits a task that succeeds, and answers with its output. */
+  async output<T extends Json>(taskId: string, more: Partial<Workload> = {}): Promise<T> {
+    const outcome = await this.run(taskId, more);
+    if (outcome.kind !== "success") throw new Error(`${taskId} ended as ${JSON.stringify(outcome)}`);
+    return outcome.output as T;
+  }
+
+  async ended(attempt: string): Promise<AttemptOutcome> {
+    const event = await this.event((found) => found.type === "ended" && found.attempt === attempt);
+    return (event as Extract<ExecutorEvent, { type: "ended" }>).outcome;
+  }
+
+  async started(attempt: string): Promise<number> {
+    const event = await this.event((found) => found.type === "started" && found.attempt === attempt);
+    return (event as Extract<ExecutorEvent, { type: "started" }>).pid;
+  }
+
+  /** The first event that matches, whether it is here already or still to come. */
+  async event(matches: (event: ExecutorEvent) => boolean): Promise<ExecutorEvent> {
+    for (;;) {
+      const found = this.events.find(matches);
+      if (found !== undefined) return found;
+      await new Promise<void>((resolve) => {
+        const wake = (): void => {
+          this.#waiting.delete(wake);
+          resolve();
+        };
+        this.#waiting.add(wake);
+      });
+    }
+  }
+
+  async log(attempt: string): Promise<readonly LogLine[]> {
+    return (await readLog(join(this.dir, "logs", `${attempt}.log`), { limit: 1e9 })).lines;
+  }
+}
+
+const RUN: Workload["run"] = {
+  dagId: "testing",
+  runId: "manual__1",
+  runType: "manual",
+  logicalDate: null,
+  intervalStart: null,
+  intervalEnd: null,
+  runAfter: "2026-01-01T00:00:00.000Z",
+  startedAt: null,
+  version: 1,
+};
+
+export const SECRETS = {
+  password: 'p4ss "wörd" with \\ and +',
+  token: "tok-0123456789abcdef",
+  key: "extra-key-77",
+};
+
+export const SERVICES: TaskServices = {
+  output: async (dagRunId, taskId) => ({ dagRunId, taskId }),
+  variable: async (key) => {
+    if (key === "broken") throw new Error("connection to postgres://user:secret@db failed");
+    return { plain: "a value", api_token: SECRETS.token }[key];
+  },
+  connection: async (id) => ({
+    id,
+    type: "postgres",
+    host: "db.example",
+    port: 5432,
+    login: "user",
+    password: SECRETS.password,
+    schema: null,
+    extra: { key: SECRETS.key, sslmode: "prefer" },
+  }),
+  signals: async () => [],
+  recall: async () => ({}),
+  remember: async () => {},
+  check: async () => undefined,
+  send: async () => ({ version: 1 }),
+  triggerRun: async ({ runId }) => ({ runId, created: true }),
+  runEnd: async () => null,
+  isLatest: async () => true,
+};

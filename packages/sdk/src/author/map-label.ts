@@ -1,0 +1,94 @@
+/**
+ * What an item of a map is called. An author writes a function of the item; it is called once, when the file is loaded,
+ * with something that notes which fields are read. What goes into the manifest is data: words and the places of fields.
+ * So the scheduler can name 100,000 instances when it makes them, before one of them runs, and without running user code.
+ */
+import { DagDefinitionError, show } from "../check/errors.ts";
+import type { MapLabel } from "../manifest.ts";
+import { decidingPart } from "./label-text.ts";
+
+declare const FIELD: unique symbol;
+
+/** A field of an item that is not there yet: a label can put it among words, and nothing else. */
+export interface LabelField {
+  readonly [FIELD]: true;
+}
+
+/** An item as its label sees it: the same fields, each of them a {@link LabelField}. */
+export type LabelItem<T> = LabelField & Fields<NonNullable<T>>;
+
+type Fields<T> = T extends object ? { readonly [K in keyof T]: LabelItem<T[K]> } : unknown;
+
+/** Characters of nobody's alphabet: what stands for the n-th field that was read. */
+const MARK = /\uf8fe(\d+)\uf8ff/;
+
+export function mapLabel(given: unknown, where: string): MapLabel | undefined {
+  if (given === undefined) return undefined;
+  if (typeof given !== "function") throw refused(where, `must be a function of the item, got ${show(given)}`);
+  const read = new Reading();
+  const label: unknown = read.label(given as (item: unknown) => unknown, where);
+  const deciding = decidingPart(Function.prototype.toString.call(given));
+  if (deciding !== null)
+    throw refused(
+      where,
+      `has ${show(deciding)} in it: it is called once, before there are items, and can only put fields of the item together with words`,
+    );
+  if (typeof label !== "string")
+    throw refused(where, `must return text, or a field of the item, got ${show(label)}`);
+  // Every second part is the number of a field.
+  const split = label.split(MARK);
+  if (split.length !== 2 * read.paths.length + 1)
+    throw refused(where, "makes something else of a field than a part of its text");
+  const parts = split.map((part, place) => (place % 2 === 0 ? part : read.paths[Number(part)]!));
+  const kept = parts.filter((part) => part.length > 0 || Array.isArray(part));
+  if (!kept.some(Array.isArray))
+    throw refused(where, "reads nothing of the item, so that all items would have the same");
+  return kept;
+}
+
+class Reading {
+  /** From the item to each field that became a part of the label. */
+  readonly paths: string[][] = [];
+  readonly #fields = new WeakSet<object>();
+
+  label(given: (item: unknown) => unknown, where: string): unknown {
+    try {
+      const label = given(this.#field([]));
+      return typeof label === "object" && label !== null && this.#fields.has(label) ? `${label}` : label;
+    } catch (error) {
+      const problem = error instanceof Error ? error.message : show(error);
+      throw refused(where, `can only put fields of the item together with words: ${problem}`);
+    }
+  }
+
+  #field(path: readonly string[]): object {
+    const field = new Proxy(Object.freeze({}), {
+      get: (_, key) => {
+        if (key === Symbol.toPrimitive) return (hint: string) => this.#mark(path, hint);
+        if (key === Symbol.iterator) return () => this.#members(path);
+        if (key === "toString") return () => this.#mark(path, "string");
+        return typeof key === "symbol" ? undefined : this.#field([...path, key]);
+      },
+    });
+    this.#fields.add(field);
+    return field;
+  }
+
+  #mark(path: readonly string[], hint: string): string {
+    if (hint === "number") throw new TypeError("a field is not a number yet");
+    return `\uf8fe${this.paths.push([...path]) - 1}\uf8ff`;
+  }
+
+  /** As many as are taken: of a list that is not there, nobody knows the length. */
+  *#members(path: readonly string[]): Iterator<object> {
+    for (let index = 0; index < 100; index++) yield this.#field([...path, String(index)]);
+    throw new TypeError("a label takes the members of a list one by one");
+  }
+}
+
+function refused(where: string, problem: string): DagDefinitionError {
+  return new DagDefinitionError(
+    "TW_BAD_OPTION",
+    `${where}: label ${problem}; write it like (item) => item.name or (item) => \`\${item.name} of \${item.day}\`; where that is not enough, let the task that gives the list add a field`,
+  );
+}

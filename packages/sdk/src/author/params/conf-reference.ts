@@ -1,0 +1,99 @@
+/** `conf("path")`: stands for a value of the run's conf that is known only when the run is. */
+import { DagDefinitionError, show, TaskError } from "../../check/errors.ts";
+import { jsonCopy } from "../../check/output-check.ts";
+import type { Json } from "../../manifest.ts";
+
+/** By a registered symbol: it may come from another copy of this SDK. */
+const CONF: unique symbol = Symbol.for("tradewind.confReference") as never;
+
+/** In a manifest: an object with this one member. */
+const MEMBER = "$conf";
+
+/** What {@link conf} makes. */
+export interface ConfReference {
+  readonly [CONF]: string;
+}
+
+/** JSON, with references in it. */
+export type JsonMatch =
+  | null
+  | boolean
+  | number
+  | string
+  | ConfReference
+  | readonly JsonMatch[]
+  | { readonly [key: string]: JsonMatch };
+
+/**
+ * A value of the run's conf, for `where`: so a signal reaches the run that it is about.
+ *
+ * @example
+ * ```ts
+ * const paid = signal("order.paid", z.object({ order: z.string() }));
+ * d.task("ship", { on: [start(paid.where({ order: conf("order.id") }))] }, () => publish());
+ * ```
+ */
+export function conf(path: string): ConfReference {
+  return Object.freeze({ [CONF]: checkedPath(path, "conf()") });
+}
+
+/** A path like "order.items.0.id". */
+export function checkedPath(path: unknown, where: string): string {
+  if (typeof path === "string" && path.length <= 500 && path.split(".").every((part) => part !== "")) {
+    return path;
+  }
+  throw new DagDefinitionError(
+    "TW_BAD_SIGNAL",
+    `${where}: a path is names with dots between them, like "order.id", got ${show(path)}`,
+  );
+}
+
+/** The manifest's form of a match: JSON, its references as objects with the one member "$conf". */
+export function matchJson(match: unknown, where: string): Json {
+  const refused = (message: string) => new DagDefinitionError("TW_BAD_SIGNAL", `${where}: ${message}`);
+  // Refuses what is not plain, or refers back to itself; a reference looks like an empty object to it.
+  jsonCopy(match, { root: "match", notJson: refused, tooLarge: refused });
+  const written = (value: unknown): Json => {
+    if (typeof value !== "object" || value === null) return value as Json;
+    if (CONF in value) return { [MEMBER]: (value as ConfReference)[CONF] };
+    if (Array.isArray(value)) return value.map(written);
+    if (MEMBER in value)
+      throw refused(`a member "${MEMBER}" cannot be matched; use conf() for a value of the conf`);
+    const members = Object.entries(value).filter(([, member]) => member !== undefined);
+    return Object.fromEntries(members.map(([key, member]) => [key, written(member)]));
+  };
+  return written(match);
+}
+
+/** Whether there is a reference in the manifest's form of a match. */
+export function hasReference(match: Json): boolean {
+  if (typeof match !== "object" || match === null) return false;
+  return MEMBER in match || Object.values(match).some(hasReference);
+}
+
+/** The manifest's form of a match, with the values of a conf in the place of the references. */
+export function resolved(match: Json, conf: Json, where: string): Json {
+  if (typeof match !== "object" || match === null) return match;
+  if (Array.isArray(match)) return match.map((member) => resolved(member, conf, where));
+  const path = (match as { readonly [MEMBER]?: Json })[MEMBER];
+  if (typeof path === "string") {
+    const value = valueAt(conf, path);
+    if (value !== undefined) return value;
+    throw new TaskError(
+      "TW_CONF_MISSING",
+      `${where}: the run's conf has nothing at "${path}", so no signal could ever match`,
+    );
+  }
+  return Object.fromEntries(
+    Object.entries(match).map(([key, member]) => [key, resolved(member, conf, where)]),
+  );
+}
+
+function valueAt(json: Json, path: string): Json | undefined {
+  let at: Json | undefined = json;
+  for (const part of path.split(".")) {
+    if (typeof at !== "object" || at === null || !Object.hasOwn(at, part)) return undefined;
+    at = (at as Readonly<Record<string, Json>>)[part];
+  }
+  return at;
+}

@@ -1,0 +1,58 @@
+/**
+ * `ctx.startedBy`: the signals that a try is due to, read from the log when an attempt begins. A value that its schema
+ * refuses is no reason to fail: the rule has fired, and the task may have no use for the value.
+ */
+
+import type { TaskPlan } from "../author/plan.ts";
+import { signalsOf } from "../author/rule.ts";
+import type { StandardSchemaV1 } from "../check/standard-schema.ts";
+import type { StartingSignal } from "../runtime/context.ts";
+import { errorFacts } from "../runtime/error-facts.ts";
+import type { ReceivedSignal, TaskCall } from "../runtime/program.ts";
+import { signalsSetBy } from "../signal/reaction.ts";
+import { receivedValue } from "../signal/signal.ts";
+import { fitsPattern } from "../signal/signal-key.ts";
+import { CONDITION } from "./condition.ts";
+
+/** Rejects when the engine cannot be asked: another attempt may find it back. */
+export async function startingSignals(task: TaskPlan, call: TaskCall): Promise<readonly StartingSignal[]> {
+  const { host, startedBy: versions = [] } = call;
+  if (versions.length === 0 || host.startedBy === undefined) return [];
+  const found = await host.startedBy();
+  if (found.length < versions.length) {
+    const lost = versions.filter((version) => found.every((each) => each.version !== version));
+    host.log("warn", `the log has no longer all signals that started this task: ${lost.join(", ")}`);
+  }
+  return Promise.all(found.map((each) => checked(each, task, call)));
+}
+
+async function checked(
+  { key, namespace, value, version }: ReceivedSignal,
+  task: TaskPlan,
+  { host }: TaskCall,
+): Promise<StartingSignal> {
+  const heard = { namespace, key, version };
+  try {
+    const schema = schemaFor(task, heard);
+    return Object.freeze({ ...heard, value: await receivedValue(key, schema, value), invalid: null });
+  } catch (error) {
+    const invalid = errorFacts(error).message;
+    host.log("warn", `this task was started by an invalid signal: ${invalid}`, { version });
+    return Object.freeze({ ...heard, value, invalid });
+  }
+}
+
+/** Of the first signal of the task's own that it fits: as in `onSignal`. */
+function schemaFor(
+  task: TaskPlan,
+  heard: { readonly namespace: string; readonly key: string },
+): StandardSchemaV1 | null {
+  const set = signalsSetBy(task).map((signal) => signal[CONDITION]);
+  const own = [...signalsOf(task.drive.rules), ...set];
+  for (const node of own) {
+    if (node.kind !== "signal") continue;
+    const { namespace, key } = node.leaf;
+    if (fitsPattern(namespace, heard.namespace) && fitsPattern(key, heard.key)) return node.schema;
+  }
+  return null;
+}

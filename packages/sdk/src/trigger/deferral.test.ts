@@ -1,0 +1,227 @@
+import { expect, test } from "vitest";
+import { attempt, RecordingHost, success } from "../../test/attempt-call.ts";
+import { dag, type FileEvent, FileTrigger, Operator, type TaskContext } from "../index.ts";
+import { PROGRAM } from "../runtime/program.ts";
+
+class Export extends Operator<{ table: string }, string, { rows: number }> {
+  override async execute(ctx: TaskContext, { rows }: { rows: number }) {
+    if (rows === 0) return "nothing";
+    const trigger = new FileTrigger({ path: `/data/${this.args.table}.csv` });
+    return this.defer({
+      trigger,
+      method: "written",
+      kwargs: { try: ctx.tryNumber },
+      timeout: "2h",
+      onTimeout: "skip",
+    });
+  }
+  written(ctx: TaskContext, event: FileEvent, kwargs: { try: number }, { rows }: { rows: number }) {
+    ctx.log.info("written");
+    if (event.size === 0)
+      return this.defer({ trigger: new FileTrigger({ path: event.path }), method: "grown" });
+    return `${event.path} ${event.size} ${kwargs.try} ${rows}`;
+  }
+  async grown(_ctx: TaskContext, event: FileEvent) {
+    return `grown to ${event.size}`;
+  }
+}
+
+const defined = dag("x", (d) => {
+  const rows = d.task("rows", () => 3);
+  d.add("export", new Export({ table: "sales" }), { inputs: { rows } });
+  d.task("function", () => 1);
+});
+const inputs = { rows: success(3) };
+
+function step(method: string, event: object = { path: "/a", size: 1, mtime: "" }) {
+  return { method, event: event as never, kwargs: { try: 1 } };
+}
+
+test("an operator defers, conditionally", async () => {
+  expect(await attempt(defined, "export", { inputs: { rows: success(0) } })).toMatchObject({
+    output: "nothing",
+  });
+  expect(await attempt(defined, "export", { inputs })).toEqual({
+    kind: "deferred",
+    trigger: {
+      kind: "tradewind.file",
+      args: { path: "/data/sales.csv", intervalMs: 10_000 },
+      source: "builtin",
+      queue: "default",
+      replicas: 1,
+      wake: null,
+      timed: null,
+    },
+    method: "written",
+    name: null,
+    kwargs: { try: 1 },
+    timeoutMs: 7_200_000,
+    onTimeout: "skip",
+    onFailure: "fail",
+  });
+});
+
+test("it goes on with the method that was named, and may defer again", async () => {
+  expect(await attempt(defined, "export", { inputs, step: step("written") })).toEqual({
+    kind: "success",
+    output: "/a 1 1 3",
+    skip: [],
+  });
+  const again = await attempt(defined, "export", { inputs, step: step("written", { path: "/b", size: 0 }) });
+  expect(again).toMatchObject({
+    kind: "deferred",
+    method: "grown",
+    kwargs: {},
+    timeoutMs: null,
+    onTimeout: "fail",
+  });
+  expect(await attempt(defined, "export", { inputs, step: step("grown") })).toMatchObject({
+    output: "grown to 1",
+  });
+});
+
+test.each([
+  ["export", "gone", /the operator of task "export" has no method "gone"/],
+  ["export", "defer", /has no method "defer"/],
+  ["export", "args", /has no method "args"/],
+  ["function", "written", /task "function" is a function: it has no method "written"/],
+])("task %s cannot go on with %s, and no retry can help", async (taskId, method, says) => {
+  expect(await attempt(defined, taskId, { inputs, step: step(method) })).toMatchObject({
+    kind: "failed",
+    retry: false,
+    error: { code: "TW_STEP_UNKNOWN", message: expect.stringMatching(says) },
+  });
+});
+
+test("a deferral to a method that is not there is refused, as is one from a function", async () => {
+  class Lost extends Operator<void, number> {
+    override execute() {
+      return this.defer({ trigger: new FileTrigger({ path: "/a" }), method: "nowhere" as "execute" });
+    }
+  }
+  const wrong = dag("x", (d) => {
+    d.add("lost", new Lost());
+    d.task("function", () => new Lost().execute() as never);
+  });
+  for (const id of ["lost", "function"]) {
+    expect(await attempt(wrong, id)).toMatchObject({
+      kind: "failed",
+      retry: false,
+      error: { code: "TW_STEP_UNKNOWN" },
+    });
+  }
+});
+
+test("kwargs that are not JSON are refused where they are given, without a retry", async () => {
+  class Dated extends Operator<void, number> {
+    override execute() {
+      return this.defer({
+        trigger: new FileTrigger({ path: "/a" }),
+        method: "on",
+        kwargs: { at: new Date() } as object,
+      });
+    }
+    on() {
+      return 1;
+    }
+  }
+  expect(
+    await attempt(
+      dag("x", (d) => void d.add("t", new Dated())),
+      "t",
+    ),
+  ).toMatchObject({
+    kind: "failed",
+    retry: false,
+    error: { code: "TW_STEP_NOT_JSON", message: "kwargs.at is a Date; return date.toISOString() instead" },
+  });
+});
+
+test("ctx.until has no place in a method where a deferral goes on; ctx.once has", async () => {
+  class Mixed extends Operator<void, number> {
+    override execute() {
+      return this.defer({ trigger: new FileTrigger({ path: "/a" }), method: "next" });
+    }
+    async next(ctx: TaskContext, event: FileEvent) {
+      const size = await ctx.once("size", () => event.size);
+      return size === 0 ? (await ctx.until("more", new FileTrigger({ path: "/b" }))).size : size;
+    }
+  }
+  const mixed = dag("x", (d) => void d.add("t", new Mixed()));
+  const host = new RecordingHost();
+  expect(await attempt(mixed, "t", { host, step: step("next") })).toMatchObject({
+    kind: "success",
+    output: 1,
+  });
+  expect(await attempt(mixed, "t", { step: step("next", { size: 0 }) })).toMatchObject({
+    retry: false,
+    error: {
+      code: "TW_STEP_NESTED",
+      message: expect.stringContaining("in next(), where a deferral goes on"),
+    },
+  });
+});
+
+test("startFrom is in the manifest: with a method, without one, or not at all", () => {
+  class Begins extends Operator<{ how: "defer" | "event" | "object" | "never" }, number> {
+    override startFrom() {
+      const trigger = new FileTrigger({ path: "/a" });
+      switch (this.args.how) {
+        case "defer":
+          return this.defer({ trigger, method: "go", kwargs: { n: 1 }, timeout: "1m" });
+        case "object":
+          return { trigger, method: "go", onTimeout: "skip" } as const;
+        case "event":
+          return { trigger: trigger as never };
+        default:
+          return null;
+      }
+    }
+    override execute() {
+      return 1;
+    }
+    go() {
+      return 2;
+    }
+  }
+  const manifest = (operator: Begins) =>
+    dag("x", (d) => void d.add("t", operator))[PROGRAM].describe().tasks[0];
+  const trigger = expect.objectContaining({ kind: "tradewind.file" });
+  expect(manifest(new Begins({ how: "defer" }))?.startTrigger).toEqual({
+    trigger,
+    method: "go",
+    kwargs: { n: 1 },
+    timeoutMs: 60_000,
+    onTimeout: "fail",
+  });
+  expect(manifest(new Begins({ how: "object" }))?.startTrigger).toMatchObject({
+    method: "go",
+    onTimeout: "skip",
+  });
+  expect(manifest(new Begins({ how: "event" }))?.startTrigger).toMatchObject({
+    trigger,
+    method: null,
+    kwargs: {},
+  });
+  expect(manifest(new Begins({ how: "never" }))).not.toHaveProperty("startTrigger");
+  class Wrong extends Operator<void, number> {
+    override startFrom() {
+      return { trigger: new FileTrigger({ path: "/a" }), method: "gone" };
+    }
+    override execute() {
+      return 1;
+    }
+  }
+  expect(() => dag("x", (d) => void d.add("t", new Wrong()))[PROGRAM].describe()).toThrow(
+    'dag "x", task "t": startFrom names the method "gone", which its operator does not have',
+  );
+});
+
+test("a node that is a trigger has no code to run", async () => {
+  const node = dag("x", (d) => void d.trigger("t", new FileTrigger({ path: "/a" })));
+  expect(await attempt(node, "t")).toMatchObject({
+    kind: "failed",
+    retry: false,
+    error: { code: "TW_STEP_UNKNOWN" },
+  });
+});

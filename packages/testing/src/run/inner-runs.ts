@@ -1,0 +1,154 @@
+/**
+ * Runs of other DAGs that tasks ask for. One whose DAG is at hand, because a sub-DAG or a triggered DAG was imported, is
+ * run here, beside the run that waits for it; unless the test says what becomes of the wait. Others are only noted.
+ */
+
+import type { TriggerOutcome } from "@tradewind/engine/model";
+import { wholeState } from "@tradewind/engine/model";
+import type { Json } from "@tradewind/sdk";
+import type {
+  Program,
+  RunEnd,
+  RunEndRequest,
+  RunFacts,
+  SettledInput,
+  TriggeredRunFacts,
+  TriggerRunRequest,
+} from "@tradewind/sdk/program";
+import type { RunOptions, RunProgress } from "../options.ts";
+import type { RunResult, SubRun } from "../result.ts";
+import type { Firing } from "../trigger/trigger-desk.ts";
+import type { Clock } from "./clock.ts";
+
+export const RUN_KIND = "tradewind.dagrun";
+
+/** Runs a DAG of the test to its end. */
+export type Play = (program: Program, options: RunOptions, facts: Partial<RunFacts>) => Promise<RunResult>;
+
+export interface InnerRunsParts {
+  readonly clock: Clock;
+  readonly options: RunOptions;
+  readonly run: RunFacts;
+  readonly play: Play;
+}
+
+interface Asker {
+  readonly taskId: string;
+  readonly mapIndex: number;
+}
+
+interface Inner {
+  readonly begunAt: number;
+  readonly result: Promise<RunResult>;
+}
+
+export class InnerRuns {
+  /** Those that were only noted. */
+  readonly noted: TriggerRunRequest[] = [];
+  /** Those that have ended. */
+  readonly ended: SubRun[] = [];
+  readonly #parts: InnerRunsParts;
+  readonly #runs = new Map<string, Inner>();
+  /** What the test says that tasks of noted runs gave. */
+  readonly #told = new Map<string, Readonly<Record<string, Json>>>();
+
+  constructor(parts: InnerRunsParts) {
+    this.#parts = parts;
+  }
+
+  trigger(request: TriggerRunRequest, program: Program | undefined, asker: Asker): TriggeredRunFacts {
+    const { dagId, runId } = request;
+    const isKnown =
+      this.#runs.has(nameOf(request)) || this.noted.some((run) => nameOf(run) === nameOf(request));
+    if (isKnown) return { runId, created: false };
+    if (program === undefined || this.#isScripted(asker.taskId)) this.noted.push(structuredClone(request));
+    else this.#begin(dagId, structuredClone(request), program, asker);
+    return { runId, created: true };
+  }
+
+  /** When such a run ends, and how; null: it does not run here. Rejects when it cannot be carried out. */
+  async firing(args: Json, since: number): Promise<Firing | null> {
+    const of = args as unknown as { readonly dagId: string; readonly runId: string };
+    const inner = this.#runs.get(nameOf(of));
+    if (inner === undefined) return null;
+    const { state, timeline } = await inner.result;
+    const lasted = timeline.reduce((most, { atMs }) => Math.max(most, atMs), 0);
+    const payload = { dagId: of.dagId, runId: of.runId, logicalDate: null, state };
+    return { at: Math.max(since, inner.begunAt + lasted), outcome: { kind: "event", payload, key: null } };
+  }
+
+  /** The test has its own words for a wait: with `outputs`, also for what tasks of that run gave. */
+  tell(args: Json, outcome: TriggerOutcome): void {
+    const outputs = outcome.kind === "event" && (outcome.payload as { outputs?: unknown } | null)?.outputs;
+    if (typeof outputs === "object" && outputs !== null)
+      this.#told.set(nameOf(args as unknown as TriggerRunRequest), outputs as Record<string, Json>);
+  }
+
+  async runEnd(request: RunEndRequest): Promise<RunEnd | null> {
+    const inner = this.#runs.get(nameOf(request));
+    const told = this.#told.get(nameOf(request)) ?? {};
+    const result = await inner?.result;
+    const tasks = request.tasks.map((id) => [id, result ? standing(result, id) : given(told[id])] as const);
+    return { state: result?.state ?? "success", tasks: structuredClone(Object.fromEntries(tasks)) };
+  }
+
+  #begin(dagId: string, request: TriggerRunRequest, program: Program, asker: Asker): void {
+    const { clock, options, play, run } = this.#parts;
+    const begunAt = clock.now();
+    const { connections, concurrency, settle, triggers = {}, variables } = options;
+    const tasks = new Set(program.describe().tasks.map(({ taskId }) => taskId));
+    const result = play(
+      program,
+      {
+        conf: request.conf,
+        now: new Date(begunAt),
+        logicalDate: request.logicalDate,
+        ...(options.clock && { clock: options.clock }),
+        // What is said of a task of this run is not for one of that.
+        triggers: Object.fromEntries(
+          Object.entries(triggers).filter(([key]) => !key.includes("/") || tasks.has(key.split("/", 1)[0]!)),
+        ),
+        ...(connections && { connections }),
+        ...(concurrency !== undefined && { concurrency }),
+        ...(settle !== undefined && { settle }),
+        ...(variables && { variables }),
+        onEvent: (event) => options.onEvent?.(inside(asker.taskId, event)),
+      },
+      {
+        runId: request.runId,
+        runType: "operator_triggered",
+        ...(request.child && { intervalStart: run.intervalStart, intervalEnd: run.intervalEnd }),
+      },
+    );
+    // Whoever waits for it hears of it.
+    result.then(
+      (ended) => this.ended.push({ dagId, ...asker, run: ended }),
+      () => {},
+    );
+    this.#runs.set(nameOf(request), { begunAt, result });
+  }
+
+  #isScripted(taskId: string): boolean {
+    const { triggers = {} } = this.#parts.options;
+    return [taskId, `${taskId}/ended`, RUN_KIND].some((key) => Object.hasOwn(triggers, key));
+  }
+}
+
+/** No id of a DAG has a line break. */
+function nameOf({ dagId, runId }: { readonly dagId: string; readonly runId: string }): string {
+  return `${dagId}\n${runId}`;
+}
+
+function standing(result: RunResult, taskId: string): SettledInput {
+  const state = wholeState(result.tasks.filter((task) => task.taskId === taskId).map(({ state }) => state));
+  return { state, value: state === "success" ? result.outputs[taskId] : undefined };
+}
+
+function given(value: Json | undefined): SettledInput {
+  return { state: "success", value };
+}
+
+/** A step of a run inside a task, as one of the run around it. */
+function inside(taskId: string, event: RunProgress): RunProgress {
+  return event.taskId === null ? event : { ...event, taskId: `${taskId} > ${event.taskId}` };
+}

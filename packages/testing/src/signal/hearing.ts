@@ -1,0 +1,155 @@
+/**
+ * How the run hears its signals: one by one, in the order of the log, as the scheduler does (run/drive/run-ears.ts of
+ * the engine). A task with an `onSignal` is asked what a signal means to it; until it has answered, its later signals
+ * wait, and nothing else does. One that keeps failing is asked five times, and then the signal is a dead letter.
+ */
+import { namesMatch, type RunModel, type SignalFacts } from "@tradewind/engine/model";
+import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
+import type { ReactOutcome, RunFacts } from "@tradewind/sdk/program";
+import type { Action } from "../result.ts";
+import type { Clock } from "../run/clock.ts";
+import type { Journal } from "../run/journal.ts";
+import { ACTION_NAMESPACE } from "./outside.ts";
+
+/** The signals of one `onSignal`. */
+interface Queue {
+  readonly taskId: string;
+  readonly names: NonNullable<TaskManifest["reacts"]>;
+  readonly signals: SignalFacts[];
+  /** About the first of them. */
+  asked: Asked | null;
+}
+
+interface Asked {
+  attempts: number;
+  isOpen: boolean;
+  /** Set: it failed, and is asked again then. */
+  againAt: number | null;
+  answer: Extract<ReactOutcome, { ok: true }>["action"] | null;
+}
+
+export interface HearingParts {
+  readonly clock: Clock;
+  readonly journal: Journal;
+  readonly manifest: DagManifest;
+  readonly model: RunModel;
+  readonly run: RunFacts;
+  /** Asks the `onSignal` of a task. */
+  readonly ask: (taskId: string, signal: SignalFacts) => Promise<ReactOutcome>;
+  /** Tells the run, when it listens next. */
+  readonly post: (news: () => void) => void;
+}
+
+const MAX_ATTEMPTS = 5;
+const FIRST_DELAY_MS = 1_000;
+const ORDERS = { START: "start", RESTART: "restart", STOP: "stop" } as const;
+
+export class Hearing {
+  readonly #parts: HearingParts;
+  readonly #inbox: SignalFacts[] = [];
+  readonly #queues: readonly Queue[];
+
+  constructor(parts: HearingParts) {
+    this.#parts = parts;
+    this.#queues = parts.manifest.tasks.flatMap(({ reacts: names, taskId }) =>
+      names ? [{ taskId, names, signals: [], asked: null }] : [],
+    );
+  }
+
+  /** It is not known yet what some `onSignal` answers. */
+  get isAsking(): boolean {
+    return this.#queues.some(({ asked }) => asked?.isOpen);
+  }
+
+  /** When an `onSignal` that failed is asked again; Infinity: none has. */
+  nextAt(): number {
+    return Math.min(...this.#queues.map(({ asked }) => asked?.againAt ?? Number.POSITIVE_INFINITY));
+  }
+
+  take(signal: SignalFacts): void {
+    this.#inbox.push(signal);
+  }
+
+  /** Puts what has arrived to the rules, and what was answered into effect; asks what is to be asked. */
+  hear(): void {
+    for (const signal of this.#inbox.splice(0)) {
+      for (const { names, signals } of this.#queues)
+        if (names.some((name) => namesMatch(name, signal))) signals.push(signal);
+      this.#put(signal);
+    }
+    for (const queue of this.#queues) this.#advance(queue);
+  }
+
+  #advance(queue: Queue): void {
+    const { clock, model } = this.#parts;
+    if (model.drive === null || model.drive.closed !== null) {
+      queue.signals.length = 0;
+      queue.asked = null;
+    }
+    for (let signal = queue.signals[0]; signal; signal = queue.signals[0]) {
+      const asked = queue.asked ?? { attempts: 0, isOpen: false, againAt: clock.now(), answer: null };
+      queue.asked = asked;
+      if (asked.answer === null) {
+        if (asked.againAt !== null && asked.againAt <= clock.now()) this.#question(queue, asked, signal);
+        return;
+      }
+      this.#carryOut(queue.taskId, asked.answer, signal);
+      queue.signals.shift();
+      queue.asked = null;
+    }
+  }
+
+  #question({ taskId }: Queue, asked: Asked, signal: SignalFacts): void {
+    const { ask, post } = this.#parts;
+    asked.isOpen = true;
+    asked.againAt = null;
+    asked.attempts++;
+    void ask(taskId, signal).then((outcome) =>
+      post(() => {
+        asked.isOpen = false;
+        if (outcome.ok) asked.answer = outcome.action;
+        else this.#failed(taskId, asked, signal, outcome.error.message);
+      }),
+    );
+  }
+
+  #failed(taskId: string, asked: Asked, { key, version }: SignalFacts, error: string): void {
+    const { clock, journal } = this.#parts;
+    const { attempts } = asked;
+    journal.host(taskId, -1).log("error", `onSignal failed on "${key}": ${error}`, { attempts });
+    if (attempts < MAX_ATTEMPTS) {
+      asked.againAt = clock.now() + FIRST_DELAY_MS * 2 ** (attempts - 1);
+      return;
+    }
+    asked.answer = "NONE";
+    journal.deadLetters.push({ taskId, key, version, error });
+  }
+
+  #put(signal: SignalFacts): void {
+    const { clock, model } = this.#parts;
+    if (signal.namespace === ACTION_NAMESPACE) this.#obey(signal);
+    model.apply({ type: "heard", heard: { kind: "signal", ...signal } }, clock.now());
+  }
+
+  #carryOut(taskId: string, answer: NonNullable<Asked["answer"]>, { key, version }: SignalFacts): void {
+    const { clock, journal, model } = this.#parts;
+    if (answer === "NONE") return;
+    const order = { taskId, action: ORDERS[answer] };
+    journal.act({ ...order, by: key });
+    model.apply({ type: "ordered", ...order, reason: key, by: [version] }, clock.now());
+  }
+
+  /** An order by hand. */
+  #obey({ key, value }: SignalFacts): void {
+    const { clock, journal, model, run } = this.#parts;
+    const own = `${run.dagId}/${run.runId}`;
+    const { action, by } = value as unknown as { readonly action: Action["action"]; readonly by: string };
+    if (key === own) {
+      model.apply({ type: "closed", reason: by }, clock.now());
+    } else if (key.startsWith(`${own}/`)) {
+      const order = { taskId: key.slice(own.length + 1), action };
+      // A run that is closed starts nothing any more.
+      if (model.apply({ type: "ordered", ...order, reason: by }, clock.now())) journal.act({ ...order, by });
+    }
+  }
+}

@@ -1,0 +1,81 @@
+/** What comes from outside while a run goes on: signals, and orders by hand, each at its moment of the run's clock. */
+import type { Json } from "@tradewind/sdk";
+import type { RunFacts, SignalToSend } from "@tradewind/sdk/program";
+import { DagTestError } from "../errors.ts";
+import { momentOption } from "../moment.ts";
+import type { GivenOrder, GivenSignal, RunOptions } from "../options.ts";
+
+/** Orders are signals too, as in the log of the engine. */
+export const ACTION_NAMESPACE = "action";
+
+const ACTIONS: ReadonlySet<string> = new Set(["start", "restart", "stop"]);
+
+interface Coming {
+  readonly at: number;
+  readonly signal: SignalToSend;
+}
+
+export interface OutsideParts {
+  readonly run: RunFacts;
+  readonly startedAt: number;
+  readonly taskIds: ReadonlySet<string>;
+}
+
+export class Outside {
+  /** In order of time; what is given for the same moment comes in the order written, signals first. */
+  readonly #coming: Coming[];
+  /** The moment of the last one. */
+  readonly lastAt: number;
+
+  constructor({ orders = [], signals = [] }: Pick<RunOptions, "orders" | "signals">, parts: OutsideParts) {
+    const given = [
+      ...signals.map((signal, index) => comingSignal(signal, `signals[${index}]`, parts)),
+      ...orders.map((order, index) => comingOrder(order, `orders[${index}]`, parts)),
+    ];
+    this.#coming = given.sort((a, b) => a.at - b.at);
+    this.lastAt = this.#coming.at(-1)?.at ?? parts.startedAt;
+  }
+
+  /** Infinity: nothing comes any more. */
+  nextAt(): number {
+    return this.#coming[0]?.at ?? Number.POSITIVE_INFINITY;
+  }
+
+  take(now: number): SignalToSend[] {
+    const count = this.#coming.findIndex(({ at }) => at > now);
+    return this.#coming.splice(0, count < 0 ? this.#coming.length : count).map(({ signal }) => signal);
+  }
+}
+
+function comingSignal(given: GivenSignal, name: string, { startedAt }: OutsideParts): Coming {
+  const { namespace = "default", key, value } = given;
+  if (namespace === ACTION_NAMESPACE)
+    throw new DagTestError("TW_TEST_BAD_OPTION", `${name}: what people do by hand is given in "orders"`);
+  return { at: momentOption(name, given, startedAt), signal: { namespace, key, value: jsonOf(key, value) } };
+}
+
+function comingOrder(given: GivenOrder, name: string, { run, startedAt, taskIds }: OutsideParts): Coming {
+  const { action, by = "hand", task } = given;
+  if (!ACTIONS.has(action))
+    throw new DagTestError("TW_TEST_BAD_OPTION", `${name}.action must be "start", "restart" or "stop"`);
+  if (task === undefined && action !== "stop")
+    throw new DagTestError("TW_TEST_BAD_OPTION", `${name} names no task: a run itself can only be stopped`);
+  if (task !== undefined && !taskIds.has(task)) {
+    const known = [...taskIds].join(", ");
+    throw new DagTestError("TW_TEST_BAD_OPTION", `${name}: the DAG has no task "${task}", but ${known}`);
+  }
+  const key = [run.dagId, run.runId, ...(task === undefined ? [] : [task])].join("/");
+  const signal = { namespace: ACTION_NAMESPACE, key, value: { action, by } };
+  return { at: momentOption(name, given, startedAt), signal };
+}
+
+function jsonOf(key: string, value: unknown): Json {
+  try {
+    return JSON.parse(JSON.stringify(value ?? null)) as Json;
+  } catch (cause) {
+    throw new DagTestError(
+      "TW_TEST_BAD_OPTION",
+      `signals: the value of "${key}" must be JSON: ${String(cause)}`,
+    );
+  }
+}
