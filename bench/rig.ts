@@ -12,7 +12,7 @@ import { BundleCache } from "../packages/engine/src/code/bundle-cache.ts";
 import type { Executor } from "../packages/engine/src/execute/contract.ts";
 import { WakeUps } from "../packages/engine/src/job/wake-up.ts";
 import { planNext } from "../packages/engine/src/model/calendar/planner.ts";
-import { TimetableDesk } from "../packages/engine/src/plan/timetable-desk.ts";
+import { TimetableClient } from "../packages/engine/src/plan/timetable-client.ts";
 import { createBackfillHost } from "../packages/engine/src/process/backfill.ts";
 import { fetchBundle } from "../packages/engine/src/process/fetch-bundle.ts";
 import { openDatabase } from "../packages/engine/src/process/open-database.ts";
@@ -155,7 +155,7 @@ export async function openBareScheduler(executor: Executor): Promise<BareSchedul
     database,
     executors: [executor],
     ...rest,
-    timetables: (onPlanned) => new TimetableDesk({ database, bundles, logger, onPlanned }),
+    timetables: (onPlanned) => new TimetableClient({ database, bundles, logger, onPlanned }),
   });
   await scheduler.start();
   return {

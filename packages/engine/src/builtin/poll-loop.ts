@@ -12,7 +12,7 @@ import type { TriggerHost } from "@tradewind/sdk/program";
 import { Pause, untilAborted, withDeadline } from "./abort.ts";
 import type { Reader } from "./argument-readers.ts";
 import { type BuiltinHost, type BuiltinKind, builtinKind, type Fired } from "./builtin-kind.ts";
-import { Patience, spread } from "./patience.ts";
+import { PollBackoff, spread } from "./poll-backoff.ts";
 import {
   type Listing,
   type Place,
@@ -79,7 +79,7 @@ async function checkOnce<A, V extends Place>(
   args: A,
   host: TriggerHost,
 ): Promise<Json | undefined> {
-  const patience = new Patience(host, 0);
+  const patience = new PollBackoff(host, 0);
   let view: V | undefined;
   try {
     view = await opened(
@@ -102,7 +102,7 @@ async function* poll<A, V extends Place>(
   host: BuiltinHost,
 ): AsyncGenerator<Fired, void, void> {
   const intervalMs = kind.intervalMs(args);
-  const patience = new Patience(host, intervalMs);
+  const patience = new PollBackoff(host, intervalMs);
   const hide = (secret: string) => void patience.mask.add(secret);
   const pause = new Pause();
   const watch = kind.watchFrom(host);

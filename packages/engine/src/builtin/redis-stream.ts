@@ -14,7 +14,7 @@ import { Pause, untilAborted, withDeadline } from "./abort.ts";
 import { like, members, orNull, text } from "./argument-readers.ts";
 import { type BuiltinHost, builtinKind, type Fired } from "./builtin-kind.ts";
 import { openConnection } from "./connection.ts";
-import { Patience } from "./patience.ts";
+import { PollBackoff } from "./poll-backoff.ts";
 import { RedisClient } from "./redis-client.ts";
 
 /** How long the server holds a read that finds nothing. */
@@ -33,7 +33,7 @@ export const redisStreamKind = builtinKind("tradewind.redisstream", {
   }),
   run: follow,
   check: async (args, host) => {
-    const patience = new Patience(host, RETRY_MS);
+    const patience = new PollBackoff(host, RETRY_MS);
     let reader: StreamReader | undefined;
     try {
       reader = await openReader(args, host, patience);
@@ -54,7 +54,7 @@ export const redisStreamKind = builtinKind("tradewind.redisstream", {
 });
 
 async function* follow(args: RedisStreamArgs, host: BuiltinHost): AsyncGenerator<Fired, void, void> {
-  const patience = new Patience(host, RETRY_MS);
+  const patience = new PollBackoff(host, RETRY_MS);
   const pause = new Pause();
   const before = args.group === null ? (host.lastEvent as Partial<Entry> | undefined)?.id : undefined;
   const position: Position = { last: before ?? null };
@@ -113,7 +113,7 @@ function eventOf({ id, fields }: Entry): Json {
 async function openReader(
   args: RedisStreamArgs,
   host: TriggerHost,
-  patience: Patience,
+  patience: PollBackoff,
   position: Position = { last: null },
 ): Promise<StreamReader> {
   const opening = openConnection(host, args.connection, (secret) => void patience.mask.add(secret));

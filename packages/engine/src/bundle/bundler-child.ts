@@ -58,7 +58,7 @@ export class BundlerChild {
   answered = 0;
   readonly #options: BundlerChildOptions;
   readonly #process: ChildProcess;
-  readonly #inHand = new Map<string, DagFile>();
+  readonly #activeAttempts = new Map<string, DagFile>();
   #importing: ImportUnderWay | null = null;
   #timer: NodeJS.Timeout | null = null;
   #patience: NodeJS.Timeout | null = null;
@@ -100,8 +100,8 @@ export class BundlerChild {
     this.#send({ type: "setup", folder: options.folder, outFolder: options.outFolder });
   }
 
-  get inHand(): number {
-    return this.#inHand.size;
+  get activeAttempts(): number {
+    return this.#activeAttempts.size;
   }
 
   get isAlone(): boolean {
@@ -110,20 +110,20 @@ export class BundlerChild {
 
   /** All in hand but this one, which is being imported: what it still has to say of them no longer counts. */
   giveBack(kept: DagFile): DagFile[] {
-    const others = [...this.#inHand.values()].filter((file) => file !== kept);
-    for (const { file } of others) this.#inHand.delete(file);
+    const others = [...this.#activeAttempts.values()].filter((file) => file !== kept);
+    for (const { file } of others) this.#activeAttempts.delete(file);
     return others;
   }
 
   bundle(file: DagFile, pass: number): void {
-    this.#inHand.set(file.file, file);
+    this.#activeAttempts.set(file.file, file);
     if (this.#importing === null) this.#watch(SILENCE_MS);
     this.#send({ type: "bundle", pass, file: file.file, path: file.path });
   }
 
   /** Ends it and all it started. Nothing is reported for the files in hand. */
   async stop(): Promise<void> {
-    this.#inHand.clear();
+    this.#activeAttempts.clear();
     this.#unwatch();
     if (this.#gone || this.#process.exitCode !== null || this.#process.signalCode !== null) return;
     const ended = new Promise((resolve) => this.#process.once("exit", resolve));
@@ -143,7 +143,7 @@ export class BundlerChild {
   }
 
   #begin(name: string, inputs: readonly InputStamp[]): void {
-    const file = this.#inHand.get(name);
+    const file = this.#activeAttempts.get(name);
     const importing = file ? { file, inputs } : null;
     this.#importing = importing;
     this.#watch(this.#options.importTimeoutMs);
@@ -152,12 +152,12 @@ export class BundlerChild {
   }
 
   #finish(name: string, result: BundleResult): void {
-    const file = this.#inHand.get(name);
+    const file = this.#activeAttempts.get(name);
     if (!file) return;
-    this.#inHand.delete(name);
+    this.#activeAttempts.delete(name);
     if (this.#importing?.file === file) this.#importing = null;
     this.answered++;
-    if (this.#inHand.size === 0) this.#unwatch();
+    if (this.#activeAttempts.size === 0) this.#unwatch();
     // An import that is under way keeps its own time limit.
     else if (this.#importing === null) this.#watch(SILENCE_MS);
     this.#options.onDone(this, file, explained(result));
@@ -194,7 +194,11 @@ export class BundlerChild {
     this.#gone = true;
     this.#unwatch();
     const cause = this.#cause ?? { code: "DAG_IMPORT_CRASHED", text: this.#explain(how) };
-    this.#options.onGone(this, { undone: [...this.#inHand.values()], importing: this.#importing, cause });
+    this.#options.onGone(this, {
+      undone: [...this.#activeAttempts.values()],
+      importing: this.#importing,
+      cause,
+    });
   }
 
   #explain(how: string): string {

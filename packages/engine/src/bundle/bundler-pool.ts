@@ -136,9 +136,9 @@ export class BundlerPool {
 
   #fill(child: BundlerChild): void {
     while (
-      child.inHand < IN_HAND &&
+      child.activeAttempts < IN_HAND &&
       this.#queue.length > 0 &&
-      child.answered + child.inHand < FILES_PER_CHILD
+      child.answered + child.activeAttempts < FILES_PER_CHILD
     ) {
       child.bundle(this.#queue.shift() as DagFile, this.#pass);
     }
@@ -177,7 +177,7 @@ export class BundlerPool {
   }
 
   #done(child: BundlerChild, file: DagFile, result: BundleResult): void {
-    const isWornOut = child.inHand === 0 && child.answered >= FILES_PER_CHILD;
+    const isWornOut = child.activeAttempts === 0 && child.answered >= FILES_PER_CHILD;
     if (child.isAlone || this.#held.delete(file.file) || isWornOut) this.#retire(child);
     this.#answer(file, result);
     this.#feed();

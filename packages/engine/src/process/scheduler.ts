@@ -1,5 +1,5 @@
 import type { LeaseTimes } from "../job/lease.ts";
-import { TimetableDesk } from "../plan/timetable-desk.ts";
+import { TimetableClient } from "../plan/timetable-client.ts";
 import { SchedulerJob, type SchedulerJobOptions } from "../run/job/scheduler-job.ts";
 import type { Config } from "../service/config.ts";
 import { startAll } from "../service/service.ts";
@@ -29,7 +29,7 @@ export function createScheduler(parts: SchedulerParts): SchedulerJob {
   const options = runDriverOptions(parts);
   return new SchedulerJob({
     ...options,
-    timetables: (onPlanned) => new TimetableDesk({ ...options, dags, onPlanned }),
+    timetables: (onPlanned) => new TimetableClient({ ...options, dags, onPlanned }),
     ...(lease && { lease }),
     dags,
     runs,

@@ -20,7 +20,7 @@ export class LogSubscription implements Subscription, Follower {
   #position: LogPosition;
   /** From here on signals are handed over; null: not yet, or no more. */
   #joinedAt: LogPosition | null = null;
-  #inHand: Signal[] = [];
+  #activeAttempts: Signal[] = [];
   #wake: (() => void) | null = null;
   #isFollowing = false;
   #isClosed = false;
@@ -44,10 +44,10 @@ export class LogSubscription implements Subscription, Follower {
       if (afterVersion !== null && signal.version <= afterVersion) continue;
       if (since !== null && signal.time < since) continue;
       if (sender !== null && signal.sender !== sender) continue;
-      this.#inHand.push(signal);
+      this.#activeAttempts.push(signal);
     }
-    if (this.#inHand.length > MAX_IN_HAND) this.#leave();
-    if (this.#inHand.length > 0 || this.#joinedAt === null) this.#wake?.();
+    if (this.#activeAttempts.length > MAX_IN_HAND) this.#leave();
+    if (this.#activeAttempts.length > 0 || this.#joinedAt === null) this.#wake?.();
   }
 
   async next(options: {
@@ -68,8 +68,8 @@ export class LogSubscription implements Subscription, Follower {
         if (found.length > 0) return this.#batch(found);
         continue;
       }
-      if (joinedAt !== null && this.#inHand.length > 0) {
-        const held = this.#inHand.splice(0, limit);
+      if (joinedAt !== null && this.#activeAttempts.length > 0) {
+        const held = this.#activeAttempts.splice(0, limit);
         const isNew = ({ position }: Signal) => isAfter(readPosition(position), this.#position);
         // It may have begun ahead of the tail.
         const taken = isNew(held[0]!) ? held : held.filter(isNew);
@@ -111,7 +111,7 @@ export class LogSubscription implements Subscription, Follower {
     this.#tail.leave(this);
     this.#isFollowing = false;
     this.#joinedAt = null;
-    this.#inHand = [];
+    this.#activeAttempts = [];
   }
 
   async #rest(ms: number, abort: AbortSignal | undefined): Promise<void> {

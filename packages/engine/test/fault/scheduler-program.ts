@@ -6,7 +6,7 @@
 import { BundleCache } from "../../src/code/bundle-cache.ts";
 import { LocalExecutor } from "../../src/execute/local/local-executor.ts";
 import { WakeUps } from "../../src/job/wake-up.ts";
-import { TimetableDesk } from "../../src/plan/timetable-desk.ts";
+import { TimetableClient } from "../../src/plan/timetable-client.ts";
 import { fetchBundle } from "../../src/process/fetch-bundle.ts";
 import { createLargeOutputs } from "../../src/process/large-outputs.ts";
 import { LargeLengths } from "../../src/run/dispatch/large-lengths.ts";
@@ -46,7 +46,7 @@ const scheduler = new Job({
   ],
   lengths: new LargeLengths(outputs),
   bundles,
-  timetables: (onPlanned: () => void) => new TimetableDesk({ database, bundles, logger, onPlanned }),
+  timetables: (onPlanned: () => void) => new TimetableClient({ database, bundles, logger, onPlanned }),
   logsDir: home.logs,
   logger,
   wakeUps,

@@ -1,5 +1,5 @@
 /**
- * How the run hears its signals: one by one, in the order of the log, as the scheduler does (run/drive/run-ears.ts of
+ * How the run hears its signals: one by one, in the order of the log, as the scheduler does (run/drive/run-subscriptions.ts of
  * the engine). A task with an `onSignal` is asked what a signal means to it; until it has answered, its later signals
  * wait, and nothing else does. One that keeps failing is asked five times, and then the signal is a dead letter.
  */

@@ -154,11 +154,11 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
 
   freeSlots(): number {
     if (this.#isDraining) return 0;
-    const inHand = this.#taken;
-    if (this.#parallelism === 0) return Math.max(0, UNLIMITED - inHand);
+    const activeAttempts = this.#taken;
+    if (this.#parallelism === 0) return Math.max(0, UNLIMITED - activeAttempts);
     // What runs a stream will not be free soon.
     const turning = Math.max(0, this.#pool.size - this.#streams);
-    return Math.max(0, this.#parallelism + this.#prefetch.depth(turning) - inHand);
+    return Math.max(0, this.#parallelism + this.#prefetch.depth(turning) - activeAttempts);
   }
 
   slots(): { readonly slots: number | null; readonly free: number } {

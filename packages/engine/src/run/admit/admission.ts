@@ -18,11 +18,12 @@ import type { Call, Database } from "../../store/database/database.ts";
 import { limitNames } from "../../store/pool/limit-key.ts";
 import type { PoolView } from "../../store/pool/pool-occupancy.ts";
 import type { PoolWaiter } from "../../store/pool/pool-waiters.ts";
-import type { InHand } from "../batch/in-hand.ts";
+import type { ActiveAttempts } from "../batch/active-attempts.ts";
 import type { RunActor } from "../loaded/run-actor.ts";
+import { BlockedTeardowns } from "./blocked-teardowns.ts";
 import { ExecutorRoom, type PendingAttempts } from "./executor-room.ts";
-import { HeldBack } from "./held-back.ts";
 import { LimitedTasks } from "./limited-tasks.ts";
+import { PeerPoolWaiters } from "./peer-pool-waiters.ts";
 import { isCounter, PoolViews } from "./pool-views.ts";
 import {
   beginsByWaiting,
@@ -33,7 +34,6 @@ import {
   remembered,
   taskLimit,
 } from "./ready-task.ts";
-import { Strangers } from "./strangers.ts";
 import { StreamSlots } from "./stream-slots.ts";
 
 /** Queued in memory; to be stored, then dispatched. */
@@ -54,16 +54,16 @@ export interface Starter {
 
 export interface AdmissionOptions extends PendingAttempts {
   readonly database: Database;
-  readonly inHand: InHand;
+  readonly activeAttempts: ActiveAttempts;
 }
 
 export class Admission {
-  readonly heldBack: HeldBack;
+  readonly blockedTeardowns: BlockedTeardowns;
   readonly executors: ExecutorRoom;
   readonly #queue = new ReadyQueue<Ready>();
   /** Everything added and not yet picked, by run; entries of a paused DAG wait outside the queue. */
   readonly #waiting = new Map<number, { readonly actor: RunActor; readonly ready: Map<Instance, Ready> }>();
-  readonly #strangers: Strangers;
+  readonly #peerWaiters: PeerPoolWaiters;
   readonly #streamSlots: StreamSlots;
   readonly #pools: PoolViews;
   #starters: Starter[] = [];
@@ -71,9 +71,9 @@ export class Admission {
 
   constructor(executors: readonly Executor[], options: AdmissionOptions) {
     this.executors = new ExecutorRoom(executors, options);
-    this.heldBack = new HeldBack(options.inHand);
-    this.#strangers = new Strangers(options.database, this.#queue);
-    this.#streamSlots = new StreamSlots(this.#queue, options.inHand);
+    this.blockedTeardowns = new BlockedTeardowns(options.activeAttempts);
+    this.#peerWaiters = new PeerPoolWaiters(options.database, this.#queue);
+    this.#streamSlots = new StreamSlots(this.#queue, options.activeAttempts);
     this.#pools = new PoolViews(options.database, (name) => this.#queue.release(name));
   }
 
@@ -84,7 +84,7 @@ export class Admission {
   /** The batch at hand came to nothing. */
   reset(): void {
     this.#pools.reset();
-    this.#strangers.reset();
+    this.#peerWaiters.reset();
   }
 
   isWaiting(): boolean {
@@ -107,7 +107,7 @@ export class Admission {
 
   /** Takes what became ready in this run. */
   note(actor: RunActor, now: number): void {
-    for (const instance of this.heldBack.takeReady(actor, now)) {
+    for (const instance of this.blockedTeardowns.takeReady(actor, now)) {
       if (this.#mayWait(actor, instance)) this.#starters.push({ actor, instance, hasSlot: false });
       else this.#add(actor, instance);
     }
@@ -156,7 +156,7 @@ export class Admission {
         }
       }
     } while (hasStale);
-    this.#strangers.sendAway();
+    this.#peerWaiters.sendAway();
     for (const { actor } of admitted) touched.add(actor);
     return admitted;
   }
@@ -177,12 +177,12 @@ export class Admission {
 
   /** Adds the tasks that wait at other schedulers, so that slots stay free for those that outrank ours. True: there are any. */
   async seeOthers(jobId: number): Promise<boolean> {
-    return await this.#strangers.invite(jobId);
+    return await this.#peerWaiters.invite(jobId);
   }
 
   /** Nothing is admitted from now on: other schedulers need not keep slots for what waits here. */
   close(): void {
-    this.#strangers.close();
+    this.#peerWaiters.close();
   }
 
   /** What to tell the other schedulers of our own best waiting tasks; null when that has not changed. */
@@ -193,13 +193,13 @@ export class Admission {
       const amount = Math.min(waiting, Math.max(1, this.#pools.sizeOf(pool) ?? 1));
       heads.push({ pool, weight, logicalDate, mapIndex, slots, amount });
     }
-    return this.#strangers.news(jobId, heads);
+    return this.#peerWaiters.news(jobId, heads);
   }
 
   /** Admitted too much: back to where they were, so that the next round can choose with better numbers. */
   withdraw(admitted: readonly Admitted[], now: number): void {
     // What was to be told with them was not stored either.
-    this.#strangers.reset();
+    this.#peerWaiters.reset();
     for (const { actor, instance, attempt } of admitted) {
       const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt };
       actor.model.apply({ type: "unqueued", ...key }, now);
@@ -210,7 +210,7 @@ export class Admission {
 
   /** Forgets everything that waits for this run. */
   drop(actor: RunActor): void {
-    this.heldBack.drop(actor);
+    this.blockedTeardowns.drop(actor);
     this.#limitedTasks.drop(actor);
     this.#starters = this.#starters.filter((starter) => starter.actor !== actor);
     for (const ready of this.#waiting.get(actor.id)?.ready.values() ?? []) this.#queue.remove(ready);

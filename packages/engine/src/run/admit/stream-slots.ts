@@ -5,7 +5,7 @@
  */
 import type { Executor } from "../../execute/contract.ts";
 import { type Instance, isStreaming, type ReadyQueue } from "../../model/index.ts";
-import type { InHand } from "../batch/in-hand.ts";
+import type { ActiveAttempts } from "../batch/active-attempts.ts";
 import type { Ready } from "./ready-task.ts";
 
 const ordinary = ({ name }: Executor) => `executor:${name}`;
@@ -26,12 +26,12 @@ function streamsOf(executor: Executor, chosen: readonly Chosen[]): number {
 
 export class StreamSlots {
   readonly #queue: ReadyQueue<Ready>;
-  readonly #inHand: InHand;
+  readonly #activeAttempts: ActiveAttempts;
   readonly #ready = new Set<Ready>();
 
-  constructor(queue: ReadyQueue<Ready>, inHand: InHand) {
+  constructor(queue: ReadyQueue<Ready>, activeAttempts: ActiveAttempts) {
     this.#queue = queue;
-    this.#inHand = inHand;
+    this.#activeAttempts = activeAttempts;
   }
 
   /** It has become ready. */
@@ -55,7 +55,8 @@ export class StreamSlots {
       }
       const { executor } = ready.own;
       const slots = executor.streamingSlots ?? 0;
-      const free = left.get(executor) ?? slots - this.#inHand.streams(executor) - streamsOf(executor, chosen);
+      const free =
+        left.get(executor) ?? slots - this.#activeAttempts.streams(executor) - streamsOf(executor, chosen);
       if (!capacities.has(own(executor))) capacities.set(own(executor), Math.max(0, free));
       left.set(executor, free - 1);
       const [from, to] = free > 0 ? [ordinary, own] : [own, ordinary];

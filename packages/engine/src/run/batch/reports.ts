@@ -1,7 +1,7 @@
 /** What executors report of attempts, put to the runs they belong to. */
 import type { Admission } from "../admit/admission.ts";
 import type { RunActor, Traces } from "../loaded/run-actor.ts";
-import type { InHand, Report } from "./in-hand.ts";
+import type { ActiveAttempts, Report } from "./active-attempts.ts";
 
 /** What one batch is made of. */
 export interface Gathered {
@@ -11,7 +11,7 @@ export interface Gathered {
 }
 
 export interface ReportsContext {
-  readonly inHand: InHand;
+  readonly activeAttempts: ActiveAttempts;
   readonly actors: ReadonlyMap<number, RunActor>;
   readonly admission: Admission;
   /** From this machine's clock to the database's. */
@@ -21,14 +21,14 @@ export interface ReportsContext {
 /** Reports of attempts that are no longer current are dropped: their slots became free when they ceased to be current. */
 export function applyReports(
   reports: readonly Report[],
-  { actors, admission, fromLocal, inHand }: ReportsContext,
+  { actors, admission, fromLocal, activeAttempts }: ReportsContext,
   { touched, traces }: { readonly touched: Set<RunActor>; readonly traces: Traces },
 ): void {
   for (const report of reports) {
-    const held = inHand.get(report.attempt);
+    const held = activeAttempts.get(report.attempt);
     const actor = held && actors.get(held.runId);
-    if (report.type === "ended") inHand.noteGone(report.attempt);
-    if (actor && admission.heldBack.has(actor)) touched.add(actor);
+    if (report.type === "ended") activeAttempts.noteGone(report.attempt);
+    if (actor && admission.blockedTeardowns.has(actor)) touched.add(actor);
     const instance = held && actor?.model.get(held.taskId, held.mapIndex);
     if (!held || !actor || !instance) continue;
     const key = { taskId: held.taskId, mapIndex: held.mapIndex, attempt: report.attempt };

@@ -39,7 +39,7 @@ const MAX_DEATHS = 3;
 
 export class Callbacks {
   readonly #options: CallbacksOptions;
-  readonly #inHand = new Set<string>();
+  readonly #activeAttempts = new Set<string>();
   /** In hand, and nothing left to do but to delete the row; with the error, if it threw. */
   readonly #ran = new Map<string, string | null>();
   readonly #resting = new Map<string, { readonly restMs: number; readonly until: number }>();
@@ -53,13 +53,13 @@ export class Callbacks {
 
   /** Submitted, and not deleted yet. */
   get size(): number {
-    return this.#inHand.size;
+    return this.#activeAttempts.size;
   }
 
   /** Never rejects: what could not be submitted is adopted at a later heartbeat. */
   async submit(ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return;
-    for (const id of ids) this.#inHand.add(id);
+    for (const id of ids) this.#activeAttempts.add(id);
     const missing = new Set(ids);
     try {
       for (const row of await loadCallbacks(this.#options.database, ids)) {
@@ -76,7 +76,7 @@ export class Callbacks {
 
   /** Callbacks that were submitted and have not ended. */
   get areUnderWay(): boolean {
-    return this.#inHand.size > 0;
+    return this.#activeAttempts.size > 0;
   }
 
   /** At every sweep: takes what jobs that are over left behind, and what this one dropped. */
@@ -86,12 +86,13 @@ export class Callbacks {
     const now = performance.now();
     const resting = [...this.#resting].filter(([, { until }]) => until > now).map(([id]) => id);
     for (let adopted = ADOPT_LIMIT; adopted === ADOPT_LIMIT; ) {
-      const ids = await adoptCallbacks(database, jobId, [...this.#inHand, ...resting], dags);
+      const ids = await adoptCallbacks(database, jobId, [...this.#activeAttempts, ...resting], dags);
       await this.submit(ids);
       adopted = ids.length;
     }
     // Due and not adopted: deleted with its run, or another job's by now.
-    for (const [id, { until }] of this.#resting) if (until <= now && !this.#inHand.has(id)) this.#forget(id);
+    for (const [id, { until }] of this.#resting)
+      if (until <= now && !this.#activeAttempts.has(id)) this.#forget(id);
   }
 
   /**
@@ -150,13 +151,13 @@ export class Callbacks {
     const before = this.#resting.get(id)?.restMs ?? REST_MS / 2;
     const restMs = Math.min(before * 2, LONGEST_REST_MS);
     this.#resting.set(id, { restMs, until: performance.now() + restMs });
-    this.#inHand.delete(id);
+    this.#activeAttempts.delete(id);
     this.#options.logger.warn("a callback has to wait", { callback: id, restMs, error: String(error) });
   }
 
   #forget(id: string): void {
     this.#deaths.delete(id);
-    this.#inHand.delete(id);
+    this.#activeAttempts.delete(id);
     this.#ran.delete(id);
     this.#resting.delete(id);
   }

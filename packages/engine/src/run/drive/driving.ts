@@ -10,7 +10,7 @@ import { GRACE_MS } from "../../model/index.ts";
 import type { Logger } from "../../service/logger.ts";
 import type { Database } from "../../store/database/database.ts";
 import type { Admission } from "../admit/admission.ts";
-import type { InHand } from "../batch/in-hand.ts";
+import type { ActiveAttempts } from "../batch/active-attempts.ts";
 import { dispatchError } from "../dispatch/dispatcher.ts";
 import type { RunActor, Traces } from "../loaded/run-actor.ts";
 import type { Failure, Question } from "./on-signal-queue.ts";
@@ -23,7 +23,7 @@ export interface DrivingOptions {
   readonly logger: Logger;
   readonly executor: Executor | undefined;
   readonly admission: Admission;
-  readonly inHand: InHand;
+  readonly activeAttempts: ActiveAttempts;
   readonly wakeUps: WakeUps;
   readonly wake: () => void;
 }
@@ -58,7 +58,7 @@ export class Driving {
       const { attempt, node } = instance;
       if (reason === null || attempt === null) continue;
       const graceMs = node.manifest.graceMs ?? GRACE_MS;
-      this.#options.inHand.cancel(attempt, `stopped by ${reason}`, { graceMs, keepsSuccess: true });
+      this.#options.activeAttempts.cancel(attempt, `stopped by ${reason}`, { graceMs, keepsSuccess: true });
     }
   }
 
@@ -115,7 +115,7 @@ export class Driving {
   committed(touched: Iterable<RunActor>): void {
     for (const actor of touched) {
       for (const { attempt, graceMs, isFinal, reason } of actor.model.takeCancels())
-        this.#options.inHand.cancel(attempt, reason, { graceMs, keepsSuccess: isFinal });
+        this.#options.activeAttempts.cancel(attempt, reason, { graceMs, keepsSuccess: isFinal });
       // Some room was made for signals that had to stay in the log.
       this.#feed.refill(actor);
       if (!actor.model.isPending) continue;

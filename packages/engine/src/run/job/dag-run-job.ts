@@ -26,9 +26,9 @@ import {
   startingSignals,
 } from "../../store/task/run-batch.ts";
 import { Admission, type Admitted } from "../admit/admission.ts";
+import { ActiveAttempts, type Report } from "../batch/active-attempts.ts";
 import { buildBatch, changesOf, isEmpty, runEnds } from "../batch/batch-builder.ts";
 import { sendNews } from "../batch/batch-news.ts";
-import { InHand, type Report } from "../batch/in-hand.ts";
 import { applyReports, type Gathered, type ReportsContext } from "../batch/reports.ts";
 import { Callbacks } from "../dispatch/callbacks.ts";
 import { Dispatcher, type StartingSignals, undispatchable } from "../dispatch/dispatcher.ts";
@@ -42,9 +42,9 @@ import { beginRetries, noteRetries } from "../loaded/run-retries.ts";
 import { VersionCache } from "../loaded/version-cache.ts";
 import { WaitEndLog } from "../loaded/wait-ends.ts";
 import { Waits } from "../loaded/waits.ts";
-import { Caution, isRefusal } from "./caution.ts";
 import { type DagRunJobOptions, INFRA_LOSS_BUDGET, LEASE, leaseListener } from "./dag-run-job-options.ts";
 import { Gates } from "./gates.ts";
+import { isRefusal, PoisonReports } from "./poison-reports.ts";
 import type { OwnLoad } from "./run-sharing.ts";
 import { Timers } from "./timers.ts";
 
@@ -63,13 +63,13 @@ export abstract class DagRunJob extends JobLoop {
   protected hasPeers = false;
   readonly #options: DagRunJobOptions;
   readonly #mailbox: Mailbox<Report>;
-  readonly #inHand = new InHand();
+  readonly #activeAttempts = new ActiveAttempts();
   readonly #admission: Admission;
   readonly #dispatcher: Dispatcher;
   readonly #callbacks: Callbacks;
   readonly #expanding: Expanding;
   readonly #gates = new Gates();
-  readonly #caution = new Caution(this.logger);
+  readonly #poison = new PoisonReports(this.logger);
   readonly #waits: Waits;
   readonly #waitEnds: WaitEndLog;
   readonly #timers: Timers;
@@ -90,7 +90,7 @@ export abstract class DagRunJob extends JobLoop {
     this.#options = options;
     this.#admission = new Admission(options.executors, {
       database: options.database,
-      inHand: this.#inHand,
+      activeAttempts: this.#activeAttempts,
       unsubmitted: (executor) => this.#dispatcher.waiting(executor),
       unstoredEnds: () => mailbox.items.filter(({ type }) => type === "ended").length,
     });
@@ -108,14 +108,14 @@ export abstract class DagRunJob extends JobLoop {
     this.#expanding = new Expanding({ ...shared, recall, wake, maxMapLength: options.maxMapLength });
     this.#waitEnds = new WaitEndLog(options.logsDir, this.logger);
     this.#callbacks = new Callbacks({ ...shared, executor: options.executors[0], dags });
-    const hands = { inHand: this.#inHand, admission: this.#admission };
+    const hands = { activeAttempts: this.#activeAttempts, admission: this.#admission };
     const [executor] = options.executors;
     this.#driving = new Driving({ ...shared, ...hands, executor, wakeUps: options.wakeUps, wake });
     this.#reporting = { ...hands, actors: this.actors, fromLocal: (at) => this.lease.fromLocal(at) };
     this.#dispatcher = new Dispatcher({
       ...shared,
       lease: this.lease,
-      isWanted: (attempt) => this.#inHand.isWanted(attempt) && this.state === "running",
+      isWanted: (attempt) => this.#activeAttempts.isWanted(attempt) && this.state === "running",
       dropped: (attempt) => this.#answer(attempt, { kind: "cancelled" }),
       failed: (attempt, error) => this.#answer(attempt, undispatchable(error)),
     });
@@ -144,18 +144,18 @@ export abstract class DagRunJob extends JobLoop {
 
   /** Kills what runs, forgets every run: others have them. */
   protected override onLeaseLost(): void {
-    this.#inHand.cancelAll("the scheduler lost its lease");
+    this.#activeAttempts.cancelAll("the scheduler lost its lease");
     for (const actor of [...this.actors.values()]) this.#forget(actor);
     this.#stale.clear();
     this.#admission.reset();
-    this.#inHand.settle(this.#mailbox.take());
+    this.#activeAttempts.settle(this.#mailbox.take());
   }
 
   /** What is shared with other jobs of this kind. */
   protected get load(): OwnLoad {
-    const [admission, callbacks, inHand] = [this.#admission, this.#callbacks, this.#inHand];
+    const [admission, callbacks, activeAttempts] = [this.#admission, this.#callbacks, this.#activeAttempts];
     const [executors, stale] = [this.#options.executors, this.#stale];
-    return { admission, callbacks, executors, inHand, stale, drop: (actor) => this.#forget(actor) };
+    return { admission, callbacks, executors, activeAttempts, stale, drop: (actor) => this.#forget(actor) };
   }
 
   /** The run may have been edited: read it again before the next decision. */
@@ -216,7 +216,7 @@ export abstract class DagRunJob extends JobLoop {
     const traces = noTraces();
     const claimed = this.state === "running" ? await this.collect() : [];
     const touched = new Set(await this.#take(claimed, traces));
-    const reports = this.#mailbox.take(this.#caution.limit);
+    const reports = this.#mailbox.take(this.#poison.limit);
     await this.#store({ touched, reports, traces }, async () => {
       const fired = await this.#waits.readFired(this.lease.jobId);
       await this.#driving.read();
@@ -292,7 +292,7 @@ export abstract class DagRunJob extends JobLoop {
       if (write.to === "success") this.#dispatcher.forget(write.runId, write.taskId, write.mapIndex);
       // Ended without a report of its own (the run timed out): the process is still there.
       if (write.fromAttempt !== null && !OCCUPYING.has(write.to))
-        this.#inHand.cancel(write.fromAttempt, "the run timed out");
+        this.#activeAttempts.cancel(write.fromAttempt, "the run timed out");
     }
     for (const output of batch.outputs) if (output.key === "return_value") this.#dispatcher.remember(output);
     this.#dispatch(admitted, signals);
@@ -311,8 +311,8 @@ export abstract class DagRunJob extends JobLoop {
   }
 
   #settle(reports: readonly Report[]): void {
-    this.#inHand.settle(reports);
-    this.#caution.passed(reports);
+    this.#activeAttempts.settle(reports);
+    this.#poison.passed(reports);
   }
 
   /** The answer may have come after a long sleep: others may have these runs by now, so look first. */
@@ -321,7 +321,7 @@ export abstract class DagRunJob extends JobLoop {
       for (const { actor } of admitted) this.markStale(actor.id);
       return;
     }
-    this.#inHand.take(admitted);
+    this.#activeAttempts.take(admitted);
     this.#dispatcher.dispatch(admitted, signals);
   }
 
@@ -330,7 +330,7 @@ export abstract class DagRunJob extends JobLoop {
     const state = sqlState(error) ?? "";
     this.#admission.reset();
     for (const actor of touched) this.#stale.add(actor.id);
-    const again = state === CHECK_VIOLATION ? null : this.#caution.refused(reports, state, error);
+    const again = state === CHECK_VIOLATION ? null : this.#poison.refused(reports, state, error);
     for (const report of again ?? reports) this.#mailbox.post(report, report.attempt);
     if (state === CHECK_VIOLATION) {
       this.logger.error("a pool's slots were miscounted: counting again", { error: String(error) });
@@ -353,7 +353,7 @@ export abstract class DagRunJob extends JobLoop {
       this.#waits.ask();
       this.#dispatcher.forgetRun(actor);
       this.#admission.adopt(actor);
-      for (const instance of this.#inHand.reconcile(actor)) {
+      for (const instance of this.#activeAttempts.reconcile(actor)) {
         const how = { traces, at, budget: this.#options.infraLossBudget ?? INFRA_LOSS_BUDGET };
         if (actor.lost(instance, "the process that ran it is gone", how))
           this.#admission.freed(actor, instance);
@@ -375,7 +375,7 @@ export abstract class DagRunJob extends JobLoop {
       const runs = [...again, ...claimed];
       const actors = runs.length > 0 ? await loadActors(this.database, this.versions, runs) : [];
       for (const { id } of again) stale.delete(id);
-      for (const id of stale) this.#inHand.cancelRun(id, "the run is over or owned by another");
+      for (const id of stale) this.#activeAttempts.cancelRun(id, "the run is over or owned by another");
       return actors;
     } catch (error) {
       for (const id of stale) this.#stale.add(id);

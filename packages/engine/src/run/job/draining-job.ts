@@ -109,19 +109,19 @@ export abstract class DrainingJob extends DagRunJob {
   }
 
   get #isEmpty(): boolean {
-    const { callbacks, inHand } = this.load;
-    return this.actors.size + inHand.size + callbacks.size === 0;
+    const { callbacks, activeAttempts } = this.load;
+    return this.actors.size + activeAttempts.size + callbacks.size === 0;
   }
 
   async #release(draining: Draining): Promise<void> {
     const { actors } = this;
-    const { drop, inHand } = this.load;
+    const { drop, activeAttempts } = this.load;
     const isFirst = draining.releasedAt === Number.NEGATIVE_INFINITY;
     if (isFirst) await this.onDraining();
     this.#stopStreams();
     const kept = this.#kept();
     const isDue = performance.now() - draining.releasedAt >= SWEEP_MS;
-    if (!isDue && actors.keys().every((id) => kept.has(id)) && inHand.size > 0) return;
+    if (!isDue && actors.keys().every((id) => kept.has(id)) && activeAttempts.size > 0) return;
     const released = await this.#releaseExcept(kept);
     draining.releasedAt = performance.now();
     for (const id of released) drop(actors.get(id));
@@ -145,8 +145,8 @@ export abstract class DrainingJob extends DagRunJob {
 
   /** Runs with attempts in flight, and those whose last decision may not be stored. */
   #kept(): Set<number> {
-    const { inHand, stale } = this.load;
-    const kept = new Set([...inHand.runs(), ...stale]);
+    const { activeAttempts, stale } = this.load;
+    const kept = new Set([...activeAttempts.runs(), ...stale]);
     for (const { id, model } of this.actors.values()) {
       const { queued, running, restarting } = model.counts.byState;
       if (queued + running + restarting > 0) kept.add(id);
@@ -155,10 +155,10 @@ export abstract class DrainingJob extends DagRunJob {
   }
 
   #stopStreams(): void {
-    const { inHand } = this.load;
+    const { activeAttempts } = this.load;
     const streams: { readonly attempt: string; readonly runId: number; readonly graceMs: number }[] = [];
     const busy = new Set<number>();
-    for (const [attempt, { mapIndex, runId, taskId }] of inHand.all()) {
+    for (const [attempt, { mapIndex, runId, taskId }] of activeAttempts.all()) {
       const manifest = this.actors.get(runId)?.model.get(taskId, mapIndex)?.node.manifest;
       if (!manifest || !isStreaming(manifest)) busy.add(runId);
       else if (!this.#asked.has(attempt))
@@ -167,13 +167,13 @@ export abstract class DrainingJob extends DagRunJob {
     for (const { attempt, graceMs, runId } of streams) {
       if (busy.has(runId)) continue;
       this.#asked.add(attempt);
-      inHand.cancel(attempt, "the scheduler is stopping", { isLost: true, graceMs });
+      activeAttempts.cancel(attempt, "the scheduler is stopping", { isLost: true, graceMs });
     }
   }
 
   #progress(): { runs: number; attempts: number; remaining_ms: number } {
     const remaining = (this.#draining?.until ?? 0) - performance.now();
-    const attempts = this.load.inHand.size;
+    const attempts = this.load.activeAttempts.size;
     return { runs: this.actors.size, attempts, remaining_ms: Math.max(0, Math.round(remaining)) };
   }
 }

@@ -19,7 +19,7 @@ import {
   publishSlotFacts,
 } from "../../store/run/run-hand-over.ts";
 import type { Admission } from "../admit/admission.ts";
-import type { InHand } from "../batch/in-hand.ts";
+import type { ActiveAttempts } from "../batch/active-attempts.ts";
 import type { Callbacks } from "../dispatch/callbacks.ts";
 import type { RunActor } from "../loaded/run-actor.ts";
 
@@ -35,7 +35,7 @@ const HAND_LIMIT = 256;
 /** Of the job that drives the runs. */
 export interface OwnLoad {
   readonly admission: Admission;
-  readonly inHand: InHand;
+  readonly activeAttempts: ActiveAttempts;
   readonly callbacks: Callbacks;
   readonly executors: readonly Executor[];
   /** Runs to read again: what was decided last may not be stored. */
@@ -44,7 +44,7 @@ export interface OwnLoad {
   readonly drop: (actor: RunActor | undefined) => void;
 }
 
-export interface RunSharingOptions extends Pick<OwnLoad, "admission" | "drop" | "inHand"> {
+export interface RunSharingOptions extends Pick<OwnLoad, "admission" | "drop" | "activeAttempts"> {
   readonly database: Database;
   readonly wakeUps: WakeUps;
   readonly logger: Logger;
@@ -132,10 +132,10 @@ export class RunSharing {
 
   /** At each heartbeat, for people: how many slots streaming tasks hold. Stored only when that has changed. */
   async publishFacts(jobId: number): Promise<void> {
-    const { admission, database, inHand } = this.#options;
+    const { admission, database, activeAttempts } = this.#options;
     const { slots } = admission.executors.idle();
     const { streamingSlots } = admission.executors;
-    const facts = { slots, streaming_slots: streamingSlots, streaming_tasks: inHand.streams() };
+    const facts = { slots, streaming_slots: streamingSlots, streaming_tasks: activeAttempts.streams() };
     const text = JSON.stringify([jobId, facts]);
     if (text === this.#publishedFacts) return;
     await publishSlotFacts(database, jobId, facts);
@@ -198,8 +198,8 @@ export class RunSharing {
 
   /** Runs with ready tasks of which no attempt is in flight, and no question to user code. */
   #movable(): { readonly actor: RunActor; readonly ready: number }[] {
-    const { admission, inHand } = this.#options;
-    const busy = inHand.runs();
+    const { admission, activeAttempts } = this.#options;
+    const busy = activeAttempts.runs();
     return admission.waitingRuns().filter(({ actor }) => {
       const { queued, running, restarting } = actor.model.counts.byState;
       const isSettled = actor.ears === null && actor.ending === null && actor.unmeasured === 0;

@@ -30,7 +30,7 @@ import type { SignalDraft } from "../../store/signal/signals.ts";
 import type { AttemptWrite, SignalWrite } from "../../store/task/run-batch.ts";
 import type { DeferralWrite, FiredDeferral, WaitEnd } from "../../store/trigger/deferrals.ts";
 import { attemptWrite, stateSignal, tidy } from "../batch/attempt-write.ts";
-import type { RunEars } from "../drive/run-ears.ts";
+import type { RunSubscriptions } from "../drive/run-subscriptions.ts";
 import { type EventTraces, traceTask } from "./event-traces.ts";
 import { runFacts } from "./run-facts.ts";
 import { successDrafts } from "./success-signals.ts";
@@ -84,7 +84,7 @@ export class RunActor {
   readonly version: DagVersion;
   readonly model: RunModel;
   /** How it hears signals; null: nothing drives it but the order of its tasks. */
-  readonly ears: RunEars | null;
+  readonly ears: RunSubscriptions | null;
   readonly facts: RunFacts;
   /** The earliest moment this run has a timer for. */
   notedAt = Number.POSITIVE_INFINITY;
@@ -104,7 +104,11 @@ export class RunActor {
     return this.version.isGated && active === 0 && held > 0;
   }
 
-  constructor(run: ClaimedRun, version: DagVersion, parts: { model: RunModel; ears: RunEars | null }) {
+  constructor(
+    run: ClaimedRun,
+    version: DagVersion,
+    parts: { model: RunModel; ears: RunSubscriptions | null },
+  ) {
     this.run = run;
     this.version = version;
     this.model = parts.model;

@@ -26,7 +26,7 @@ import type { ClaimedRun } from "../../store/run/run-claim.ts";
 import { type LoadedInstance, loadInstances, loadSkips } from "../../store/run/run-load.ts";
 import { loadExpansions } from "../../store/task/map-expansions.ts";
 import { groupRow, loadGroups } from "../../store/task/run-groups.ts";
-import { RunEars } from "../drive/run-ears.ts";
+import { RunSubscriptions } from "../drive/run-subscriptions.ts";
 import { RunActor } from "./run-actor.ts";
 import type { DagVersion, VersionCache } from "./version-cache.ts";
 
@@ -123,8 +123,8 @@ function driveOf(run: ClaimedRun, version: DagVersion, row: LoadedDrive | null):
   });
 }
 
-function earsOf(run: ClaimedRun, version: DagVersion, row: LoadedDrive | null): RunEars | null {
-  return row && new RunEars({ dagId: run.dag_id, runId: run.run_id }, version, row);
+function earsOf(run: ClaimedRun, version: DagVersion, row: LoadedDrive | null): RunSubscriptions | null {
+  return row && new RunSubscriptions({ dagId: run.dag_id, runId: run.run_id }, version, row);
 }
 
 function newActor(run: ClaimedRun, version: DagVersion, drive: LoadedDrive | null): RunActor {

@@ -19,7 +19,7 @@ const RETRY_MAX_MS = 2_000;
 
 export class GrpcSubscription implements Subscription {
   readonly #parts: StreamParts;
-  readonly #inHand: Signal[] = [];
+  readonly #activeAttempts: Signal[] = [];
   #stream: ClientReadableStream<unknown> | null = null;
   /** Everything up to here was received. */
   #received: string;
@@ -44,7 +44,7 @@ export class GrpcSubscription implements Subscription {
   }): Promise<SignalBatch> {
     const deadline = performance.now() + options.waitMs;
     while (!this.#isClosed && options.abort?.aborted !== true) {
-      if (this.#inHand.length > 0) return this.#take(options.limit);
+      if (this.#activeAttempts.length > 0) return this.#take(options.limit);
       this.#position = this.#received;
       if (this.#failure !== null) throw this.#failure;
       const now = performance.now();
@@ -64,9 +64,9 @@ export class GrpcSubscription implements Subscription {
   }
 
   #take(limit: number): SignalBatch {
-    const signals = this.#inHand.splice(0, limit);
-    this.#position = this.#inHand.length === 0 ? this.#received : signals.at(-1)!.position;
-    if (this.#inHand.length < MAX_IN_HAND) this.#stream?.resume();
+    const signals = this.#activeAttempts.splice(0, limit);
+    this.#position = this.#activeAttempts.length === 0 ? this.#received : signals.at(-1)!.position;
+    if (this.#activeAttempts.length < MAX_IN_HAND) this.#stream?.resume();
     return { signals, position: this.#position };
   }
 
@@ -79,8 +79,8 @@ export class GrpcSubscription implements Subscription {
       this.#retryMs = 50;
       this.#received = message.position;
       if (message.signals.length === 0) return;
-      this.#inHand.push(...message.signals.map(fromSignalMessage));
-      if (this.#inHand.length >= MAX_IN_HAND) stream.pause();
+      this.#activeAttempts.push(...message.signals.map(fromSignalMessage));
+      if (this.#activeAttempts.length >= MAX_IN_HAND) stream.pause();
       this.#wake?.();
     });
     const ended = (error: EngineError | null) => {

@@ -33,18 +33,18 @@ it("adopts from jobs that are over, not from one whose lease merely ran out", as
 
 it("adopts its own that it has not in hand, unless they may still be on their way", async () => {
   const lost = await callback(self, { ageMs: 6_000 });
-  const inHand = await callback(self, { ageMs: 6_000 });
+  const activeAttempts = await callback(self, { ageMs: 6_000 });
   await callback(self, { ageMs: 0 });
-  expect(await adoptCallbacks(db, self, [inHand])).toEqual([lost]);
+  expect(await adoptCallbacks(db, self, [activeAttempts])).toEqual([lost]);
   // Nobody died over it.
   expect(await row(lost)).toMatchObject({ owner_job: self, tries: 0 });
 });
 
 it("leaves alone what it has in hand from a former life", async () => {
   const former = await seedJob(db);
-  const inHand = await callback(former);
+  const activeAttempts = await callback(former);
   await db.rows(adhoc("UPDATE job SET state = 'dead' WHERE id = $1"), [former]);
-  expect(await adoptCallbacks(db, self, [inHand])).toEqual([]);
+  expect(await adoptCallbacks(db, self, [activeAttempts])).toEqual([]);
 });
 
 it("finds what can be run behind any number of those that were given up", async () => {

@@ -120,8 +120,10 @@ function storedCancel({ run, ...row }: CancelRow): StoredCallback {
 export async function adoptCallbacks(
   db: Connection,
   jobId: number,
-  inHand: readonly string[],
+  activeAttempts: readonly string[],
   dags: ServedDags = null,
 ): Promise<string[]> {
-  return (await db.rows<{ id: string }>(ADOPT, [jobId, inHand, ON_ITS_WAY_MS, dags])).map((row) => row.id);
+  return (await db.rows<{ id: string }>(ADOPT, [jobId, activeAttempts, ON_ITS_WAY_MS, dags])).map(
+    (row) => row.id,
+  );
 }

@@ -13,18 +13,18 @@ import { JsonLines } from "../../child/json-lines.ts";
 import { type Assignment, CHANNEL_FD, type FromRunner, type ToRunner } from "../process/runner-protocol.ts";
 import { EventGate } from "./event-gate.ts";
 import { guardExits } from "./exits.ts";
-import { Life, type Surroundings } from "./life.ts";
 import { captureOutput, print } from "./output.ts";
 import { Places } from "./places.ts";
 import { startWatchdog } from "./pulse.ts";
 import { ReportLine } from "./report-line.ts";
 import { currentScope, type Scope } from "./scope.ts";
+import { type Surroundings, TriggerLifecycle } from "./trigger-lifecycle.ts";
 import { findProgram } from "./trigger-programs.ts";
 
 /** How long starting triggers may keep the loop before everything else gets its turn. */
 const SLICE_MS = 10;
 
-const lives = new Map<number, Life>();
+const lives = new Map<number, TriggerLifecycle>();
 const pending = new Map<number, PromiseWithResolvers<Json | undefined>>();
 let asked = 0;
 let waiting: Assignment[] = [];
@@ -99,7 +99,7 @@ function startSome(): void {
   const until = performance.now() + SLICE_MS;
   let started = 0;
   while (started < waiting.length && performance.now() < until) {
-    const life = new Life(waiting[started++] as Assignment, surroundings);
+    const life = new TriggerLifecycle(waiting[started++] as Assignment, surroundings);
     lives.set(life.who, life);
     life.begin();
   }

@@ -19,11 +19,11 @@ import { nextColdIn, nextTimedIn, noteFacts } from "../../store/trigger/triggers
 import type { RunnerReports } from "../contract.ts";
 import { EngineTriggers, type Finding } from "../engine/engine-triggers.ts";
 import { SignalWatch } from "../engine/signal-watch.ts";
-import { Looks } from "./looks.ts";
-import { lastWord, OutcomeDesk } from "./outcome-desk.ts";
 import { Peers } from "./peers.ts";
 import { PollNotes } from "./poll-notes.ts";
+import { PollSchedule } from "./poll-schedule.ts";
 import { TriggerLog } from "./trigger-log.ts";
+import { lastWord, TriggerOutcomeWriter } from "./trigger-outcome-writer.ts";
 import { TriggerShard } from "./trigger-shard.ts";
 import { EVERYTHING, type Look, looksAfter } from "./triggerer-looks.ts";
 import type { TriggererOptions } from "./triggerer-options.ts";
@@ -56,13 +56,13 @@ export class TriggererJob extends JobLoop {
   readonly #database: Database;
   readonly #wakeUps: WakeUps;
   readonly #mailbox: Mailbox<Report>;
-  readonly #desk: OutcomeDesk;
+  readonly #desk: TriggerOutcomeWriter;
   readonly #engine: EngineTriggers;
   readonly #signals: SignalWatch;
   readonly #shard: TriggerShard;
   readonly #log: TriggerLog;
   readonly #peers: Peers;
-  readonly #looks: Looks<Look>;
+  readonly #looks: PollSchedule<Look>;
   readonly #polled: PollNotes;
   #sweptAt = 0;
   #gaveAt = Number.NEGATIVE_INFINITY;
@@ -88,8 +88,8 @@ export class TriggererJob extends JobLoop {
     this.#database = options.database;
     this.#wakeUps = options.wakeUps;
     this.#mailbox = mailbox;
-    this.#looks = new Looks(EVERYTHING, () => this.wake());
-    this.#desk = new OutcomeDesk(options.database);
+    this.#looks = new PollSchedule(EVERYTHING, () => this.wake());
+    this.#desk = new TriggerOutcomeWriter(options.database);
     this.#polled = new PollNotes(options.database);
     this.#engine = new EngineTriggers(options.database);
     this.#signals = new SignalWatch({

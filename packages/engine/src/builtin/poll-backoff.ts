@@ -10,7 +10,7 @@ import { reasonOf, TriggerRefusal } from "./trigger-error.ts";
 const MAX_FAILURES = 10;
 const LONGEST_PAUSE_MS = 300_000;
 
-export class Patience {
+export class PollBackoff {
   /** Secrets the trigger has got to know: they stay out of every message. */
   readonly mask = new SecretMask();
   readonly #host: TriggerHost;

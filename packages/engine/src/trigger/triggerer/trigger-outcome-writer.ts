@@ -49,7 +49,7 @@ export interface Stored {
   readonly runs: number;
 }
 
-export class OutcomeDesk {
+export class TriggerOutcomeWriter {
   readonly #database: Database;
   readonly #fires = new Map<number, PendingFire>();
   #runs: PendingRun[] = [];

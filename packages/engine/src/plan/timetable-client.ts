@@ -34,7 +34,7 @@ import {
 } from "../store/plan/timetable-plans.ts";
 import { TimetableProcess } from "./timetable-process.ts";
 
-export interface TimetableDeskOptions {
+export interface TimetableClientOptions {
   readonly database: Database;
   readonly bundles: BundleCache;
   readonly logger: Logger;
@@ -52,8 +52,8 @@ const ANSWER_MS = 10_000;
 /** To get the code, and to store the answer. Who has not answered by then has died. */
 const MARGIN_MS = 6_000;
 
-export class TimetableDesk {
-  readonly #options: TimetableDeskOptions;
+export class TimetableClient {
+  readonly #options: TimetableClientOptions;
   readonly #answerMs: number;
   /** The last used first: it has its bundles loaded. Those that are not needed have no child. */
   readonly #idle: TimetableProcess[];
@@ -64,7 +64,7 @@ export class TimetableDesk {
   #timer: NodeJS.Timeout | null = null;
   #stopped = false;
 
-  constructor(options: TimetableDeskOptions) {
+  constructor(options: TimetableClientOptions) {
     this.#options = options;
     const answerMs = options.answerMs ?? ANSWER_MS;
     this.#answerMs = answerMs;

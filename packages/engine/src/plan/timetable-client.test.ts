@@ -11,7 +11,7 @@ import { silentLogger } from "../service/logger.ts";
 import { adhoc } from "../store/database/database.ts";
 import { createDueRuns } from "../store/plan/due-runs.ts";
 import { takeQuestions } from "../store/plan/timetable-plans.ts";
-import { TimetableDesk } from "./timetable-desk.ts";
+import { TimetableClient } from "./timetable-client.ts";
 
 const IMPORTS = 'import { dag, Timetable, cron } from "tradewind";\n';
 const HOUR = 3_600_000;
@@ -150,7 +150,7 @@ describe("with a scheduler", () => {
 
 describe("the desk", () => {
   let rig: SchedulerRig;
-  let desk: TimetableDesk;
+  let desk: TimetableClient;
 
   beforeAll(async () => {
     rig = await SchedulerRig.open();
@@ -158,7 +158,7 @@ describe("the desk", () => {
   beforeEach(async () => {
     const bundles = new BundleCache(join(rig.root, "bundles"), (hash) => fetchBundle(rig.db, hash));
     const parts = { database: rig.db, bundles, logger: silentLogger, onPlanned: () => {}, answerMs: 2_000 };
-    desk = new TimetableDesk(parts);
+    desk = new TimetableClient(parts);
     return async () => {
       await desk.stop();
       // Those of one test are not to be asked in the next.
@@ -245,7 +245,12 @@ describe("the desk", () => {
     const text = names.map((name) => `export const ${name} = ${dagText(name)};`);
     await rig.publish({ "own.ts": `${ownClass(GOOD)}\n${text.join("\n")}` });
     const bundles = new BundleCache(join(rig.root, "other"), (hash) => fetchBundle(rig.db, hash));
-    const other = new TimetableDesk({ database: rig.db, bundles, logger: silentLogger, onPlanned: () => {} });
+    const other = new TimetableClient({
+      database: rig.db,
+      bundles,
+      logger: silentLogger,
+      onPlanned: () => {},
+    });
     desk.look();
     other.look();
     for (const name of names)
@@ -261,7 +266,7 @@ describe("the desk", () => {
     const open = (answerMs: number) => {
       const bundles = new BundleCache(join(rig.root, "bundles"), (hash) => fetchBundle(rig.db, hash));
       const parts = { database: rig.db, bundles, logger: silentLogger, onPlanned: () => {}, answerMs };
-      const opened = new TimetableDesk(parts);
+      const opened = new TimetableClient(parts);
       onTestFinished(() => opened.stop());
       return opened;
     };

@@ -22,7 +22,7 @@ import { SignalInbox } from "./signal-inbox.ts";
 
 const LATE_MS = 60_000;
 
-export class RunEars {
+export class RunSubscriptions {
   /** It listens to what the engine itself tells. */
   readonly wantsStates: boolean;
   /** All that read the log for this run. */

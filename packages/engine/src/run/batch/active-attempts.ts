@@ -20,7 +20,7 @@ export interface Held {
   readonly isStream: boolean;
 }
 
-export class InHand {
+export class ActiveAttempts {
   readonly #held = new Map<string, Held>();
   /** Cancelled, and not settled yet. */
   readonly #cancelled = new Set<string>();

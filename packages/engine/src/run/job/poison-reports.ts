@@ -7,7 +7,7 @@ import { messageOf } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
 import { STATE_MOVED } from "../../store/task/instance-moves.ts";
 import { FENCED, POOL_FULL } from "../../store/task/run-batch.ts";
-import type { Report } from "../batch/in-hand.ts";
+import type { Report } from "../batch/active-attempts.ts";
 
 /** The database said no to a batch as a whole: fenced, moved on, full, or in the way of others. */
 const REFUSALS: ReadonlySet<string> = new Set([FENCED, STATE_MOVED, POOL_FULL, "40P01", "55P03"]);
@@ -19,7 +19,7 @@ export function isRefusal(state: string): boolean {
   return REFUSALS.has(state);
 }
 
-export class Caution {
+export class PoisonReports {
   /** Reports to be read one at a time. */
   #left = 0;
   readonly #blamed = new Set<string>();

@@ -4,15 +4,15 @@
  * the last of the processes is gone. Nothing of it is stored: whoever takes the run over has none of those processes.
  */
 import type { Instance } from "../../model/index.ts";
-import type { InHand } from "../batch/in-hand.ts";
+import type { ActiveAttempts } from "../batch/active-attempts.ts";
 import type { RunActor } from "../loaded/run-actor.ts";
 
-export class HeldBack {
-  readonly #inHand: InHand;
+export class BlockedTeardowns {
+  readonly #activeAttempts: ActiveAttempts;
   readonly #waiting = new Map<RunActor, ReadonlySet<Instance>>();
 
-  constructor(inHand: InHand) {
-    this.#inHand = inHand;
+  constructor(activeAttempts: ActiveAttempts) {
+    this.#activeAttempts = activeAttempts;
   }
 
   /** What became ready in this run since the last call and may begin; with what was held back and is free now. */
@@ -26,7 +26,7 @@ export class HeldBack {
     const former = [...(this.#waiting.get(actor) ?? [])].filter(({ state }) => state === "scheduled");
     this.#waiting.delete(actor);
     const all = former.length === 0 ? ready : [...new Set([...former, ...ready])];
-    const early = new Set(all.filter((instance) => this.#inHand.keepsWaiting(instance, actor)));
+    const early = new Set(all.filter((instance) => this.#activeAttempts.keepsWaiting(instance, actor)));
     if (early.size === 0) return all;
     this.#waiting.set(actor, early);
     return all.filter((instance) => !early.has(instance));

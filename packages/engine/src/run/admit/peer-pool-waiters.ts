@@ -7,7 +7,7 @@ import type { Call, Database } from "../../store/database/database.ts";
 import { type PoolWaiter, publishWaiters, waitersOfOthers } from "../../store/pool/pool-waiters.ts";
 import type { Ready } from "./ready-task.ts";
 
-export class Strangers {
+export class PeerPoolWaiters {
   readonly #database: Database;
   readonly #queue: ReadyQueue<Ready>;
   #inLine: Ready[] = [];

@@ -47,7 +47,7 @@ export interface Surroundings {
   find(kind: string, bundlePath: string | null, asker: Asker): Promise<TriggerProgram>;
   ask(serial: number, question: TriggerQuestion): Promise<Json | undefined>;
   /** It has ended and cleaned up. */
-  over(life: Life): void;
+  over(life: TriggerLifecycle): void;
 }
 
 /** How long code that was told to stop may take before cleanup is called regardless. */
@@ -59,7 +59,7 @@ const MAX_QUESTIONS = 16;
 const MAX_NAME_LENGTH = 1_000;
 const MAX_SHOWN_ARGS = 500;
 
-export class Life implements Asker {
+export class TriggerLifecycle implements Asker {
   readonly who: number;
   readonly bundlePath: string | null;
   readonly #assignment: Assignment;

@@ -3,7 +3,7 @@ import { seedDag, seedRuns } from "../../../test/support/catalogue-seed.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
 import { seedTrigger, seedTriggerer, seedWait, waitRow } from "../../../test/support/trigger-seed.ts";
 import { adhoc, type Database, sqlState } from "../../store/database/database.ts";
-import { OutcomeDesk } from "./outcome-desk.ts";
+import { TriggerOutcomeWriter } from "./trigger-outcome-writer.ts";
 
 describe("outcomes on their way to the database", () => {
   let db: Database;
@@ -22,7 +22,7 @@ describe("outcomes on their way to the database", () => {
     const fires = await seedTrigger(db, { ownerJob: jobId });
     const attempt = await seedWait(db, { runId, triggerId: fires });
     const schedule = await seedTrigger(db, { ownerJob: jobId, dagId: "scheduled" });
-    const desk = new OutcomeDesk(db);
+    const desk = new TriggerOutcomeWriter(db);
     desk.fire(fires, { kind: "event", payload: 1, key: null });
     desk.run(schedule, "event__1", 2);
     await db.transaction(async (tx) => {

@@ -1,5 +1,5 @@
 /** What there is a reason to look at: now, or at an appointed time. */
-export class Looks<Name extends string> {
+export class PollSchedule<Name extends string> {
   readonly #all: readonly Name[];
   readonly #due: Set<Name>;
   readonly #timers = new Map<Name, NodeJS.Timeout>();
