@@ -58,6 +58,22 @@ describe("dags test", () => {
     expect(stderr).toContain(`cd ${folder} && PATH="${dirname(process.execPath)}:$PATH" npm rebuild addon`);
   });
 
+  it("has no logical date unless one is given, as a run of dags trigger", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "tradewind-dags-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    await writeFile(
+      join(folder, "dated.ts"),
+      `import { dag } from "tradewind";
+       export default dag("dated", (d) => {
+         d.task("date", (_, ctx) => [ctx.run.logicalDate?.toISOString() ?? null, ctx.run.dataInterval === null]);
+       });`,
+    );
+    const file = join(folder, "dated.ts");
+    expect((await test(file)).stderr).toContain("→ [null,true]");
+    const { stderr } = await test(file, "--logical-date", "2026-11-15");
+    expect(stderr).toContain('→ ["2026-11-15T00:00:00.000Z",false]');
+  });
+
   it("finds a DAG by its id and passes conf; the result goes to stdout as JSON", async () => {
     const { code, stdout } = await test("etl", "--dags", EXAMPLES, "--conf", '{"orders":2000}', "--json");
     expect(code).toBe(0);

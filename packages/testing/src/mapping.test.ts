@@ -21,6 +21,21 @@ describe("a mapped task", () => {
     expect(run.task("square", 1).output).toBe(1);
   });
 
+  test("runs as many instances at once as its limit allows", async () => {
+    let running = 0;
+    let most = 0;
+    const run = await runDag(
+      dag("limited", (d) => {
+        d.map("item", { over: [1, 2, 3, 4, 5], limit: 2 }, async () => {
+          most = Math.max(most, ++running);
+          await new Promise((resolve) => setTimeout(resolve, 5));
+          running--;
+        });
+      }),
+    );
+    expect([run.state, most]).toEqual(["success", 2]);
+  });
+
   test("takes other inputs, lists, and lists joined", async () => {
     const run = await runDag(
       dag("joined", (d) => {

@@ -60,7 +60,8 @@ async function test(
   const outFolder = await mkdtemp(join(tmpdir(), "tradewind-test-"));
   try {
     const found = await findTestDag(session, options, outFolder);
-    const { conf = {}, connections, events = {}, logicalDate, signals, until, variables } = options;
+    // Without a logical date, as a run that `dags trigger` makes.
+    const { conf = {}, connections, events = {}, logicalDate = null, signals, until, variables } = options;
     const task = taskOf(found.manifest);
     await checkConf(found.manifest, conf);
     const codePath = await writeBundle(found.bundle, found.folder, outFolder);

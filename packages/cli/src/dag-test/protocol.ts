@@ -8,7 +8,7 @@ export interface TestRequest {
   /** Of `tasks test`: only this task runs, with these inputs. */
   readonly task?: { readonly taskId: string; readonly given: GivenInputs };
   readonly options: Pick<RunOptions, "clock" | "conf" | "variables" | "connections" | "signals" | "until"> & {
-    readonly logicalDate?: string;
+    readonly logicalDate: string | null;
     /** By the id of a trigger, by task, or by task and step. */
     readonly events: Readonly<Record<string, unknown>>;
   };

@@ -1,4 +1,4 @@
-/** Who may run now. The one limit of a test is how many tasks run at once; pools have room for all. */
+/** Which tasks may run now: as many as the run and each task allow at once; pools have room for all. */
 import { type Candidate, type Instance, isStreaming, ReadyQueue } from "@tradewind/engine/model";
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import { DagTestError } from "../errors.ts";
@@ -9,7 +9,8 @@ interface Ready extends Candidate {
   readonly instance: Instance;
 }
 
-const LIMIT = "run";
+/** No task can have this id. */
+const LIMIT = "";
 
 export class Admission {
   readonly #queue = new ReadyQueue<Ready>();
@@ -17,17 +18,26 @@ export class Admission {
   /** The DAG's own limit counts streaming tasks too; the test's does not: they would leave no room. */
   readonly #countsStreams: boolean;
 
-  constructor({ concurrency }: RunOptions, { maxActiveTasks }: DagManifest) {
+  /** Of each task with a limit of its own in a run (`maxActivePerRun`), by its id. */
+  readonly #limitedTasks: ReadonlyMap<string, number>;
+
+  constructor({ concurrency }: RunOptions, { maxActiveTasks, tasks }: DagManifest) {
     if (concurrency !== undefined && !(concurrency >= 1))
       throw new DagTestError("TW_TEST_BAD_OPTION", `concurrency must be 1 or more, got ${concurrency}`);
     this.#slots = concurrency ?? maxActiveTasks;
     this.#countsStreams = concurrency === undefined;
+    this.#limitedTasks = new Map(
+      tasks.flatMap(({ maxActivePerRun, taskId }) =>
+        maxActivePerRun === null ? [] : [[taskId, maxActivePerRun]],
+      ),
+    );
   }
 
   add(instance: Instance): void {
     const { node, mapIndex } = instance;
     const isCounted = this.#countsStreams || !isStreaming(node.manifest);
     const limits = isCounted ? [LIMIT] : [];
+    if (node.manifest.maxActivePerRun !== null) limits.push(node.id);
     this.#queue.add({
       instance,
       weight: node.weight,
@@ -41,11 +51,15 @@ export class Admission {
 
   /** Those that there is room for, the heaviest first. */
   take(attempts: Attempts): Instance[] {
-    this.#queue.release(LIMIT);
+    for (const limit of [LIMIT, ...this.#limitedTasks.keys()]) this.#queue.release(limit);
     const occupied = this.#countsStreams ? attempts.size : attempts.batchSize;
-    const picks = this.#queue.take((_, kind) =>
-      kind === "pool" ? { slots: -1, occupied: 0 } : { slots: this.#slots, occupied },
-    );
+    const picks = this.#queue.take((name, kind) => {
+      if (kind === "pool") return { slots: -1, occupied: 0 };
+      const slots = this.#limitedTasks.get(name);
+      return slots === undefined
+        ? { slots: this.#slots, occupied }
+        : { slots, occupied: attempts.countOf(name) };
+    });
     return picks.map(({ instance }) => instance);
   }
 }

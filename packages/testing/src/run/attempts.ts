@@ -70,6 +70,11 @@ export class Attempts {
     return [...this.#running.values()].filter(({ instance }) => !isStreaming(instance.node.manifest)).length;
   }
 
+  /** How many of them are of this task. */
+  countOf(taskId: string): number {
+    return [...this.#running.values()].filter(({ instance }) => instance.node.id === taskId).length;
+  }
+
   /** Some attempt is at work. @param mayBeStopped Something is to come that may stop a task. */
   isBusy(mayBeStopped: boolean): boolean {
     return [...this.#running.values()].some(({ instance, keepsSuccess, silence }) => {
