@@ -105,7 +105,7 @@ describe("dags", () => {
     const { code, stdout } = await tw("dags", "show", "hello");
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      /^TASK +OPERATOR +RETRIES\n● who +task +0\n● greet +task +2\n● shout +task +0\n$/m,
+      /^TASK +OPERATOR +RETRIES\n● who +task +0\n│\n● greet +task +2\n│\n● shout +task +0\n$/m,
     );
     expect(stdout).toMatch(/^schedule +@once\n +Once, as soon as possible$/m);
     expect(stdout).toMatch(/^last run +success \d+ . ago: scheduled__/m);

@@ -49,11 +49,45 @@ const SALES: readonly Task[] = [
 ].map((each, topological_index) => ({ ...each, topological_index }));
 
 const drawn = (...nodes: GraphNode[]) =>
-  drawLanes(nodes, 12)?.map(({ gutter, node: { id } }) => `${gutter} ${id}`);
+  drawLanes(nodes, 12)?.flatMap(({ connector, gutter, node: { id } }) => [
+    `${gutter} ${id}`,
+    ...(connector === null ? [] : [connector]),
+  ]);
 
 describe("a graph of text", () => {
-  it("draws a chain as a line", () => {
-    expect(drawn(node("a"), node("b", "a"), node("c", "b"))).toEqual(["● a", "● b", "● c"]);
+  it("draws a line between the tasks of a chain, and none between independent tasks", () => {
+    expect(drawn(node("a"), node("b", "a"), node("c", "b"))).toEqual(["● a", "│", "● b", "│", "● c"]);
+    expect(drawn(node("a"), node("b"), node("c"))).toEqual(["● a", "● b", "● c"]);
+    expect(drawn(node("a"), node("b", "a"), node("c"))).toEqual(["● c", "● a", "│", "● b"]);
+  });
+
+  it("draws a diamond with chains before, in and after it", () => {
+    const lines = drawn(
+      node("a"),
+      node("b", "a"),
+      node("c", "b"),
+      node("c2", "c"),
+      node("d", "b"),
+      node("e", "c2", "d"),
+      node("f", "e"),
+    );
+    expect(lines?.map((line) => line.trimEnd())).toEqual([
+      "●   a",
+      "│",
+      "●   b",
+      "├▸● c",
+      "│ │",
+      "│ ● c2",
+      "●▸┤ d",
+      "  ● e",
+      "  │",
+      "  ● f",
+    ]);
+  });
+
+  it("leaves the other columns of a line between two tasks empty", () => {
+    const { lines } = taskTable("chain", [task("a", []), task("b", ["a"], { topological_index: 1 })], 80);
+    expect(lines.slice(1)).toEqual(["● a   task            0", "│", "● b   task            0"]);
   });
 
   it("takes two lanes for a fan-out and its fan-in, however wide", () => {

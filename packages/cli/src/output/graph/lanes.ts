@@ -1,13 +1,15 @@
 /**
- * A graph as lines of text, one task a line, in the manner of `git log --graph`. An edge runs down a lane. Edges share one
- * where they can: all that leave a task with many downstream tasks, all that reach a task with many upstream tasks. So a
- * fan-out of twenty tasks and its fan-in take two lanes, not forty.
+ * A graph as lines of text in the manner of `git log --graph`: one line per task, and one between two tasks of a chain.
+ * An edge runs down a lane. Edges share one where they can: all that leave a task with many downstream tasks, all that
+ * reach a task with many upstream tasks. So a fan-out of twenty tasks and its fan-in take two lanes, not forty.
  *
  * ```
  * ●      extract
  * ├▸●─╮  clean
- * ╰▸●─┤  check
+ * ●──▸┤  check
  *     ●  load
+ *     │
+ *     ●  report
  * ```
  */
 import type { GraphNode, NodeKind } from "./dag-graph.ts";
@@ -17,6 +19,8 @@ export interface DrawnNode {
   readonly node: GraphNode;
   /** The lanes at its line: as wide for each node. */
   readonly gutter: string;
+  /** The lanes of a line after it; null: the next task follows at once. */
+  readonly connector: string | null;
 }
 
 export const MARKS: Readonly<Record<NodeKind, string>> = {
@@ -34,7 +38,17 @@ export function drawLanes(nodes: readonly GraphNode[], mostLanes: number): Drawn
     0,
     ...rows.map(({ above, at, below }) => Math.max(above.length, at + 1, below.length)),
   );
-  return rows.map((row) => ({ node: row.node, gutter: gutterOf(row, lanes) }));
+  return rows.map((row, index) => ({
+    node: row.node,
+    gutter: gutterOf(row, lanes),
+    connector: connectorOf(row, rows[index + 1], lanes),
+  }));
+}
+
+/** Two marks in one lane look the same with and without an edge between them: the edge needs a line of its own. */
+function connectorOf({ at, below }: Row, next: Row | undefined, lanes: number): string | null {
+  if (next?.at !== at || !below[at]) return null;
+  return Array.from({ length: lanes }, (_, lane) => (below[lane] ? "│" : " ")).join(" ");
 }
 
 type Row = NonNullable<ReturnType<typeof planLanes>>[number];

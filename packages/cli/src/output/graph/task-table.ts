@@ -28,10 +28,10 @@ export function taskTable(
   const byId = new Map(tasks.map((task) => [task.task_id, task]));
   const drawn = graph.nodes.length > MOST_DRAWN ? null : drawLanes(graph.nodes, MOST_LANES);
   if (drawn === null) return { lines: levelTable(graph, byId, width), legend: "" };
-  const rows = drawn.map(({ gutter, node }) => ({
-    name: `${gutter} ${nodeLabel(node)}`,
-    task: byId.get(node.id)!,
-  }));
+  const rows = drawn.flatMap(({ connector, gutter, node }) => [
+    { name: `${gutter} ${nodeLabel(node)}`, task: byId.get(node.id)! },
+    ...(connector === null ? [] : [{ name: connector, task: null }]),
+  ]);
   const columns: readonly Column<(typeof rows)[number]>[] = [
     { title: "TASK", value: ({ name }) => name },
     ...detailColumns<(typeof rows)[number]>(tasks, ({ task }) => task),
@@ -56,8 +56,14 @@ function levelTable(
 }
 
 /** Rules and pools only where one is not the default. */
-function detailColumns<Row>(tasks: readonly Task[], taskOf: (row: Row) => Task): readonly Column<Row>[] {
-  const cell = (read: (task: Task) => string) => (row: Row) => read(taskOf(row));
+function detailColumns<Row>(
+  tasks: readonly Task[],
+  taskOf: (row: Row) => Task | null,
+): readonly Column<Row>[] {
+  const cell = (read: (task: Task) => string) => (row: Row) => {
+    const task = taskOf(row);
+    return task === null ? "" : read(task);
+  };
   const ruleOf = ({ trigger_rule: rule }: Task) => (rule === "all_success" ? "" : (rule ?? ""));
   const poolOf = ({ pool }: Task) => (pool === "default_pool" ? "" : (pool ?? ""));
   const rule = { title: "RULE", value: cell(ruleOf), flexible: true, optional: true };
