@@ -204,7 +204,7 @@ describe("the log of a run", () => {
     const { stdout } = await tw("runs", "logs", "shaky", "bad");
     const lines = stdout.trimEnd().split("\n");
     expect(lines.find((each) => each.includes("lists items"))).toMatch(
-      /^items +\| \d\d:\d\d:\d\d\.\d{3} lists/,
+      /^items +\| (?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\.\d{3}Z lists/,
     );
     expect(lines.filter((each) => /^each\[[01]\] +\| .* item [ab]$/.test(each))).toHaveLength(2);
     const times = lines.map((each) => /\| (\S+) /.exec(each)?.[1] ?? "");

@@ -2,6 +2,7 @@ import type { LogEntry } from "../client/task-log.ts";
 import type { Session } from "../session.ts";
 import { plainText, type Style, type Terminal } from "../terminal.ts";
 import { FrameFilter, SourcePaths } from "./source-paths.ts";
+import { logTime } from "./when.ts";
 
 const LEVELS: Readonly<Record<string, Style>> = {
   error: "red",
@@ -19,7 +20,7 @@ export function logLine(terminal: Terminal, entry: LogEntry, stream: "stdout" | 
   if (typeof entry === "string") return plainText(entry, colour).replace(/\n$/, "");
   // `logger` tells the API's readers who wrote the line; here the level says enough.
   const { timestamp, event, level, logger: _, ...fields } = entry;
-  const time = typeof timestamp === "string" ? `${paint("dim", clock(timestamp))} ` : "";
+  const time = typeof timestamp === "string" ? `${paint("dim", logTime(timestamp))} ` : "";
   const name = typeof level === "string" ? level.toLowerCase() : "info";
   const style = LEVELS[name];
   const label = name === "info" ? "" : `${style ? paint(style, name.toUpperCase()) : name.toUpperCase()} `;
@@ -61,10 +62,6 @@ export class ShownEntries {
     const event = this.#paths.inText(kept.join("\n"));
     return logLine(this.#terminal, isText ? event : { ...entry, event });
   }
-}
-
-function clock(timestamp: string): string {
-  return timestamp.replace(/^[^T]*T/, "").replace(/(?:Z|[+-]\d\d:\d\d)$/, "");
 }
 
 function fieldText(value: unknown): string {

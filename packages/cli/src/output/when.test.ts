@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from "vitest";
-import { moment, relativeTime, showDatesIn, span } from "./when.ts";
+import { logTime, moment, relativeTime, showDatesIn, span, withMoments } from "./when.ts";
 
 afterEach(() => showDatesIn("UTC"));
 
@@ -45,4 +45,21 @@ it("shows instants in the zone that was chosen, with their offset", () => {
   expect(moment("2026-03-01T12:00:00Z")).toBe("2026-03-01 08:30:00-03:30");
   showDatesIn("Europe/London");
   expect(moment("2026-03-01T00:00:00Z")).toBe("2026-03-01 00:00:00+00:00");
+});
+
+it("shows the time of a log line in the zone that was chosen, with its date when that is not today", () => {
+  expect(logTime("2026-03-01T11:04:31.000Z", NOW)).toBe("11:04:31.000Z");
+  expect(logTime("2026-02-28T23:30:00.172Z", NOW)).toBe("2026-02-28 23:30:00.172Z");
+  showDatesIn("Europe/Berlin");
+  expect(logTime("2026-03-01T11:04:31.172Z", NOW)).toBe("12:04:31.172+01:00");
+  expect(logTime("2026-02-28T23:30:00.172Z", NOW)).toBe("00:30:00.172+01:00");
+  expect(logTime("no date", NOW)).toBe("no date");
+});
+
+it("shows the instants of a sentence in the zone that was chosen, and keeps those of ids and values", () => {
+  const sentence = (at: string) =>
+    `It waits on at(at="2026-03-01T12:00:00Z") of scheduled__2026-03-01T12:00:00Z since ${at}, until ${at}.`;
+  expect(withMoments(sentence("2026-03-01T12:00:00.250Z"))).toBe(sentence("2026-03-01 12:00:00.250Z"));
+  showDatesIn("Asia/Tokyo");
+  expect(withMoments(sentence("2026-03-01T12:00:00.000Z"))).toBe(sentence("2026-03-01 21:00:00+09:00"));
 });

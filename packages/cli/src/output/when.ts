@@ -5,11 +5,13 @@ const UTC = "UTC";
 /** Of the command that this process runs: `--tz`. */
 let zone: string = UTC;
 let format: Intl.DateTimeFormat | undefined;
+let offsetFormat: Intl.DateTimeFormat | undefined;
 
 /** Dates are shown in this zone from now on; UTC until then. */
 export function showDatesIn(name: string): void {
   zone = name;
   format = undefined;
+  offsetFormat = undefined;
 }
 
 /** "3 m ago", "in 2 h"; the plain date when it is more than a month away. */
@@ -30,9 +32,24 @@ export function moment(iso: string | null | undefined): string {
   return Number.isNaN(at) ? iso : localTime(at);
 }
 
-function localTime(at: number): string {
+/** When a line was logged: with milliseconds, and with its date unless that is today's in the zone that is shown. */
+export function logTime(iso: string, now: number = Date.now()): string {
+  const at = Date.parse(iso);
+  if (Number.isNaN(at)) return iso;
+  const text = localTime(at, true);
+  return text.slice(0, 10) === localTime(now).slice(0, 10) ? text.slice(11) : text;
+}
+
+/** A sentence of the server with its instants as `moment` shows them. Ids and quoted values stay as they are. */
+export function withMoments(text: string): string {
+  return text.replace(INSTANT, (iso) => moment(iso));
+}
+
+const INSTANT = /(?<![^\s(])\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z(?![\w"-])/g;
+
+function localTime(at: number, keepsMs = false): string {
   const utc = new Date(at).toISOString();
-  const ms = utc.endsWith(".000Z") ? "" : utc.slice(19, 23);
+  const ms = !keepsMs && utc.endsWith(".000Z") ? "" : utc.slice(19, 23);
   if (zone === UTC) return `${utc.slice(0, 10)} ${utc.slice(11, 19)}${ms}Z`;
   // Swedish dates are ISO 8601 with a space.
   format ??= new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short", timeStyle: "medium" });
@@ -40,10 +57,8 @@ function localTime(at: number): string {
 }
 
 function offsetAt(at: number): string {
-  const parts = new Intl.DateTimeFormat("en", { timeZone: zone, timeZoneName: "longOffset" }).formatToParts(
-    at,
-  );
-  const name = parts.find(({ type }) => type === "timeZoneName")?.value ?? "GMT";
+  offsetFormat ??= new Intl.DateTimeFormat("en", { timeZone: zone, timeZoneName: "longOffset" });
+  const name = offsetFormat.formatToParts(at).find(({ type }) => type === "timeZoneName")?.value ?? "GMT";
   return name === "GMT" ? "+00:00" : name.slice(3);
 }
 

@@ -2,6 +2,7 @@
 import type { TaskInstance } from "../client/resources.ts";
 import type { InstanceName } from "../client/task-log.ts";
 import { instanceName } from "../output/instance-name.ts";
+import { withMoments } from "../output/when.ts";
 import type { Session } from "../session.ts";
 import { plainLine } from "../terminal.ts";
 import { type Cause, causesOf } from "./causes.ts";
@@ -61,7 +62,7 @@ function failed(instance: TaskInstance | undefined, tryNumber: number): string {
 
 function causeLines(causes: readonly Cause[], depth: number): string[] {
   return causes.flatMap(({ because, code, says }) => [
-    `${"  ".repeat(depth)}because ${plainLine(says)}${code === null ? "" : ` [${code}]`}`,
+    `${"  ".repeat(depth)}because ${withMoments(plainLine(says))}${code === null ? "" : ` [${code}]`}`,
     ...causeLines(because, depth + 1),
   ]);
 }

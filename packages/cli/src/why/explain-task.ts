@@ -2,6 +2,7 @@
 import type { InstanceName } from "../client/task-log.ts";
 import { instanceName } from "../output/instance-name.ts";
 import { paintState } from "../output/state.ts";
+import { withMoments } from "../output/when.ts";
 import type { Session } from "../session.ts";
 import { plainLine } from "../terminal.ts";
 import { type Cause, causesOf, outlookOf } from "./causes.ts";
@@ -59,7 +60,7 @@ function printMap({ terminal }: Session, title: string, { instances, reasons }: 
   const each = instances?.map(({ count, state }) => `${count} ${paintState(terminal, state)}`) ?? [];
   terminal.data(`${title} has ${total} ${total === 1 ? "instance" : "instances"}: ${each.join(", ")}`);
   for (const { code, message } of reasons.slice(1))
-    terminal.data(`  ${plainLine(message)} ${terminal.paint("dim", `[${code}]`)}`);
+    terminal.data(`  ${withMoments(plainLine(message))} ${terminal.paint("dim", `[${code}]`)}`);
 }
 
 function printCauses(session: Session, causes: readonly Cause[], depth: number): void {
@@ -71,7 +72,8 @@ function printCauses(session: Session, causes: readonly Cause[], depth: number):
 }
 
 function causeText({ terminal }: Session, { code, says }: Pick<Cause, "code" | "says">): string {
-  return code === null ? plainLine(says) : `${plainLine(says)} ${terminal.paint("dim", `[${code}]`)}`;
+  const text = withMoments(plainLine(says));
+  return code === null ? text : `${text} ${terminal.paint("dim", `[${code}]`)}`;
 }
 
 function nothing(state: string | null): string {
