@@ -16,7 +16,7 @@ export interface Dag {
   readonly last_run: {
     readonly dag_run_id: string;
     readonly state: string;
-    readonly run_after: string;
+    readonly queued_at: string;
     readonly start_date: string | null;
     readonly end_date: string | null;
   } | null;
@@ -53,6 +53,8 @@ export interface DagDetails extends Dag {
   readonly asset_expression: AssetExpression | null;
   readonly latest_dag_version: { readonly version_number: number; readonly created_at: string } | null;
   readonly params_schema: unknown;
+  readonly catchup: boolean;
+  readonly start_date: string | null;
   /** ISO 8601: PT30S. */
   readonly jitter: string | null;
   /** How a failed run is tried again. */
@@ -77,6 +79,7 @@ export interface Task {
   readonly trigger_rule: string | null;
   readonly retries: number | null;
   readonly pool: string | null;
+  readonly depends_on_past: boolean;
   readonly downstream_task_ids: readonly string[];
   readonly upstream_task_ids: readonly string[];
   readonly is_mapped: boolean;

@@ -21,7 +21,7 @@ it("shows the zone of a schedule where it is not UTC", () => {
 });
 
 it("tells since when the latest run has its state", () => {
-  const run = { dag_run_id: "r", run_after: ago(7200), start_date: ago(600), end_date: ago(300) };
+  const run = { dag_run_id: "r", queued_at: ago(7200), start_date: ago(600), end_date: ago(300) };
   expect(lastRunText(dag({ last_run: { ...run, state: "failed" } }))).toBe("failed 5 m ago");
   expect(lastRunText(dag({ last_run: { ...run, state: "running", end_date: null } }))).toBe("running 10 m");
   const queued = { ...run, state: "queued", start_date: null, end_date: null };

@@ -17,6 +17,6 @@ export function scheduleText({ timetable_summary: summary, timezone }: Dag): str
 /** The state of its latest run, and since when it has it: "success 2 h ago", "running 3 m"; null: it has no runs. */
 export function lastRunText({ last_run: run }: Dag): string | null {
   if (run === null) return null;
-  const since = relativeTime(run.end_date ?? run.start_date ?? run.run_after);
+  const since = relativeTime(run.end_date ?? run.start_date ?? run.queued_at);
   return `${run.state} ${run.state === "running" ? since.replace(/ ago$/, "") : since}`;
 }

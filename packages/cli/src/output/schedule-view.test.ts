@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from "vitest";
 import type { DagDetails } from "../client/resources.ts";
-import { assetLines, nextRunLines, scheduleWords } from "./schedule-view.ts";
+import { assetLines, catchupText, nextRunLines, scheduleWords } from "./schedule-view.ts";
 import { showDatesIn } from "./when.ts";
 
 afterEach(() => showDatesIn("UTC"));
@@ -13,6 +13,8 @@ const details = (more: Partial<DagDetails>) =>
     asset_expression: null,
     next_dagrun_run_after: null,
     next_runs: [],
+    start_date: null,
+    catchup: false,
     timezone: "UTC",
     timetable_summary: null,
     timetable_description: null,
@@ -31,7 +33,7 @@ it("says a schedule as it is written and in words", () => {
   expect(scheduleWords(details({}))).toBe("none: runs are started by hand, or by other DAGs");
 });
 
-it("lists the next dates in the zone of --tz, and says that none comes while the DAG is paused", () => {
+it("lists the next dates in the zone of --tz, and says first that none comes while the DAG is paused", () => {
   const next_runs = ["2126-01-01T01:00:00.000Z", "2126-01-02T01:00:00.000Z"].map((run_after) => ({
     run_after,
     logical_date: run_after,
@@ -41,9 +43,30 @@ it("lists the next dates in the zone of --tz, and says that none comes while the
   );
   showDatesIn("Europe/Berlin");
   expect(nextRunLines(details({ next_runs, is_paused: true }))).toBe(
-    "2126-01-01 02:00:00+01:00  2126-01-01\n2126-01-02 02:00:00+01:00  2126-01-02\n(none while it is paused)",
+    "none while it is paused; the dates of its schedule:\n2126-01-01 02:00:00+01:00\n2126-01-02 02:00:00+01:00",
   );
   expect(nextRunLines(details({}))).toBeNull();
+});
+
+it("shows the logical date and when the run is due where they differ", () => {
+  const next_runs = [{ logical_date: "2126-01-01T00:00:00.000Z", run_after: "2126-01-02T00:00:00.000Z" }];
+  expect(nextRunLines(details({ next_runs }))).toBe(
+    "2126-01-01 00:00:00Z  due 2126-01-02 00:00:00Z  2126-01-02",
+  );
+  const passed = { logical_date: "2026-01-01T00:00:00.000Z", run_after: "2026-01-02T00:00:00.000Z" };
+  expect(nextRunLines(details({ next_runs: [passed] }))).toMatch(/ {2}now$/);
+});
+
+it("says where the dates begin and whether missed ones get a run", () => {
+  const start_date = "2026-01-01T00:00:00.000Z";
+  const timetable_summary = "@daily";
+  expect(catchupText(details({ timetable_summary, start_date, catchup: true }))).toBe(
+    "from 2026-01-01 00:00:00Z, catchup: one run for each missed date",
+  );
+  expect(catchupText(details({ timetable_summary, start_date }))).toBe(
+    "from 2026-01-01 00:00:00Z, no catchup",
+  );
+  expect(catchupText(details({ start_date }))).toBeNull();
 });
 
 it("shows which assets of a condition have changed since the last run", () => {

@@ -1,7 +1,7 @@
 /** A DAG's schedule for people: in words, its next dates, and what it still waits for. */
 import type { AssetExpression, DagDetails, QueuedAsset } from "../client/resources.ts";
 import { dagStatus, scheduleText } from "./dag-status.ts";
-import { moment, relativeTime } from "./when.ts";
+import { dueTime, moment, relativeTime } from "./when.ts";
 
 /** As it is written, then in words. */
 export function scheduleWords(dag: DagDetails): string {
@@ -10,14 +10,29 @@ export function scheduleWords(dag: DagDetails): string {
   return dag.timetable_description === null ? written : `${written}\n${dag.timetable_description}`;
 }
 
-/** The next dates, one a line. */
+/** The next dates, one a line: the logical date, and when the run is due where that is another moment. */
 export function nextRunLines(dag: DagDetails): string | null {
-  const dates =
-    dag.next_runs.length > 0 ? dag.next_runs.map(({ run_after }) => run_after) : [dag.next_dagrun_run_after];
-  const lines = dates.filter((date) => date !== null).map((date) => `${moment(date)}  ${relativeTime(date)}`);
+  const isPaused = dagStatus(dag) === "paused";
+  const lines = datesOf(dag).map(({ logical_date, run_after }) => {
+    const isLater = Date.parse(logical_date) !== Date.parse(run_after);
+    const due = isLater ? `  due ${moment(run_after)}` : "";
+    return `${moment(logical_date)}${due}${isPaused ? "" : `  ${dueTime(run_after)}`}`;
+  });
   if (lines.length === 0) return null;
-  const status = dagStatus(dag);
-  return (status === "paused" ? [...lines, "(none while it is paused)"] : lines).join("\n");
+  return (isPaused ? ["none while it is paused; the dates of its schedule:", ...lines] : lines).join("\n");
+}
+
+function datesOf({ next_dagrun_run_after: next, next_runs }: DagDetails): DagDetails["next_runs"] {
+  if (next_runs.length > 0 || next === null) return next_runs;
+  return [{ logical_date: next, run_after: next }];
+}
+
+/** Where its dates begin, and whether missed ones are made up for; null: it has no dates. */
+export function catchupText(dag: DagDetails): string | null {
+  if (scheduleText(dag) === null || (dag.start_date === null && !dag.catchup)) return null;
+  const from = dag.start_date === null ? "" : `from ${moment(dag.start_date)}`;
+  const missed = dag.catchup ? "catchup: one run for each missed date" : "no catchup";
+  return from === "" ? missed : `${from}, ${missed}`;
 }
 
 /** The condition on assets as an indented list, each with what has arrived since the last run. */

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from "vitest";
-import { logTime, moment, relativeTime, showDatesIn, span, withMoments } from "./when.ts";
+import { dueTime, logTime, moment, relativeTime, showDatesIn, span, withMoments } from "./when.ts";
 
 afterEach(() => showDatesIn("UTC"));
 
@@ -15,6 +15,12 @@ it.each([
   ["no date", "no date"],
 ])("tells how far %s is away: %s", (iso, text) => {
   expect(relativeTime(iso, NOW)).toBe(text);
+});
+
+it("says of a moment that has passed that it is due now", () => {
+  expect(dueTime("2026-02-27T12:00:00Z", NOW)).toBe("now");
+  expect(dueTime("2026-03-01T12:05:00Z", NOW)).toBe("in 5 m");
+  expect(dueTime(null, NOW)).toBe("-");
 });
 
 it.each([

@@ -25,6 +25,11 @@ export function relativeTime(iso: string | null | undefined, now: number = Date.
   return moment > now ? `in ${text}` : `${text} ago`;
 }
 
+/** When something is due: "in 2 h", or "now" once that moment has passed. */
+export function dueTime(iso: string | null | undefined, now: number = Date.now()): string {
+  return iso && Date.parse(iso) <= now ? "now" : relativeTime(iso, now);
+}
+
 /** An instant with its offset, so that it can be given to a command again: "2026-03-01 13:00:00+01:00", or with "Z". */
 export function moment(iso: string | null | undefined): string {
   if (!iso) return "-";

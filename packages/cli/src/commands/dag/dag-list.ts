@@ -5,7 +5,7 @@ import { wholeNumber } from "../../input/values.ts";
 import { dagStatus, lastRunText, scheduleText } from "../../output/dag-status.ts";
 import { paintState } from "../../output/state.ts";
 import { type Column, truncate } from "../../output/table.ts";
-import { relativeTime } from "../../output/when.ts";
+import { dueTime } from "../../output/when.ts";
 import type { Session } from "../../session.ts";
 import { noteImportErrors } from "./dag-errors.ts";
 
@@ -69,7 +69,7 @@ function columns({ terminal }: Session): readonly Column<Dag>[] {
     },
     {
       title: "NEXT RUN",
-      value: (dag) => (dagStatus(dag) === "active" ? relativeTime(dag.next_dagrun_run_after) : "-"),
+      value: (dag) => (dagStatus(dag) === "active" ? dueTime(dag.next_dagrun_run_after) : "-"),
     },
     {
       title: "TAGS",

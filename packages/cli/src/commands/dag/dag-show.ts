@@ -5,7 +5,7 @@ import { examples } from "../../examples.ts";
 import { dagStatus, lastRunText } from "../../output/dag-status.ts";
 import { printTaskTable } from "../../output/graph/task-table.ts";
 import { paramLines } from "../../output/params.ts";
-import { assetLines, nextRunLines, scheduleWords } from "../../output/schedule-view.ts";
+import { assetLines, catchupText, nextRunLines, scheduleWords } from "../../output/schedule-view.ts";
 import { relativeTime, span } from "../../output/when.ts";
 import type { Fields, Session } from "../../session.ts";
 
@@ -33,7 +33,7 @@ export function addShowCommand(dags: Command, session: Session): void {
       ]);
       const queued = dag.asset_expression === null ? null : await readQueued(session, dagId, what);
       const shown = { ...dag, ...(queued && { queued_events: queued }), tasks };
-      await session.printObject(shown, dagFields(dag, queued ?? []));
+      await session.printObject(shown, dagFields(dag, tasks, queued ?? []));
       if (session.format !== "table" || tasks.length === 0) return;
       session.terminal.data("");
       printTaskTable(session, dagId, tasks);
@@ -52,7 +52,7 @@ async function readQueued(session: Session, dagId: string, what: string): Promis
   return (await session.client.get<{ queued_events: QueuedAsset[] }>(at, { what })).queued_events;
 }
 
-function dagFields(dag: DagDetails, queued: readonly QueuedAsset[]): Fields {
+function dagFields(dag: DagDetails, tasks: readonly Task[], queued: readonly QueuedAsset[]): Fields {
   const version = dag.latest_dag_version;
   const status = dagStatus(dag);
   const last = dag.last_run;
@@ -63,6 +63,7 @@ function dagFields(dag: DagDetails, queued: readonly QueuedAsset[]): Fields {
     ["status", dag.has_import_errors ? `${status}, and the newest file cannot be loaded` : status],
     ["paused because", dag.pause_reason],
     ["schedule", scheduleWords(dag)],
+    ["dates", catchupText(dag)],
     ["jitter", dag.jitter && `up to ${dag.jitter.slice(2).toLowerCase()}`],
     ["schedule error", scheduleProblem(dag)],
     ["waits for", assetLines(dag, queued)],
@@ -74,6 +75,13 @@ function dagFields(dag: DagDetails, queued: readonly QueuedAsset[]): Fields {
     [
       "limits",
       `${dag.max_active_runs ?? "any number of"} runs, ${dag.max_active_tasks} tasks of a run at once`,
+    ],
+    [
+      "depends on past",
+      tasks
+        .filter((task) => task.depends_on_past)
+        .map((task) => task.task_id)
+        .join(", "),
     ],
     ["pauses", dag.max_consecutive_failed_dag_runs > 0 ? failureLimit(dag) : null],
     ["run retries", dag.run_retries && runRetries(dag.run_retries)],

@@ -18,6 +18,7 @@ function task(id: string, upstream: readonly string[], more: Partial<Task> = {})
     trigger_rule: "all_success",
     retries: 0,
     pool: "default_pool",
+    depends_on_past: false,
     downstream_task_ids: [],
     upstream_task_ids: upstream,
     is_mapped: false,

@@ -21,6 +21,7 @@ const lastRunDocument = z
     state: z.enum(RUN_STATES),
     logical_date: nullableDate,
     run_after: date,
+    queued_at: date,
     start_date: nullableDate,
     end_date: nullableDate,
   })
@@ -156,6 +157,7 @@ function showLastRun(run: LastRunRow): z.output<typeof lastRunDocument> {
     state: run.state as (typeof RUN_STATES)[number],
     logical_date: iso(run.logical_date),
     run_after: iso(run.run_after),
+    queued_at: iso(run.queued_at),
     start_date: iso(run.started_at),
     end_date: iso(run.ended_at),
   };

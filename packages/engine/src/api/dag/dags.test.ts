@@ -99,6 +99,7 @@ describe("dags", () => {
       last_run: {
         dag_run_id: "one",
         state: "failed",
+        queued_at: expect.any(String),
         start_date: "2026-03-01T00:00:00.000Z",
         end_date: "2026-03-01T00:01:00.000Z",
       },

@@ -8,6 +8,7 @@ export interface LastRunRow {
   readonly state: string;
   readonly logical_date: Date | null;
   readonly run_after: Date;
+  readonly queued_at: Date;
   readonly started_at: Date | null;
   readonly ended_at: Date | null;
 }
@@ -16,7 +17,7 @@ export interface LastRunRow {
 const LAST_RUNS = statement(
   "last-runs",
   `SELECT r.* FROM unnest($1::text[]) AS k(dag_id) CROSS JOIN LATERAL (
-     SELECT r.dag_id, r.run_id, r.state, r.logical_date, r.run_after, r.started_at, r.ended_at FROM dag_run r
+     SELECT r.dag_id, r.run_id, r.state, r.logical_date, r.run_after, r.queued_at, r.started_at, r.ended_at FROM dag_run r
      WHERE r.dag_id = k.dag_id ORDER BY r.run_after DESC, r.id DESC LIMIT 1
    ) AS r`,
 );
