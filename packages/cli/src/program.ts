@@ -157,7 +157,9 @@ const FORMATS = ["table", "json", "yaml"] as const;
 /** `--output` belongs to the program, which reads it wherever it stands: one command has more choices. */
 const GRAPH_FORMATS = [...FORMATS, "mermaid", "dot", "svg"] as const;
 
-function baseProgram(formats: readonly string[]) {
+/** @param formats null: any, to find out which command is called. */
+function baseProgram(formats: readonly string[] | null) {
+  const output = new Option("-o, --output <format>", "how results are printed");
   return new Command("tradewind")
     .description("Tradewind: an event-driven workflow orchestrator for TypeScript.")
     .version(cliVersion(), "-V, --version", "print the version")
@@ -168,7 +170,7 @@ function baseProgram(formats: readonly string[]) {
       new Option("--url <address>", "the server (TRADEWIND_URL, else that of the home's standalone)"),
     )
     .addOption(new Option("--token <token>", "the server's token (TRADEWIND_TOKEN, else that of the home)"))
-    .addOption(new Option("-o, --output <format>", "how results are printed").choices(formats))
+    .addOption(formats === null ? output : output.choices(formats))
     .addOption(new Option("--json", "the same as --output json"))
     .addOption(
       new Option("--tz <zone>", 'the zone of the dates shown: an IANA name, or "local" (UTC)').argParser(
@@ -204,7 +206,7 @@ function baseProgram(formats: readonly string[]) {
 
 /** The words that are no options: found with a throw-away parser, so that option values are not taken for them. */
 function calledWords(argv: readonly string[]): readonly string[] {
-  const scout = baseProgram(GRAPH_FORMATS)
+  const scout = baseProgram(null)
     .exitOverride()
     .configureOutput({ writeErr: () => {}, writeOut: () => {} });
   try {

@@ -83,7 +83,8 @@ describe("dags diff", () => {
 
   it("names what there is not", async () => {
     for (const [argv, said] of [
-      [["etl", "7"], 'DAG "etl" has no version 7'],
+      [["etl", "7"], 'DAG "etl" has no version 7: it never existed, or it was deleted'],
+      [["etl", "7"], "→ `tradewind dags versions etl` lists its versions"],
       [["single"], 'DAG "single" has no version before 1'],
       [["nope"], "nope"],
     ] as const)

@@ -126,7 +126,7 @@ it("says of a map how its instances stand, of one that is not there which there 
     expect(answer.stderr, argv[0]).toMatch(/has no instance "9": there are 0 to 2/);
   }
   expect((await tw("tasks", "logs", "maps", "r1", "load")).stderr).toMatch(
-    /has 3 mapped instances: .* 0 to 2 \[MAP_INDEX_REQUIRED\]\n.*--map-index <which>: its map index, its path/,
+    /^error: the task load has 3 mapped instances: choose one of them\. \[MAP_INDEX_REQUIRED\]\n.*--map-index <which>: its map index, its path.*\n +INDEX +LABEL +STATE\n +0 .*\n +1 +south +failed\n/,
   );
 });
 

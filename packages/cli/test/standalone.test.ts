@@ -82,6 +82,9 @@ describe("dags", () => {
     expect(await json("dags", "graph", "hello")).toMatchObject({
       nodes: [{ id: "who" }, { id: "greet" }, {}],
     });
+    const unknown = await tw("dags", "graph", "hello", "-o", "png");
+    expect(unknown.code).toBe(2);
+    expect(unknown.stderr).toContain("Allowed choices are table, json, yaml, mermaid, dot, svg.");
     const elsewhere = await tw("dags", "list", "-o", "svg");
     expect(elsewhere.code).toBe(2);
     expect(elsewhere.stderr).toContain("Allowed choices are table, json, yaml.");

@@ -72,7 +72,7 @@ it("says why there is none", async () => {
     /left no output "return_value": it is failed; tradewind tasks why etl r1 bad says more/,
   );
   expect((await output("r1", "load")).stderr).toMatch(
-    /has 2 mapped instances: .* 0 to 1 \[MAP_INDEX_REQUIRED\]\n.*--map-index <which>: its map index, its path/,
+    /has 2 mapped instances: choose one of them\. \[MAP_INDEX_REQUIRED\]\n.*--map-index <which>: its map index, its path/,
   );
   expect((await output("r1", "load", "--map-index", "1")).stderr).toMatch(
     /Task "load\[1\]" .*: it returned nothing/,

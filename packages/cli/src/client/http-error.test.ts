@@ -33,9 +33,10 @@ describe("HttpError", () => {
   });
 
   it("knows what the request was about", () => {
-    const none = { dagId: null, runId: null, taskId: null };
+    const none = { dagId: null, runId: null, taskId: null, isVersion: false };
     const dag = { ...none, collection: "dags", dagId: "a/b" };
     expect(placeOf("/dags/a%2Fb/dagRuns?limit=1")).toEqual(dag);
+    expect(placeOf("/dags/a%2Fb/dagVersions/diff")).toEqual({ ...dag, isVersion: true });
     expect(placeOf("/dags/a%2Fb/tasks/t")).toEqual({ ...dag, taskId: "t" });
     expect(placeOf("/dags/a%2Fb/dagRuns/r/taskInstances/t/0/why")).toEqual({
       ...dag,

@@ -9,6 +9,8 @@ export interface Place {
   readonly dagId: string | null;
   readonly runId: string | null;
   readonly taskId: string | null;
+  /** It was about a version of the DAG. */
+  readonly isVersion: boolean;
 }
 
 /** An answer that is not a success, told as: what failed, which field, what to do. */
@@ -41,6 +43,7 @@ export function placeOf(path: string, body?: unknown): Place {
     dagId: dagId ?? (typeof named === "string" ? named : null),
     runId: isRun ? runId : null,
     taskId: isRun && tasks === "taskInstances" ? taskId : ofTask,
+    isVersion: runs === "dagVersions",
   };
 }
 

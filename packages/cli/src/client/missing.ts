@@ -3,6 +3,8 @@ import { basename } from "node:path";
 import { nearest } from "@tradewind/sdk/wording";
 import { CliError } from "../errors.ts";
 import { SourcePaths } from "../output/source-paths.ts";
+import { stateName } from "../output/state.ts";
+import { type Column, renderTable, truncate } from "../output/table.ts";
 import type { Session } from "../session.ts";
 import { type Client, type ListCall, path } from "./client.ts";
 import { HttpError, type Place } from "./http-error.ts";
@@ -11,6 +13,9 @@ import type { Dag, DagRun, ImportProblem, Task, TaskInstance } from "./resources
 
 /** Of so many one may have been meant. */
 const SEEN = 1_000;
+/** Of the instances of a mapped task. */
+const INSTANCES_NAMED = 10;
+const LABEL_WIDTH = 40;
 
 /** What is not part of a DAG, by where it is, and the command that lists it. */
 const LISTS: Readonly<Record<string, string>> = {
@@ -24,10 +29,8 @@ const LISTS: Readonly<Record<string, string>> = {
 export async function withRemedy(error: unknown, session: Session | undefined): Promise<unknown> {
   if (!(error instanceof HttpError) || error.status !== 404 || session === undefined) return error;
   try {
-    const remedy =
-      error.code === "MAP_INDEX_REQUIRED"
-        ? `choose one with --map-index <which>: ${MAP_INDEX_FORMS}`
-        : await remedyFor(error.place, session);
+    if (error.code === "MAP_INDEX_REQUIRED") return await instanceRequired(error, session.client);
+    const remedy = await remedyFor(error.place, session);
     if (remedy === null) return error;
     const { code, exit, fields, message } = error;
     return new CliError(code, message, { exit, remedy, fields, cause: error });
@@ -37,6 +40,45 @@ export async function withRemedy(error: unknown, session: Session | undefined): 
   }
 }
 
+/** Names the instances, so that one can be chosen. */
+async function instanceRequired(error: HttpError, client: Client): Promise<CliError> {
+  const { code, exit, fields, place } = error;
+  const { dagId, runId, taskId } = place;
+  if (dagId === null || runId === null || taskId === null) return error;
+  const { items, total } = await client.list<TaskInstance>({
+    path: path`/dags/${dagId}/dagRuns/${runId}/taskInstances`,
+    key: "task_instances",
+    what: `cannot list the instances of ${taskId}`,
+    query: { task_id: taskId },
+    limit: INSTANCES_NAMED,
+  });
+  const columns: readonly Column<TaskInstance>[] = [
+    { title: "INDEX", value: ({ map_index }) => String(map_index), align: "right" },
+    ...(items.some((it) => (it.rendered_map_index ?? String(it.map_index)) !== String(it.map_index))
+      ? [LABEL]
+      : []),
+    { title: "STATE", value: ({ state }) => stateName(state) },
+  ];
+  const rest = `\`tradewind tasks list ${dagId} ${runId}\` lists all ${total}`;
+  const lines = [
+    `add --map-index <which>: ${MAP_INDEX_FORMS}`,
+    ...renderTable(items, columns),
+    ...(total > items.length ? [rest] : []),
+  ];
+  const count = `${total} mapped instance${total === 1 ? "" : "s"}`;
+  return new CliError(code, `the task ${taskId} has ${count}: choose one of them.`, {
+    exit,
+    remedy: lines.join("\n    "),
+    fields,
+    cause: error,
+  });
+}
+
+const LABEL: Column<TaskInstance> = {
+  title: "LABEL",
+  value: ({ rendered_map_index: label }) => truncate(label ?? "", LABEL_WIDTH),
+};
+
 /** From the outside in: a run cannot be there if its DAG is not. */
 async function remedyFor(place: Place, session: Session): Promise<string | null> {
   const { client } = session;
@@ -44,6 +86,7 @@ async function remedyFor(place: Place, session: Session): Promise<string | null>
   const list = LISTS[collection];
   if (dagId === null || dagId === "~") return list ? `\`tradewind ${list}\` shows those there are` : null;
   if (!(await exists(client, path`/dags/${dagId}`))) return missingDag(session, dagId);
+  if (place.isVersion) return `\`tradewind dags versions ${dagId}\` lists its versions`;
   if (runId === null && taskId !== null) return missingTask(client, dagId, taskId);
   if (runId === null || runId === "~") return null;
   const run = path`/dags/${dagId}/dagRuns/${runId}`;

@@ -92,7 +92,7 @@ async function bothVersions(
 function missing(dagId: string, number: number | undefined): string {
   return number === undefined
     ? `DAG "${dagId}" has no version`
-    : `DAG "${dagId}" has no version ${number}: it never had, or it was cleaned away; GET /api/v2/dags/${dagId}/dagVersions lists those it has`;
+    : `DAG "${dagId}" has no version ${number}: it never existed, or it was deleted`;
 }
 
 type Parts = ReturnType<typeof diffVersions>["tasks"];
