@@ -32,6 +32,20 @@ it("names the missing scheduler of a queued run, as `tasks why` does", async () 
   await server.sql("UPDATE job SET dags = NULL WHERE kind = 'scheduler'");
 });
 
+it("says instead of a list of its tasks that a queued run has not started, and why", async () => {
+  const list = (...more: string[]) =>
+    runCaptured(["tasks", "list", "etl", ...more], {
+      env: { TRADEWIND_URL: url, TRADEWIND_TOKEN: server.token },
+    });
+  const { code, stderr, stdout } = await list("queued");
+  expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
+  expect(stderr).toMatch(
+    /^The run queued has not started: its tasks have no state yet\.\n {2}because the run is queued: .* \[MAX_ACTIVE_RUNS\]\n$/,
+  );
+  expect(await list("queued", "--json")).toMatchObject({ stdout: "[]\n", stderr: "" });
+  expect((await list("running", "--state", "failed")).stderr).toBe("There are no such tasks.\n");
+});
+
 it("names the limit of active runs and the pause of its DAG", async () => {
   expect(await show("queued")).toMatch(
     /^because +The run is queued: 1 of at most 1 runs .* \[MAX_ACTIVE_RUNS\]$/m,

@@ -1,5 +1,6 @@
-/** Why the log of a task has no lines. */
-import type { TaskInstance } from "../client/resources.ts";
+/** Why the log of a task has no lines, and a run no tasks. */
+import { path } from "../client/client.ts";
+import type { DagRun, Task, TaskInstance } from "../client/resources.ts";
 import type { InstanceName } from "../client/task-log.ts";
 import { instanceName } from "../output/instance-name.ts";
 import { withMoments } from "../output/when.ts";
@@ -20,6 +21,23 @@ export async function noteEmptyLog(
   session.note(`The log is empty: ${task} ${sentence(verdict, instance, tryNumber)}`);
   if (verdict.state === "failed" || verdict.instances !== null) return;
   for (const line of causeLines(await causesOf(facts, name), 1)) session.note(line);
+}
+
+/** Why the tasks of a run have no state yet; false: the run has started. */
+export async function noteUnstartedRun(session: Session, dagId: string, runId: string): Promise<boolean> {
+  const { client } = session;
+  const what = `cannot list the tasks of the run ${runId} of ${dagId}`;
+  const { state } = await client.get<DagRun>(path`/dags/${dagId}/dagRuns/${runId}`, { what });
+  if (state !== "queued") return false;
+  session.note(`The run ${plainLine(runId)} has not started: its tasks have no state yet.`);
+  const { tasks } = await client.get<{ tasks: Task[] }>(path`/dags/${dagId}/tasks`, { what });
+  const [first] = tasks;
+  if (first === undefined) return true;
+  const place = { taskId: first.task_id, mapIndex: -1 };
+  // The version of the run may not have this task: then only the cause is missing.
+  const causes = await causesOf(new RunFacts(client, dagId, runId), place).catch(() => []);
+  for (const line of causeLines(causes, 1)) session.note(line);
+  return true;
 }
 
 function sentence(

@@ -10,6 +10,7 @@ import { paintState, stateName } from "../../output/state.ts";
 import type { Column } from "../../output/table.ts";
 import { relativeTime, span } from "../../output/when.ts";
 import type { Session } from "../../session.ts";
+import { noteUnstartedRun } from "../../why/empty-log.ts";
 import { readTasks } from "../dag/dag-show.ts";
 
 const STATES = [
@@ -63,6 +64,8 @@ export function addListCommand(tasks: Command, session: Session): void {
         query: { state, order_by: "topological_index" },
         limit,
       });
+      const isTable = session.format === "table";
+      if (isTable && listed.items.length === 0 && (await noteUnstartedRun(session, dag, runId))) return;
       await session.printList(listed, instanceTable(session, listed.items), "There are no such tasks.");
     });
 }
