@@ -12,7 +12,6 @@ export interface Subscriber {
   readonly map_index: number;
   readonly try_number: number;
   readonly attempt: string;
-  readonly timeout_at: Date | null;
 }
 
 /** What a triggerer tells about itself. */
@@ -99,10 +98,28 @@ const NOTE_POLLS = statement(
 /** `$2` of each trigger, and how many there are. In order of their keys, so that every look finds the same ones first. */
 const SUBSCRIBERS = statement(
   "trigger-subscribers",
-  `SELECT u.id AS trigger_id, r.dag_id, d.dag_run_id, d.task_id, d.map_index, d.try_number, d.attempt, d.timeout_at
+  `SELECT u.id AS trigger_id, r.dag_id, d.dag_run_id, d.task_id, d.map_index, d.try_number, d.attempt
    FROM unnest($1::bigint[]) AS u(id) CROSS JOIN LATERAL (
      SELECT * FROM deferral w WHERE w.waits_on = u.id ORDER BY w.deferred_at, w.attempt LIMIT $2) AS d
    JOIN dag_run r ON r.id = d.dag_run_id`,
+);
+
+/** Timeouts of tasks are looked up once per version and task: a manifest may have megabytes. */
+const WAIT_ENDS = statement(
+  "trigger-wait-ends",
+  `WITH wait AS MATERIALIZED (
+     SELECT d.attempt, d.timeout_at, d.task_id, r.version_id, t.started_at
+     FROM deferral d JOIN dag_run r ON r.id = d.dag_run_id
+       LEFT JOIN task_instance t ON t.dag_run_id = d.dag_run_id AND t.task_id = d.task_id AND t.map_index = d.map_index
+     WHERE d.attempt = ANY($1::uuid[])
+   ), own AS MATERIALIZED (
+     SELECT asked.version_id, asked.task_id, (task->>'timeoutMs')::float8 AS timeout_ms
+     FROM (SELECT DISTINCT version_id, task_id FROM wait) asked JOIN dag_version v ON v.id = asked.version_id,
+       jsonb_array_elements(v.manifest->'tasks') task
+     WHERE task->>'taskId' = asked.task_id
+   )
+   SELECT w.attempt, least(w.timeout_at, w.started_at + own.timeout_ms * interval '1 millisecond') AS ends_at
+   FROM wait w LEFT JOIN own USING (version_id, task_id)`,
 );
 
 const DAGS_OF_RUNS = statement(
@@ -203,6 +220,16 @@ export async function notePolls(db: Database, jobId: number, ids: readonly numbe
 }
 
 /** At most `limit` of each trigger, the longest waiting first. */
+/** By attempt: when its wait times out, or its try does; of those that have neither timeout, null. */
+export async function waitEndsOf(
+  connection: Connection,
+  attempts: readonly string[],
+): Promise<ReadonlyMap<string, Date | null>> {
+  if (attempts.length === 0) return new Map();
+  const rows = await connection.rows<{ attempt: string; ends_at: Date | null }>(WAIT_ENDS, [attempts]);
+  return new Map(rows.map(({ attempt, ends_at }) => [attempt, ends_at]));
+}
+
 export async function subscribersOf(
   db: Database,
   ids: readonly number[],

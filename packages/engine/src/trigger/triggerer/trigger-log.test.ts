@@ -59,6 +59,27 @@ it("begins with what is waited for and until when, hides secrets, and ends with 
   expect(read.lines).toHaveLength(3);
 });
 
+it("begins with the timeout of the task where that ends the wait earlier", async () => {
+  const log = open();
+  const id = await seedTrigger(rig.db);
+  const attempt = await seedWait(rig.db, { runId: rig.runId, triggerId: id });
+  await rig.db.rows(adhoc("UPDATE deferral SET timeout_at = '2030-01-08T00:00Z'"));
+  await rig.db.rows(
+    adhoc(`INSERT INTO task_instance (dag_run_id, task_id, map_index, state, try_number, pool, pool_slots, queue,
+                                      priority_weight, operator, started_at)
+           VALUES ($1, 't0', -1, 'deferred', 1, 'default_pool', 1, 'default', 1, 'task', '2030-01-01T00:00Z')`),
+    [rig.runId],
+  );
+  await rig.db.rows(
+    adhoc("UPDATE dag_version SET manifest = jsonb_set(manifest, '{tasks,0,timeoutMs}', '600000')"),
+  );
+  log.watch({ id, kind: "demo.busy", args: {} });
+  log.line(id, "info", "first");
+  await rig.until(async () => (await texts(attempt)).length === 2, "the first lines");
+  await log.close();
+  expect((await texts(attempt))[0]).toContain("until 2030-01-01T00:10:00.000Z at the latest");
+});
+
 it("is in order of time, and takes what is found out just after the end", async () => {
   const log = open();
   const id = await seedTrigger(rig.db);

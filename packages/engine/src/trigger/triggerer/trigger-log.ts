@@ -16,7 +16,7 @@ import { messageOf } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
 import type { Database } from "../../store/database/database.ts";
 import type { FiredWait } from "../../store/trigger/trigger-fire.ts";
-import { dagsOfRuns, subscribersOf } from "../../store/trigger/triggers.ts";
+import { dagsOfRuns, subscribersOf, waitEndsOf } from "../../store/trigger/triggers.ts";
 import type { IgnoredAbort } from "../contract.ts";
 
 export interface TriggerLogOptions {
@@ -59,7 +59,6 @@ interface Place {
   readonly map_index: number;
   readonly try_number: number;
   readonly attempt: string;
-  readonly timeout_at: Date | null;
 }
 
 interface Topic {
@@ -254,7 +253,7 @@ export class TriggerLog {
     for (const { topic, waits } of closings) {
       const places = waits.flatMap((wait) => {
         const dag_id = dags.get(wait.dag_run_id);
-        return dag_id === undefined ? [] : [{ ...wait, dag_id, timeout_at: null }];
+        return dag_id === undefined ? [] : [{ ...wait, dag_id }];
       });
       await this.#tell(topic, places);
       for (const place of places) await this.#closeFile(this.#path(place));
@@ -268,6 +267,8 @@ export class TriggerLog {
     topic.isAnnounced = true;
     const hearers = hearersOf(topic, places);
     const [first] = hearers;
+    const unopened = places.filter(({ attempt }) => !topic.told.has(attempt)).map(({ attempt }) => attempt);
+    const ends = await waitEndsOf(this.#options.database, unopened);
     for (const place of places) {
       const isHearer = hearers.has(place);
       const isNew = !topic.told.has(place.attempt);
@@ -276,7 +277,7 @@ export class TriggerLog {
       const file = await this.#file(this.#path(place));
       // It was so before the first word, and is only written now.
       const since = Math.min(lines[0]?.time ?? Date.now(), Date.now());
-      if (isNew) file.engine("info", opening(topic, place, isHearer ? null : first), since);
+      if (isNew) file.engine("info", opening(topic, ends.get(place.attempt), isHearer ? null : first), since);
       if (!isHearer) continue;
       for (const line of lines) write(file, line);
       if (lost > 0) file.engine("warn", `${lost} lines of the trigger were dropped: it says too much.`);
@@ -335,8 +336,8 @@ function hearersOf(topic: Topic, places: readonly Place[]): Set<Place> {
   return hearers;
 }
 
-function opening(topic: Topic, place: Place, heardBy: Place | null | undefined): string {
-  const until = place.timeout_at === null ? "" : `, until ${place.timeout_at.toISOString()} at the latest`;
+function opening(topic: Topic, endsAt: Date | null | undefined, heardBy: Place | null | undefined): string {
+  const until = endsAt ? `, until ${endsAt.toISOString()} at the latest` : "";
   const text = `Waiting for ${topic.what}${until} (trigger ${topic.id}).`;
   if (!heardBy) return text;
   const index = heardBy.map_index >= 0 ? `[${heardBy.map_index}]` : "";
