@@ -8,6 +8,7 @@ export { Cron, validateCron } from "./calendar/cron.ts";
 export { cronWords } from "./calendar/cron-words.ts";
 export { type RangeEnd, rangeInstants, zoneOf } from "./calendar/day-range.ts";
 export * from "./calendar/latest.ts";
+export { waitEndsAt } from "./calendar/moments.ts";
 export { isTimeSchedule, type TimeSchedule } from "./calendar/ticks.ts";
 export * from "./calendar/timetable.ts";
 export { upcomingRuns } from "./calendar/upcoming-runs.ts";

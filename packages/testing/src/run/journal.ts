@@ -6,6 +6,7 @@ import {
   isFinished,
   type RunModel,
   successSignals,
+  waitEndsAt,
 } from "@tradewind/engine/model";
 import type { Json } from "@tradewind/sdk";
 import type {
@@ -144,10 +145,11 @@ export class Journal {
   }
 
   #waits(
-    { node, mapIndex, tryNumber, wait }: Instance,
+    instance: Instance,
     of: Pick<Extract<RunProgress, { type: "waiting" }>, "state" | "trigger" | "step" | "until">,
   ): void {
-    const timeoutAt = iso(wait?.timeoutAt ?? null);
+    const { mapIndex, node, tryNumber } = instance;
+    const timeoutAt = iso(waitEndsAt(instance));
     this.report({ type: "waiting", taskId: node.id, mapIndex, tryNumber, timeoutAt, ...of });
   }
 

@@ -448,3 +448,18 @@ test("every wait is reported as it begins", async () => {
     { type: "started", taskId: "s", mapIndex: -1, tryNumber: 1, resumed: false },
   ]);
 });
+
+test("a wait is reported with the timeout of its task where that ends it earlier", async () => {
+  const events: RunProgress[] = [];
+  const limited = dag("limited", (d) => {
+    d.task(
+      "t",
+      { timeout: "90m" },
+      async (_, ctx) => void (await ctx.until("x", new TimeDeltaTrigger({ delta: "1h" }), { timeout: "2h" })),
+    );
+  });
+  await runDag(limited, { now: "2026-03-01T00:00:00Z", onEvent: (event) => events.push(event) });
+  expect(events).toContainEqual(
+    expect.objectContaining({ type: "waiting", timeoutAt: "2026-03-01T01:30:00.000Z" }),
+  );
+});

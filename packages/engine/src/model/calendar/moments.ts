@@ -18,7 +18,7 @@ export class Moments {
   note(instance: Instance): void {
     const retryAt = retryOf(instance);
     if (retryAt !== null) this.#retries.push({ at: retryAt, instance });
-    const deadline = deadlineOf(instance);
+    const deadline = waitEndsAt(instance);
     if (deadline !== null) this.#deadlines.push({ at: deadline, instance });
   }
 
@@ -27,7 +27,7 @@ export class Moments {
   }
 
   nextDeadline(): number | null {
-    return next(this.#deadlines, deadlineOf);
+    return next(this.#deadlines, waitEndsAt);
   }
 
   takeRetry(now: number): Instance | undefined {
@@ -56,7 +56,7 @@ function retryOf({ state, retryAt }: Instance): number | null {
 }
 
 /** When a wait is over by itself: its own timeout, or that of the whole try. */
-function deadlineOf({ state, wait, startedAt, node }: Instance): number | null {
+export function waitEndsAt({ state, wait, startedAt, node }: Instance): number | null {
   if (state !== "deferred") return null;
   const { timeoutMs } = node.manifest;
   const tryEnds = timeoutMs === null || startedAt === null ? Number.POSITIVE_INFINITY : startedAt + timeoutMs;
