@@ -31,6 +31,7 @@ import {
   subscribersOf,
   triggersOf,
   unwaitedTriggers,
+  waitEndsOf,
 } from "./triggers.ts";
 
 interface Plan {
@@ -86,6 +87,7 @@ describe("with 100,000 cold triggers, as many timed ones and their waits", () =>
     ["trigger-dead-owners", "(1)"],
     ["trigger-owned", "(1)"],
     ["trigger-dags-of-runs", "('{1,2}')"],
+    ["trigger-wait-ends", "('{00000000-0000-0000-0000-000000000000}')"],
     ["trigger-lock-due", "(1000)"],
     ["timed-next-run", ""],
   ])("%s reads no table from end to end", async (name, values) => {
@@ -164,6 +166,7 @@ async function runEverything(db: Database, jobId: number): Promise<void> {
   await claimTriggers(db, { jobId, queues, limit: 1_000, horizonMs: 250, dead });
   await notePolls(db, jobId, [1]);
   await subscribersOf(db, [1], 50);
+  await waitEndsOf(db, ["00000000-0000-0000-0000-000000000000"]);
   await unwaitedTriggers(db, jobId);
   await deleteUnwaited(db, jobId, [-1]);
   await deleteUnwaitedCold(db, 0, 10);

@@ -104,13 +104,18 @@ const SUBSCRIBERS = statement(
    JOIN dag_run r ON r.id = d.dag_run_id`,
 );
 
-/** Timeouts of tasks are looked up once per version and task: a manifest may have megabytes. */
+/**
+ * Timeouts of tasks are looked up once per version and task: a manifest may have megabytes. `OFFSET 0` keeps the planner
+ * from a merge join, which would read the runs from their first id on.
+ */
 const WAIT_ENDS = statement(
   "trigger-wait-ends",
   `WITH wait AS MATERIALIZED (
      SELECT d.attempt, d.timeout_at, d.task_id, r.version_id, t.started_at
-     FROM deferral d JOIN dag_run r ON r.id = d.dag_run_id
-       LEFT JOIN task_instance t ON t.dag_run_id = d.dag_run_id AND t.task_id = d.task_id AND t.map_index = d.map_index
+     FROM deferral d
+       CROSS JOIN LATERAL (SELECT version_id FROM dag_run WHERE id = d.dag_run_id OFFSET 0) r
+       LEFT JOIN LATERAL (SELECT started_at FROM task_instance i
+         WHERE i.dag_run_id = d.dag_run_id AND i.task_id = d.task_id AND i.map_index = d.map_index OFFSET 0) t ON true
      WHERE d.attempt = ANY($1::uuid[])
    ), own AS MATERIALIZED (
      SELECT asked.version_id, asked.task_id, (task->>'timeoutMs')::float8 AS timeout_ms
