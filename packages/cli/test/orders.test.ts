@@ -208,7 +208,7 @@ describe("tasks why", () => {
     expect(await why("why", "train")).toMatch(
       /^train is none\n {2}because it waits for a signal: all\(a, b\); b is missing \[SIGNAL\]\n {2}because its rule .*\n {4}because load is running/,
     );
-    expect(await why("why", "report")).toContain("because its next time is 2026-01-01T11:00:00.000Z");
+    expect(await why("why", "report")).toContain("because its next time is 2026-01-01 11:00:00Z");
     expect(await why("why", "serve")).toBe("serve is running\n  it is being stopped by ada [STOPPING]\n");
     expect(await why("why", "ask")).toContain("it runs again on a signal, if its onSignal says so: ask.*");
     expect(await why("why", "load")).toContain("load is running: nothing holds it back [RUNNING]\n");
