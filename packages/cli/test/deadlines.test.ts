@@ -43,6 +43,16 @@ it("lists what was given up, and begins again with it", async () => {
   expect(stdout).toMatch(
     new RegExp(`^ *${dead[0]} +deadline +etl +r1 +load +webhook pager .* dead +8 +The webhook at pager`, "m"),
   );
+  const narrow = await runCaptured(["deliveries", "list", "--dead"], {
+    env: { TRADEWIND_URL: url, TRADEWIND_TOKEN: server.token },
+    columns: 64,
+  });
+  expect(narrow.stdout).toContain("ERROR");
+  expect(narrow.stdout).toContain(" The webhook");
+  const shown = await tw("deliveries", "show", String(dead[0]));
+  expect(shown.stdout).toMatch(/^run +r1$/m);
+  expect(shown.stdout).toMatch(/^error +The webhook at pager/m);
+  expect(await tw("deliveries", "show", "12345")).toMatchObject({ code: 3 });
   expect(await tw("deliveries", "retry", String(dead[0]))).toMatchObject({
     code: 0,
     stderr: expect.stringContaining("1 delivery begins again."),

@@ -6,8 +6,8 @@ import { usageError } from "../../errors.ts";
 import { examples } from "../../examples.ts";
 import { wholeNumber } from "../../input/values.ts";
 import type { Column } from "../../output/table.ts";
-import { relativeTime } from "../../output/when.ts";
-import type { Session } from "../../session.ts";
+import { moment, relativeTime } from "../../output/when.ts";
+import type { Fields, Session } from "../../session.ts";
 
 interface Delivery {
   readonly id: number;
@@ -22,9 +22,12 @@ interface Delivery {
   readonly occurred_at: string;
   readonly state: string;
   readonly attempts: number;
+  readonly next_try_at: string | null;
+  readonly ended_at: string | null;
   readonly error: string | null;
 }
 
+const deliveryId = wholeNumber(1);
 const STATES = ["pending", "handed", "done", "dead"] as const;
 const EVENTS = ["success", "failure", "retry", "deadline"] as const;
 
@@ -60,13 +63,29 @@ export function command(session: Session) {
     });
 
   deliveries
+    .command("show")
+    .description("show one delivery, with its whole error")
+    .addHelpText("after", examples("tradewind deliveries show 12"))
+    .argument("<id>", "its number, from `tradewind deliveries list`", deliveryId)
+    .action(async (id) => {
+      const what = `cannot show the delivery ${id}`;
+      const delivery = await session.client.get<Delivery>(path`/deliveries/${id}`, { what });
+      await session.printObject(delivery, fieldsOf(delivery));
+    });
+
+  deliveries
     .command("retry")
     .description("begin again with deliveries that were given up")
     .addHelpText(
       "after",
       examples("tradewind deliveries retry 12 13", "tradewind deliveries retry --all --dag etl"),
     )
-    .argument("[ids...]", "their numbers, from `tradewind deliveries list --dead`")
+    .argument(
+      "[ids...]",
+      "their numbers, from `tradewind deliveries list --dead`",
+      (text, others: readonly number[]) => [...others, deliveryId(text)],
+      [],
+    )
     .option("--all", "all that were given up")
     .option("--dag <dag>", "with --all: only those of this DAG")
     .action(async (ids, { all, dag }) => {
@@ -77,7 +96,7 @@ export function command(session: Session) {
         );
       const chosen = all
         ? (await read(session, { states: ["dead"], dag }, 0)).items.map(({ id }) => id)
-        : ids.map((id) => wholeNumber(1)(id));
+        : ids;
       const begun: Delivery[] = [];
       for (const id of chosen) {
         const what = `cannot retry the delivery ${id}`;
@@ -113,19 +132,40 @@ function columns({ terminal }: Session): readonly Column<Delivery>[] {
   return [
     { title: "ID", value: ({ id }) => String(id), align: "right" },
     { title: "EVENT", value: ({ event }) => event },
-    { title: "DAG", value: ({ dag_id }) => dag_id },
-    { title: "RUN", value: ({ dag_run_id }) => dag_run_id, flexible: true },
-    { title: "TASK", value: placeOf },
-    { title: "TO", value: ({ kind, receiver }) => (receiver === null ? kind : `${kind} ${receiver}`) },
-    { title: "WHEN", value: ({ occurred_at }) => relativeTime(occurred_at) },
+    { title: "DAG", value: ({ dag_id }) => dag_id, flexible: true },
+    { title: "RUN", value: ({ dag_run_id }) => dag_run_id, flexible: true, optional: true },
+    { title: "TASK", value: placeOf, flexible: true },
+    { title: "TO", value: receiverOf, flexible: true },
+    { title: "WHEN", value: ({ occurred_at }) => relativeTime(occurred_at), optional: true },
     {
       title: "STATE",
       value: ({ state }) => state,
       paint: ({ state }, cell) => (state === "dead" ? terminal.paint("red", cell) : cell),
     },
-    { title: "TRIES", value: ({ attempts }) => String(attempts), align: "right" },
-    { title: "ERROR", value: ({ error }) => error ?? "-", flexible: true, optional: true },
+    { title: "TRIES", value: ({ attempts }) => String(attempts), align: "right", optional: true },
+    { title: "ERROR", value: ({ error }) => error ?? "-", flexible: true },
   ];
+}
+
+function fieldsOf(delivery: Delivery): Fields {
+  return [
+    ["id", String(delivery.id)],
+    ["state", delivery.state],
+    ["event", delivery.event],
+    ["dag", delivery.dag_id],
+    ["run", delivery.dag_run_id],
+    ["task", placeOf(delivery)],
+    ["to", receiverOf(delivery)],
+    ["occurred", moment(delivery.occurred_at)],
+    ["tries", String(delivery.attempts)],
+    ["next try", delivery.next_try_at && moment(delivery.next_try_at)],
+    ["ended", delivery.ended_at && moment(delivery.ended_at)],
+    ["error", delivery.error],
+  ];
+}
+
+function receiverOf({ kind, receiver }: Delivery): string {
+  return receiver === null ? kind : `${kind} ${receiver}`;
 }
 
 function placeOf({ group_id, map_index, task_id }: Delivery): string {

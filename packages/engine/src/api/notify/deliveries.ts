@@ -84,6 +84,16 @@ export const deliveries: Resource = (app, options) => {
     },
   );
 
+  app.get(
+    "/api/v2/deliveries/:delivery_id",
+    { schema: { params: deliveryParams, response: { 200: deliveryDocument }, tags } },
+    async ({ params: { delivery_id: deliveryId } }) => {
+      const row = await findDelivery(database, deliveryId);
+      if (row === undefined) throw notFound(`There is no delivery ${deliveryId}`);
+      return showDelivery(row);
+    },
+  );
+
   app.post(
     "/api/v2/deliveries/:delivery_id/retry",
     { schema: { params: deliveryParams, response: { 200: deliveryDocument }, tags } },
