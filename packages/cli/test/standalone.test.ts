@@ -352,6 +352,15 @@ describe("pools, variables, connections", () => {
   it("variables, with import and export", async () => {
     expect((await tw("variables", "set", "region", "eu", "--description", "where")).code).toBe(0);
     expect((await tw("variables", "show", "region", "--value")).stdout).toBe("eu\n");
+    await tw("variables", "set", "api_key", "s3cr3t");
+    expect(await tw("variables", "show", "api_key", "--value")).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringContaining(
+        "the variable api_key is a secret: its value is not shown. [TW_CLI_SECRET_HIDDEN]",
+      ),
+    });
+    await tw("variables", "delete", "api_key", "--yes");
     await tw("variables", "set", "region", "us");
     expect(await json("variables", "show", "region")).toMatchObject({ value: "us", description: "where" });
     expect((await tw("variables", "list")).stdout).not.toContain("us\n");

@@ -24,7 +24,7 @@ export interface SettingsKind {
 }
 
 /** What the API shows of a variable whose key names a secret. Written back, it would replace the secret. */
-const HIDDEN = "***";
+export const HIDDEN = "***";
 
 export const CONNECTIONS: SettingsKind = {
   collection: "connections",

@@ -2,11 +2,13 @@ import { Command } from "@commander-js/extra-typings";
 import { changeOrCreate } from "../../client/change-or-create.ts";
 import { path } from "../../client/client.ts";
 import type { Variable } from "../../client/resources.ts";
+import { CliError } from "../../errors.ts";
 import { examples } from "../../examples.ts";
+import { EXIT } from "../../exit-code.ts";
 import { readSource, wholeNumber } from "../../input/values.ts";
 import type { Column } from "../../output/table.ts";
 import type { Session } from "../../session.ts";
-import { VARIABLES } from "../../settings/kinds.ts";
+import { HIDDEN, VARIABLES } from "../../settings/kinds.ts";
 import { plainText } from "../../terminal.ts";
 import { addTransferCommands } from "./transfer.ts";
 
@@ -57,6 +59,7 @@ export function command(session: Session) {
           ["value", value],
           ["description", variable.description],
         ]);
+      if (value === HIDDEN || variable.value == null) throw notReadable(variable);
       session.terminal.data(session.terminal.width === undefined ? value : plainText(value, false));
     });
 
@@ -99,7 +102,8 @@ export function command(session: Session) {
 }
 
 const LIST = { path: "/variables", key: "variables", what: "cannot list the variables" } as const;
-const SEALED = "(cannot be read: it was sealed with another secret key)";
+const SEALED_REASON = "cannot be read: it was sealed with another secret key";
+const SEALED = `(${SEALED_REASON})`;
 const KEY: Column<Variable> = { title: "KEY", value: (variable) => variable.key };
 const VALUE: Column<Variable> = {
   title: "VALUE",
@@ -112,6 +116,20 @@ const DESCRIPTION: Column<Variable> = {
   flexible: true,
   optional: true,
 };
+
+/** A script would go on with the mask as if it were the value. */
+function notReadable({ key, value }: Variable): CliError {
+  if (value == null)
+    return new CliError("TW_CLI_SECRET_HIDDEN", `the value of the variable ${key} ${SEALED_REASON}.`, {
+      exit: EXIT.failed,
+      remedy: "start the server with the key that sealed it, or set the variable again",
+    });
+  return new CliError("TW_CLI_SECRET_HIDDEN", `the variable ${key} is a secret: its value is not shown.`, {
+    exit: EXIT.failed,
+    remedy:
+      "on the server's machine, `tradewind variables export --with-secrets` writes the values of secrets",
+  });
+}
 
 interface Entry {
   readonly key: string;
