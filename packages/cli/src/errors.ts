@@ -32,6 +32,9 @@ export class CliError extends Error {
   }
 }
 
+/** A question was left with Ctrl-C: nothing was done, and nothing is wrong. */
+export class Interrupted extends Error {}
+
 export const USAGE = "TW_CLI_USAGE";
 
 /** Wrong arguments: nothing was sent, nothing was done. */

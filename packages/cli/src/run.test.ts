@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { PassThrough } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
@@ -33,6 +34,13 @@ describe("usage", () => {
     [["dags", "trigger", "x", "--conf", "[]"], "must hold a JSON object"],
     [["runs", "list", "--state", "odd"], "Allowed choices are queued, running, success, failed"],
     [["pools", "set", "p", "many"], "whole number"],
+    [["deliveries", "retry", "abc"], "whole number of at least 1"],
+    [
+      ["backfill", "create", "x", "--from", "2026-01-01", "--to", "2026-01-02", "--conf", "[]"],
+      "JSON object",
+    ],
+    [["trigger", "etl"], "use `tradewind dags trigger`"],
+    [["logs", "etl", "--follow"], "use `tradewind runs logs`"],
     [["db", "clean"], "--older-than"],
     [["standalone", "--port", "99999"], "whole number from 0 to 65535"],
     [["connections", "set", "x", "--uri", "pg://u:p@/db"], "--uri names no host"],
@@ -123,6 +131,22 @@ describe("without a server", () => {
     const { code, stderr } = await runCaptured(["dags", "delete", "x", "--url", "http://127.0.0.1:1"]);
     expect(code).toBe(2);
     expect(stderr).toContain("--yes");
+  });
+});
+
+describe("a question", () => {
+  it.each([
+    ["Ctrl-C", "\u0003"],
+    ["Ctrl-D", "\u0004"],
+  ])("is left with %s: nothing is done, and the exit code is that of an interruption", async (_, key) => {
+    const stdin = Object.assign(new PassThrough(), { isTTY: true });
+    setTimeout(() => stdin.write(key), 50);
+    const answer = await runCaptured(["runs", "delete", "etl", "r1"], {
+      columns: 80,
+      stdin,
+      env: { TRADEWIND_URL: "http://127.0.0.1:9", TRADEWIND_TOKEN: "t" },
+    });
+    expect(answer).toEqual({ code: 130, stdout: "", stderr: "\ncancelled\n" });
   });
 });
 

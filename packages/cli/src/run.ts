@@ -1,15 +1,15 @@
 import type { CommandUnknownOpts } from "@commander-js/extra-typings";
-import { CommanderError } from "commander";
+import { CommanderError, InvalidArgumentError } from "commander";
 import { withRemedy } from "./client/missing.ts";
 import { COMPLETE, complete } from "./completion/complete.ts";
-import { USAGE } from "./errors.ts";
+import { Interrupted, USAGE } from "./errors.ts";
 import { EXIT } from "./exit-code.ts";
 import { printError, tell, withCode } from "./output/error.ts";
 import { showDatesIn } from "./output/when.ts";
 import { buildProgram } from "./program.ts";
 import { type Host, Session } from "./session.ts";
 import { Terminal } from "./terminal.ts";
-import { addVerbHints } from "./verbs.ts";
+import { addTopLevelHints, addVerbHints } from "./verbs.ts";
 
 /** Runs one command line (without node and script) and answers with its exit code. Never rejects. */
 export async function run(argv: readonly string[], host: Host): Promise<number> {
@@ -29,6 +29,7 @@ export async function run(argv: readonly string[], host: Host): Promise<number> 
     const built = await buildProgram(argv, (options) => new Session(host, terminal, options));
     session = built.session;
     const { program } = built;
+    addTopLevelHints(program as unknown as CommandUnknownOpts);
     configure(program, host, { terminal, isSilent: style.json });
     program.hook("preAction", () => {
       style.json = built.session.format === "json";
@@ -43,8 +44,12 @@ export async function run(argv: readonly string[], host: Host): Promise<number> 
     await program.parseAsync([...argv], { from: "user" });
     return session.exitCode;
   } catch (error) {
-    if (error instanceof CommanderError) {
-      // It has printed its own message, unless it was told to be silent.
+    if (error instanceof Interrupted) {
+      terminal.note("\ncancelled");
+      return EXIT.interrupted;
+    }
+    // Commander prints its own errors, unless it is silent; those that an action throws it does not see.
+    if (error instanceof CommanderError && !(error instanceof InvalidArgumentError)) {
       if (error.exitCode === 0) return EXIT.ok;
       if (!style.json) return EXIT.usage;
     }

@@ -5,7 +5,7 @@ import { createInterface } from "node:readline/promises";
 import type { Readable } from "node:stream";
 import { Client, type Listed } from "./client/client.ts";
 import { findTarget, homeFolder } from "./client/target.ts";
-import { usageError } from "./errors.ts";
+import { Interrupted, usageError } from "./errors.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { type Column, renderFields, renderTable } from "./output/table.ts";
 import type { ColourChoice, Streams, Terminal } from "./terminal.ts";
@@ -119,9 +119,12 @@ export class Session {
         "add --yes to do it",
       );
     }
-    const prompt = createInterface({ input: stdin, output: process.stderr });
+    const prompt = createInterface({ input: stdin, output: process.stderr, terminal: true });
+    // Ctrl-C rejects the question; Ctrl-D closes the input and leaves it open.
+    const closed = new Promise<never>((_, reject) => prompt.once("close", () => reject(new Interrupted())));
     try {
-      const answer = await prompt.question(`${question} [y/N] `);
+      const asked = prompt.question(`${question} [y/N] `).catch(() => closed);
+      const answer = await Promise.race([asked, closed]);
       if (!/^y(es)?$/i.test(answer.trim())) throw usageError("nothing was changed.");
     } finally {
       prompt.close();

@@ -71,3 +71,39 @@ export function addVerbHints(group: CommandUnknownOpts): void {
       );
   }
 }
+
+/** Verbs that are typed without their group, and the command that is meant. */
+const GROUPLESS: Readonly<Record<string, string>> = {
+  list: "dags list",
+  trigger: "dags trigger",
+  run: "dags trigger",
+  start: "dags trigger",
+  test: "dags test",
+  pause: "dags pause",
+  unpause: "dags unpause",
+  graph: "dags graph",
+  show: "runs show",
+  status: "runs show",
+  logs: "runs logs",
+  log: "runs logs",
+  wait: "runs wait",
+  watch: "runs wait",
+  cancel: "runs cancel",
+  clear: "runs clear",
+  rerun: "runs clear",
+  retry: "runs clear",
+  why: "tasks why",
+  migrate: "db migrate",
+};
+
+/** Makes a verb without its group say which command is meant. Hidden in `--help`. */
+export function addTopLevelHints(program: CommandUnknownOpts): void {
+  for (const [word, meant] of Object.entries(GROUPLESS)) {
+    program
+      .command(word, { hidden: true })
+      .argument("[words...]")
+      .allowUnknownOption()
+      .helpOption(false)
+      .action(() => program.error(`error: unknown command \`${word}\`: use \`tradewind ${meant}\`.`));
+  }
+}

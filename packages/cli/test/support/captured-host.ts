@@ -14,6 +14,8 @@ export async function runCaptured(
   options: {
     env?: NodeJS.ProcessEnv;
     columns?: number;
+    /** Nothing when not given. */
+    stdin?: Host["stdin"];
     /** Sends this signal as soon as the command listens for it. */
     signal?: "SIGTERM";
   } = {},
@@ -28,7 +30,7 @@ export async function runCaptured(
   const host: Host = {
     stdout: sink("stdout"),
     stderr: sink("stderr"),
-    stdin: Readable.from([]),
+    stdin: options.stdin ?? Readable.from([]),
     env: { TRADEWIND_HOME: "/nonexistent/tradewind-home", ...options.env },
     onSignal: (_, listener) => {
       const { signal } = options;

@@ -61,7 +61,7 @@ export function command(session: Session) {
     )
     .option("--reverse", "the latest date first")
     .option("--max-active <n>", "how many runs at once", wholeNumber(1), 10)
-    .option("--conf <json>", "conf of the runs: JSON, @file or @-")
+    .option("--conf <json>", "conf of the runs: JSON, @file or @-", parseConf)
     .option("--stop-on-failure", "start no more runs after the first that failed")
     .option("--pin-version", "make all runs with the DAG's version of now, whatever changes meanwhile")
     .option("--dry-run", "only say what would become of each date")
@@ -75,7 +75,7 @@ export function command(session: Session) {
         max_active_runs: options.maxActive,
         stop_on_failure: options.stopOnFailure === true,
         ...(options.pinVersion ? { run_on_latest_version: false } : {}),
-        ...(options.conf === undefined ? {} : { dag_run_conf: parseConf(options.conf) }),
+        ...(options.conf === undefined ? {} : { dag_run_conf: options.conf }),
       };
       const what = `cannot make a backfill of ${dag}`;
       if (options.dryRun) {
