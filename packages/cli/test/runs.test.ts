@@ -40,6 +40,12 @@ describe("the name of a run", () => {
     expect(await idOf("2026-03-15")).toBe("next");
     expect(await idOf("2026-03-14T14:00")).toBe("noon");
     expect(await idOf("2026-03-14T01:00Z")).toBe("night");
+    await trigger("local", "2026-03-16T02:00");
+    expect(await json("runs", "show", "daily", "2026-03-16")).toMatchObject({
+      dag_run_id: "local",
+      logical_date: "2026-03-16T01:00:00.000Z",
+    });
+    await tw("runs", "delete", "daily", "local", "--yes");
     const newest = await ids();
     expect([await idOf("@latest"), await idOf("@latest~1"), await idOf("@latest~2")]).toEqual(
       newest.slice(0, 3),
@@ -63,6 +69,10 @@ describe("the name of a run", () => {
     });
     expect((await tw("runs", "show", "daily", "@latest~9")).stderr).toContain("the DAG daily has 3 runs");
     expect((await tw("runs", "show", "daily", "@failed")).stderr).toContain("has no failed runs yet");
+    expect(await tw("runs", "show", "daily", "latest")).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining("→ did you mean @latest?"),
+    });
     expect(await tw("runs", "show", "daily", "@newest")).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("use @latest"),
@@ -93,7 +103,10 @@ describe("a range of runs", () => {
     expect(await ids("--since", "2026-03-14", "--until", "2026-03-14")).toEqual(["noon", "night"]);
     expect(await ids("--since", "2026-03-14T14:00")).toEqual(["next", "noon"]);
     expect(await ids("--until", "2026-03-14T02:00")).toEqual(["night"]);
-    expect(await ids("--since", "2h")).toEqual([]);
+    // Their dates are long past, but they ran a moment ago.
+    expect(await ids("--since", "2h")).toEqual(["next", "noon", "night"]);
+    expect(await ids("--until", "2h")).toEqual([]);
+    expect(await ids("--since", "2h", "--until", "2026-03-14T02:00")).toEqual(["night"]);
     expect(await ids("--since", "2026-03-14", "--state", "failed")).toEqual([]);
     expect((await tw("runs", "list", "daily", "--since", "2d", "--until", "3d")).code).toBe(2);
     expect((await tw("runs", "list", "daily", "--since", "soon")).stderr).toContain("such as 2026-01-31");
@@ -139,7 +152,12 @@ describe("a range of runs", () => {
     expect(await json(...cancel, "--yes")).toMatchObject({ done: ["held2", "held1", "long"], left: [] });
     expect((await tw(...cancel, "--yes")).stderr).toBe("There is no run to cancel.\n");
     expect((await tw("runs", "cancel", "daily", "held1", "held2", "--yes")).code).toBe(0);
-    expect((await tw("runs", "cancel", "daily", "held1", "--yes")).code).toBe(5);
+    for (const more of ["--yes", "--dry-run"])
+      expect(await tw("runs", "cancel", "daily", "held1", more)).toMatchObject({
+        code: 5,
+        stderr:
+          "error: the run held1 of daily has already ended (failed). [TW_CLI_RUN_ENDED]\n  → to run it again: `tradewind runs clear daily held1`\n",
+      });
     await tw("dags", "unpause", "daily");
   });
 });

@@ -14,6 +14,10 @@ export const RUN_ARGUMENT =
 const RECENT = /^@(latest|failed)(?:~(\d{1,6}))?$/;
 const CANDIDATES_SHOWN = 10;
 
+export function isRecent(run: string): boolean {
+  return RECENT.test(run);
+}
+
 export async function findRunId(client: Client, dagId: string, run: string): Promise<string> {
   if (run.startsWith("@")) return findRecent(client, dagId, run);
   const date = readDate(run);
@@ -46,6 +50,12 @@ export async function zoneOf(client: Client, dagId: string): Promise<string> {
   const what = `cannot read the time zone of ${dagId}`;
   const { timezone } = await client.get<DagDetails>(path`/dags/${dagId}/details`, { what });
   return timezone ?? "UTC";
+}
+
+/** The first instant at which clocks in the DAG's time zone show the date. */
+export async function instantOf(client: Client, dagId: string, date: TypedDate): Promise<string> {
+  const zone = date.offset === null ? await zoneOf(client, dagId) : "UTC";
+  return spanOf(date, zone).from.toISOString();
 }
 
 async function findRecent(client: Client, dagId: string, run: string): Promise<string> {

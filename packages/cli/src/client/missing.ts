@@ -7,6 +7,7 @@ import { stateName } from "../output/state.ts";
 import { type Column, renderTable, truncate } from "../output/table.ts";
 import type { Session } from "../session.ts";
 import { type Client, type ListCall, path } from "./client.ts";
+import { isRecent } from "./find-run.ts";
 import { HttpError, type Place } from "./http-error.ts";
 import { MAP_INDEX_FORMS } from "./map-index.ts";
 import type { Dag, DagRun, ImportProblem, Task, TaskInstance } from "./resources.ts";
@@ -91,6 +92,7 @@ async function remedyFor(place: Place, session: Session): Promise<string | null>
   if (runId === null || runId === "~") return null;
   const run = path`/dags/${dagId}/dagRuns/${runId}`;
   if (!(await exists(client, run))) {
+    if (isRecent(`@${runId}`)) return `did you mean @${runId}?`;
     const runs = await ids<DagRun>(client, {
       path: path`/dags/${dagId}/dagRuns`,
       key: "dag_runs",

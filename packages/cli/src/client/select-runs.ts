@@ -11,18 +11,29 @@ export interface DateRange {
 }
 
 export const SINCE =
-  "only runs of this date or later (in the DAG's time zone; UTC without a DAG), or since so long ago: 2026-11-15, 2026-11-15T02:00, 3h, 2d";
-export const UNTIL = "only runs of this date or earlier; a day is included as a whole";
+  "only runs of this date or later: 2026-11-15, 2026-11-15T02:00 (logical date, in the DAG's time zone; UTC without a DAG); or queued, started or ended within this time: 3h, 2d";
+export const UNTIL =
+  "only runs of this date or earlier; a day is included as a whole; or not active for this time: 3h, 2d";
 
-/** A run's date is its logical date or, without one, when it was due. Dates are the DAG's own; without a DAG they are UTC. */
+/**
+ * A date is compared with a run's logical date or, without one, with the moment it was due; dates are the DAG's own, without a
+ * DAG they are UTC. An age is compared with the last moment at which the run was queued, started or ended.
+ */
 export async function rangeQuery(client: Client, dagId: string | undefined, { since, until }: DateRange) {
-  const isLocal = [since, until].some((bound) => bound && !("agoMs" in bound) && bound.offset === null);
+  const isLocal = [since, until].some((bound) => bound && !isAge(bound) && bound.offset === null);
   const zone = isLocal && dagId !== undefined ? await zoneOf(client, dagId) : "UTC";
   const from = since && sinceInstant(since, zone);
   const to = until && untilInstant(until, zone);
-  if (from && to && from >= to)
+  if (from && to && isAge(since) === isAge(until) && from >= to)
     throw usageError("--since is later than --until: no run can be between them.", "exchange the two");
-  return { run_date_gte: from?.toISOString(), run_date_lt: to?.toISOString() };
+  return {
+    ...(from && { [`${isAge(since) ? "updated_at" : "run_date"}_gte`]: from.toISOString() }),
+    ...(to && { [`${isAge(until) ? "updated_at" : "run_date"}_lt`]: to.toISOString() }),
+  };
+}
+
+function isAge(bound: Bound): bound is Extract<Bound, { agoMs: number }> {
+  return "agoMs" in bound;
 }
 
 export interface RunSelection extends DateRange {

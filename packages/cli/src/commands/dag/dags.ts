@@ -1,7 +1,9 @@
 import { Command } from "@commander-js/extra-typings";
 import { path } from "../../client/client.ts";
+import { instantOf } from "../../client/find-run.ts";
 import type { Dag, DagRun } from "../../client/resources.ts";
 import { examples } from "../../examples.ts";
+import { parseDate } from "../../input/dates.ts";
 import { parseConf, parseDuration, parseInstant } from "../../input/values.ts";
 import { runFields, watchRun } from "../../output/run-view.ts";
 import type { Session } from "../../session.ts";
@@ -28,7 +30,11 @@ export function command(session: Session) {
     .description("start a run of a DAG")
     .argument("<dag>")
     .option("--conf <json>", "the run's params: a JSON object, @file, or @- for standard input", parseConf)
-    .option("--logical-date <date>", "the moment the run stands for", parseInstant)
+    .option(
+      "--logical-date <date>",
+      "the moment the run stands for: 2026-11-15 or 2026-11-15T02:00, in the DAG's time zone",
+      parseDate,
+    )
     .option("--run-id <id>", "the run's own id; a second run with it is refused")
     .option("--note <text>", "a note on the run")
     .option("--wait", "watch the run until it has ended; exit 1 when it failed")
@@ -44,11 +50,12 @@ export function command(session: Session) {
       ),
     )
     .action(async (dagId, options) => {
+      const { logicalDate } = options;
       const run = await session.client.post<DagRun>(path`/dags/${dagId}/dagRuns`, {
         what: `cannot trigger ${dagId}`,
         body: {
           // Airflow's API wants the field, and takes null for "none".
-          logical_date: options.logicalDate ?? null,
+          logical_date: logicalDate ? await instantOf(session.client, dagId, logicalDate) : null,
           ...(options.conf === undefined ? {} : { conf: options.conf }),
           ...(options.runId === undefined ? {} : { dag_run_id: options.runId }),
           ...(options.note === undefined ? {} : { note: options.note }),

@@ -10,6 +10,7 @@ import { examples } from "../../examples.ts";
 import { EXIT } from "../../exit-code.ts";
 import { parseBound } from "../../input/dates.ts";
 import { applyToRuns, countText, inspectRuns, showPreview } from "../../output/changed-runs.ts";
+import { commandLine } from "../../output/command-line.ts";
 import { instanceName } from "../../output/instance-name.ts";
 import { watchRun } from "../../output/run-view.ts";
 import type { Session } from "../../session.ts";
@@ -97,7 +98,9 @@ async function cancelRuns(
     });
   const selected = await selectRuns(client, dag, selection);
   const [only, ...others] = selected;
-  if (only && others.length === 0 && selection.names.length > 0 && !isDryRun) {
+  const isNamed = only && others.length === 0 && selection.names.length > 0;
+  if (isNamed && isRunEnded(only)) throw runEnded(session, only);
+  if (isNamed && !isDryRun) {
     const runId = only.dag_run_id;
     await session.confirm(`Cancel the run ${runId} of ${dag}?`);
     const run = await cancel(runId);
@@ -134,6 +137,17 @@ async function cancelRuns(
     participle: "cancelled",
     unneeded: "had ended",
   });
+}
+
+function runEnded(session: Session, { dag_id, dag_run_id, state }: DagRun): CliError {
+  return new CliError(
+    "TW_CLI_RUN_ENDED",
+    `the run ${dag_run_id} of ${dag_id} has already ended (${state}).`,
+    {
+      exit: EXIT.conflict,
+      remedy: `to run it again: \`${commandLine(session, "runs", "clear", dag_id, dag_run_id)}\``,
+    },
+  );
 }
 
 interface ClearOptions {
