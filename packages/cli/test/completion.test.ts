@@ -78,6 +78,25 @@ describe("candidates", () => {
 const has = (program: string) => spawnSync("sh", ["-c", `command -v ${program}`]).status === 0;
 
 describe("scripts", () => {
+  it("of bash calls what an alias stands for, and a program by its name", async () => {
+    const { stdout: script } = await runCaptured(["completion", "bash"]);
+    const call = (setUp: string) =>
+      spawnSync(
+        "bash",
+        ["--norc", "-c"].concat(`${script}
+        npm() { local IFS=,; printf '%s\\n' "npm,$*"; }
+        ${setUp}
+        COMP_LINE='tradewind dags sh'; COMP_POINT=17; COMP_WORDS=(tradewind dags sh)
+        _tradewind; printf '%s|' "\${COMPREPLY[@]}"`),
+      ).stdout.toString();
+    expect(call("alias tradewind='npm run -s tradewind --'")).toBe(
+      "npm,run,-s,tradewind,--,__complete,tradewind dags sh|",
+    );
+    expect(call(`tradewind() { local IFS=,; printf '%s\\n' "own,$*"; }`)).toBe(
+      "own,__complete,tradewind dags sh|",
+    );
+  });
+
   it.each(["bash", "zsh", "fish"].filter(has))("of %s is valid", async (shell) => {
     const file = join(standalone.folder, `completion.${shell}`);
     await writeFile(file, (await runCaptured(["completion", shell])).stdout);

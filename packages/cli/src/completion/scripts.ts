@@ -5,16 +5,18 @@
 
 /**
  * Bash breaks words at `:` and `=`, which ids of runs and `--option=value` have: what stands before the last of them is in
- * the line already and is taken off the candidates.
+ * the line already and is taken off the candidates. A quoted word is not expanded as an alias: `eval` does that.
  */
 const BASH = `_tradewind() {
   local line="\${COMP_LINE:0:COMP_POINT}" candidate
   local word="\${line##*[[:space:]]}"
   local typed="\${word%"\${word##*[:=]}"}"
+  local call="\${BASH_ALIASES[\${COMP_WORDS[0]}]:-}"
+  [[ -n $call ]] || printf -v call %q "\${COMP_WORDS[0]}"
   COMPREPLY=()
   while IFS=$'\\t' read -r candidate _; do
     COMPREPLY+=("\${candidate#"$typed"}")
-  done < <("\${COMP_WORDS[0]}" __complete "$line" 2>/dev/null)
+  done < <(eval "$call"' __complete "$line"' 2>/dev/null)
 }
 complete -o default -F _tradewind tradewind
 `;
