@@ -176,6 +176,9 @@ describe("backfill", () => {
     });
     expect((await tw("backfill", "create", "daily", "--from", "2020-01-01")).code).toBe(2);
     expect((await tw("backfill", "create", "nobody", ...JANUARY)).code).toBe(3);
+    const reversed = ["backfill", "create", "daily", "--from", "2020-01-09", "--to", "2020-01-01"];
+    for (const more of [[], ["--dry-run"]])
+      expect((await tw(...reversed, ...more)).stderr).toMatch(/^ {2}--from: /m);
     expect((await tw("backfill", "show", "4711")).code).toBe(3);
     expect((await tw("backfill", "set", "1")).stderr).toContain("--max-active");
   });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Backfill, BackfillProgress } from "../client/backfills.ts";
-import { progressLine } from "./backfill-progress.ts";
+import { progressLine, remainingText } from "./backfill-progress.ts";
 import { displayWidth } from "./table.ts";
 
 const PLAIN = { paintNote: (_: unknown, text: string) => text };
@@ -53,4 +53,8 @@ describe("the progress of a backfill", () => {
     expect(line(79, {}, { waits_because: "the DAG is paused" })).toMatch(/ · waits: the DAG is paused$/);
     expect(line(79, { percent: 100 }, { completed_at: "2026-01-01T00:00:00Z" })).toMatch(/ · 0 failed$/);
   });
+});
+
+it("rounds the time left to seconds, and gives no figure below one", () => {
+  expect([0.195, 4.1, 125].map(remainingText)).toEqual(["less than 1 s", "about 4 s", "about 2 m 5 s"]);
 });

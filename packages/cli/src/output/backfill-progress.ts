@@ -1,8 +1,8 @@
 /** How far a backfill is, in one line that fits the terminal. */
+import { durationText } from "@tradewind/sdk/wording";
 import type { Backfill, BackfillProgress } from "../client/backfills.ts";
 import type { Style, Terminal } from "../terminal.ts";
 import { displayWidth, truncate } from "./table.ts";
-import { span } from "./when.ts";
 
 /** Cells of the bar: parts are left out for a readable one, and the name is cut for the shortest. */
 const BAR = { least: 4, readable: 12, most: 24 };
@@ -66,5 +66,10 @@ function partsOf({ backfill, percent, remaining_seconds, runs, tasks }: Backfill
 function timeLeft(backfill: Backfill, seconds: number | null): Part[] {
   if (backfill.completed_at !== null) return [];
   if (backfill.waits_because !== null) return [{ text: `waits: ${backfill.waits_because}` }];
-  return [{ text: seconds === null ? "time left unknown" : `about ${span(seconds)} left` }];
+  return [{ text: seconds === null ? "time left unknown" : `${remainingText(seconds)} left` }];
+}
+
+/** An estimate: whole seconds at most. */
+export function remainingText(seconds: number): string {
+  return seconds < 1 ? "less than 1 s" : `about ${durationText(Math.round(seconds) * 1000)}`;
 }

@@ -9,9 +9,9 @@ import {
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import type { Fields, Session } from "../session.ts";
 import type { Terminal } from "../terminal.ts";
-import { progressLine, STYLES } from "./backfill-progress.ts";
+import { progressLine, remainingText, STYLES } from "./backfill-progress.ts";
 import type { Column } from "./table.ts";
-import { moment, relativeTime, span } from "./when.ts";
+import { moment, relativeTime } from "./when.ts";
 
 export function backfillColumns(terminal: Terminal): readonly Column<Backfill>[] {
   return [
@@ -64,10 +64,12 @@ export function backfillFields({ backfill, ...progress }: BackfillProgress): Fie
     ["runs", tallyText(runs)],
     ["tasks", tallyText(tasks)],
     [
-      "elsewhere",
-      runs.elsewhere === 0 ? null : `${runs.elsewhere} under way with others when their date came`,
+      "not its own",
+      runs.elsewhere === 0
+        ? null
+        : `${runs.elsewhere} of these runs had already started when the backfill came to their date; it waits for them`,
     ],
-    ["left", progress.remaining_seconds === null ? null : `about ${span(progress.remaining_seconds)}`],
+    ["left", progress.remaining_seconds === null ? null : remainingText(progress.remaining_seconds)],
     ["from", moment(backfill.from_date)],
     ["to", moment(backfill.to_date)],
     ["order", backfill.run_backwards ? "backwards" : null],

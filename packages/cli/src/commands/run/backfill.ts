@@ -3,7 +3,7 @@ import { type Backfill, type DryRun, type MadeBackfill, readProgress } from "../
 import { type Client, path } from "../../client/client.ts";
 import { zoneOf } from "../../client/find-run.ts";
 import { requireNamed } from "../../client/named-filter.ts";
-import { usageError } from "../../errors.ts";
+import { CliError, usageError } from "../../errors.ts";
 import { examples } from "../../examples.ts";
 import { parseDate, spanOf, type TypedDate } from "../../input/dates.ts";
 import { parseConf, parseDuration, wholeNumber } from "../../input/values.ts";
@@ -79,22 +79,17 @@ export function command(session: Session) {
       };
       const what = `cannot make a backfill of ${dag}`;
       if (options.dryRun) {
-        const answer = await session.client.post<DryRun>("/backfills/dry_run", {
-          what,
-          body,
-          timeoutMs: LISTING_MS,
-        });
+        const answer = await session.client
+          .post<DryRun>("/backfills/dry_run", { what, body, timeoutMs: LISTING_MS })
+          .catch(nameOptions);
         const listed = { items: answer.backfills, total: answer.backfills.length };
         await session.printList(listed, dryRunColumns(terminal), "There is nothing to do.");
         for (const line of dryRunSummary(answer)) session.note(line);
         return;
       }
-      const made = await session.client.post<MadeBackfill>("/backfills", {
-        what,
-        body,
-        idempotent: true,
-        timeoutMs: LISTING_MS,
-      });
+      const made = await session.client
+        .post<MadeBackfill>("/backfills", { what, body, idempotent: true, timeoutMs: LISTING_MS })
+        .catch(nameOptions);
       const runs = `${made.total_runs} run${made.total_runs === 1 ? "" : "s"}`;
       const dates = `dates ${moment(made.first_date)} to ${moment(made.last_date)}`;
       const sentence = `Backfill ${made.id} of ${dag}: ${runs}, ${made.max_active_runs} at once, ${dates}.`;
@@ -245,6 +240,22 @@ export function command(session: Session) {
     });
 
   return backfill;
+}
+
+const OPTIONS: Readonly<Record<string, string>> = {
+  from_date: "--from",
+  to_date: "--to",
+  reprocess_behavior: "--reprocess",
+  max_active_runs: "--max-active",
+  dag_run_conf: "--conf",
+};
+
+/** @throws The error with its fields named as the options that were typed. */
+function nameOptions(error: unknown): never {
+  if (!(error instanceof CliError) || error.fields.length === 0) throw error;
+  const fields = error.fields.map(({ field, message }) => ({ field: OPTIONS[field] ?? field, message }));
+  const { code, exit, message, remedy } = error;
+  throw new CliError(code, message, { exit, remedy, fields, cause: error });
 }
 
 /** Days without an offset are sent as they are: the server knows the time zone of the schedule. */
