@@ -38,6 +38,18 @@ it("has the types of the sources", async () => {
   await rm(wrong);
 });
 
+it("has the types of text that a DAG imports", async () => {
+  const query = join(project, "dags/query.ts");
+  const file = 'import { dag } from "tradewind";\nimport query from "./a.sql";\n';
+  await writeFile(
+    query,
+    `${file}export default dag("q", (d) => d.task("t", () => query.length + query.nothing));\n`,
+  );
+  const { stdout } = await compile();
+  await rm(query);
+  expect(stdout).toMatch(/^.*dags\/query\.ts.*'nothing' does not exist on type 'string'\.\n$/);
+});
+
 it("has DAGs that run, with nothing of Tradewind installed", async () => {
   const main = join(ROOT, "packages/cli/src/main.ts");
   const args = ["--conditions=source", main, "dags", "test", join(project, "dags/hello.ts")];

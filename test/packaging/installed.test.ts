@@ -142,6 +142,12 @@ describe("an installed tradewind", () => {
     writeFileSync(join(app, "tsconfig.json"), settings?.text ?? "");
     expect((await run("tsc", ["-p", app], { env })).stdout).toBe("");
     const hello = readFileSync(join(app, "dags/hello.ts"), "utf8");
+    writeFileSync(
+      join(app, "dags/text.ts"),
+      `${hello}\nimport sql from "./a.sql";\nexport const text: string = sql;\n`,
+    );
+    expect((await run("tsc", ["-p", app], { env })).stdout).toBe("");
+    rmSync(join(app, "dags/text.ts"));
     writeFileSync(join(app, "dags/wrong.ts"), hello.replace("text.toUpperCase()", "text.toFixed()"));
     const wrong = await run("tsc", ["-p", app], { env }).catch((error: { stdout: string }) => error);
     rmSync(join(app, "dags/wrong.ts"));
