@@ -137,7 +137,9 @@ describe("backfill", () => {
     await standaloneUntil(async () => (await shown(id)).runs.running === 1);
     expect((await tw("backfill", "wait", id, "--timeout", "1s")).code).toBe(124);
     expect((await tw("backfill", "pause", id)).stderr).toContain(`Backfill ${id} is paused.`);
-    expect((await tw("backfill", "list", "endless", "--active")).stdout).toMatch(/endless +paused/);
+    expect((await tw("backfill", "list", "endless", "--active")).stdout).toMatch(
+      /endless +paused +2020-01-01 +2020-01-04 /,
+    );
     expect(await json("backfill", "set", id, "--max-active", "2")).toMatchObject({ max_active_runs: 2 });
     expect((await tw("backfill", "unpause", id)).code).toBe(0);
     await standaloneUntil(async () => (await shown(id)).runs.running === 2);

@@ -1,4 +1,5 @@
 /** How backfills and their progress look. */
+import { zoneNamed } from "@tradewind/engine/zone";
 import {
   type Backfill,
   type BackfillProgress,
@@ -13,13 +14,29 @@ import { progressLine, remainingText, STYLES } from "./backfill-progress.ts";
 import type { Column } from "./table.ts";
 import { moment, relativeTime } from "./when.ts";
 
-export function backfillColumns(terminal: Terminal): readonly Column<Backfill>[] {
+/** The ends of a range: days of the DAG's time zone where it holds whole days, otherwise instants. */
+export function rangeText(
+  { from_date, to_date }: Pick<Backfill, "from_date" | "to_date">,
+  zone: string,
+): { readonly from: string; readonly to: string } {
+  const local = (at: number) => new Date(at + zoneNamed(zone).offsetAt(at)).toISOString();
+  const first = local(Date.parse(from_date));
+  const last = local(Date.parse(to_date));
+  if (first.endsWith("T00:00:00.000Z") && last.endsWith("T23:59:59.999Z"))
+    return { from: first.slice(0, 10), to: last.slice(0, 10) };
+  return { from: moment(from_date), to: moment(to_date) };
+}
+
+export function backfillColumns(
+  terminal: Terminal,
+  zones: ReadonlyMap<string, string>,
+): readonly Column<Backfill>[] {
   return [
     { title: "ID", value: (it) => String(it.id), align: "right" },
     { title: "DAG", value: (it) => it.dag_id },
     { title: "STATE", value: stateOf, paint: (it, cell) => terminal.paint(STYLES[it.state], cell) },
-    { title: "FROM", value: (it) => moment(it.from_date) },
-    { title: "TO", value: (it) => moment(it.to_date) },
+    { title: "FROM", value: (it) => rangeText(it, zones.get(it.dag_id) ?? "UTC").from },
+    { title: "TO", value: (it) => rangeText(it, zones.get(it.dag_id) ?? "UTC").to },
     { title: "RUNS", value: (it) => String(it.total_runs), align: "right" },
     { title: "AT ONCE", value: (it) => String(it.max_active_runs), align: "right", optional: true },
     { title: "CREATED", value: (it) => relativeTime(it.created_at), optional: true },
@@ -53,7 +70,8 @@ export function dryRunSummary(dry: DryRun): string[] {
   return [`${dates}. The range is ${range}.`, ...cut];
 }
 
-export function backfillFields({ backfill, ...progress }: BackfillProgress): Fields {
+export function backfillFields({ backfill, ...progress }: BackfillProgress, zone: string): Fields {
+  const range = rangeText(backfill, zone);
   const { runs, tasks } = progress;
   return [
     ["id", String(backfill.id)],
@@ -70,8 +88,8 @@ export function backfillFields({ backfill, ...progress }: BackfillProgress): Fie
         : `${runs.elsewhere} of these runs had already started when the backfill came to their date; it waits for them`,
     ],
     ["left", progress.remaining_seconds === null ? null : remainingText(progress.remaining_seconds)],
-    ["from", moment(backfill.from_date)],
-    ["to", moment(backfill.to_date)],
+    ["from", range.from],
+    ["to", range.to],
     ["order", backfill.run_backwards ? "backwards" : null],
     ["reprocess", backfill.reprocess_behavior],
     ["at once", `${backfill.max_active_runs} runs`],

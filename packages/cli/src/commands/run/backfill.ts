@@ -5,6 +5,7 @@ import { zoneOf } from "../../client/find-run.ts";
 import { requireNamed } from "../../client/named-filter.ts";
 import { CliError, usageError } from "../../errors.ts";
 import { examples } from "../../examples.ts";
+import { EXIT } from "../../exit-code.ts";
 import { parseDate, spanOf, type TypedDate } from "../../input/dates.ts";
 import { parseConf, parseDuration, wholeNumber } from "../../input/values.ts";
 import {
@@ -120,7 +121,8 @@ export function command(session: Session) {
         limit,
       });
       await requireNamed(session.client, what, listed, { dag });
-      await session.printList(listed, backfillColumns(terminal), "There are no such backfills.");
+      const zones = await zonesOf(session.client, new Set(listed.items.map(({ dag_id }) => dag_id)));
+      await session.printList(listed, backfillColumns(terminal, zones), "There are no such backfills.");
     });
 
   backfill
@@ -130,7 +132,9 @@ export function command(session: Session) {
     .argument("<id>", ID, wholeNumber(0))
     .action(async (id) => {
       const progress = await readProgress(session.client, id);
-      await session.printObject(progress, backfillFields(progress));
+      const { dag_id } = progress.backfill;
+      const zones = await zonesOf(session.client, [dag_id]);
+      await session.printObject(progress, backfillFields(progress, zones.get(dag_id) ?? "UTC"));
     });
 
   backfill
@@ -256,6 +260,19 @@ function nameOptions(error: unknown): never {
   const fields = error.fields.map(({ field, message }) => ({ field: OPTIONS[field] ?? field, message }));
   const { code, exit, message, remedy } = error;
   throw new CliError(code, message, { exit, remedy, fields, cause: error });
+}
+
+/** Without those of DAGs that were deleted. */
+async function zonesOf(client: Client, dagIds: Iterable<string>): Promise<ReadonlyMap<string, string>> {
+  const zones = new Map<string, string>();
+  for (const dagId of dagIds) {
+    const zone = await zoneOf(client, dagId).catch((error: unknown) => {
+      if (error instanceof CliError && error.exit === EXIT.notFound) return null;
+      throw error;
+    });
+    if (zone !== null) zones.set(dagId, zone);
+  }
+  return zones;
 }
 
 /** Days without an offset are sent as they are: the server knows the time zone of the schedule. */
