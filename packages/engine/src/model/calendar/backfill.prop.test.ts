@@ -193,6 +193,11 @@ describe("progress", () => {
     expect(remainingMs({ endedAt: [], since: 0, now: 10_000, runsLeft: 5 })).toBeNull();
     expect(remainingMs({ endedAt: [10_000], since: 0, now: 10_000, runsLeft: 5 })).toBe(50_000);
     expect(remainingMs({ endedAt: [10_000], since: 0, now: 10_000, runsLeft: 0 })).toBe(0);
+    // Nothing has ended for much longer than usual: how long it will take is not known.
+    expect(remainingMs({ endedAt: [10_000], since: 0, now: 59_000, runsLeft: 5 })).toBe(295_000);
+    expect(remainingMs({ endedAt: [10_000], since: 0, now: 61_000, runsLeft: 5 })).toBeNull();
+    expect(remainingMs({ endedAt: [300, 200, 100], since: 0, now: 9_000, runsLeft: 1 })).toBe(4_450);
+    expect(remainingMs({ endedAt: [300, 200, 100], since: 0, now: 11_000, runsLeft: 1 })).toBeNull();
     // Slow at first, then one a second.
     const endedAt = [103_000, 102_000, 101_000, 100_000];
     expect(remainingMs({ endedAt, since: 0, now: 103_000, runsLeft: 7 })).toBe(7_000);

@@ -289,9 +289,13 @@ export interface Pace {
   readonly runsLeft: number;
 }
 
+/** No run has ended for so many times the usual time between two ends, and for so long: the backfill waits for something. */
+const STUCK_AFTER = 5;
+const STUCK_MS = 10_000;
+
 /**
  * How long it will take, by the pace of the runs that ended last: what they were like, and whether the limit was
- * changed, counts more than how it all began. null: nothing has ended yet.
+ * changed, counts more than how it all began. null: no run has ended yet, or none for long.
  */
 export function remainingMs({ endedAt, since, now, runsLeft }: Pace): number | null {
   if (runsLeft <= 0) return 0;
@@ -299,5 +303,8 @@ export function remainingMs({ endedAt, since, now, runsLeft }: Pace): number | n
   const oldest = endedAt.at(-1) as number;
   // The oldest one's own time is not known: it only marks where the others begin.
   const [runs, from] = endedAt.length > 2 ? [endedAt.length - 1, oldest] : [endedAt.length, since];
+  const newest = endedAt[0] as number;
+  const usualMs = (newest - from) / runs;
+  if (now - newest > Math.max(STUCK_AFTER * usualMs, STUCK_MS)) return null;
   return Math.round((Math.max(now - from, 1) / runs) * runsLeft);
 }
