@@ -28,6 +28,13 @@ test("a run names each group that has failed a try, and when the next one begins
   expect(text(group({ state: "success", retry_at: null }))).toBeUndefined();
 });
 
+test("a run that is running shows the time since its start", () => {
+  const took = (facts: Partial<DagRun>) => runFields(run(facts)).find(([name]) => name === "took")?.[1];
+  const start_date = new Date(Date.now() - 3 * 3_600_000).toISOString();
+  expect(took({ start_date, duration: null })).toBe("3 h so far");
+  expect(took({ state: "success", start_date, duration: 12 })).toBe("12.0 s");
+});
+
 test("a run names the items of a mapped group that have failed a try, and of many the first ten", () => {
   const groups = Array.from({ length: 12 }, (_, index) =>
     group({ map_index: index, state: "failed", try_number: 4, retry_at: null }),

@@ -66,7 +66,7 @@ export function runFields(run: DagRun, { failure, failureLog, missed = [] }: Run
     ["queued", moment(run.queued_at)],
     ["started", moment(run.start_date)],
     ["ended", moment(run.end_date)],
-    ["took", span(run.duration)],
+    ["took", tookText(run)],
     ["slot time", slotText(run)],
     ["driven by", lockText(run)],
     ["conf", isEmpty(run.conf) ? null : JSON.stringify(run.conf)],
@@ -80,6 +80,12 @@ export function runFields(run: DagRun, { failure, failureLog, missed = [] }: Run
   ];
 }
 
+/** Of a run that has not ended, the time since its start. */
+function tookText({ duration, start_date, state }: DagRun): string | null {
+  if (state !== "running" || !start_date) return span(duration);
+  return `${span((Date.now() - Date.parse(start_date)) / 1_000)} so far`;
+}
+
 function progressText({ progress }: DagRun): string | null {
   if (!progress || progress.total === 0) return null;
   const { by_state, finished, percent, total } = progress;
@@ -91,7 +97,7 @@ function progressText({ progress }: DagRun): string | null {
 function slotText({ slot_seconds: slots }: DagRun): string | null {
   if (!slots || slots.occupied + slots.running + slots.deferred === 0) return null;
   const deferred = slots.deferred > 0 ? `, deferred ${span(slots.deferred)}` : "";
-  return `running ${span(slots.running)}, slots held ${span(slots.occupied)}${deferred}`;
+  return `processes ran ${span(slots.running)}, slots held ${span(slots.occupied)}${deferred}`;
 }
 
 function lockText({ lock }: DagRun): string | null {

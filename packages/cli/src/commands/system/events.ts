@@ -110,7 +110,7 @@ const COLUMNS: readonly Column<AuditEvent>[] = [
   { title: "USER", value: ({ owner }) => owner ?? "-" },
   { title: "EVENT", value: ({ event }) => event },
   { title: "DAG", value: ({ dag_id }) => dag_id ?? "" },
-  { title: "RUN", value: ({ run_id }) => run_id ?? "", flexible: true },
+  { title: "RUN", value: ({ run_id }) => run_id ?? "", flexible: true, optional: true },
   { title: "TASK", value: taskOf, optional: true },
   { title: "DETAILS", value: ({ extra }) => extra ?? "", flexible: true, optional: true },
 ];

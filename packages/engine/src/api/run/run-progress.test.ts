@@ -81,4 +81,19 @@ test("slot seconds add up all attempts, each once, and waits apart", async () =>
      SELECT attempt, dag_run_id, task_id, map_index, 2, state, queued_at, attempt_started_at, ended_at FROM task_instance`,
   );
   expect((await read()).slot_seconds).toEqual(expected);
+  // A task that is its trigger: it began by waiting, and its wait ended it. No process ran.
+  await tw.addInstance(run, "sensor", { state: "success" });
+  const wait = randomUUID();
+  await tw.sql(
+    `UPDATE task_instance SET attempt = $2, started_at = '2026-01-01T00:00:00Z', ended_at = '2026-01-01T00:00:30Z'
+     WHERE dag_run_id = $1 AND task_id = 'sensor'`,
+    [run, wait],
+  );
+  await tw.sql(
+    `INSERT INTO deferral (attempt, dag_run_id, task_id, map_index, try_number, trigger_id, kind, kwargs, on_timeout, on_failure,
+                           deferred_at, ended_at, end_kind)
+     VALUES ($2, $1, 'sensor', -1, 1, 1, 'time', '{}', 'fail', 'fail', '2026-01-01T00:00:00Z', '2026-01-01T00:00:30Z', 'finished')`,
+    [run, wait],
+  );
+  expect((await read()).slot_seconds).toEqual({ ...expected, deferred: 90 });
 });

@@ -29,7 +29,10 @@ export interface RunProgress {
   readonly slotSeconds: SlotSeconds;
 }
 
-/** An instance's current attempt is in `task_instance`, until the next one begins; then it is in `task_attempt`. */
+/**
+ * An instance's current attempt is in `task_instance`, until the next one begins; then it is in `task_attempt`. Its process
+ * ended when it deferred, also if the wait then ended the task.
+ */
 const SLOT_SECONDS = statement(
   "run-slot-seconds",
   `WITH attempt AS (
@@ -38,8 +41,9 @@ const SLOT_SECONDS = statement(
      WHERE x.dag_run_id = $1
      UNION ALL
      SELECT t.queued_at, coalesce(t.attempt_started_at, t.started_at),
-            CASE WHEN t.state IN ('queued', 'running', 'restarting') THEN now() ELSE t.ended_at END, t.pool_slots
-     FROM task_instance t
+            coalesce(d.deferred_at, CASE WHEN t.state IN ('queued', 'running', 'restarting') THEN now() ELSE t.ended_at END),
+            t.pool_slots
+     FROM task_instance t LEFT JOIN deferral d ON d.attempt = t.attempt
      WHERE t.dag_run_id = $1 AND t.attempt IS NOT NULL
        AND NOT EXISTS (SELECT 1 FROM task_attempt x WHERE x.attempt = t.attempt)
    )
