@@ -11,7 +11,7 @@ export default defineConfig({
       "test/**/*.test.ts",
       "examples/**/*.test.ts",
     ],
-    // A worker runs many files, one after the other: to load the engine anew for each costs more than most of the tests.
+    // A worker runs many files, one after the other: to load the engine again for each costs more than most of the tests.
     // So a test file leaves nothing behind: no timer, no spy, no environment. What modules of test/support have opened is
     // closed by file-hooks.ts.
     isolate: false,

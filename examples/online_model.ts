@@ -40,7 +40,7 @@ export default dag("online_model", { tags: ["example"], owner: "ml", params, sto
     if (model.accuracy > 0.9) await ctx.send(validated, model, { onSuccess: true });
   });
 
-  // Begins with the model of yesterday, and anew with each good one.
+  // Begins with the model of yesterday, and again with each good one.
   d.task("serve", { lifetime: "streaming", grace: "5s", on: [restart(validated)] }, async (_, ctx) => {
     ctx.log.info("serving", { model: ctx.tryNumber });
     await new Promise((resolve) => ctx.abort.addEventListener("abort", resolve, { once: true }));

@@ -16,7 +16,7 @@ const PARTS: Readonly<Record<string, () => string>> = {
 
 export const ARCHITECTURE = join(import.meta.dirname, "../docs/architecture.md");
 
-/** The text with every generated part drawn anew. Each part must be there exactly once. */
+/** The text with every generated part drawn again. Each part must be there exactly once. */
 export function withGeneratedParts(text: string): string {
   return Object.entries(PARTS).reduce((before, [name, draw]) => {
     const begin = `<!-- generated: ${name} -->\n`;

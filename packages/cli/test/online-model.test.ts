@@ -64,7 +64,7 @@ it("trains for every watermark of a job outside, and serves each good model, hot
     }[];
     return validated.at(-1)?.value.hour === 3;
   });
-  await until("it serves anew", async () => {
+  await until("it serves again", async () => {
     const serve = await task("serve");
     return serve?.state === "running" && serve.try_number >= 2;
   });

@@ -149,7 +149,7 @@ describe("rules", () => {
     expect(await runDag(timed, { until: "10m" })).toMatchObject({ state: "success", closedBy: "until" });
   });
 
-  test("that start each other for ever are refused", async () => {
+  test("that start each other forever are refused", async () => {
     const loop = dag("loop", (d) => {
       const first = d.task("first", { on: [start(a), start(b)] }, (_, ctx) => ctx.send(a, 1));
       d.task("second", { after: first }, () => 2);
@@ -327,7 +327,7 @@ describe("batch tasks", () => {
     });
   });
 
-  test("that are stopped are skipped, unless they succeed; a restart begins anew", async () => {
+  test("that are stopped are skipped, unless they succeed; a restart begins again", async () => {
     const signals = ["a", "over", "b", "a", "b"].map((key, at) => ({ key, after: `${at + 1}m` as const }));
     const run = await runDag(slow, { signals, settle: "20ms" });
     expect(run.task("slow").history).toMatchObject([

@@ -18,7 +18,7 @@ export interface Call {
   readonly signal?: AbortSignal | undefined;
   /** Send an Idempotency-Key, this one or any, so that a broken connection may be tried again. */
   readonly idempotent?: boolean | string;
-  /** 0 waits for ever: for streams. */
+  /** 0 waits forever: for streams. */
   readonly timeoutMs?: number;
 }
 

@@ -25,7 +25,7 @@ it.each([
 it("looks at the store of the standalone that runs, not at that of its own shell", async () => {
   const home = await mkdtemp(join(tmpdir(), "tradewind-doctor-"));
   onTestFinished(() => rm(home, { recursive: true }));
-  // A folder where the system makes none, and where Node's own recursive mkdir tries for ever.
+  // A folder where the system makes none, and where Node's own recursive mkdir tries forever.
   const standalone = { url: "http://127.0.0.1:9", pid: process.pid, outputStore: "file:/proc/nope" };
   const check = async () => {
     const { stdout } = await runCaptured(["doctor", "--json"], { env: { TRADEWIND_HOME: home } });

@@ -50,7 +50,7 @@ export const httpKind = polledKind(KIND, {
   }),
   intervalMs: ({ intervalMs }) => intervalMs,
   // Bodies like to carry the time of day: a new one is not a new event.
-  again: "anew",
+  again: "again",
   open: async (args, host, hide) => {
     const connection = args.connection === null ? null : await openConnection(host, args.connection, hide);
     const target = targetOf(args, connection);

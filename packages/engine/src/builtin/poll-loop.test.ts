@@ -9,7 +9,7 @@ import type { Sight, Thing, View } from "./sights.ts";
 import { refused } from "./trigger-error.ts";
 
 /** A kind whose looks the test decides. */
-function kindOf(look: View["look"], more: Partial<View> & { again?: "changed" | "anew" | "never" } = {}) {
+function kindOf(look: View["look"], more: Partial<View> & { again?: "changed" | "again" | "never" } = {}) {
   const { again = "changed", ...view } = more;
   return polledKind("tradewind.file", {
     args: members({ path: anyText, intervalMs: whole(1) }),
@@ -25,7 +25,7 @@ function kindOf(look: View["look"], more: Partial<View> & { again?: "changed" | 
 const start = (kind: ReturnType<typeof kindOf>, host: TriggerHost, intervalMs = 1): Promise<RunningTrigger> =>
   kind.program.start({ path: "", intervalMs }, host);
 
-/** Looks that see these things, one after the other, then the last for ever. */
+/** Looks that see these things, one after the other, then the last forever. */
 function seeing(...sights: (Sight | Error)[]): View["look"] {
   let at = 0;
   return async () => {
@@ -66,15 +66,15 @@ describe("the life of a polling trigger", () => {
     for (let i = 0; i < 4; i++) events.push(await changing.next());
     expect(events.map((event) => event.kind === "event" && event.payload)).toEqual([1, 2, 2, 3]);
 
-    const anew = await start(kindOf(seeing(...sights), { again: "anew" }), host);
-    expect([await anew.next(), await anew.next()]).toMatchObject([{ payload: 1 }, { payload: 2 }]);
+    const again = await start(kindOf(seeing(...sights), { again: "again" }), host);
+    expect([await again.next(), await again.next()]).toMatchObject([{ payload: 1 }, { payload: 2 }]);
 
     const once = await start(kindOf(seeing(...sights), { again: "never" }), host);
     expect([await once.next(), await once.next()]).toMatchObject([{ payload: 1 }, { kind: "done" }]);
     host.stop();
   });
 
-  it("tries again after a failure, opening anew, and forgets it after a success", async () => {
+  it("tries again after a failure, opening again, and forgets it after a success", async () => {
     const host = new TestHost();
     let closed = 0;
     const failures = Array(8).fill(new Error("away"));
@@ -239,12 +239,12 @@ describe("what a former start has told", () => {
     );
     expect([await trigger.next(), await trigger.next()]).toMatchObject([{ payload: 2 }, { payload: 2 }]);
     expect(host.times).toEqual([2]);
-    const anew = held("Monday");
+    const again = held("Monday");
     const sights = [{ event: "Tuesday" }, nothing, { event: "Wednesday" }];
-    const other = await start(kindOf(seeing(...sights), { again: "anew" }), anew);
+    const other = await start(kindOf(seeing(...sights), { again: "again" }), again);
     expect(await other.next()).toMatchObject({ payload: "Wednesday" });
     host.stop();
-    anew.stop();
+    again.stop();
   });
 
   it("is all there was to tell, of what happens once", async () => {
@@ -254,7 +254,7 @@ describe("what a former start has told", () => {
 });
 
 describe("several things", () => {
-  /** Looks that find these, one after the other, then the last for ever; counts what was taken of each. */
+  /** Looks that find these, one after the other, then the last forever; counts what was taken of each. */
   function listing(...looks: (readonly (readonly [name: string, key: string])[])[]) {
     const taken: number[] = [];
     const kind = listedKind("tradewind.file", {

@@ -1,9 +1,9 @@
 /**
  * The life of a trigger that asks the outside world again and again: the first time at once, then every interval,
- * with the patience of `patience.ts` when it cannot ask. What it asks with is opened anew after every failure, so
+ * with the patience of `patience.ts` when it cannot ask. What it asks with is opened again after every failure, so
  * that a changed connection (a new password, another host) is picked up without a restart.
  *
- * It fires when what it waits for is so, and fires again when that has come about anew (sights.ts). A wait takes the
+ * It fires when what it waits for is so, and fires again when that has come about again (sights.ts). A wait takes the
  * first event and stops the trigger; a schedule listens on.
  */
 import type { BuiltinTriggers } from "@tradewind/sdk/builtin-triggers";
@@ -31,7 +31,7 @@ export interface PolledKind<A> {
   readonly intervalMs: (args: A) => number;
   /** `hide`: keeps a secret out of every message. */
   open(args: A, host: TriggerHost, hide: (secret: string) => void): Promise<View>;
-  /** "changed": an event that differs from the last one is a new one; "anew": only when it was not so in between. */
+  /** "changed": an event that differs from the last one is a new one; "again": only when it was not so in between. */
   readonly again: StateWatch["again"];
 }
 

@@ -199,7 +199,7 @@ class StreamReader {
     count: number,
     after: string,
   ): Promise<RawEntry[]> {
-    // BLOCK 0 would wait for ever.
+    // BLOCK 0 would wait forever.
     const block = blockMs > 0 ? ["BLOCK", blockMs] : [];
     const args = [...head, "COUNT", count, ...block, "STREAMS", this.#args.stream, after];
     const answer = (await this.#call(command, args)) as [string, [string, string[] | null][]][] | null;

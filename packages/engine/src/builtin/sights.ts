@@ -61,7 +61,7 @@ export interface Watch<V extends Place> {
 }
 
 export class StateWatch implements Watch<View> {
-  readonly again: "changed" | "anew" | "never";
+  readonly again: "changed" | "again" | "never";
   readonly #host: BuiltinHost;
   #last: Json | undefined;
 

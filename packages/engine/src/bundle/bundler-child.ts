@@ -88,7 +88,7 @@ export class BundlerChild {
     this.#process.on("disconnect", () => this.#kill());
     this.#process.on("exit", (code, signal) => {
       const how = `ended its process (${signal ?? `exit code ${code}`})`;
-      // Its last words may still be in the pipe; something it started may hold that pipe open for ever.
+      // Its last words may still be in the pipe; something it started may hold that pipe open forever.
       const late = setTimeout(() => this.#end(how), LAST_WORDS_MS);
       this.#process.once("close", () => {
         clearTimeout(late);

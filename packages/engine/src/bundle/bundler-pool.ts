@@ -74,7 +74,7 @@ export class BundlerPool {
 
   /**
    * Bundles the files; each is answered exactly once, in any order, those that are late by `takeLate`. One call at a
-   * time. One that is late from before is begun anew.
+   * time. One that is late from before is begun again.
    */
   async bundle(files: readonly DagFile[], listener: BundleListener): Promise<void> {
     if (files.length === 0 || this.#stopped) return;

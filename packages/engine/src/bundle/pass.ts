@@ -150,8 +150,8 @@ export class Pass {
 
   async #bundle(files: readonly DagFile[], catalogue: ReadonlyMap<string, CatalogueFile>): Promise<void> {
     const { pool } = this.#with;
-    const anew = new Set(files.map(({ file }) => file));
-    const late = pool.takeLate().filter(({ file }) => !anew.has(file.file));
+    const again = new Set(files.map(({ file }) => file));
+    const late = pool.takeLate().filter(({ file }) => !again.has(file.file));
     if (files.length + late.length === 0) return;
     const publisher = this.#publisher();
     const errors: Promise<unknown>[] = [];
@@ -166,7 +166,7 @@ export class Pass {
       this.#isLateNoMore(file.file);
       judge(file, result)?.();
     }
-    const order = new NameOrder([...anew]);
+    const order = new NameOrder([...again]);
     const onResult = (file: DagFile, result: BundleResult) => {
       const store = judge(file, result);
       const waits = store !== null && givesNewDag(result, catalogue.get(file.file));
@@ -196,7 +196,7 @@ export class Pass {
     logger[tell]("DAG file takes long to import; the others do not wait for it", { file });
   }
 
-  /** Should its result not be stored, the next pass begins it anew: without inputs it counts as changed. */
+  /** Should its result not be stored, the next pass begins it again: without inputs it counts as changed. */
   #isLateNoMore(file: string): void {
     const { ledger } = this.#with;
     const outcome = ledger.get(file)?.outcome;

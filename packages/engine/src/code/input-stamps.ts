@@ -22,7 +22,7 @@ export function stampInputs(
 ): { stamps: InputStamp[]; settled: boolean } {
   const stamps = paths.map(stampInput);
   const found = stamps.filter((stamp) => stamp !== null);
-  // A time in the future is a wrong clock, not a write: waiting for it to pass would bundle the file for ever.
+  // A time in the future is a wrong clock, not a write: waiting for it to pass would bundle the file forever.
   const now = Date.now() + CLOCK_TICK_MS;
   const isFresh = ({ mtimeMs }: InputStamp) => mtimeMs >= startedAt - CLOCK_TICK_MS && mtimeMs <= now;
   return { stamps: found, settled: found.length === paths.length && !found.some(isFresh) };

@@ -42,7 +42,7 @@ function subject(reference: OutputReference): string {
   return `The output of task "${task}"${index === null ? "" : `[${index}]`} of DAG "${dag}", run ${run.shown},`;
 }
 
-/** What makes it anew. */
+/** What makes it again. */
 function again(reference: OutputReference): string {
   const { dag, index, run, task } = placeOf(reference);
   const instance = index === null ? "" : ` --map-index ${index}`;

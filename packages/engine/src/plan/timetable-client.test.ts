@@ -131,7 +131,7 @@ describe("with a scheduler", () => {
     await isPlanned("beside");
   });
 
-  it("is asked anew, and healed, when its code is new, and not when nothing is", async () => {
+  it("is asked again, and healed, when its code is new, and not when nothing is", async () => {
     await isPlanned("moved");
     await rig.publish({
       "moved.ts": file("moved", once(2)),

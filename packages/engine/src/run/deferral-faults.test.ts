@@ -158,7 +158,7 @@ describe("waiting, under adverse conditions", () => {
     expect(await rig.ended(fine)).toBe("success");
   });
 
-  it("a task that has been waiting begins anew when it is cleared, also between its event and its next worker", async () => {
+  it("a task that has been waiting begins again when it is cleared, also between its event and its next worker", async () => {
     await scheduler();
     const id = await rig.trigger("plain");
     await rig.until(async () => (await waits(id)).length === 1, "the wait");

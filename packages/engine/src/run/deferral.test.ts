@@ -241,7 +241,7 @@ describe("waiting", () => {
       }),
     );
 
-  it("a deferred task that is cleared waits no more, and begins anew", async () => {
+  it("a deferred task that is cleared waits no more, and begins again", async () => {
     const id = await rig.trigger("plain");
     const wait = await waiting(id, "a");
     await clear(id);

@@ -37,7 +37,7 @@ const dags = (root: string) => `
   };
 
   export const lingering = dag("lingering", { stop: signal("end") }, (d) => {
-    d.task("batch", { grace: "60s", on: [start(signal("go")), stop(signal("halt")), restart(signal("anew"))] }, (_, ctx) => linger(ctx));
+    d.task("batch", { grace: "60s", on: [start(signal("go")), stop(signal("halt")), restart(signal("again"))] }, (_, ctx) => linger(ctx));
     d.task("stream", { lifetime: "streaming", retries: 0, grace: "60s", on: [start(signal("flow")), stop(signal("dry"))] },
       (_, ctx) => linger(ctx));
   });
@@ -218,7 +218,7 @@ async function lingering(runId: string, task: "batch" | "stream"): Promise<numbe
 }
 
 describe("edits while a stop is under way", () => {
-  it("clear: it begins anew when it has stopped, and what it is told then counts", async () => {
+  it("clear: it begins again when it has stopped, and what it is told then counts", async () => {
     const id = await lingering("ends_cleared", "batch");
     await send("go");
     await rig.until(async () => (await starts(id, "batch")) === 1, "a start waits");

@@ -236,7 +236,7 @@ describe("streaming tasks", () => {
     expect(await rig.output(id, "serve")).toBe("ended by itself 3");
   });
 
-  it("is started again when it fails, for ever", async () => {
+  it("is started again when it fails, forever", async () => {
     const id = await rig.trigger("flaky");
     await rig.until(async () => noted("stream 4") === 1, "the fourth try");
     await inState(id, { stream: "running" });
@@ -296,7 +296,7 @@ describe("orders by hand", () => {
     await rig.until(async () => noted("first") === 2 && noted("second") === 2, "both ran again");
     await inState(id, { first: "success", second: "success" });
     await order(id, "long", "restart");
-    await rig.until(async () => noted("long 2") === 1, "it began anew");
+    await rig.until(async () => noted("long 2") === 1, "it began again");
     expect(await rig.ended(id)).toBe("success");
   });
 

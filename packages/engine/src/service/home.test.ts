@@ -35,7 +35,7 @@ describe("openHome", () => {
     await expect(openHome(join(folder, "file"))).rejects.toMatchObject({ code: "HOME_UNUSABLE" });
   });
 
-  it.runIf(process.platform === "linux")("does not try for ever where no folder can be made", async () => {
+  it.runIf(process.platform === "linux")("does not try forever where no folder can be made", async () => {
     for (const path of ["/proc/tradewind", "/proc/tradewind/deeper"]) {
       await expect(openHome(path)).rejects.toMatchObject({
         code: "HOME_UNUSABLE",

@@ -68,7 +68,7 @@ export async function openHome(path: string): Promise<Home> {
 
 /**
  * With its parents, one after the other: where the system makes no folders at all (below /proc), Node's own recursive
- * mkdir tries for ever, in a thread that keeps the process from ending.
+ * mkdir tries forever, in a thread that keeps the process from ending.
  */
 export async function makeFolder(path: string): Promise<void> {
   if (await isFolder(path)) return;

@@ -1,6 +1,6 @@
 /**
  * What no other attempt can change: a token that is not known, a listener that cannot be. Whoever tries again after one
- * of these waits for ever, and nobody learns why.
+ * of these waits forever, and nobody learns why.
  */
 import { EngineError } from "../service/errors.ts";
 

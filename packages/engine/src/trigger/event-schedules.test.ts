@@ -115,7 +115,7 @@ it("makes one run of an event that two replicas see", async () => {
   expect((await events()).sort()).toEqual(["a", "b", "c"]);
 });
 
-it("sleeps while its DAG is paused, and begins anew after a failure", async () => {
+it("sleeps while its DAG is paused, and begins again after a failure", async () => {
   const { job } = await rig.triggerer({ lease: LONG_LEASE });
   const id = await feed(`await new Promise((resolve) => host.abort.addEventListener("abort", resolve));`, {});
   await rig.until(() => job.size === 1, "the trigger to run");
@@ -183,7 +183,7 @@ it("makes one run of every file, whoever sees it again, and another when it was 
   await writeFile(`${path}/sched-3.csv`, "");
   await rig.until(async () => (await events()).length === 3, "a run of the third");
   await first.stop();
-  // It must not learn of its death: it would begin anew and might be the first to take over.
+  // It must not learn of its death: it would begin again and might be the first to take over.
   const second = await rig.triggerer({ lease: LONG_LEASE });
   await writeFile(`${path}/sched-4.csv`, "");
   await rig.until(async () => (await events()).length === 4, "a run of the fourth");

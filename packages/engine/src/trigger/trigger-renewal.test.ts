@@ -62,7 +62,7 @@ it("waits until every event is acknowledged, and lets each trigger pass that on"
   await replaced(under, pid);
 });
 
-it("does not wait for ever", async () => {
+it("does not wait forever", async () => {
   const under = await RunnerUnderTest.start({ maxDeadBundles: LIMIT });
   const bundle = await under.bundle(triggerText("fires", `yield "event"; await new Promise(() => {});`));
   under.run(1, "fires", bundle);

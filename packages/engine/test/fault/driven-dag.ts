@@ -17,7 +17,7 @@ export function countingDag(): Dag {
     d.task("after", { after: [fast] }, (_, ctx) => work(ctx, 0));
     d.task("both", { pool: "two", on: [start(all(tick, tock))] }, (_, ctx) => work(ctx, 5));
     const first = d.task("first", { on: [start(never)] }, () => {});
-    // Its starts wait for ever, and are counted.
+    // Its starts wait forever, and are counted.
     d.task("waiting", { after: [first], on: [start(bulk)] }, () => {});
     d.task("beat", { every: 700 }, (_, ctx) => work(ctx, 0));
   });

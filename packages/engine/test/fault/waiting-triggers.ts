@@ -1,6 +1,6 @@
 /**
  * The triggers of the fault tests, which run in trigger runners. What they wait for are files that the test makes: a
- * gate is open from the moment its file is there, for ever; a letter is a file in a mailbox.
+ * gate is open from the moment its file is there, forever; a letter is a file in a mailbox.
  */
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -118,7 +118,7 @@ export class Letters extends Trigger<{ readonly folder: string }, LetterEvent> {
   }
 }
 
-/** As `Letters`, but read by two triggerers, and nothing is thrown away: whoever begins anew reads everything again. */
+/** As `Letters`, but read by two triggerers, and nothing is thrown away: whoever begins again reads everything again. */
 export class Notices extends Trigger<{ readonly folder: string }, LetterEvent> {
   static id = "fault.notices";
   static replicas = 2;

@@ -163,7 +163,7 @@ export class DrivenLockstep {
     }
   }
 
-  /** What goes on for ever is closed by hand. */
+  /** What goes on forever is closed by hand. */
   toTheEnd(): void {
     for (let steps = 0; !this.isOver; steps++) {
       assert(steps < 1_000, `the run does not end: ${JSON.stringify(this.#reference.tasks())}`);

@@ -2,7 +2,7 @@
  * What the modules of this folder do after each test file, and after each test: close what it has opened.
  *
  * Not by hooks of their own: a worker runs many files one after the other and loads a module once, so such a hook would
- * hold for the first file alone. The hooks are in file-hooks.ts, which runs anew for each file.
+ * hold for the first file alone. The hooks are in file-hooks.ts, which runs again for each file.
  */
 type Work = () => Promise<unknown>;
 

@@ -80,7 +80,7 @@ test("what is no label is refused when the file is loaded, with what to write", 
     [({ name, ...rest }: Item) => `${name} ${rest.day}`, "..."],
     [(x: Item) => nameOf(x.name), "nameOf("],
     [nameOf.bind(null), "[native code]"],
-    // Read as a text, since whoever compiles this file writes it anew.
+    // Read as a text, since whoever compiles this file writes it again.
     [new Function("x", "if (x.n) return x.name; return x.day"), "if"],
     [new Function("x", "return x.n?.5:x.day"), "?"],
   ] as const)

@@ -48,7 +48,7 @@ export function start(when: ConditionPart, options?: RuleOptions): Rule {
 }
 
 /**
- * Starts the task anew when the condition comes true: what is under way is stopped first.
+ * Starts the task again when the condition comes true: what is under way is stopped first.
  *
  * @example
  * ```ts

@@ -144,7 +144,7 @@ function enterOperator(
   throw noSuchMethod(taskId, step.method);
 }
 
-/** The operator of an item is made anew in each attempt: what it knows comes from the item. */
+/** The operator of an item is made again in each attempt: what it knows comes from the item. */
 async function enterMade(task: TaskPlan, call: TaskCall, given: Given): Promise<unknown> {
   const { ctx, inputs } = given;
   const { [ITEM]: item, ...others } = inputs;
@@ -215,7 +215,7 @@ function controlled({ taskId, body }: TaskPlan, value: unknown): TaskOutcome | n
     case "defer": {
       const deferral = deferralOf(value);
       const method = deferral.method ?? "";
-      // A mapped operator is made anew to go on: whether it has the method is seen then.
+      // A mapped operator is made again to go on: whether it has the method is seen then.
       if (
         body.kind === "mapOperator" ||
         (body.kind === "operator" && methodOf(body.operator, method) !== null)

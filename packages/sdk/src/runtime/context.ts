@@ -81,7 +81,7 @@ export interface StepContext {
   /**
    * Waits for a signal, without a process. One that was sent since the run started counts, so none is missed; each wait
    * takes the first one after the last that the same try has taken. One whose value the signal's schema refuses is
-   * passed over, with a warning in the log; the timeout counts anew then.
+   * passed over, with a warning in the log; the timeout counts again then.
    *
    * @example
    * ```ts
@@ -213,7 +213,7 @@ export interface TaskContext<Params = AnyParams>
   /**
    * The signals that made the rule fire, or that `onSignal` answered, which started this try; all attempts of the try
    * have the same, and so has a task that is cleared while its run goes on. Empty when its upstream, its times or a
-   * person started it. A restart adds its own, in front: what was stopped begins anew with what had started it.
+   * person started it. A restart adds its own, in front: what was stopped begins again with what had started it.
    *
    * @example
    * ```ts

@@ -322,7 +322,7 @@ const refused: Record<string, { run: (ctx: TaskContext) => unknown; code: string
     code: "TW_STEP_NAME",
     says: /without U\+0000/,
   },
-  // Stored as another text it would never be found again, and be waited for anew after every event.
+  // Stored as another text it would never be found again, and be waited for again after every event.
   "half a character as a name": {
     run: (ctx) => ctx.until("\ud83d", file()),
     code: "TW_STEP_NAME",

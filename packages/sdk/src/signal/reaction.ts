@@ -16,7 +16,7 @@ import { fitsPattern } from "./signal-key.ts";
 export type SignalAction = "NONE" | "START" | "RESTART" | "STOP";
 
 /**
- * What `onSignal` may answer: nothing to do, start the task, start it anew, stop it.
+ * What `onSignal` may answer: nothing to do, start the task, start it again, stop it.
  *
  * @example
  * ```ts

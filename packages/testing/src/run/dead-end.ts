@@ -21,11 +21,11 @@ export function stuck(
   return new DagTestError("TW_TEST_STUCK", `run of "${dagId}": nothing runs, and nothing is due`);
 }
 
-/** Some task has been started so often that it is likely to be so for ever. */
+/** Some task has been started so often that it is likely to be so forever. */
 export function endless({ node, tryNumber }: Instance, elapsedMs: number): DagTestError {
   return new DagTestError(
     "TW_TEST_ENDLESS",
     `task "${node.id}" has run ${tryNumber - 1} times within ${elapsedMs / 1_000} s of the run`,
-    'let "until" end the run earlier; if no time has passed, its rules start each other for ever',
+    'let "until" end the run earlier; if no time has passed, its rules start each other forever',
   );
 }

@@ -60,7 +60,7 @@ async function firstOf(running: RunningTrigger, abort: AbortSignal): Promise<Tri
   if (first === null) return null;
   if (first.kind === "event") return { kind: "event", payload: first.payload, key: null };
   if (first.kind === "ending") return { kind: "ending", ending: first.ending };
-  const message = "The trigger returned without an event: whoever waits for it would wait for ever.";
+  const message = "The trigger returned without an event: whoever waits for it would wait forever.";
   throw Object.assign(new Error(message), { code: "TRIGGER_ENDED_WITHOUT_EVENT" });
 }
 

@@ -183,7 +183,7 @@ describe("operators", () => {
     expect(urls).toEqual(["https://jobs.example/sales 10000 export half 1"]);
   });
 
-  test("a task that begins by waiting runs nothing before; each try waits anew", async () => {
+  test("a task that begins by waiting runs nothing before; each try waits again", async () => {
     let looks = 0;
     const imports = dag("imports", (d) => {
       d.add("import", new Import({ path: "/data/a.csv" }), { retries: 1, retryDelay: "1h" });

@@ -19,7 +19,7 @@ const MAP_INDEX = `which instance of a mapped task: ${MAP_INDEX_FORMS}`;
 
 const ORDERS = [
   ["start", "start a task of a run now, and once more if it is under way"],
-  ["restart", "stop a task if it is under way, and start it anew"],
+  ["restart", "stop a task if it is under way, and start it again"],
   ["stop", "stop a task that is under way, and forget starts that wait"],
 ] as const;
 

@@ -313,7 +313,7 @@ describe("Idempotency-Key", () => {
     await app.close();
   });
 
-  test("after a day a key may be used anew; the stored answer is sealed", async () => {
+  test("after a day a key may be used again; the stored answer is sealed", async () => {
     await post("key-6", { conf: { canary: "not-in-clear-6" } });
     const [row] = await tw.sql<{ body: string }>("SELECT body FROM idempotency_key WHERE key = 'key-6'");
     expect(JSON.stringify(row)).not.toContain("not-in-clear-6");

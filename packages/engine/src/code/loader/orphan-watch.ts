@@ -1,6 +1,6 @@
 /**
  * Ends this process, and all it started, when its parent is gone. A closed channel says so to a healthy child; a child
- * whose main thread is caught in an endless loop never hears it, and would burn a core for ever. A thread does.
+ * whose main thread is caught in an endless loop never hears it, and would burn a core forever. A thread does.
  */
 import { Worker } from "node:worker_threads";
 

@@ -117,7 +117,7 @@ test.each(["no json\n", '{"k":"ended"}\n', "null\n"])(
   },
 );
 
-test("when no process can be started, what waits is given back instead of waiting for ever", async () => {
+test("when no process can be started, what waits is given back instead of waiting forever", async () => {
   await using under = await ExecutorUnderTest.start({ cwd: "/nowhere/at/all" });
   expect(await under.run("noop")).toMatchObject({
     kind: "lost",

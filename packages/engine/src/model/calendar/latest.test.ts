@@ -48,7 +48,7 @@ describe("the latest run", () => {
     expect(isLatestRun({ ...run, schedule: dates }, at("2027-03-01T00:00:00Z"))).toBe(false);
   });
 
-  it("is the last before the end of the DAG, for ever", () => {
+  it("is the last before the end of the DAG, forever", () => {
     const run = facts({ window: { start: null, end: at("2027-01-04T12:00:00Z"), catchup: true } });
     expect(isLatestRun(run, at("2030-01-01T00:00:00Z"))).toBe(true);
   });

@@ -190,7 +190,7 @@ test("a branch in a group rules out what is outside only with the try that count
   expect([stage.state("one"), stage.state("two")]).toEqual(["scheduled", "skipped"]);
 });
 
-test("a map in a group, with the task that makes its list, is expanded anew", () => {
+test("a map in a group, with the task that makes its list, is expanded again", () => {
   const stage = new Stage(
     [
       task("list", [], { group: "g" }),

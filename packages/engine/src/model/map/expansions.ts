@@ -11,7 +11,7 @@ export interface ScopePlace {
 export interface Expansion extends ScopePlace {
   readonly base: number;
   readonly length: number;
-  /** The highest try of what lay there before it was expanded anew: those of its instances go on from it. */
+  /** The highest try of what lay there before it was expanded again: those of its instances go on from it. */
   readonly tries: number;
   /** How many items have their instances already: a long list is made piece by piece. */
   made: number;

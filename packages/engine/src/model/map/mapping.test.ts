@@ -332,7 +332,7 @@ describe("a mapped group", () => {
   });
 });
 
-describe("what is expanded anew", () => {
+describe("what is expanded again", () => {
   const cleared = (row: InstanceRow): InstanceRow => ({ ...row, state: "none", attempt: null });
   const tryOf = (run: Driven, taskId: string, mapIndex: number) => run.model.get(taskId, mapIndex)?.tryNumber;
 

@@ -159,7 +159,7 @@ export function isOccupying({ state, wait }: Pick<Instance, "state" | "wait">): 
   return OCCUPYING.has(state) || (state === "deferred" && wait !== null && wait.keepsSlot);
 }
 
-/** `tries`: how many went before it at the same place, in a map that was expanded anew. */
+/** `tries`: how many went before it at the same place, in a map that was expanded again. */
 export function newInstance(node: TaskNode, mapIndex: number, tries = 0): Instance {
   const row = {
     taskId: node.id,

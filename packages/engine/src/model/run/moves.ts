@@ -91,7 +91,7 @@ export class Moves {
       this.#table.scopes[index]!.due.add(this.#table.expansions.ancestor(around, ordinal, depth - 1));
   }
 
-  /** It has ended, and begins anew, with as many retries as its task has. `archive` gets it as it was. */
+  /** It has ended, and begins again, with as many retries as its task has. `archive` gets it as it was. */
   beginAgain(instance: Instance, archive: (instance: Instance) => void): void {
     if (instance.state === "removed") return;
     archive(instance);

@@ -343,7 +343,7 @@ describe("restart", () => {
   test.each([
     ["deferred", (run: Run) => run.defer("s")],
     ["up_for_retry", (run: Run) => run.fail("s", true)],
-  ] as const)("what is %s begins anew at once", (state, come) => {
+  ] as const)("what is %s begins again at once", (state, come) => {
     const run = new Run([streaming("s", { rules: [on("restart", "r")] })]);
     come(run.turn().begin("s").turn());
     expect(run.states.s).toBe(state);
@@ -352,7 +352,7 @@ describe("restart", () => {
     expect(run.model.takeReleased()).toHaveLength(state === "deferred" ? 1 : 0);
   });
 
-  test("asked twice of a task that waits for its upstream to begin anew, it runs once", () => {
+  test("asked twice of a task that waits for its upstream to begin again, it runs once", () => {
     const rules = [on("restart", "r")];
     const run = new Run([task("up", { rules: [on("start", "a")] }), task("t", { upstream: ["up"], rules })]);
     run.hear("a").turn();
@@ -364,7 +364,7 @@ describe("restart", () => {
     expect(run.tries("t")).toBe(2);
   });
 
-  test("comes after a stop: it begins anew instead", () => {
+  test("comes after a stop: it begins again instead", () => {
     const run = new Run([streaming("s", { rules: [on("restart", "r"), on("stop", "x")] })]);
     run.turn().begin("s").turn().hear("x").turn().hear("r").turn();
     expect(run.model.stopping(run.model.get("s")!)).toBeNull();
@@ -396,7 +396,7 @@ describe("stop", () => {
     expect([run.states.t, run.verdict]).toEqual(["success", "success"]);
   });
 
-  test("while it is being restarted: it does not begin anew, whatever its old attempt says", () => {
+  test("while it is being restarted: it does not begin again, whatever its old attempt says", () => {
     const rules = [on("restart", "r"), on("stop", "x")];
     const run = new Run([task("t", { rules }), streaming("s", { rules })]);
     run.turn().begin("t").begin("s").turn().hear("r").turn().hear("x").turn();

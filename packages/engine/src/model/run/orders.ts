@@ -5,8 +5,8 @@
  *   none        counts; begins when its      as start                      forgets starts
  *               upstream lets it
  *   under way   counts: once more after      what runs is stopped, and     what runs is stopped,
- *               this time                    it begins anew                forgets starts
- *   finished    begins anew, and so does     as start                      -
+ *               this time                    it begins again                forgets starts
+ *   finished    begins again, and so does     as start                      -
  *               what is downstream of it
  *
  * A task that has finished begins again when its end is stored, so that what comes after it sees the end. A task that
@@ -255,11 +255,11 @@ export class Orders {
       this.#start(slot, by.length > 0 ? { restart: by } : null);
       return;
     }
-    // By hand it begins anew with what had started it.
+    // By hand it begins again with what had started it.
     if (by.length > 0) this.#drive.restarted(node.id, by);
     switch (state) {
       case "restarting":
-        // On its way already. If it was to stop, it begins anew instead.
+        // On its way already. If it was to stop, it begins again instead.
         this.#drive.setStopping(node.id, null);
         return;
       case "queued":

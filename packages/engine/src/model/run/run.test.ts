@@ -310,7 +310,7 @@ describe("deferral and reschedule", () => {
     expect(run.model.takeOverdue(105)).toEqual([run.model.get("a")]);
   });
 
-  test("a try goes on from its last wait after a lost attempt, and begins anew after a failure", () => {
+  test("a try goes on from its last wait after a lost attempt, and begins again after a failure", () => {
     const run = runOf([task("a", [], { retries: 1 })]);
     run.queue("a");
     run.model.apply({ type: "deferred", ...run.of("a"), wait: WAIT }, 5);

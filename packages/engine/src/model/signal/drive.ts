@@ -158,7 +158,7 @@ export class Drive {
     this.#task(taskId).waiting.forget();
   }
 
-  /** What is under way begins anew, because of these signals and of what had started it. */
+  /** What is under way begins again, because of these signals and of what had started it. */
   restarted(taskId: string, versions: readonly number[]): void {
     const task = this.#task(taskId);
     task.cause = { ...task.cause, restart: versions };

@@ -171,7 +171,7 @@ export class RuleBook {
     }
   }
 
-  /** The other way round, e.g. when a closed run is cleared: they begin anew. */
+  /** The other way round, e.g. when a closed run is cleared: they begin again. */
   arm(taskId?: string): void {
     for (const rule of this.#set.rules) {
       if (taskId !== undefined && rule.taskId !== taskId) continue;

@@ -57,7 +57,7 @@ export async function makeTriggeredRun(
 }
 
 /**
- * Of a sub-DAG: only the current attempt may make it. One that is inside itself would have no end, or wait for ever for the
+ * Of a sub-DAG: only the current attempt may make it. One that is inside itself would have no end, or wait forever for the
  * run around it to leave room among the DAG's active runs.
  */
 async function parentOf(

@@ -1,6 +1,6 @@
 /**
  * A report may hold what the database does not take: a moment beyond its calendar, a text it has no characters for. The
- * batch it is in is void, and would be void for ever, with everything else that is in it. So what was in such a batch
+ * batch it is in is void, and would be void forever, with everything else that is in it. So what was in such a batch
  * is read again one report at a time, until it is known whose it is; that attempt has then failed.
  */
 import { messageOf } from "../../service/errors.ts";

@@ -82,7 +82,7 @@ it("counts neither what people and backfills started, nor what is under way", as
   expect(await pauseAfterFailures(db, "sales")).toBe(true);
 });
 
-it("begins to count anew when the DAG is unpaused, and forgets why it was paused", async () => {
+it("begins to count again when the DAG is unpaused, and forgets why it was paused", async () => {
   await ended(["failed", "failed", "failed"]);
   expect(await pauseAfterFailures(db, "sales")).toBe(true);
   await db.transaction((tx) => setPaused(tx, ["sales"], false));

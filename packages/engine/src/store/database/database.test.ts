@@ -102,7 +102,7 @@ describe("pipeline", () => {
     const broken = [call(insert, 1), call(divide, 0), call(later, "a"), call(insert, 2)];
     await expect(one.pipeline(broken)).rejects.toMatchObject({ code: "22012" });
     expect(await total()).toBe(0);
-    // Same connection: the statement that failed and the one that was never reached are prepared anew.
+    // Same connection: the statement that failed and the one that was never reached are prepared again.
     expect(await one.pipeline([call(insert, 1), call(divide, 1), call(later, "a"), call(insert, 2)])).toEqual(
       [[{ id: 1 }], [{ x: 1 }], [{ word: "a" }], [{ id: 2 }]],
     );

@@ -1,6 +1,6 @@
 import { EngineError } from "../../service/errors.ts";
 
-/** SQL text with the name it is prepared under, once per connection. An empty name: parsed anew at each use. */
+/** SQL text with the name it is prepared under, once per connection. An empty name: parsed again at each use. */
 export interface Statement {
   readonly name: string;
   readonly text: string;

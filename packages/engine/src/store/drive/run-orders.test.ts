@@ -300,7 +300,7 @@ describe("at the same time", () => {
     expect(await orders(run)).toMatchObject([{ key: `driven/${run.runId}/ship`, is_noted: true }]);
   });
 
-  it("its owner loads it: neither waits for the other for ever", async () => {
+  it("its owner loads it: neither waits for the other forever", async () => {
     const run = await aRun("driven");
     let loading: Promise<void> | undefined;
     await db.transaction((tx) => {

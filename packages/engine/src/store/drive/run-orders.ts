@@ -170,7 +170,7 @@ export type LetterResult =
 /**
  * A dead letter is to be tried once more. That of an `onSignal` is its run's: the owner loads the run again, with the
  * letter, and deletes it in the transaction of what came of the answer. Two at once ask twice and are answered once,
- * because the second makes the owner load the run anew.
+ * because the second makes the owner load the run again.
  */
 export async function retryLetter(tx: Connection, letterId: number): Promise<LetterResult> {
   const letter = await tx.one<{ listener: string }>(FIND_LETTER, [letterId]);

@@ -112,7 +112,7 @@ describe("deadlines as rows", () => {
     for (const id of ids) expect(await rows(id)).toHaveLength(1);
   });
 
-  it("a cleared run counts anew, and what read it before cannot undo that", async () => {
+  it("a cleared run counts again, and what read it before cannot undo that", async () => {
     await seedDag(db, "cleared", { deadlines: [queuedWithin(HOUR)] });
     const id = await run("cleared");
     await move(id, "running");

@@ -10,7 +10,7 @@
  *  - Dies before: notes and due rows are as they were, and somebody else finds them. Dies after: the miss is stored,
  *    its deliveries are due. The answer is lost: looked at again, there is nothing left to do.
  *  - Two at once: the second passes over what the first has in hand. Two notes of one run in two hands: a row is made
- *    once, by its unique key, and counts anew only for a run that was cleared more often than the row knows of.
+ *    once, by its unique key, and counts again only for a run that was cleared more often than the row knows of.
  *  - Woke up late: needs no lease; what it finds due is due by the database's clock, and judged by what is stored.
  */
 import type { DeadlineAction, DeadlineManifest } from "@tradewind/sdk/manifest";
@@ -116,7 +116,7 @@ const LAST_OF_TASK = statement(
 );
 
 /**
- * A run that was cleared counts anew. One whose moment has not moved (it counts from the logical date) has been told
+ * A run that was cleared counts again. One whose moment has not moved (it counts from the logical date) has been told
  * of, if it was missed; if it was met, that may change.
  */
 const KEEP = statement(

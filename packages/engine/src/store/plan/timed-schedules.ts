@@ -1,6 +1,6 @@
 /**
  * Moments as schedules: `on(new DateTimeTrigger(…))` is one run when the moment has come. Nobody has to run such a trigger.
- * Its run is made by whichever triggerer looks first; from then on it sleeps for ever, so that it is not made again. A
+ * Its run is made by whichever triggerer looks first; from then on it sleeps forever, so that it is not made again. A
  * moment after the DAG's `end` makes none; one before it does, however late somebody looks.
  */
 import { type Connection, call, type Database } from "../database/database.ts";

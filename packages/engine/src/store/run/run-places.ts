@@ -2,7 +2,7 @@
  * Runs that wait for the past make way for it. A running run whose tasks wait for an earlier date (`dependsOnPast`,
  * `waitForDownstream`) holds one of the places that `maxActiveRuns`, or the limit of its backfill, leaves. Should the
  * earlier date come to be queued afterwards, because somebody cleared it or made it by hand, the later ones would wait for
- * it, and it for one of their places, for ever. So the latest of those that do nothing but wait go back to the queue, and
+ * it, and it for one of their places, forever. So the latest of those that do nothing but wait go back to the queue, and
  * the earliest that is queued gets the place, in one transaction: the limit holds at every moment.
  *
  * It is looked for where runs are started and not where they are cleared: whatever put the earlier date into the queue,

@@ -5,7 +5,7 @@
  *
  * Fire and timeout at once: the batch that ends a wait for want of time asks that it has not fired. If it has, the batch
  * is void (TW003), the run is read again, and the event counts. Subscribe and fire at once: both lock the trigger's row
- * first; the second one finds the trigger gone, and makes it anew, or finds one more who waits.
+ * first; the second one finds the trigger gone, and makes it again, or finds one more who waits.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Call, Connection } from "../database/database.ts";
@@ -56,7 +56,7 @@ export interface WaitEnd {
 
 /**
  * In the order of their fingerprints, as everybody locks them. A conflict locks the row that is there. When it can fire
- * at the earliest is said anew by each who waits, and the first one counts: the others only learn of it sooner.
+ * at the earliest is said again by each who waits, and the first one counts: the others only learn of it sooner.
  */
 const SUBSCRIBE = statement(
   "deferral-subscribe",

@@ -144,7 +144,7 @@ const RELEASE_ALL_STANDBY = statement(
   "UPDATE trigger SET standby_job = NULL WHERE standby_job = $1",
 );
 
-/** A trigger that failed and that nobody can be told of, because it is a schedule: it begins anew after a while. */
+/** A trigger that failed and that nobody can be told of, because it is a schedule: it begins again after a while. */
 const POSTPONE = statement(
   "trigger-postpone",
   `WITH postponed AS (

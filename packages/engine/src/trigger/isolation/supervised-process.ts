@@ -246,7 +246,7 @@ export class SupervisedProcess {
       const entry = this.#roster.bySerial(message.serial);
       if (message.k === "request") {
         const { n, ask } = message;
-        // Also when it was stopped just now: the child would wait for ever.
+        // Also when it was stopped just now: the child would wait forever.
         void this.#parts.answers.answer(ask).then((answer) => child.send({ k: "reply", n, ...answer }));
       } else if (entry === undefined) return;
       else if (message.k === "done") this.#end(entry);

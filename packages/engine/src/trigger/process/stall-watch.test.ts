@@ -26,7 +26,7 @@ it("names nobody when every look finds another", () => {
   expect(watched([1, 2, 3, 4, 4]).watch.current).toMatchObject({ who: null });
 });
 
-it("tells the stall that is over, with its whole length, and starts anew", () => {
+it("tells the stall that is over, with its whole length, and starts again", () => {
   const { watch, tooLong } = watched([7]);
   expect(watch.note({ k: "over", ms: 640 })).toMatchObject({ who: 7, blocker: null, ms: 640 });
   expect(watch.current).toBeNull();

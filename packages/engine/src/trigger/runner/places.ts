@@ -40,7 +40,7 @@ function turn(entry: Key, limit: number, signal: AbortSignal): Promise<void> {
       admit(entry);
     };
     const waiter: Waiter = {
-      // A limit below one would wait for ever.
+      // A limit below one would wait forever.
       limit: Math.max(1, limit),
       enter: () => {
         signal.removeEventListener("abort", leave);

@@ -230,7 +230,7 @@ export class SignalSchedules {
 
   async #runOne(entry: Entry, row: ScheduleRow | undefined, head: LogPosition): Promise<void> {
     if (row === undefined || row.revision !== entry.revision || !row.isAwake) {
-      // Published anew, deleted or paused: loading finds out.
+      // Published again, deleted or paused: loading finds out.
       this.#isChanged = true;
       entry.notBefore = performance.now() + BUSY_MS;
       return;

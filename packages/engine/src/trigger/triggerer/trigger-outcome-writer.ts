@@ -2,7 +2,7 @@
  * Where outcomes wait until they are stored. What the database did not take stays here and is tried again; what is not
  * this job's any more is dropped. An event is acknowledged to its trigger after the commit, never before.
  *
- * Died with outcomes here: none of them was acknowledged. Whoever takes the triggers over runs them anew; what is still
+ * Died with outcomes here: none of them was acknowledged. Whoever takes the triggers over runs them again; what is still
  * true fires again, and what a source had handed out is handed out once more.
  */
 import type { Json } from "@tradewind/sdk/manifest";

@@ -140,7 +140,7 @@ describe("several triggerers", () => {
     );
     expect(await rig.outcome(attempt)).toEqual({ kind: "event", payload: "once" });
     process.kill(stalled.runner.pid ?? 0, "SIGCONT");
-    await rig.until(() => stalled.job.jobId !== first && stalled.job.size === 0, "it to come back anew");
+    await rig.until(() => stalled.job.jobId !== first && stalled.job.size === 0, "it to come back again");
   });
 
   it("share evenly when one joins, and lose nothing on the way", async () => {
@@ -272,7 +272,7 @@ describe("a triggerer in trouble", () => {
   });
 });
 
-it("a trigger that is seeded without a wait is swept, not run for ever", async () => {
+it("a trigger that is seeded without a wait is swept, not run forever", async () => {
   const { job } = await rig.triggerer();
   const id = await seedTrigger(rig.db, { kind: "demo.nobody" });
   await rig.tell("unwaited");

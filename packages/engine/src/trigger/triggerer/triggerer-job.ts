@@ -185,7 +185,7 @@ export class TriggererJob extends JobLoop {
       this.#wakeUps.send("jobs");
     }
     if (this.state !== "running") return;
-    // By a clock of its own: sweeps are asked for all the time, and would put it off for ever.
+    // By a clock of its own: sweeps are asked for all the time, and would put it off forever.
     if (performance.now() - this.#comparedAt >= SWEEP_MS) this.#looks.add("compare");
     this.#polled.write(this.lease.jobId);
     if (this.#engine.progress.takeChange()) await this.#noteFacts();
@@ -229,7 +229,7 @@ export class TriggererJob extends JobLoop {
     this.#mailbox.post({ id, outcome, trigger: this.#shard.get(id) }, "");
   }
 
-  /** Stopped after it had spoken, and maybe claimed and begun anew: then an acknowledgement would be of another event. */
+  /** Stopped after it had spoken, and maybe claimed and begun again: then an acknowledgement would be of another event. */
   #receive({ id, outcome, trigger }: Report): void {
     if (trigger === undefined || this.#shard.get(id) !== trigger) return;
     const whole = this.#engine.merge(id, outcome);
@@ -346,7 +346,7 @@ export class TriggererJob extends JobLoop {
     this.#wakeUps.tellOthers("triggers");
   }
 
-  /** A schedule has no task that could be told: it is said here, and begins anew after a while. */
+  /** A schedule has no task that could be told: it is said here, and begins again after a while. */
   async #postpone(id: number, dagId: string, outcome: TriggerOutcome): Promise<void> {
     const reason =
       outcome.kind === "failed"

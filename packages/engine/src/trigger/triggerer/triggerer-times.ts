@@ -21,7 +21,7 @@ export const LOOK_EVERY = 5;
 export const SWEEP_AT_MOST_MS = 250;
 /** An event is stored: so long a trigger may take to acknowledge it to where it came from. */
 export const FAREWELL_MS = 1_000;
-/** A schedule's trigger that failed begins anew after this long. */
+/** A schedule's trigger that failed begins again after this long. */
 export const POSTPONED_MS = 30_000;
 /** Lock not available, deadlock: others were quicker, and the next turn finds what they left. */
 export const BUSY_STATES = new Set(["55P03", "40P01"]);
