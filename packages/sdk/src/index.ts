@@ -1,5 +1,5 @@
 /** Everything an author of DAGs needs. Values only: nothing happens on import. */
-/// <reference path="./file-imports.d.ts" preserve="true" />
+/// <reference path="../file-imports.d.ts" preserve="true" />
 export {
   type AnyAsset,
   type Asset,

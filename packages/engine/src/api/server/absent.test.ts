@@ -12,7 +12,8 @@ beforeAll(async () => {
 });
 
 const PRESENT: Readonly<Record<string, string>> = { dag_id: "daily", dag_run_id: "r1", task_id: "a" };
-const NUMBERS = /number|index|^(asset|asset_alias|backfill|event_log|import_error|job|deadline|trigger)_id$/;
+const NUMBERS =
+  /number|index|^(asset|asset_alias|backfill|event_log|import_error|job|deadline|delivery|trigger)_id$/;
 
 /** A webhook is a name that anyone may make up; `mapIndex` requires a query. */
 const EXCEPT = /\/webhooks\/|\/mapIndex$/;
