@@ -128,7 +128,7 @@ describe("dags test", () => {
       first: { state: "success" },
       works: { state: "success" },
       leaves: { state: "failed", error: { code: "TASK_PROCESS_DIED" } },
-      rejects: { state: "failed", error: { message: "nobody waits" } },
+      rejects: { state: "failed", error: { message: "not awaited" } },
       throws: { state: "failed", error: { message: "from a timer" } },
       forgets: {
         error: {

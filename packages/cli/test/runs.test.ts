@@ -163,7 +163,7 @@ describe("a range of runs", () => {
 });
 
 describe("a failed run", () => {
-  it("is told with its first failure and the command that prints its log", async () => {
+  it("is printed with its first failure and the command that prints its log", async () => {
     const run = ["dags", "trigger", "shaky", "--run-id", "bad", "--wait"];
     const failed = await tw(...run);
     expect(failed.code).toBe(1);

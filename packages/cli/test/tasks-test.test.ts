@@ -79,7 +79,7 @@ it("is tried once, and exits with 1 if it fails, with the author's own line", as
 
 it.each([
   ["leaves", "called process.exit(0)"],
-  ["rejects", "nobody waits"],
+  ["rejects", "not awaited"],
   ["throws", "from a timer"],
   ["forgets", "TW_WORK_LEFT_OPEN"],
   ["hangs", "nothing can settle"],

@@ -16,7 +16,7 @@ export const crashes = dag("crashes", {}, (d) => {
   d.task("works", { after: first }, () => new Promise<void>((resolve) => setTimeout(resolve, 300)));
   d.task("leaves", { after: first }, () => process.exit(0));
   d.task("rejects", { after: first }, async () => {
-    Promise.reject(new Error("nobody waits"));
+    Promise.reject(new Error("not awaited"));
     await new Promise<void>((resolve) => setTimeout(resolve, 100));
   });
   d.task("throws", { after: first }, async () => {

@@ -85,7 +85,7 @@ describe("a file", () => {
     const trigger = await started();
     const both = [await trigger.next(), await trigger.next()];
     expect(both).toMatchObject(["a.csv", "b.csv"].map((name) => ({ payload: { path: join(inner, name) } })));
-    // Whoever begins again sees the same.
+    // A second start of the trigger finds the same files.
     const again = await started();
     expect([await again.next(), await again.next()]).toEqual(both);
     await writeFile(join(inner, "a.csv"), "longer than before");

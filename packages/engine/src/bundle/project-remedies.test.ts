@@ -1,4 +1,4 @@
-/** What an author is told who cannot load a project: each message ends with what to change. */
+/** Messages about projects that cannot be loaded: each ends with what to change. */
 import { symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, expect, it } from "vitest";

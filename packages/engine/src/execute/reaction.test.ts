@@ -84,7 +84,7 @@ test("what one answers when it is asked to stop counts", async () => {
   expect(await under.answered(reactionId)).toMatchObject({ action: "STOP", error: null });
 });
 
-test("they do not wait for tasks that hold every process, be it forever; one at a time", async () => {
+test("reactions run one at a time and do not wait for tasks that hold every process", async () => {
   await using under = await ExecutorUnderTest.start({ parallelism: 1 });
   const gate = join(under.dir, "gate");
   const running = under.submit("hold", { conf: { gate } });

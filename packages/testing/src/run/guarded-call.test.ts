@@ -9,7 +9,7 @@ test("what would crash the process of a task fails the task that did it, and no 
     d.task("works", () => pause(60));
     d.task("leaves", () => process.exit(0));
     d.task("rejects", async () => {
-      Promise.reject(new Error("nobody waits"));
+      Promise.reject(new Error("not awaited"));
       await pause(20);
     });
     d.task("returns", () => void Promise.reject(new Error("as it returns")));
@@ -31,7 +31,7 @@ test("what would crash the process of a task fails the task that did it, and no 
   const errors = Object.fromEntries(run.tasks.map(({ taskId, error }) => [taskId, error?.message]));
   expect(errors).toMatchObject({
     works: undefined,
-    rejects: "nobody waits",
+    rejects: "not awaited",
     returns: "as it returns",
     throws: "from a timer",
     aggregates: "All promises were rejected: a",

@@ -160,7 +160,7 @@ export function command(session: Session) {
   return dags;
 }
 
-/** A run that nobody starts looks like one that hangs. */
+/** Without this note, a run of a paused DAG looks as if it hangs. */
 async function noteIfPaused(session: Session, dagId: string): Promise<void> {
   const dag = await session.client.get<Dag>(path`/dags/${dagId}`, { what: `cannot show the DAG ${dagId}` });
   if (!dag.is_paused) return;

@@ -30,7 +30,7 @@ export const MARKS: Readonly<Record<NodeKind, string>> = {
   teardown: "▼",
 };
 
-/** null: it would take more lanes than these, and nobody could follow them. */
+/** null: it needs more than `mostLanes` lanes, which is not readable. */
 export function drawLanes(nodes: readonly GraphNode[], mostLanes: number): DrawnNode[] | null {
   const rows = planLanes(nodes, mostLanes);
   if (rows === null) return null;

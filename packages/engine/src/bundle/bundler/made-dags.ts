@@ -1,6 +1,6 @@
 /**
- * The DAGs that a file makes while it is imported. One that it makes and does not export gives no error and no DAG, so
- * somebody has to say so; to find it, a child's SDK notes each call of `dag()`. Of one that is refused it notes the error.
+ * The DAGs that a file makes while it is imported. A DAG that the file makes and does not export would be missing without an
+ * error. To find it, the SDK in the child process records each call of `dag()`, with the error if the call is rejected.
  */
 import { PROGRAM } from "@tradewind/sdk/program";
 

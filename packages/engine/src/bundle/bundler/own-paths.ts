@@ -186,7 +186,7 @@ class PathReader {
   }
 }
 
-/** `text` from there; of one that goes on in a way nobody knows, what comes before its last slash. */
+/** `text` relative to the place; if only its beginning is known, the part before its last slash. */
 function within({ isPartial, path }: Place, text: string, isKnown: boolean): Place {
   if (isPartial) return { path, isFile: false, isPartial };
   const known = isKnown ? text : text.slice(0, text.lastIndexOf("/") + 1);

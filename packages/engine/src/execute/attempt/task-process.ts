@@ -212,7 +212,7 @@ export class TaskProcess {
     if (message === null) {
       const lost = misunderstood(raw, this.#job?.id);
       this.#distrust("sent a message that makes no sense", lost === "end");
-      // Perhaps of a newer SDK. Whoever asked would wait forever.
+      // The message may come from a newer SDK. Without a reply the task would wait forever.
       if (lost !== null && lost !== "end")
         this.#send({ k: "reply", n: lost.question, error: "This engine does not understand the question." });
     } else if (message.k === "ready") {
