@@ -43,8 +43,11 @@ beforeAll(async () => {
 });
 afterAll(() => stop());
 
-test(`a run that is a success after random edits has run every task that its rules demand: ${HISTORIES} histories`, async () => {
-  const histories = seeds.map((seed) => new EditedHistory(rig, editedDag(seed), seed));
+test(`a run that is a success after random edits has run every task that its rules demand: ${HISTORIES} histories`, async ({
+  task,
+}) => {
+  const retry = task.result?.retryCount ?? 0;
+  const histories = seeds.map((seed) => new EditedHistory(rig, editedDag(seed), seed, retry));
   const waiting = [...histories];
   const failures: string[] = [];
   const live = async () => {

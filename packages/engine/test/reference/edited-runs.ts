@@ -85,11 +85,12 @@ export class EditedHistory {
   #manifest!: DagManifest;
   readonly #starts: StartDemands;
 
-  constructor(rig: SchedulerRig, dag: EditedDag, seed: number) {
+  /** @param retry How often the test has begun again: its runs need names of their own. */
+  constructor(rig: SchedulerRig, dag: EditedDag, seed: number, retry = 0) {
     this.#rig = rig;
     this.#dag = dag;
     this.#random = randomOf(seed ^ 0x2545f491);
-    this.#name = `history-${seed}`;
+    this.#name = retry === 0 ? `history-${seed}` : `history-${seed}-retry-${retry}`;
     this.#starts = new StartDemands((task, since) => this.#hasBegun(task, since));
   }
 
