@@ -498,6 +498,17 @@ describe("the end", () => {
     expect(run.verdict).toBe("success");
   });
 
+  test("closing a run keeps the repetition of a task whose upstream began again while it ran", () => {
+    const run = new Run([task("up", { rules: [on("start", "a")] }), task("t", { upstream: ["up"] })]);
+    run.hear("a", "a", "a").turn().begin("up").turn().succeed("up").turn().begin("t").turn();
+    expect(run.states).toMatchObject({ up: "scheduled", t: "running" });
+    run.close().turn();
+    run.succeed("t").turn().begin("up").turn().succeed("up").turn();
+    expect(run.states).toMatchObject({ up: "success", t: "scheduled" });
+    run.begin("t").turn().succeed("t").turn();
+    expect(run.verdict).toBe("success");
+  });
+
   test("nothing is heard in a closed run, not even orders to start; one to stop is", () => {
     const run = new Run([task("t", { rules: [on("start", "a")] }), task("u")]);
     run.hear("a").turn().begin("t").begin("u").turn().close();

@@ -182,7 +182,7 @@ export class Orders {
     this.#drive.close(reason);
     for (const slot of this.#table.slots) {
       if (isStreaming(slot.node.manifest)) this.#stop(slot, reason);
-      else this.#drive.forgetStarts(slot.node.id);
+      else this.#drive.forgetStartsAtClose(slot.node.id);
     }
     this.#hasGivenUp = false;
     this.#giveUp(closedBy(reason));

@@ -158,6 +158,12 @@ export class Drive {
     this.#task(taskId).waiting.forget();
   }
 
+  /** Forgets the starts by signals and ticks. A task that its upstream starts keeps one: the repetition for its upstream's new result. */
+  forgetStartsAtClose(taskId: string): void {
+    const { needsStart, waiting } = this.#task(taskId);
+    waiting.forget(needsStart ? 0 : 1);
+  }
+
   /** What is under way begins again, because of these signals and of what had started it. */
   restarted(taskId: string, versions: readonly number[]): void {
     const task = this.#task(taskId);

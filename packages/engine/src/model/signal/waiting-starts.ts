@@ -68,9 +68,11 @@ export class WaitingStarts {
     return this.#causes.shift() ?? null;
   }
 
-  forget(): void {
-    this.#first += this.#causes.length;
-    this.#causes = [];
+  /** @param keep How many of the newest stay. */
+  forget(keep = 0): void {
+    const forgotten = Math.max(0, this.#causes.length - keep);
+    this.#first += forgotten;
+    this.#causes = this.#causes.slice(forgotten);
   }
 
   /** Since the last call; null: none. One that was added and carried out in between is not among them. */
