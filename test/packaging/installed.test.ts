@@ -138,7 +138,7 @@ describe("an installed tradewind", () => {
   });
 
   it("has types for the project that the guide describes", async () => {
-    const [settings] = blocksOf("docs/guides/start.md").filter(({ title }) => title === "tsconfig.json");
+    const [settings] = blocksOf("docs/guides/projects.md").filter(({ title }) => title === "tsconfig.json");
     writeFileSync(join(app, "tsconfig.json"), settings?.text ?? "");
     expect((await run("tsc", ["-p", app], { env })).stdout).toBe("");
     const hello = readFileSync(join(app, "dags/hello.ts"), "utf8");
