@@ -50,7 +50,7 @@ describe("modules in the guides", () => {
     const lines = stdout.split("\n");
     expect(lines.filter((line) => line.includes("error TS"))).toEqual([]);
     expect(modules.filter(({ title }) => !lines.includes(join(folder, title)))).toEqual([]);
-  });
+  }, 240_000);
 
   for (const { page, title } of dags) {
     it(`${title} of ${page} is a DAG`, async () => {
