@@ -22,7 +22,7 @@ export type Deed = {
       readonly taskId?: string;
       readonly mapIndex?: number;
     }
-  /** Neither run nor task: `pools/<name>`. Or several DAGs, by their ids. */
+  /** Neither a run nor a task: `pools/<name>`, or the ids of several DAGs. */
   | { readonly about: string | readonly string[] }
 );
 

@@ -80,7 +80,7 @@ async function keepOpen(
       limit = RETRY_MIN_MS;
       await next.ended;
     } catch {
-      // The server is still away: only the wait grows. Readers go on by their own timers meanwhile.
+      // The server is still down: only the pause grows. Readers continue on their own timers meanwhile.
     }
   }
 }

@@ -33,7 +33,7 @@ export type RunOrder = {
 export type OrderResult =
   /** The run's owner has to be notified. `version`: of the signal of the command. */
   | { readonly kind: "ordered"; readonly dagRunId: number; readonly version: number }
-  /** The run was over. `version`: of the order that goes with it, for a task that never started. */
+  /** The run had ended. `version`: of the command's signal, for a task that never started. */
   | {
       readonly kind: "cleared";
       readonly dagRunId: number;
@@ -43,9 +43,9 @@ export type OrderResult =
       readonly isDriven: boolean;
     }
   | { readonly kind: "unknown_run" | "unknown_task" }
-  /** "never_began": it ended while it was queued, and has nothing that could be cleared. */
+  /** "never_began": it ended in the queue, and has no instances to clear. */
   | { readonly kind: "over" | "never_began"; readonly state: string }
-  /** Nothing drives the run: there is nothing to close. */
+  /** The run has no drive: there is nothing to close. */
   | { readonly kind: "not_driven" };
 
 /**
@@ -163,7 +163,7 @@ function reach(manifest: DagManifest, drive: Drive, from: string): string[] {
 export type LetterResult =
   | { readonly kind: "unknown" }
   | { readonly kind: "retried"; readonly dagRunId: number | null }
-  /** The run that the letter belongs to hears nothing any more; state null: it is no more. */
+  /** The run of the dead letter no longer receives signals; state null: it is deleted. */
   | { readonly kind: "over"; readonly task: TaskPlace; readonly state: string | null };
 
 /**

@@ -48,9 +48,9 @@ export interface CreateRunInput {
 
 export type CreateRunResult =
   | { readonly kind: "created"; readonly dagRunId: number }
-  /** Another run has this run id, or this logical date. Must not abort the transaction (ON CONFLICT DO NOTHING). */
+  /** Another run has this run id or logical date. Must not abort the transaction (ON CONFLICT DO NOTHING). */
   | { readonly kind: "conflict"; readonly on: "run_id" | "logical_date"; readonly existingRunId: string }
-  /** No such DAG, or its file is gone (`dag.is_stale`), or it never had a good version. */
+  /** No such DAG, or its file is deleted (`dag.is_stale`), or it never had a valid version. */
   | { readonly kind: "unknown_dag" | "stale_dag" };
 
 /** One instance, or with `mapIndex` null all instances of a task. */

@@ -35,7 +35,7 @@ function stopAll(): void {
     try {
       process.kill(pid, "SIGINT");
     } catch {
-      // It ended a moment ago.
+      // It has just ended.
     }
   }
 }

@@ -109,7 +109,7 @@ export interface SubmittedState {
 type StartOutcome =
   /** It exists: started by this call, or by another. */
   | { readonly kind: "there"; readonly id: number }
-  /** Its DAG is gone. */
+  /** Its DAG is deleted or stale. */
   | { readonly kind: "refused"; readonly reason: string };
 
 export interface StartedRuns<Run> {
