@@ -28,7 +28,7 @@ import { askTimetables, askTimetablesAgain } from "./timetable-plans.ts";
 const STALE_MS = 1_000;
 
 /**
- * At least one run may be queued, whatever the limit. Two concurrent schedulers may exceed it by one: each counts in its
+ * At least one run may be queued at any limit. Two concurrent schedulers may exceed it by one: each counts in its
  * own snapshot, and the limit on active runs is enforced elsewhere. Index: dag_run_backlog.
  */
 const HAS_ROOM = `(SELECT count(*) FROM (

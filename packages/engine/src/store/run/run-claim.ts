@@ -8,7 +8,7 @@
  *    every change of the owner: later writes of the former owner carry the old one and are rejected.
  *
  * Both take a bounded number of runs, and stop after the run with which they hold `CLAIM_TASKS` tasks: what one iteration
- * of the loop loads and decides stays small, whatever the size of the runs. A scheduler with peers also stops after the
+ * of the loop loads and decides stays small for runs of any size. A scheduler with peers also stops after the
  * run whose first tasks take its last free slot; if no scheduler has one, after the run that fills its share of the
  * waiting tasks. `leavesMore` returns whether to call again.
  *

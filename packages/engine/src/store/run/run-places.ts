@@ -5,7 +5,7 @@
  * for one of their run slots, forever. So the latest of the runs that only wait return to the queue, and the earliest
  * queued run gets the run slot, in one transaction: the limit holds at all times.
  *
- * The check is made where runs are started, not where they are cleared: it works whatever queued the earlier date, and
+ * The check is made where runs are started, not where they are cleared: it works however the earlier date was queued, and
  * whenever the later runs began to wait. Schedulers check when a run or a DAG has changed, and when one of their runs has
  * nothing left to do but wait. A run slot goes to an earlier date only, so two runs cannot take it from each other in
  * turn.
