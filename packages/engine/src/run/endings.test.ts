@@ -122,7 +122,7 @@ describe("a run that is ended while a setup needs its teardown", () => {
     expect(await ending(id)).toBe(state);
     open(`marked_${state}`);
     expect(await rig.ended(id)).toBe(state);
-    expect(await rig.run(id)).toMatchObject({ end_reason: `marked ${state} by hand` });
+    expect(await rig.run(id)).toMatchObject({ end_reason: `marked ${state} manually` });
     const left = { create: "success", "all.work": state, "all.next": "skipped", delete: "success" };
     expect(await rig.states(id)).toEqual(left);
     expect(told(`marked_${state}`)).toEqual(IN_ORDER);
@@ -270,7 +270,7 @@ it("whoever takes the run over ends it as was asked for", async () => {
   await Promise.all([scheduler.stop(0), rig.scheduler({ shared: false })]);
   open("taken");
   expect(await rig.ended(id)).toBe("success");
-  expect((await rig.run(id)).end_reason).toBe("marked success by hand");
+  expect((await rig.run(id)).end_reason).toBe("marked success manually");
   expect(await rig.states(id)).toEqual({
     create: "success",
     "all.work": "success",

@@ -38,7 +38,7 @@ const text = fc.oneof(
 const number = fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0);
 const nullable = <T>(of: fc.Arbitrary<T>) => fc.option(of, { nil: null });
 
-test("whatever is in an array arrives as it was, by both ways to the server", async () => {
+test("sends every array unchanged, in a statement and in a pipeline", async () => {
   const optional = <T>(of: fc.Arbitrary<T>) => fc.array(nullable(of), { maxLength: 20 });
   await fc.assert(
     fc.asyncProperty(
@@ -57,7 +57,7 @@ test("whatever is in an array arrives as it was, by both ways to the server", as
   );
 });
 
-test("whatever is in a row arrives as it was", async () => {
+test("sends every row unchanged", async () => {
   await server.db.rows(adhoc("CREATE TYPE t_row AS (name text, size float8, done boolean, note text)"));
   const echo = statement("t_echo_rows", "SELECT u.* FROM unnest($1::t_row[]) AS u");
   const row = fc.tuple(nullable(text), nullable(number), nullable(fc.boolean()), nullable(text));
@@ -70,7 +70,7 @@ test("whatever is in a row arrives as it was", async () => {
   );
 });
 
-test("an array of anything else is left to the driver", () => {
+test("leaves arrays of other values to the driver", () => {
   const dates = [new Date(0)];
   expect(encoded(dates)).toBe(dates);
   expect(encoded("{}")).toBe("{}");

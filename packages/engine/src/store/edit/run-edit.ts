@@ -1,10 +1,10 @@
 /**
- * Edits by hand, under the run's lock. Each edit locks its runs (FOR UPDATE, by id), changes them, and bumps their
- * generation: the owner's next write is refused with TW001, it reloads the run and goes on from what the edit left.
- * An owner's batch that committed first is simply what the edit sees; there is no third order.
+ * Manual edits, under the run's lock. Each edit locks its runs (FOR UPDATE, by id), changes them, and raises their
+ * generation: the owner's next write fails with TW001, and the owner reloads the run and continues from the edited state.
+ * A batch of the owner that committed first is visible to the edit.
  *
- * A running instance that is cleared becomes `restarting` and keeps its attempt and slot: its owner kills the
- * process, and only then starts the next try, so that two processes of one task never overlap.
+ * A running instance that is cleared becomes `restarting` and keeps its attempt and slot: its owner kills the process and
+ * then starts the next try, so that two processes of one task never overlap.
  */
 import { haltedAs, isFinished, OCCUPYING } from "../../model/index.ts";
 import type { Connection } from "../database/database.ts";
@@ -100,8 +100,8 @@ const RELEASE = statement(
 );
 
 /**
- * An ended run goes back to the queue; a running one stays with its owner, who reloads it. That of a sub-DAG whose task
- * has gone on is from now on a run on its own: somebody wants it for itself.
+ * An ended run returns to the queue; a running one stays with its owner, which reloads it. An ended run of a sub-DAG
+ * becomes independent of its parent task, which has continued without it.
  */
 const REOPEN = statement(
   "edit-reopen-runs",
@@ -137,7 +137,7 @@ interface LockedRun {
   readonly id: number;
   readonly dag_id: string;
   readonly state: "queued" | "running" | "success" | "failed";
-  /** How it is going to end: somebody has ended it, and its teardowns are left. */
+  /** The state it will end in: a user has ended it, and its teardowns still have to run. */
   readonly ending: "success" | "failed" | null;
   readonly version_id: number;
 }
@@ -165,7 +165,7 @@ async function clearTasks(tx: Connection, edit: ClearEdit): Promise<ClearResult>
     const touched = new Set(chosen.map((row) => row.dag_run_id));
     const unbegun = new Set(idsOf(neverBegan(goOn, rows, edit)));
     const reopened = idsOf(goOn).filter((id) => touched.has(id) || unbegun.has(id) || edit.only === "new");
-    // First, because how often a task is retried is up to the version it runs with from now on.
+    // First, because the version that the run continues with decides the number of retries.
     await tx.rows(REOPEN, [reopened, edit.latestVersion]);
     await clearChosen(tx, chosen, edit.note);
     if (edit.latestVersion) await moveToVersion(tx, reopened);
@@ -174,8 +174,8 @@ async function clearTasks(tx: Connection, edit: ClearEdit): Promise<ClearResult>
 }
 
 /**
- * Runs that ended before their first task began, e.g. cancelled while they were queued. There is no instance to clear: the
- * whole run starts.
+ * Runs that ended before their first task started, e.g. cancelled in the queue. They have no instance to clear: the whole
+ * run starts.
  */
 function neverBegan(
   runs: readonly LockedRun[],
@@ -194,7 +194,7 @@ async function clearChosen(
   note: string | null | undefined,
 ): Promise<void> {
   await clearInstances(tx, keyColumns(chosen), note);
-  // A deferred one that held its slot nevertheless gives it back; what runs keeps its own until its process is gone.
+  // A deferred instance that kept its slot releases it; a running one keeps its slot until its process has ended.
   await release(
     tx,
     chosen.filter((row) => row.keeps_slot),
@@ -203,7 +203,7 @@ async function clearChosen(
   await forgetStops(tx, chosen);
 }
 
-/** Of runs that this transaction has locked, and whose generation it raises. `note`: undefined leaves theirs alone. */
+/** The transaction has locked the runs and raises their generation. `note` undefined: notes stay. */
 export async function clearInstances(
   tx: Connection,
   keys: InstanceKeys,
@@ -215,8 +215,8 @@ export async function clearInstances(
 }
 
 /**
- * The runs have another version now. Instances that hold slots keep their place until they end, for that is where
- * their slots are counted; all others go by the new version. What it no longer has is removed, with its slots.
+ * Adapts instances to the runs' new version. Instances that hold slots keep their pool until they end, because their
+ * slots are counted there. Instances of tasks that the version does not have are removed and release their slots.
  */
 async function moveToVersion(tx: Connection, runIds: readonly number[]): Promise<void> {
   await tx.rows(ADAPT, [runIds]);
@@ -230,8 +230,8 @@ async function moveToVersion(tx: Connection, runIds: readonly number[]): Promise
 }
 
 /**
- * A scheduled instance is about to run anyway, from the beginning: clearing it would only lose its place. If something upstream
- * of it begins again, it waits for that (implied-ends.ts).
+ * A scheduled instance will run from the beginning anyway: clearing it would only lose its place in the queue. If a task
+ * upstream restarts, the instance waits for it (implied-ends.ts).
  */
 function isCleared(row: EditedInstance, only: ClearEdit["only"]): boolean {
   if (row.state === "none" || (row.state === "scheduled" && row.step === null)) return false;
@@ -243,7 +243,7 @@ function isCleared(row: EditedInstance, only: ClearEdit["only"]): boolean {
 async function markTasks(tx: Connection, edit: MarkEdit): Promise<MarkResult> {
   const runs = await lockRuns(tx, edit.runs);
   const rows = await readInstances(tx, idsOf(runs));
-  // A skip that only followed from the rest of the run stays from now on, because somebody says so.
+  // Marking an implied skip makes it permanent.
   const chosen = named(rows, edit.runs).filter((row) => row.state !== edit.state || isImplied(row));
   if (chosen.length === 0) return { affected: [] };
   const marked = new Set(chosen);
@@ -265,13 +265,13 @@ async function markTasks(tx: Connection, edit: MarkEdit): Promise<MarkResult> {
     await tx.rows(MARK, [
       ...keyColumns(chosen),
       chosen.map(() => edit.state),
-      `marked ${edit.state} by hand`,
+      `marked ${edit.state} manually`,
       true,
     ]);
     await release(tx, chosen);
     await cancelWaits(tx, [...touched]);
     await tx.rows(BUMP, [idsOf(changed.filter((run) => !isEnded(run)))]);
-    // An ended run is judged again: what its tasks say has changed.
+    // An ended run is evaluated again, because the states of its tasks have changed.
     await tx.rows(REOPEN, [idsOf(changed.filter(isEnded)), false]);
     await clearChosen(tx, again, undefined);
   }
@@ -299,7 +299,7 @@ async function markRun(
     return { found: true, changed: true };
   }
   if (run.state === state) return { found: true, changed: false };
-  await endRun(tx, { run, state, reason: `marked ${state} by hand` });
+  await endRun(tx, { run, state, reason: `marked ${state} manually` });
   return { found: true, changed: true };
 }
 
@@ -312,8 +312,8 @@ async function cancelRun(tx: Connection, dagRunId: number, reason: string): Prom
 }
 
 /**
- * What runs or waits takes the run's end state, what never started is skipped; the owner kills what is left. Where teardowns
- * are left to run, the run ends after them.
+ * Running and waiting instances get the run's end state, instances that never started are skipped, and the owner kills
+ * the processes. If teardowns still have to run, the run ends after them.
  */
 async function endRun(
   tx: Connection,
@@ -325,7 +325,7 @@ async function endRun(
   const states = open.map((row) => haltedAs(row.state, end.state));
   await archiveAttempts(tx, keyColumns(open), true);
   await endStarts(tx, open);
-  // Marking a run as success also covers what has not begun; a run that fails leaves it to do.
+  // Success also marks instances that have not started; after a failure they run if the run is reopened.
   await tx.rows(MARK, [...keyColumns(open), states, end.reason, end.state === "success"]);
   await release(tx, open);
   await cancelWaits(tx, [end.run.id]);

@@ -1,11 +1,11 @@
 /**
- * What people do to runs by hand: create, clear, mark, cancel, delete. The API decides *which* rows an edit means
- * (it resolves names, graph closures and date ranges) and what the caller is told; an implementation changes them,
- * under the run's lock, in the transaction it is given. The same transaction carries the audit row and the
- * idempotency key: an edit is either done, recorded and answerable again, or it never happened.
+ * Manual edits of runs: create, clear, mark, cancel, delete. The API decides *which* rows an edit means (it resolves
+ * names, graph closures and date ranges) and builds the response; the implementation changes them, under the run's lock,
+ * in the caller's transaction. The same transaction stores the audit row and the idempotency key, so that edit, record
+ * and response are stored together or not at all.
  *
- * Every method judges states only after it has locked the runs, and bumps the generation of each run it changes, so
- * that the owner reloads. With `dryRun` it changes nothing and answers what it would have changed.
+ * Every method reads states only after it has locked the runs, and raises the generation of each run it changes, so that
+ * the owner reloads. With `dryRun` it changes nothing and returns what it would have changed.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
@@ -16,41 +16,41 @@ export interface RunEdits {
   clearTasks(tx: Connection, edit: ClearEdit): Promise<ClearResult>;
   markTasks(tx: Connection, edit: MarkEdit): Promise<MarkResult>;
   /**
-   * "success" and "failed" end the run and what is unfinished in it; if teardowns are left to run, it ends when those have, or
-   * when it is asked for again. "queued" lets the scheduler take it up again; of its tasks, only those begin again whose ends
-   * do not follow any more. `found` false: no such run.
+   * "success" and "failed" end the run and its unfinished instances; if teardowns still have to run, the run ends after
+   * them, or when the call is repeated. "queued" makes the scheduler continue the run; of its tasks, only those restart
+   * whose implied end no longer holds. `found` false: no such run.
    */
   markRun(tx: Connection, dagRunId: number, state: "queued" | "success" | "failed"): Promise<RunEditResult>;
   /** Ends a queued or running run as failed, with the reason, as `markRun` does; `changed` false when it had already ended. */
   cancelRun(tx: Connection, dagRunId: number, reason: string): Promise<RunEditResult>;
-  /** Refuses ("active") a run that is running: it must be cancelled first. */
+  /** Rejects ("active") a running run: it must be cancelled first. */
   deleteRun(tx: Connection, dagRunId: number): Promise<"deleted" | "active" | "not_found">;
 }
 
 export interface CreateRunInput {
   readonly dagId: string;
-  /** null: the implementation names it, e.g. `manual__<run_after, ISO>` and something random when there is no logical date. */
+  /** null: generated, e.g. `manual__<run_after, ISO>`, with a random suffix without a logical date. */
   readonly runId: string | null;
   readonly logicalDate: Date | null;
-  /** Both or neither; neither with a logical date: derived from the DAG's schedule. */
+  /** Both or neither; without it, derived from the DAG's schedule if there is a logical date. */
   readonly interval: { readonly start: Date; readonly end: Date } | null;
   /** null: now. */
   readonly runAfter: Date | null;
   /** Already checked against the current version's `paramsSchema`. */
   readonly conf: { readonly [key: string]: Json };
   readonly note: string | null;
-  /** "operator": by a task of another run. */
+  /** "operator": a task of another run. */
   readonly triggeredBy: "rest_api" | "cli" | "ui" | "operator";
   readonly triggeringUser: string | null;
-  /** The task that asks for it. */
+  /** The task that creates the run. */
   readonly parent?: ParentPlace;
 }
 
 export type CreateRunResult =
   | { readonly kind: "created"; readonly dagRunId: number }
-  /** Another run has this run id, or this logical date. Must not abort the transaction (ON CONFLICT DO NOTHING). */
+  /** Another run has this run id or logical date. Must not abort the transaction (ON CONFLICT DO NOTHING). */
   | { readonly kind: "conflict"; readonly on: "run_id" | "logical_date"; readonly existingRunId: string }
-  /** No such DAG, or its file is gone (`dag.is_stale`), or it never had a good version. */
+  /** No such DAG, or its file is deleted (`dag.is_stale`), or it never had a valid version. */
   | { readonly kind: "unknown_dag" | "stale_dag" };
 
 /** One instance, or with `mapIndex` null all instances of a task. */
@@ -59,7 +59,7 @@ export interface TaskSelection {
   readonly mapIndex: number | null;
 }
 
-/** Instances of one run; `tasks` null means all of them. Graph closures are already applied. */
+/** Instances of one run; `tasks` null: all. Graph closures are already applied. */
 export interface RunSelection {
   readonly dagRunId: number;
   readonly tasks: readonly TaskSelection[] | null;
@@ -71,18 +71,18 @@ export interface InstanceKey {
   readonly mapIndex: number;
 }
 
-/** What has to begin again with the chosen instances does so, too: see model/run/implied-ends.ts. */
+/** Instances that must restart with the chosen ones are also cleared: see model/run/implied-ends.ts. */
 export interface ClearEdit {
   readonly runs: readonly RunSelection[];
   /** "failed": failed and upstream_failed; "running": running, queued, deferred...; "new": tasks the run has no rows for. */
   readonly only: "any" | "failed" | "running" | "new";
-  /** Ended runs go back to `queued` and are taken up again; false leaves the run's own state alone. */
+  /** Ended runs return to `queued` and continue; false: the run's state does not change. */
   readonly resetRuns: boolean;
   /** Move the runs to the DAG's current version. */
   readonly latestVersion: boolean;
-  /** Do nothing at all when one of the chosen instances is running. */
+  /** Do nothing if one of the chosen instances is running. */
   readonly refuseRunning: boolean;
-  /** Set on every cleared instance; undefined leaves notes alone. */
+  /** Set on every cleared instance; undefined: notes stay. */
   readonly note?: string | null;
   readonly dryRun: boolean;
 }
@@ -97,7 +97,7 @@ export interface MarkEdit {
   readonly dryRun: boolean;
 }
 
-/** The instances that changed (or would change) their state: those that were marked, and those that begin again. */
+/** The instances that changed (or would change) their state: the marked ones, and those that restart. */
 export interface MarkResult {
   readonly affected: readonly InstanceKey[];
 }

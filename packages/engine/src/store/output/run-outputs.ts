@@ -1,4 +1,4 @@
-/** Outputs of tasks, as a batch stores them: small ones by value, large ones by reference (output-objects.ts). */
+/** Task outputs in a batch: small ones by value, large ones by reference (output-objects.ts). */
 import type { Json } from "@tradewind/sdk/manifest";
 import { LargeValue, type OutputReference } from "../../model/index.ts";
 import { type Call, call } from "../database/database.ts";
@@ -14,7 +14,7 @@ export interface OutputWrite {
   readonly value: Json | LargeValue;
 }
 
-/** What a success leaves: a large output is stored already. */
+/** The output of a success; the object of a large one is already stored. */
 export function outputOf({
   output,
   stored,

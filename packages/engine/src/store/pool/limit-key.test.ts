@@ -6,7 +6,7 @@ import { adhoc } from "../database/database.ts";
 import { runEdits } from "../edit/run-edit.ts";
 import { limitKeyOf, limitNames } from "./limit-key.ts";
 
-it("names what counts an instance, and its parts can be told again", () => {
+it("names the limits that count an instance, and splits into them", () => {
   const keys = (perDag: number | null, all?: number) =>
     limitKeyOf(
       { dagId: "d", ...(all !== undefined && { maxActiveTasksPerDag: all }) },
@@ -19,7 +19,7 @@ it("names what counts an instance, and its parts can be told again", () => {
   expect(limitNames(keys(2, 3))).toEqual(["@d/t", "@@d"]);
 });
 
-it("is the same in a run that is moved to another version", async () => {
+it("stays the same when a run moves to another version", async () => {
   const { db } = await testDatabase();
   const tasks = [taskManifest("free"), taskManifest("few", { maxActivePerDag: 2 })];
   await seedDag(db, "d", { tasks });

@@ -1,4 +1,4 @@
-/** Makes runs that somebody asks for: by hand, or by a task. */
+/** Creates runs for users and tasks. */
 import { randomBytes } from "node:crypto";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";

@@ -1,4 +1,4 @@
-/** The facts of a run that its tasks may know, as the database has them. */
+/** The facts of a run that its tasks can read. */
 import type { Json } from "@tradewind/sdk/manifest";
 
 export interface RunRow {
@@ -14,6 +14,6 @@ export interface RunRow {
   readonly version_number: number;
 }
 
-/** Of a query that has the run as `r` and its version as `v`. */
+/** For a query with the run as `r` and its version as `v`. */
 export const RUN_COLUMNS = `r.dag_id, r.run_id, r.run_type, r.logical_date, r.interval_start, r.interval_end, r.run_after,
   r.started_at, r.conf, v.number AS version_number`;
