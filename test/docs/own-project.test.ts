@@ -1,4 +1,4 @@
-/** The project outside the repository that docs/guides/start.md describes: it has types, and its DAGs run. */
+/** The project outside of the repository that docs/guides/start.md describes: it has types, and its DAGs run. */
 import { execFile } from "node:child_process";
 import { cp, mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -17,7 +17,7 @@ beforeAll(async () => {
   await symlink(ROOT, join(folder, "tradewind"));
   await mkdir(join(project, "dags"), { recursive: true });
   await mkdir(join(project, "node_modules"));
-  // What the guide has its reader install.
+  // What the guide tells the reader to install.
   await symlink(join(ROOT, "node_modules/@types"), join(project, "node_modules/@types"));
   const [settings] = blocksOf("docs/guides/start.md").filter(({ title }) => title === "tsconfig.json");
   await writeFile(join(project, "tsconfig.json"), settings?.text ?? "");
@@ -50,7 +50,7 @@ it("has the types of text that a DAG imports", async () => {
   expect(stdout).toMatch(/^.*dags\/query\.ts.*'nothing' does not exist on type 'string'\.\n$/);
 });
 
-it("has DAGs that run, with nothing of Tradewind installed", async () => {
+it("has DAGs that run, without an installed Tradewind", async () => {
   const main = join(ROOT, "packages/cli/src/main.ts");
   const args = ["--conditions=source", main, "dags", "test", join(project, "dags/hello.ts")];
   const { stderr } = await run(process.execPath, args, { cwd: ROOT, env: { PATH: process.env.PATH } });

@@ -1,4 +1,4 @@
-/** What docs/guides/signals.md says of its first example is what that does; its client in Node sends and hears. */
+/** The first example of docs/guides/signals.md behaves as described; its client in Node sends and receives. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -16,7 +16,7 @@ let folder: string;
 let online: RunnableDag;
 
 beforeAll(async () => {
-  // Inside the repository, where the packages are found.
+  // Inside the repository, where packages resolve.
   await mkdir(join(ROOT, ".cache"), { recursive: true });
   folder = await mkdtemp(join(ROOT, ".cache/signals-guide-"));
   const [block] = blocksOf("docs/guides/signals.md").filter(({ title }) => title === "dags/online_model.ts");
@@ -33,7 +33,7 @@ const hour = (value: string, after: "1h" | "2h" | "3h") => ({
   after,
 });
 
-it("trains once for each hour, and knows which", async () => {
+it("trains once per hour, with the hour", async () => {
   const run = await runDag(online, {
     now: "2027-01-04T08:00:00Z",
     signals: [
@@ -51,7 +51,7 @@ it("trains once for each hour, and knows which", async () => {
   expect(run.task("serve").history[0]?.reason).toContain("model.validated");
 });
 
-it("closes without a false watermark, and with what comes after the stream", async () => {
+it("closes without a false watermark, and with the signals after the stream", async () => {
   const run = await runDag(online, {
     now: "2027-01-04T08:00:00Z",
     signals: [
@@ -65,7 +65,7 @@ it("closes without a false watermark, and with what comes after the stream", asy
   expect(run.task("report").history[0]?.endedMs).toBe(3_600_000);
 });
 
-it("is right about streams that return by themselves: they have succeeded, and rest until something starts them", async () => {
+it("describes streams that return correctly: they have succeeded, and wait until something starts them", async () => {
   const brief = dag("brief", { stop: signal("over") }, (d) => {
     const stream = d.task(
       "stream",
@@ -115,7 +115,7 @@ describe("its client in Node", () => {
     await subject.close();
   });
 
-  /** Rejects never: what it said, and its exit code when it has ended. */
+  /** Never rejects: returns its output, and its exit code when it has ended. */
   async function start(text: string, token: string) {
     const file = join(folder, `deploy-${children.length}.mjs`);
     await writeFile(file, text);
@@ -135,13 +135,13 @@ describe("its client in Node", () => {
     return { heard: heard.promise, ended };
   }
 
-  it("sends and hears, and ends when it is not let in, or not any more", async () => {
+  it("sends and receives, and ends if its token is rejected or revoked", async () => {
     await subject.service.send([{ key: "model.new", value: { score: 1 } }]);
     const refused = { code: 1, said: expect.stringContaining("UNAUTHENTICATED") };
     const stranger = await start(program, "tw_wrong");
     expect(await stranger.ended).toEqual(refused);
     const good = await start(program, "tw_good");
-    // One that does not look whether it is over: it must not go on as if nothing were.
+    // A client that does not check `done`: it must not continue silently.
     const heedless = await start(
       program.replace("await listening.done;", "").replace('"deployer"', '"heedless"'),
       "tw_good",
