@@ -1,4 +1,4 @@
-/** A job queue: chain and fan-in are put together by hand, the fan-in counted in memory (not durable, in its favour). */
+/** A job queue: chain and fan-in are implemented manually, the fan-in counted in memory (not durable, in its favour). */
 import { Countdown, load, type OpenPeer } from "./peer.ts";
 
 interface Boss {
