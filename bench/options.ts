@@ -55,6 +55,6 @@ export function chosen<T extends string>(
   const wanted = list.split(",").map((name) => name.trim());
   const unknown = wanted.find((name) => !(known as readonly string[]).includes(name));
   if (unknown !== undefined)
-    throw new Error(`${option} ${list}: "${unknown}" is none of ${known.join(", ")}`);
+    throw new Error(`${option} ${list}: "${unknown}" is not one of ${known.join(", ")}`);
   return known.filter((name) => wanted.includes(name));
 }

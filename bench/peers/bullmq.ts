@@ -57,7 +57,7 @@ export const open: OpenPeer = async () => {
     await countdown.over;
   };
   return {
-    note: "Redis that syncs its log at every write (appendfsync always), concurrency 50; chain and fan-in by hand, fan-in counted in memory; ends seen in the handler, before their commit",
+    note: "Redis that syncs its log at every write (appendfsync always), concurrency 50; chain and fan-in implemented manually, fan-in counted in memory; ends seen in the handler, before their commit",
     independentTasks: 10_000,
     chain,
     async fan(width) {

@@ -47,7 +47,7 @@ export const open: OpenPeer = async (url) => {
     preset,
   });
   return {
-    note: "concurrency 24, local queue of 500, completions batched (no delay); chain and fan-in by hand, fan-in counted in memory; ends seen in the handler, before their commit",
+    note: "concurrency 24, local queue of 500, completions batched (no delay); chain and fan-in implemented manually, fan-in counted in memory; ends seen in the handler, before their commit",
     independentTasks: 10_000,
     async chain(tasks) {
       countdown = new Countdown(1);

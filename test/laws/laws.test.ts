@@ -86,7 +86,7 @@ const BREACHES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "packages/sdk/src/a.ts": 'import type { B } from "node:fs";',
     "packages/sdk/src/b.ts": 'import { c } from "@tradewind/engine";',
   },
-  "packages know each other by name, never by path": {
+  "packages import each other by name, never by path": {
     "packages/cli/src/a.ts": 'import { b } from "../../engine/src/b.ts";',
   },
   "no source file has more than 400 lines, no test more than 600": {

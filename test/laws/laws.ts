@@ -165,7 +165,7 @@ export const LAWS: readonly Law[] = [
         .map((field) => `packages/sdk/package.json: ${field}`),
   },
   {
-    says: "packages know each other by name, never by path",
+    says: "packages import each other by name, never by path",
     violations: (tree) =>
       importsIn(tree, "packages/")
         .filter(({ file, to }) => to?.startsWith("packages/") && packageOf(to) !== packageOf(file.path))

@@ -167,7 +167,7 @@ interface Rest {
 
 async function atRest({ triggerer }: WaitingRig, control: Control): Promise<Rest> {
   const [own, runner] = [triggerer.processes()[0], triggerer.runner()];
-  if (!own || !runner) throw new Error("there is no triggerer, or no process for its triggers");
+  if (!own || !runner) throw new Error("no triggerer, or no trigger process");
   const [before, at] = [[own, runner].map(({ pid }) => cpuOf(pid)), performance.now()];
   const lag = await control.lagOver(AT_REST_MS);
   const ms = performance.now() - at;

@@ -40,7 +40,7 @@ async function sent(stage: Stage, how: { processes: number; signals: number }): 
         value: median(rates),
         unit: "/s",
         bar: BAR,
-        note: `${noteOf(rates)}, ${count(how.signals)} signals each, nobody listens`,
+        note: `${noteOf(rates)}, ${count(how.signals)} signals each, no listeners`,
       },
     ];
   } finally {

@@ -37,7 +37,7 @@ export class PollBackoff {
     }
     const failures = this.#failures;
     if (failures >= MAX_FAILURES) {
-      this.#host.log("error", `given up after ${failures} attempts: ${reason}`, { failures });
+      this.#host.log("error", `gave up after ${failures} attempts: ${reason}`, { failures });
       throw new EngineError("TRIGGER_GAVE_UP", `Failed ${failures} times in a row, last with: ${reason}`);
     }
     const longest = Math.max(this.#intervalMs, LONGEST_PAUSE_MS);

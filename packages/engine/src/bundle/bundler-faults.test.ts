@@ -165,7 +165,7 @@ describe("a file that breaks its process", () => {
     "loop.ts": `import "tradewind"; for (;;) {}`,
     "never.ts": `import "tradewind"; await new Promise(() => {});`,
     "flood.ts": `import "tradewind"; import { writeSync } from "node:fs"; for (;;) writeSync(1, "x".repeat(65536));`,
-    "reject.ts": `import "tradewind"; void Promise.reject(new Error("nobody listens"));`,
+    "reject.ts": `import "tradewind"; void Promise.reject(new Error("unhandled"));`,
   };
 
   it("fails alone, and every other file is loaded", { timeout: 180_000 }, async () => {
@@ -181,7 +181,7 @@ describe("a file that breaks its process", () => {
     for (const file of ["loop.ts", "never.ts", "flood.ts"]) {
       expect(errors[file]).toContain(`${file}: importing this file did not finish within 1.5 s`);
     }
-    expect(errors["reject.ts"]).toContain("nobody listens");
+    expect(errors["reject.ts"]).toContain("unhandled");
   });
 
   it("fails alone if it uses up all memory", async () => {

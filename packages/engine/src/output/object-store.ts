@@ -30,7 +30,7 @@ export async function openObjectStore(location: string, folder: string): Promise
   if (s3 === null)
     throw new EngineError(
       "CONFIG_INVALID",
-      `"${location}" is no place for outputs: TRADEWIND_OUTPUT_STORE is file:/folder or s3://bucket/prefix.`,
+      `Invalid output store "${location}": TRADEWIND_OUTPUT_STORE must be file:/folder or s3://bucket/prefix.`,
     );
   // Larger than all the rest of a scheduler, and rarely needed.
   const { S3Store } = await import("./s3-store.ts");

@@ -99,7 +99,7 @@ it.each([
   ],
   ["an endless loop", "for (;;);", "TIMETABLE_TIMEOUT", /did not answer within 4 s/],
   [
-    "a promise that nobody settles",
+    "a promise that never settles",
     "await new Promise(() => {});",
     "TIMETABLE_TIMEOUT",
     /did not answer within 4 s/,

@@ -84,7 +84,7 @@ describe("createLogger", () => {
     logger.info("cycle", { cycle });
     expect(lines()[0]).toMatch(/cannot be logged/);
     stream.destroy(new Error("EPIPE"));
-    logger.info("nobody hears this");
+    logger.info("lost");
   });
 });
 

@@ -39,7 +39,7 @@ function programOf(value: unknown): Program | null {
 function describe(program: Program): DagManifest {
   if (program.protocol !== 1) {
     throw new DagRefused(
-      `This file was written for another version of Tradewind (protocol ${String(program.protocol)}, this engine speaks 1): ` +
+      `This file was written for another version of Tradewind (protocol ${String(program.protocol)}, this engine supports 1): ` +
         `install the same version of "tradewind" in the DAG's project and in the engine.`,
     );
   }

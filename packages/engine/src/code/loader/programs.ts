@@ -48,7 +48,7 @@ function programOf(exported: unknown): Program | null {
   if (program === undefined) return null;
   if (program.protocol !== 1) {
     throw Object.assign(
-      new Error(`The bundle speaks protocol ${program.protocol}, this engine speaks 1; upgrade the engine.`),
+      new Error(`The bundle uses protocol ${program.protocol}, this engine supports 1; upgrade the engine.`),
       { code: "BUNDLE_PROTOCOL" },
     );
   }

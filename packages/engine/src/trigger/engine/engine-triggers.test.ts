@@ -68,7 +68,7 @@ describe("a wait for another run", () => {
   it("waits for a run that does not exist yet, logs that, and fires when the run has ended", async () => {
     const { job } = await rig.triggerer({ lease: LONG_LEASE });
     const { attempt } = await rig.wait("tradewind.dagrun", null, { args: runArgs({ runId: "later" }) });
-    await rig.until(async () => (await rig.log(attempt)).length > 1, "what it says");
+    await rig.until(async () => (await rig.log(attempt)).length > 1, "its log line");
     expect((await rig.log(attempt)).map(({ message }) => message)).toEqual([
       expect.stringMatching(/^Waiting for tradewind.dagrun .*"later"/),
       'There is no run "later" of DAG "other" yet; waiting for it, too.',
@@ -110,7 +110,7 @@ describe("a wait for another task", () => {
         message: 'Task "load" of DAG "other" is upstream_failed in run "r1".',
       },
     });
-    await rig.until(async () => (await rig.log(attempt)).length > 1, "its last word");
+    await rig.until(async () => (await rig.log(attempt)).length > 1, "its last log line");
     expect((await rig.log(attempt)).at(-1)).toMatchObject({
       level: "error",
       message: expect.stringContaining("EXTERNAL_TASK_FAILED"),
@@ -218,18 +218,14 @@ describe("invalid arguments", () => {
   });
 
   it.each([
-    [RUN, "a date that is none", runArgs({ logicalDate: "yesterday" })],
-    [RUN, "a day that no calendar has", runArgs({ logicalDate: "0000-01-01T00:00:00Z" })],
+    [RUN, "an invalid date", runArgs({ logicalDate: "yesterday" })],
+    [RUN, "a date out of range", runArgs({ logicalDate: "0000-01-01T00:00:00Z" })],
     [RUN, "a NUL", runArgs({ runId: "a\u0000b" })],
     [RUN, "nothing", null],
-    [TASK, "an index that is none", taskArgs({ runId: "r1", mapIndex: 2 ** 40 })],
+    [TASK, "an invalid index", taskArgs({ runId: "r1", mapIndex: 2 ** 40 })],
     [TASK, "no states", { ...taskArgs({ runId: "r1" }), states: null }],
-    [HOOK, "a moment that is none", { name: "hook", after: "soon" }],
-    [
-      "tradewind.all",
-      "a member that is none",
-      { members: { a: null, b: call(RUN, runArgs({ runId: "r1" })) } },
-    ],
+    [HOOK, "an invalid time", { name: "hook", after: "soon" }],
+    ["tradewind.all", "an invalid member", { members: { a: null, b: call(RUN, runArgs({ runId: "r1" })) } }],
     ["tradewind.all", "a member's date", { members: { a: call(RUN, runArgs({ logicalDate: "never" })) } }],
   ])("of %s (%s) fail only their own trigger", async (kind, _, args) => {
     await seedRun("r1", "success");

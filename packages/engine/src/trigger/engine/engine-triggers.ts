@@ -380,7 +380,7 @@ function taskOutcome(
 
 /** A waiter has seen the run before, so it was deleted meanwhile. */
 function runGone(args: DagRunArgs): TriggerOutcome {
-  const message = `Run ${runName(args)} was deleted while it was waited for.`;
+  const message = `Run ${runName(args)} was deleted during the wait for it.`;
   return { kind: "failed", error: { name: "DagRunGone", message, stack: null, code: "DAG_RUN_GONE" } };
 }
 

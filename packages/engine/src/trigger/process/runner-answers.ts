@@ -31,7 +31,7 @@ export class RunnerAnswers {
     } catch (error) {
       this.#logger.error("a request of a trigger could not be answered", { what, error: messageOf(error) });
       // The details (hosts, statements) are for the operator, not for user code.
-      return { error: `The engine could not read ${what}; its log says why.` };
+      return { error: `The engine could not read ${what}; see its log for the reason.` };
     }
   }
 

@@ -40,7 +40,7 @@ export async function findProgram(
     throw Object.assign(new Error(message), { code: "TRIGGER_KIND_UNKNOWN" });
   }
   if (program.protocol !== 1) {
-    const message = `Trigger "${kind}" speaks protocol ${program.protocol}, this engine speaks 1; upgrade the engine.`;
+    const message = `Trigger "${kind}" uses protocol ${program.protocol}, this engine supports 1; upgrade the engine.`;
     throw Object.assign(new Error(message), { code: "BUNDLE_PROTOCOL" });
   }
   return watchAborts(program, (ignored) => asker.ignoredAbort(ignored));

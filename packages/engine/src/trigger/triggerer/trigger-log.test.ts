@@ -137,7 +137,7 @@ it("writes a shared trigger's lines to 50 logs, refers the others to one of thos
     adhoc("UPDATE deferral SET deferred_at = now() + substr(task_id, 2)::int * interval '1 second'"),
   );
   log.watch({ id, kind: "demo.shared", args: {} });
-  await rig.until(async () => (await texts(attempts[59] ?? "")).length === 1, "the last to be told");
+  await rig.until(async () => (await texts(attempts[59] ?? "")).length === 1, "the last log");
   const fds = async () => (await readdir("/proc/self/fd")).length;
   const openNow = await fds();
   log.line(id, "info", "first");
@@ -160,7 +160,7 @@ it("writes a shared trigger's lines to 50 logs, refers the others to one of thos
   const heard = await Promise.all(attempts.map(async (attempt) => (await texts(attempt)).includes("second")));
   expect(heard).toEqual(attempts.map((_, n) => n < 50));
   expect(await texts(attempts[59] ?? "")).toEqual([
-    `Waiting for demo.shared {} (trigger ${id}). Many tasks wait for it: what it says is in the log of task "t0" of DAG "dag", run ${rig.runId}.`,
+    `Waiting for demo.shared {} (trigger ${id}). Many tasks wait for it: its output is in the log of task "t0" of DAG "dag", run ${rig.runId}.`,
   ]);
 });
 

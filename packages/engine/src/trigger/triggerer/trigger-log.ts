@@ -342,7 +342,7 @@ function opening(topic: Topic, endsAt: Date | null | undefined, heardBy: Place |
   if (!heardBy) return text;
   const index = heardBy.map_index >= 0 ? `[${heardBy.map_index}]` : "";
   const task = `task "${heardBy.task_id}${index}" of DAG "${heardBy.dag_id}", run ${heardBy.dag_run_id}`;
-  return `${text} Many tasks wait for it: what it says is in the log of ${task}.`;
+  return `${text} Many tasks wait for it: its output is in the log of ${task}.`;
 }
 
 function write(log: AttemptLog, line: Said): void {
