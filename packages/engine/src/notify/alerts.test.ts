@@ -1,4 +1,4 @@
-/** Notices of tasks, groups and runs: stored with what they tell of, delivered without the code of the DAG. */
+/** Notices of tasks, groups and runs: stored with their event, delivered without the code of the DAG. */
 import { existsSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -96,7 +96,7 @@ describe("notices of tasks, groups and runs", () => {
       .map(({ value }) => value)
       .filter((value) => value.dagId === undefined || value.dagId === dagId);
 
-  it("say what failed, why, in which try, and what the run failed of", async () => {
+  it("contain the failed object, the reason, the try, and the cause of the run's failure", async () => {
     await desk.host({ publicUrl: "https://flows.example.com/tw" });
     const logicalDate = new Date("2026-01-31T01:00:00Z");
     const id = await rig.trigger("task", { runId: "r/1", logicalDate });
@@ -164,7 +164,7 @@ describe("notices of tasks, groups and runs", () => {
     await rig.until(async () => existsSync(`${rig.root}/called`), "the functions");
   });
 
-  it("go by mail", async () => {
+  it("are sent by mail", async () => {
     await desk.host();
     const id = await rig.trigger("mailed", { runId: "m1" });
     await rig.ended(id);
@@ -175,7 +175,7 @@ describe("notices of tasks, groups and runs", () => {
     expect(text).toContain("First failure: broken, try 1\r\nIts reason: Error: no disk\r\n");
   });
 
-  it("of groups are sent for each try and each item, with what failed first in it", async () => {
+  it("of groups are sent for each try and each item, with the first failure in it", async () => {
     await desk.host();
     const id = await rig.trigger("groups");
     await rig.ended(id);
@@ -234,7 +234,7 @@ describe("notices of tasks, groups and runs", () => {
     expect(new Set(keys).size).toBe(2);
   });
 
-  it("of the installation are sent for failed runs only, and not for one that is a task of another", async () => {
+  it("of the installation are sent for failed runs only, and not for sub-DAG runs", async () => {
     await desk.host();
     const good = await rig.trigger("good");
     const around = await rig.trigger("around", { runId: "outer" });
@@ -255,7 +255,7 @@ describe("notices of tasks, groups and runs", () => {
     rig.wakeUps.send(`run:${around}`);
   });
 
-  it("tell of a run that was out of time, and of the tasks that it took with it", async () => {
+  it("are sent for a run that timed out, and for the tasks that ended with it", async () => {
     await desk.host();
     const id = await rig.trigger("slow");
     await rig.ended(id);
@@ -266,7 +266,7 @@ describe("notices of tasks, groups and runs", () => {
     ]);
   });
 
-  it("are not sent for what a person ends", async () => {
+  it("are not sent for tasks and runs that a user ends", async () => {
     await rm(gate, { force: true });
     const id = await rig.trigger("waits");
     await rig.until(async () => (await rig.states(id))["waits"] === "running", "the task");

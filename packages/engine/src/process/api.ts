@@ -15,7 +15,7 @@ import { JobHeartbeat } from "./job-heartbeat.ts";
 import { createLargeOutputs } from "./large-outputs.ts";
 import { openServiceParts, type ServiceParts, stopServices } from "./service-parts.ts";
 
-/** The REST API with what it asks; `close` once it has stopped. */
+/** The REST API and its dependencies; call `close` after it has stopped. */
 export async function createApi(
   parts: ServiceParts,
 ): Promise<{ readonly api: ApiServer; readonly signals: SignalService; close(): Promise<void> }> {
@@ -48,7 +48,7 @@ export async function createApi(
   };
 }
 
-/** `tradewind api`: the REST API on a shared database. Its admin token is that of its home folder. */
+/** `tradewind api`: the REST API on a shared database. Its admin token is in its home folder. */
 export async function startApi(
   config: Config,
   signal?: AbortSignal,
@@ -69,7 +69,7 @@ export async function startApi(
   };
 }
 
-/** What a change made through the API means to schedulers. */
+/** Wakes the schedulers after a change made through the API. */
 export function passOn(change: Change, wakeUps: WakeUps): void {
   switch (change.kind) {
     case "run_created":

@@ -11,7 +11,7 @@ import { JobHeartbeat } from "./job-heartbeat.ts";
 import { stopServices } from "./service-parts.ts";
 import { prepareUserCode } from "./user-code.ts";
 
-/** `tradewind dag-processor`: bundles a DAG folder into a shared database. New DAGs start paused there. */
+/** `tradewind dag-processor`: bundles a DAG folder into a shared database. New DAGs start paused. */
 export async function startDagProcessor(
   config: Config,
   signal?: AbortSignal,

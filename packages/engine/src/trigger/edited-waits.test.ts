@@ -1,4 +1,4 @@
-/** Edits end waits in the API server; the triggers that no wait is left for run in a triggerer. */
+/** Edits end waits in the API server. The triggers that have no waiters left run in a triggerer. */
 import { randomUUID } from "node:crypto";
 import { beforeEach, expect, it } from "vitest";
 import { seedTrigger, triggerRow } from "../../test/support/trigger-seed.ts";
@@ -66,7 +66,7 @@ it("stops the triggers of a cancelled run within a second", async () => {
   expect(performance.now() - begun).toBeLessThan(1_000);
 });
 
-it("stops the trigger of a marked or cleared task, and keeps one that another task waits for", async () => {
+it("stops the trigger of a marked or cleared task, and keeps a trigger that another task waits for", async () => {
   const { own, shared } = await twoWaits();
   await rig.db.transaction((tx) =>
     runEdits.markTasks(tx, { runs: only(["a", "c"]), state: "success", dryRun: false }),

@@ -74,9 +74,9 @@ test("every signal is stored once and has its effect once, in the order of its k
   const said = (start: RegExp) =>
     logs.filter(({ error = "", message }) => start.test(`${message}: ${error}`)).length;
   const told = {
-    voided: said(/^a listener of signals starts again: Another process is active/),
-    unknown: said(/^a listener of signals starts again: .*broke before the commit was answered/),
-    refused: said(/^a signal could not be dealt with/),
+    voided: said(/^restarting a signal listener: Another process is active/),
+    unknown: said(/^restarting a signal listener: .*broke before the commit was answered/),
+    refused: said(/^could not process a signal/),
     again: ledger.again(),
   };
   console.log(
@@ -217,7 +217,7 @@ async function until(
 }
 
 /** What is poison is given up, and that is an error: it was meant to be one. */
-const EXPECTED = /^a signal was given up/;
+const EXPECTED = /^a signal became a dead letter/;
 
 /** A database that is away is a warning; whatever is called an error, or comes from Node itself, is a defect. */
 function isAlarming({ level, message }: LogLine): boolean {

@@ -124,7 +124,7 @@ export class TriggerDesk {
   /** One look of a sensor, here and now: the event, or undefined for "not yet". */
   async check(call: TriggerCall, asker: Asker): Promise<Json | undefined> {
     if (call.source === "bundle") {
-      const message = `"${call.kind}" cannot be looked at here: only a triggerer can wait for it. Use the deferred mode.`;
+      const message = `"${call.kind}" cannot be polled here: only a triggerer can wait for it. Use the deferred mode.`;
       throw Object.assign(new Error(message), { code: "TRIGGER_KIND_UNKNOWN" });
     }
     const now = this.#clock.now();

@@ -1,4 +1,4 @@
-/** What a triggerer is made of. */
+/** The parts of a triggerer. */
 import type { BundleCache } from "../../code/bundle-cache.ts";
 import type { LeaseTimes } from "../../job/lease.ts";
 import type { WakeUps } from "../../job/wake-up.ts";
@@ -16,12 +16,12 @@ export interface TriggererOptions {
   readonly logger: Logger;
   readonly wakeUps: WakeUps;
   readonly version: string;
-  /** Triggers that run at once; timed and cold ones do not count. */
+  /** Triggers that run at once; timed and cold triggers do not count. */
   readonly capacity: number;
   readonly queues: readonly string[];
   readonly lease?: LeaseTimes;
-  /** How long the triggers' loop may be silent before the lease is left to run out. */
+  /** How long the triggers' loop may be silent before the lease is no longer renewed. */
   readonly stallMs?: number;
-  /** A trigger that has said nothing is announced in its tasks' logs after this long. */
+  /** A silent trigger is announced in its tasks' logs after this long. */
   readonly announceAfterMs?: number;
 }
