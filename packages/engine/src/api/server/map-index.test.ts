@@ -232,7 +232,11 @@ describe("why", () => {
       "Its rule allSuccess says upstream_failed: other is failed.",
       "other[-1] failed",
     ]);
-    const empty = await mapEnd("empty-list", { list: "success", "each.a": "skipped" }, "mapped over an empty list");
+    const empty = await mapEnd(
+      "empty-list",
+      { list: "success", "each.a": "skipped" },
+      "mapped over an empty list",
+    );
     expect(await empty("each.a")).toEqual([
       ["FINISHED", "It has ended: skipped (mapped over an empty list)."],
       ["MAP_EMPTY", "Its map runs over an empty list, which list gave."],

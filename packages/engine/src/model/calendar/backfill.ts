@@ -165,9 +165,7 @@ export interface PlannedDate {
   readonly existing: ExistingRun | undefined;
 }
 
-/**
- * The actions for the next dates, up to the first date that needs a new or cleared run when there is no room for another.
- */
+/** The actions for the next dates, up to the first that needs an own run when there is no room for another. */
 export function planDates(
   dates: readonly DueRun[],
   existing: ReadonlyMap<number, ExistingRun>,

@@ -75,10 +75,7 @@ class Zone {
     return Date.UTC(year!, month! - 1, day!, hour!, minute!, second!) - Math.floor(utc / 1000) * 1000;
   }
 
-  /**
-   * The instant at which clocks first show `local`. A skipped local time maps to the instant of the jump, a repeated one to
-   * its first occurrence.
-   */
+  /** The instant at which clocks first show `local`. If clocks skip that time: the instant of the jump. */
   firstInstant(local: number): number {
     const earlier = this.offsetAt(local - DAY);
     const later = this.offsetAt(local + DAY);

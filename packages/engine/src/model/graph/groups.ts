@@ -178,9 +178,7 @@ export class Groups {
     }
   }
 
-  /**
-   * Evaluates the due groups, innermost first. Returns the groups that have ended permanently and are now visible outside.
-   */
+  /** Evaluates the due groups, innermost first. Returns the groups that have ended permanently. */
   settle(now: number): GroupSlot[] {
     const closed: GroupSlot[] = [];
     for (let slot = this.#takeDue(); slot; slot = this.#takeDue()) {

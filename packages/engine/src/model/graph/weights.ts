@@ -34,10 +34,7 @@ export function effectiveWeights(
   });
 }
 
-/**
- * Own weight plus the weights of everything reachable over `edges`, each once. `visit` lists a node after all nodes it
- * points to.
- */
+/** Own weight plus that of everything reachable over `edges`, each once. `visit` lists a node after its targets. */
 function exactSums(own: readonly number[], visit: readonly number[], edges: Edges): number[] {
   const words = Math.ceil(own.length / 32);
   const reach = new Uint32Array(own.length * words);

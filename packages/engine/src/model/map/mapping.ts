@@ -144,9 +144,7 @@ export class Mapping {
     return true;
   }
 
-  /**
-   * Creates up to about `most` instances of expanded maps. Returns their number: 0 if none is left to create, or no room.
-   */
+  /** Creates about `most` instances of expanded maps. Returns their number: 0 if none is left or there is no room. */
   make(most: number): number {
     let made = 0;
     for (const expansion of this.#growing) {

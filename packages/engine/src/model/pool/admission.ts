@@ -133,9 +133,7 @@ export class ReadyQueue<T extends Candidate> {
     return picks;
   }
 
-  /**
-   * The best task of each width in the line of each pool, with the number waiting there: after `take`, tasks without room.
-   */
+  /** The best task of each pool and width, with the number waiting there: after `take`, tasks without room. */
   *heads(): Iterable<{ readonly task: T; readonly waiting: number }> {
     for (const { widths } of this.#lines.values()) {
       for (const place of widths.values()) {
