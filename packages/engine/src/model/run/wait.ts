@@ -27,7 +27,7 @@ export type TriggerOutcome =
       readonly calls?: Readonly<Record<string, number>>;
     }
   | { readonly kind: "ending"; readonly ending: TriggerEnding }
-  /** It threw, returned without an event, could not be loaded, or blocked its neighbours. */
+  /** It threw, returned without an event, could not be loaded, or blocked its process. */
   | { readonly kind: "failed"; readonly error: ErrorFacts };
 
 export type WaitResult =
