@@ -69,7 +69,7 @@ describe("a mapped task", () => {
       uneven: "upstream_failed",
     });
     expect(run.task("broken").reason).toBe(
-      'MAP_UNUSABLE: the output of "wrong" is a number, and a map runs over a list',
+      'MAP_UNUSABLE: the output of "wrong" is a number, but a map needs a list',
     );
     expect(run.task("uneven").reason).toContain("different lengths (2, 1)");
   });

@@ -214,7 +214,7 @@ describe("mapped tasks", () => {
     expect(await instances(id, "each")).toMatchObject([
       {
         state: "upstream_failed",
-        reason: 'MAP_UNUSABLE: the output of "list" is a number, and a map runs over a list',
+        reason: 'MAP_UNUSABLE: the output of "list" is a number, but a map needs a list',
       },
     ]);
   });

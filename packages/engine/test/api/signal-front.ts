@@ -1,4 +1,4 @@
-/** The REST API on a stage of the signal service, on a real port. */
+/** The REST API in front of a signal service, on a real port. */
 import { randomBytes } from "node:crypto";
 import { tmpdir } from "node:os";
 import { createApi } from "../../src/api/server/api.ts";

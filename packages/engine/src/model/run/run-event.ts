@@ -1,4 +1,4 @@
-/** Everything that can happen to a run while it is owned. Edits by people go to the store, and the run is reloaded. */
+/** All events of an owned run. Edits by users go to the store, and the run is reloaded. */
 
 import type { Heard } from "../signal/signal-condition.ts";
 import type { Wait } from "./instance.ts";
@@ -9,7 +9,7 @@ interface OfInstance {
   readonly mapIndex: number;
 }
 
-/** Counts only while `attempt` is the instance's current one. Instants are milliseconds. */
+/** Counts only while `attempt` is the instance's current attempt. Instants are milliseconds. */
 interface OfAttempt extends OfInstance {
   readonly attempt: string;
 }
@@ -17,13 +17,13 @@ interface OfAttempt extends OfInstance {
 export type RunEvent =
   /** Admission gave it a new attempt and its slots: scheduled -> queued. */
   | ({ readonly type: "queued" } & OfAttempt)
-  /** The slots could not be had after all: queued -> scheduled, as if it had never been admitted. */
+  /** The slots were not available after all: queued -> scheduled, as if it had never been admitted. */
   | ({ readonly type: "unqueued" } & OfAttempt)
   | ({ readonly type: "started"; readonly at: number } & OfAttempt)
-  /** `skip`: tasks that this one rules out; those not yet started are skipped at once. */
+  /** `skip`: tasks that this one excludes; those not yet started are skipped at once. */
   | ({ readonly type: "succeeded"; readonly at: number; readonly skip: readonly string[] } & OfAttempt)
   | ({ readonly type: "skipped"; readonly at: number; readonly reason: string | null } & OfAttempt)
-  /** Tried again at `retryAt` (null: at once) if `retry` and tries are left. */
+  /** Retried at `retryAt` (null: at once) if `retry` is set and tries are left. */
   | ({
       readonly type: "failed";
       readonly at: number;
@@ -32,14 +32,14 @@ export type RunEvent =
       readonly reason: string | null;
     } & OfAttempt)
   | ({ readonly type: "deferred"; readonly at: number; readonly wait: Wait } & OfAttempt)
-  /** It begins by waiting, under a new attempt: scheduled -> deferred, no worker needed. */
+  /** It begins with a wait, under a new attempt: scheduled -> deferred, no worker needed. */
   | ({ readonly type: "startedWaiting"; readonly at: number; readonly wait: Wait } & OfAttempt)
-  /** The trigger fired, or its time ran out and the task wants to know: deferred -> scheduled, same try. */
+  /** The trigger fired, or it timed out and the task handles the timeout: deferred -> scheduled, same try. */
   | ({ readonly type: "resumed" } & OfAttempt)
   | ({ readonly type: "rescheduled"; readonly at: number; readonly retryAt: number } & OfAttempt)
   /**
-   * The attempt ended by no fault of the task: same try again, up to `budget` times, then as a failure. Null: known
-   * to be no fault of the task (an orderly stop), so not counted.
+   * The attempt was lost through no fault of the task: same try again, up to `budget` times, then as a failure. Null:
+   * certainly not the task's fault (an orderly stop), so not counted.
    */
   | ({
       readonly type: "lost";
@@ -50,20 +50,17 @@ export type RunEvent =
     } & OfAttempt)
   | ({ readonly type: "retryDue" } & OfInstance)
   | ({ readonly type: "gateOpened" } & OfInstance)
-  /** To be put to the rules of the run, if it has any. */
+  /** An input for the rules of the run, if it has any. */
   | { readonly type: "heard"; readonly heard: Heard }
-  /** A tick or a person asks for it. */
+  /** A request of a tick or a user. */
   | ({ readonly type: "ordered" } & Order)
-  /** Nothing is heard any more: streaming tasks are stopped or never begin, what waits for a start is skipped, the rest goes on. */
+  /** Signals no longer count: streaming tasks stop or never start, tasks without their start are skipped. */
   | { readonly type: "closed"; readonly reason: string }
-  /** It is known over how many items a map runs, beneath an item of its parent (-1: it has none). */
+  /** The length of a map within an item of its parent (-1: no parent) is known. */
   | { readonly type: "expanded"; readonly mapId: string; readonly parent: number; readonly length: number }
-  /** It is known that it cannot run over what it was given. */
+  /** The map cannot run over its source value. */
   | { readonly type: "unmappable"; readonly mapId: string; readonly parent: number; readonly reason: string }
-  /**
-   * The run is to end now (cancelled, timed out, failed fast): what is under way becomes `active`, all else that is
-   * unfinished is skipped. Teardowns go on.
-   */
+  /** The run ends now: active instances become `active`, other unfinished ones are skipped, teardowns continue. */
   | {
       readonly type: "halted";
       readonly at: number;
