@@ -40,14 +40,14 @@ beforeAll(async () => {
   server.stderr?.setEncoding("utf8").on("data", (text: string) => {
     said += text;
   });
-  for (const deadline = Date.now() + 50_000; !/✓ etl/.test(said); await sleep(20)) {
+  for (const deadline = Date.now() + 150_000; !/✓ etl/.test(said); await sleep(20)) {
     if (server.exitCode !== null || Date.now() > deadline)
       throw new Error(`standalone did not run etl:\n${said}`);
   }
   const token = (await readFile(join(home, "token"), "utf8")).trim();
   const { url } = JSON.parse(await readFile(join(home, "standalone.json"), "utf8")) as { url: string };
   variables = assigned(new Map([["URL", url]]), token);
-});
+}, 180_000);
 
 afterAll(async () => {
   if (server.exitCode === null) {
