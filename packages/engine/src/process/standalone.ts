@@ -9,9 +9,7 @@ import { rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type ApiServer, requireAddress } from "../api/server/api-server.ts";
 import { DagFolder } from "../bundle/dag-files.ts";
-import { DagProcessor } from "../bundle/dag-processor.ts";
 import { WakeUps } from "../job/wake-up.ts";
-import { planNext } from "../model/calendar/planner.ts";
 import { SecretBox } from "../secret/secret-box.ts";
 import type { Config } from "../service/config.ts";
 import { ensureToken, lockHome, openHome } from "../service/home.ts";
@@ -21,6 +19,7 @@ import { ensureAdminToken } from "../store/access/tokens.ts";
 import { migrate } from "../store/database/migrate.ts";
 import { createApi } from "./api.ts";
 import { createBackfillHost } from "./backfill.ts";
+import { createDagProcessor } from "./dag-processor.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
 import { createNoticeHost } from "./notices.ts";
 import { type OpenedDatabase, openDatabase } from "./open-database.ts";
@@ -113,7 +112,7 @@ async function createServices(
   connect: OpenedDatabase["connect"],
   undo: Undo,
 ): Promise<{ readonly api: ApiServer; readonly services: readonly Service[] }> {
-  const { config, database, home, logger, wakeUps, user } = parts;
+  const { config, database, logger, wakeUps } = parts;
   const scheduler = createScheduler(parts);
   const triggererDatabase = connect("tradewind triggerer");
   undo.push(() => triggererDatabase.close());
@@ -124,15 +123,9 @@ async function createServices(
   undo.push(close);
   const bridged = await createSignalBridge(parts);
   if (bridged) undo.push(() => bridged.close());
-  const processor = new DagProcessor({
-    database,
-    folder: config.dags,
-    logger: logger.child({ component: "dag-processor" }),
-    plan: planNext,
+  const processor = createDagProcessor(parts, {
     isPausedAtCreation: false,
     onChange: () => wakeUps.send("dags"),
-    ledgerPath: join(home.path, "dag-files.json"),
-    user,
   });
   const services = [
     api,
