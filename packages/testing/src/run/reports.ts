@@ -1,4 +1,7 @@
-/** What attempts and triggers report, put to the model as the scheduler does (run/loaded/run-actor.ts of the engine). */
+/**
+ * Applies the reports of attempts and triggers to the model, like the scheduler (run/loaded/run-actor.ts of the
+ * engine).
+ */
 import {
   type Instance,
   isFinished,
@@ -15,7 +18,7 @@ import type { Callbacks } from "./callbacks.ts";
 import type { Clock } from "./clock.ts";
 import type { Journal } from "./journal.ts";
 
-/** What ends a try. */
+/** The outcomes that end a try. */
 export type TryEnd = Extract<TaskOutcome, { kind: "success" | "failed" | "skipped" }>;
 
 export interface ReportsParts {
@@ -34,7 +37,7 @@ export class Reports {
     this.#parts = parts;
   }
 
-  /** What has changed is written down; `durationMs` is that of the attempt that made it change. */
+  /** Records the changes of the model; `durationMs` is that of the attempt that caused them. */
   note(durationMs?: number): void {
     const { journal, model } = this.#parts;
     journal.note(model.takeChanges(), durationMs);
@@ -77,7 +80,7 @@ export class Reports {
     await this.#tell(instance, outcome);
   }
 
-  /** It begins by waiting: no attempt is needed before its trigger fires. */
+  /** Starts a task with a wait: it needs no attempt before its trigger fires. */
   startWaiting(instance: Instance, attempt: string, deferral: Deferral): void {
     const { clock, journal, model, waits } = this.#parts;
     const at = clock.now();
@@ -87,7 +90,7 @@ export class Reports {
     waits.begin(instance, attempt, deferral);
   }
 
-  /** A wait is over. */
+  /** Applies the end of a wait. */
   async follow({ instance, attempt }: KeptWait, result: WaitResult): Promise<void> {
     const { clock, model } = this.#parts;
     if (instance.state !== "deferred" || instance.attempt !== attempt) return;
@@ -101,7 +104,7 @@ export class Reports {
     await this.#tell(instance, end);
   }
 
-  /** The task's callback for how its try has ended, if it has. */
+  /** Runs the task's callback for the end of its try, if it has ended. */
   async #tell(instance: Instance, outcome: EndedAttempt["outcome"] | TryEnd): Promise<void> {
     const { callbacks } = this.#parts;
     if (outcome.kind === "success") await callbacks.ofTask(instance, "success");
@@ -110,7 +113,7 @@ export class Reports {
     await callbacks.ofTask(instance, isRetried ? "retry" : "failure", outcome.error);
   }
 
-  /** An attempt, or the trigger it waited for, ended the try. */
+  /** An attempt, or its trigger, ended the try. */
   #end(instance: Instance, attempt: string, outcome: TryEnd): void {
     const { clock, journal, model } = this.#parts;
     const now = clock.now();
@@ -127,7 +130,7 @@ export class Reports {
     }
   }
 
-  /** Whatever it made of that, it was asked to stop. */
+  /** The attempt was asked to stop: its own outcome is ignored. */
   #gone(instance: Instance, attempt: string, reason: string): void {
     const { clock, model } = this.#parts;
     const at = clock.now();
@@ -135,7 +138,7 @@ export class Reports {
     model.apply({ ...event, budget: null, retryAt: null }, at);
   }
 
-  /** Of a streaming task by its failures in a row. */
+  /** The delay of a streaming task depends on its failures in a row. */
   #retryDelay(instance: Instance, now: number): number {
     const { model, run } = this.#parts;
     const { node, mapIndex } = instance;
@@ -155,7 +158,7 @@ function keyOf({ node, mapIndex }: Instance, attempt: string) {
   return { taskId: node.id, mapIndex, attempt };
 }
 
-/** As it is now: the model changes it behind the compiler's back. */
+/** Reads the state again: the model changes it, which the compiler cannot see. */
 function stateOf(instance: Instance): string {
   return instance.state;
 }
