@@ -204,7 +204,7 @@ describe("mapped tasks", () => {
       { taskId: "each", mapIndex: 1 },
     ]);
     await rig.until(async () => (await instances(id, "each"))[1]?.state === "failed", "its failure");
-    expect((await instances(id, "each"))[1]?.reason).toContain("has no item for this index any more");
+    expect((await instances(id, "each"))[1]?.reason).toContain("no longer has an item for this index");
   });
 
   it("over what is no list cannot run, and say why", async () => {
