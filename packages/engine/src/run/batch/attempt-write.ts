@@ -1,6 +1,7 @@
 /** An attempt that has ended, as it goes into its task's history and into the signal log. */
 import type { Instance } from "../../model/index.ts";
-import type { AttemptWrite, SignalWrite } from "../../store/task/run-batch.ts";
+import type { AttemptWrite } from "../../store/task/ended-attempts.ts";
+import type { SignalWrite } from "../../store/task/run-batch.ts";
 
 export function attemptWrite(runId: number, instance: Instance, endedAt: number): AttemptWrite {
   return {

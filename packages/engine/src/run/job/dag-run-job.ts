@@ -288,11 +288,11 @@ export abstract class DagRunJob extends JobLoop {
   }
 
   #committed(batch: RunBatch, admitted: readonly Admitted[], signals: StartingSignals): void {
-    for (const write of batch.instances) {
-      if (write.to === "success") this.#dispatcher.forget(write.runId, write.taskId, write.mapIndex);
+    for (const { fromAttempt, instance, runId } of batch.instances) {
+      if (instance.state === "success") this.#dispatcher.forget(runId, instance.node.id, instance.mapIndex);
       // Ended without a report of its own (the run timed out): the process is still there.
-      if (write.fromAttempt !== null && !OCCUPYING.has(write.to))
-        this.#activeAttempts.cancel(write.fromAttempt, "the run timed out");
+      if (fromAttempt !== null && !OCCUPYING.has(instance.state))
+        this.#activeAttempts.cancel(fromAttempt, "the run timed out");
     }
     for (const output of batch.outputs) if (output.key === "return_value") this.#dispatcher.remember(output);
     this.#dispatch(admitted, signals);
