@@ -83,7 +83,7 @@ export class TriggererJob extends JobLoop {
       pid: process.pid,
       version: options.version,
     } as const;
-    super(options.database, who, { logger: options.logger, times: options.lease ?? LEASE, bell: mailbox });
+    super(options.database, who, { logger: options.logger, times: options.lease ?? LEASE, mailbox });
     this.#options = options;
     this.#database = options.database;
     this.#wakeUps = options.wakeUps;

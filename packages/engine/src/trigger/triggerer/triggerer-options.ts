@@ -5,11 +5,11 @@ import type { WakeUps } from "../../job/wake-up.ts";
 import type { SecretMask } from "../../secret/mask.ts";
 import type { Logger } from "../../service/logger.ts";
 import type { Database } from "../../store/database/database.ts";
-import type { Runner } from "../contract.ts";
+import type { TriggerRunner } from "../process/trigger-runner.ts";
 
 export interface TriggererOptions {
   readonly database: Database;
-  readonly runner: Runner;
+  readonly runner: TriggerRunner;
   readonly bundles: BundleCache;
   readonly logsDir: string;
   readonly mask: SecretMask;
