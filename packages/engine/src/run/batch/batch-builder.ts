@@ -20,10 +20,10 @@ import type { MapWrite } from "../../store/task/map-expansions.ts";
 import type { InstanceBirth } from "../../store/task/new-instances.ts";
 import type { RunBatch, RunEnd, SignalWrite } from "../../store/task/run-batch.ts";
 import type { GroupWrite } from "../../store/task/run-groups.ts";
+import { stateSignal } from "../../store/task/state-signals.ts";
 import type { DeferralWrite, WaitEnd } from "../../store/trigger/deferrals.ts";
 import { type EventTraces, traceGroup, traceRun } from "../loaded/event-traces.ts";
 import type { RunActor, Traces } from "../loaded/run-actor.ts";
-import { stateSignal, tidy } from "./attempt-write.ts";
 
 /** One actor's part of a batch; kept until the commit is known, to be given back if it failed. */
 export interface ActorChanges {
@@ -156,7 +156,10 @@ export function buildBatch(
     const { dag_id: dagId, run_id: runId } = actor.run;
     // What drove it goes with its end: this is where people find what closed it.
     const closedBy = actor.model.drive?.closed ?? null;
-    const value = { state: end.state, ...(closedBy !== null && { closedBy: tidy(closedBy) }) };
+    const value = {
+      state: end.state,
+      ...(closedBy !== null && { closedBy: closedBy.replaceAll("\u0000", "") }),
+    };
     signals.push({ namespace: "run", key: `${dagId}/${runId}`, value });
     if (!isEndedByHand(actor)) traceRun(actor, end, { ...events, onFailure });
   }

@@ -1,4 +1,5 @@
 /** Attempts that have ended and are followed by another. The current attempt is in task_instance. */
+import type { Instance } from "../../model/index.ts";
 import { RowArrays } from "../database/row-arrays.ts";
 import { type Call, call, statement } from "../database/statement.ts";
 
@@ -15,6 +16,24 @@ export interface AttemptWrite {
   readonly endedAt: number | null;
   readonly pid: number | null;
   readonly reason: string | null;
+}
+
+/** The current attempt of an instance, before its end changes the instance. */
+export function attemptWrite(runId: number, instance: Instance, endedAt: number): AttemptWrite {
+  return {
+    attempt: instance.attempt ?? "",
+    runId,
+    taskId: instance.node.id,
+    mapIndex: instance.mapIndex,
+    tryNumber: instance.tryNumber,
+    state: instance.state,
+    scheduledAt: instance.scheduledAt,
+    queuedAt: instance.queuedAt,
+    startedAt: instance.attemptStartedAt ?? instance.startedAt,
+    endedAt,
+    pid: instance.pid,
+    reason: null,
+  };
 }
 
 const ENDED = new RowArrays<AttemptWrite>({

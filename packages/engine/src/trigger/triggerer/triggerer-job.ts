@@ -42,7 +42,7 @@ import {
   SWEEP_AT_MOST_MS,
   SWEEP_MS,
   TIMED_LIMIT,
-} from "./triggerer-times.ts";
+} from "./triggerer-options.ts";
 
 interface Report {
   readonly id: number;
