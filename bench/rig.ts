@@ -2,6 +2,7 @@
  * A whole Tradewind in one process on a temporary home: embedded PostgreSQL (fsync on), DAG processor, scheduler with
  * warm children. The benchmarks measure this end to end; nothing is left out.
  */
+
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,7 +26,7 @@ import { createLogger } from "../packages/engine/src/service/logger.ts";
 import type { NamedBundle } from "../packages/engine/src/store/dag/bundles.ts";
 import { adhoc, type Database } from "../packages/engine/src/store/database/database.ts";
 import { migrate } from "../packages/engine/src/store/database/migrate.ts";
-import { runEdits } from "../packages/engine/src/store/edit/run-edit.ts";
+import { createRun } from "../packages/engine/src/store/run/run-create.ts";
 import { type CpuTimes, cpuBetween, ProcessTree } from "./process-tree.ts";
 
 export interface Rig {
@@ -182,7 +183,7 @@ export async function createRuns(database: Database, dagIds: readonly string[]):
   return database.transaction(async (tx) => {
     const ids: number[] = [];
     for (const dagId of dagIds) {
-      const result = await runEdits.createRun(tx, {
+      const result = await createRun(tx, {
         dagId,
         runId: null,
         logicalDate: null,

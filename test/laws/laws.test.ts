@@ -64,6 +64,8 @@ const BREACHES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
       'export const A = statement("a", "UPDATE task_instance t SET note = $1, state = $2 WHERE t.dag_run_id = $3");',
     "packages/engine/src/store/b.ts":
       'export const B = statement("b", "INSERT INTO task_instance DEFAULT VALUES");',
+    "packages/engine/src/store/c.ts":
+      'export const C = statement("c", `UPDATE task_instance t SET $' + "{all}, pid = 1 WHERE t.pid = 2`);",
   },
   "every prepared statement has a name of its own": {
     "packages/engine/src/store/a.ts": 'const A = statement("same", "SELECT 1");',

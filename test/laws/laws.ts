@@ -199,7 +199,7 @@ const CHILDREN =
 /** The trigger that polls a user's own database: it needs the driver, although it contains no statement but the user's. */
 const USERS_DATABASES = /^packages\/engine\/src\/builtin\/sql[\w-]*\.ts$/;
 const STATE_WRITERS = new Set(
-  ["task/instance-moves", "task/run-batch", "run/run-claim", "edit/run-edit"].map(
+  ["task/instance-moves", "task/new-instances", "run/run-claim", "edit/instance-states"].map(
     (name) => `${ENGINE}store/${name}.ts`,
   ),
 );
@@ -306,9 +306,11 @@ function texts(file: SourceFile): { text: string; line: number }[] {
 
 function writesState(sql: string): boolean {
   if (/\bINSERT\s+INTO\s+task_instance\b/i.test(sql)) return true;
-  const changes = /\bUPDATE\s+task_instance\b[\s\S]*?\bSET\b([\s\S]*)/i.exec(sql)?.[1] ?? "";
-  const assignments = changes.split(/\b(?:FROM|WHERE|RETURNING)\b/i, 1)[0] ?? "";
-  return /(?:^|[\s,])state\s*=/.test(assignments);
+  const changes = /\bUPDATE\s+task_instance\b[\s\S]*?\bSET\b([\s\S]*)/i.exec(sql)?.[1];
+  if (changes === undefined) return false;
+  const assignments = changes.split(/\b(?:FROM|WHERE|RETURNING)\b/i, 1)[0]?.split(",") ?? [];
+  // A substitution is a space: the columns it assigns are not known.
+  return assignments.some((each) => each.trim() === "" || /^\s*state\s*=/.test(each));
 }
 
 function statementNames(file: SourceFile): { name: string; line: number }[] {

@@ -21,7 +21,7 @@ class Looking extends JobLoop {
   constructor(database: Database, logger: ReturnType<typeof createLogger>) {
     const who = { kind: "scheduler", hostname: "here", pid: 1, version: "0" } as const;
     const times = { ttlMs: 60_000, renewMs: 50, marginMs: 100 };
-    super(database, who, { logger, times, bell: new Mailbox<never>(0) });
+    super(database, who, { logger, times, mailbox: new Mailbox<never>(0) });
     this.#database = database;
   }
 

@@ -13,13 +13,7 @@ import type { Service } from "../service/service.ts";
 import { CommitUnknownError, type Database, isTransient } from "../store/database/database.ts";
 import type { JobIdentity } from "../store/job/job-lease.ts";
 import { Lease, type LeaseTimes } from "./lease.ts";
-
-/** Where the loop waits for work. */
-interface Bell {
-  wait(): Promise<void>;
-  wake(): void;
-  readonly size: number;
-}
+import type { Mailbox } from "./mailbox.ts";
 
 /** A turn that takes longer than this many leases hangs: its lease is left to expire. */
 const TURN_LEASES = 5;
@@ -30,7 +24,8 @@ export abstract class JobLoop implements Service {
   protected readonly logger: Logger;
   /** "draining": a stop follows; active work may end, and nothing else is started. */
   protected state: "new" | "running" | "draining" | "stopping" | "stopped" = "new";
-  readonly #bell: Bell;
+  /** Where the loop waits for work. */
+  readonly #mailbox: Mailbox<unknown>;
   readonly #renewMs: number;
   readonly #turnLimitMs: number;
   #renewTimer: NodeJS.Timeout | null = null;
@@ -41,12 +36,12 @@ export abstract class JobLoop implements Service {
   constructor(
     database: Database,
     who: JobIdentity,
-    options: { logger: Logger; times: LeaseTimes; bell: Bell },
+    options: { logger: Logger; times: LeaseTimes; mailbox: Mailbox<unknown> },
   ) {
     this.name = who.kind;
     this.logger = options.logger.child({ component: who.kind });
     this.lease = new Lease(database, who, options.times);
-    this.#bell = options.bell;
+    this.#mailbox = options.mailbox;
     this.#renewMs = options.times.renewMs;
     this.#turnLimitMs = TURN_LEASES * options.times.ttlMs;
   }
@@ -78,7 +73,7 @@ export abstract class JobLoop implements Service {
     this.#renewTimer = setInterval(() => this.#renewMeanwhile(), this.#renewMs);
     this.#loop = this.#run();
     this.logger.info("started", { job: this.lease.jobId });
-    this.#bell.wake();
+    this.#mailbox.wake();
   }
 
   async stop(graceMs = 5_000): Promise<void> {
@@ -86,7 +81,7 @@ export abstract class JobLoop implements Service {
     this.state = "stopping";
     await this.onStopping(graceMs);
     this.state = "stopped";
-    this.#bell.wake();
+    this.#mailbox.wake();
     await this.#loop;
     if (this.#renewTimer) clearInterval(this.#renewTimer);
     await this.lease
@@ -96,14 +91,14 @@ export abstract class JobLoop implements Service {
 
   /** Makes the loop turn soon, after an external event that may concern it. */
   wake(): void {
-    this.#bell.wake();
+    this.#mailbox.wake();
   }
 
   async #run(): Promise<void> {
     let renewedAt = performance.now();
     let isAway = false;
-    while (this.state !== "stopped" || this.#bell.size > 0) {
-      await this.#bell.wait();
+    while (this.state !== "stopped" || this.#mailbox.size > 0) {
+      await this.#mailbox.wait();
       try {
         // After an outage the lease is renewed in any case: a turn without work proves nothing.
         const isDue =
@@ -127,7 +122,7 @@ export abstract class JobLoop implements Service {
         else this.logger.error("a turn of the loop failed", { error: traceOf(error) });
         if (this.state === "stopped") return;
         await sleep(isAway ? 200 : 1_000);
-        this.#bell.wake();
+        this.#mailbox.wake();
       } finally {
         this.#turnBegan = null;
       }
@@ -139,7 +134,7 @@ export abstract class JobLoop implements Service {
    * next turn renews the lease itself, and handles the result of the renewal.
    */
   #renewMeanwhile(): void {
-    this.#bell.wake();
+    this.#mailbox.wake();
     if (this.#turnBegan === null || performance.now() - this.#turnBegan > this.#turnLimitMs) return;
     if (this.lease.isDue() && this.mayRenew()) void this.lease.renew().catch(() => {});
   }

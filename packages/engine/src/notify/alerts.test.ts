@@ -6,7 +6,8 @@ import { NoticeDesk, PostReceiver } from "../../test/support/notice-desk.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { SmtpTestServer } from "../../test/support/smtp-server.ts";
 import { adhoc } from "../store/database/database.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
+import { clearTasks } from "../store/edit/clear-tasks.ts";
+import { cancelRun } from "../store/edit/end-run.ts";
 
 describe("notices of tasks, groups and runs", () => {
   let rig: SchedulerRig;
@@ -217,7 +218,7 @@ describe("notices of tasks, groups and runs", () => {
     await rig.ended(id);
     await desk.settled(id);
     await rig.db.transaction((tx) =>
-      runEdits.clearTasks(tx, {
+      clearTasks(tx, {
         runs: [{ dagRunId: id, tasks: null }],
         only: "failed",
         resetRuns: true,
@@ -251,7 +252,7 @@ describe("notices of tasks, groups and runs", () => {
       );
     await rig.until(async () => (await inner())?.state === "failed", "the run inside");
     expect(await desk.deliveries((await inner())?.id ?? 0)).toEqual([]);
-    await rig.db.transaction((tx) => runEdits.cancelRun(tx, around, "cancelled"));
+    await rig.db.transaction((tx) => cancelRun(tx, around, "cancelled"));
     rig.wakeUps.send(`run:${around}`);
   });
 
@@ -270,7 +271,7 @@ describe("notices of tasks, groups and runs", () => {
     await rm(gate, { force: true });
     const id = await rig.trigger("waits");
     await rig.until(async () => (await rig.states(id))["waits"] === "running", "the task");
-    await rig.db.transaction((tx) => runEdits.cancelRun(tx, id, "cancelled"));
+    await rig.db.transaction((tx) => cancelRun(tx, id, "cancelled"));
     rig.wakeUps.send(`run:${id}`);
     expect(await rig.ended(id)).toBe("failed");
     await writeFile(gate, "");

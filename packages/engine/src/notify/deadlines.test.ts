@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { NoticeDesk, PostReceiver } from "../../test/support/notice-desk.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
+import { clearTasks } from "../store/edit/clear-tasks.ts";
 
 describe("deadlines of runs and tasks", () => {
   let rig: SchedulerRig;
@@ -139,7 +139,7 @@ describe("deadlines of runs and tasks", () => {
     const [before] = await desk.deadlines(id);
     await writeFile(`${gate}.fails`, "");
     await rig.db.transaction((tx) =>
-      runEdits.clearTasks(tx, {
+      clearTasks(tx, {
         runs: [{ dagRunId: id, tasks: null }],
         only: "any",
         resetRuns: true,

@@ -13,7 +13,8 @@ import { resolveConfig } from "../service/config.ts";
 import { silentLogger } from "../service/logger.ts";
 import { ensureAdminToken } from "../store/access/tokens.ts";
 import { adhoc } from "../store/database/database.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
+import { clearTasks } from "../store/edit/clear-tasks.ts";
+import { deleteRun } from "../store/edit/end-run.ts";
 
 interface ObjectRow {
   readonly id: number;
@@ -165,7 +166,7 @@ describe("large outputs", () => {
     const [first] = await objects(run);
     expect(existsSync(join(outputs(), first!.key))).toBe(true);
     await rig.db.transaction((tx) =>
-      runEdits.clearTasks(tx, {
+      clearTasks(tx, {
         runs: [{ dagRunId: run, tasks: null }],
         only: "any",
         resetRuns: true,
@@ -183,7 +184,7 @@ describe("large outputs", () => {
       false,
       true,
     ]);
-    expect(await rig.db.transaction((tx) => runEdits.deleteRun(tx, run))).toBe("deleted");
+    expect(await rig.db.transaction((tx) => deleteRun(tx, run))).toBe("deleted");
     expect(await cleaned()).toBe(1);
     expect(existsSync(join(outputs(), "chain", `${run}`))).toBe(false);
     expect(existsSync(join(outputs(), kept!.key))).toBe(true);
@@ -196,7 +197,7 @@ describe("large outputs", () => {
     const large = createLargeOutputs(resolveConfig({ home: join(rig.root, "home") }, {}), rig.db);
     const { db: database, secretBox, wakeUps } = rig;
     const app = await createApi({
-      ...{ database, secretBox, wakeUps, runEdits, outputs: large, logger: silentLogger, logsDir: rig.root },
+      ...{ database, secretBox, wakeUps, outputs: large, logger: silentLogger, logsDir: rig.root },
       config: { host: "127.0.0.1", port: 0, version: "test" },
       notify: () => {},
     });

@@ -8,7 +8,6 @@ import { startAll } from "../service/service.ts";
 import { openSignals } from "../signal/configured-service.ts";
 import type { SignalService } from "../signal/signal-service.ts";
 import { ensureAdminToken } from "../store/access/tokens.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
 import { VERSION } from "../version.ts";
 import { createBundleCache } from "./fetch-bundle.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
@@ -31,7 +30,6 @@ export async function createApi(
     config: { host: config.host, port: config.port, publicUrl: config.publicUrl, version: VERSION },
     secretBox,
     logsDir: home.logs,
-    runEdits,
     signals,
     timetables,
     wakeUps,

@@ -1,11 +1,12 @@
 /** A program that drives runs of its own choice, beside schedulers, on a real database with real task processes. */
+
 import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
+import { cancelRun } from "../store/edit/end-run.ts";
 import { DagRunJob, type DagRunJobOptions, type EndedRun } from "./dag-run-job.ts";
 
 let rig: SchedulerRig;
@@ -153,7 +154,7 @@ it("reports a run that a user cancelled", async () => {
   await job.submit(dates("held", 1));
   await running(1);
   const [run] = await rows("running");
-  await rig.db.transaction((tx) => runEdits.cancelRun(tx, run!.id, "not needed"));
+  await rig.db.transaction((tx) => cancelRun(tx, run!.id, "not needed"));
   rig.wakeUps.send(`run:${run!.id}`);
   expect(await collect(job)).toMatchObject([{ state: "failed", reason: "not needed" }]);
 });

@@ -2,7 +2,9 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc, type Connection } from "../store/database/database.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
+import { clearTasks } from "../store/edit/clear-tasks.ts";
+import { cancelRun, markRun } from "../store/edit/end-run.ts";
+import { markTasks } from "../store/edit/mark-tasks.ts";
 import type { SchedulerJob } from "./job/scheduler-job.ts";
 
 let rig: SchedulerRig;
@@ -69,10 +71,10 @@ const edit = async <T>(id: number, change: (tx: Connection) => Promise<T>) => {
   rig.wakeUps.send(`run:${id}`);
   return result;
 };
-const cancel = (id: number) => edit(id, (tx) => runEdits.cancelRun(tx, id, "cancelled by a test"));
+const cancel = (id: number) => edit(id, (tx) => cancelRun(tx, id, "cancelled by a test"));
 const clear = (id: number, tasks: { taskId: string; mapIndex: null }[] | null = null) =>
   edit(id, (tx) =>
-    runEdits.clearTasks(tx, {
+    clearTasks(tx, {
       runs: [{ dagRunId: id, tasks }],
       ...{ only: "any", resetRuns: true, latestVersion: false, refuseRunning: false, dryRun: false },
     }),
@@ -118,7 +120,7 @@ describe("a run that is ended while a setup needs its teardown", () => {
 
   it.each(["success", "failed"] as const)("marked %s: ends so, whatever its tasks say", async (state) => {
     const id = await working(`marked_${state}`);
-    await edit(id, (tx) => runEdits.markRun(tx, id, state));
+    await edit(id, (tx) => markRun(tx, id, state));
     expect(await ending(id)).toBe(state);
     open(`marked_${state}`);
     expect(await rig.ended(id)).toBe(state);
@@ -132,10 +134,10 @@ describe("a run that is ended while a setup needs its teardown", () => {
     const id = await working("pardoned");
     await edit(id, (tx) => {
       const tasks = [{ taskId: "all.work", mapIndex: -1 }];
-      return runEdits.markTasks(tx, { runs: [{ dagRunId: id, tasks }], state: "failed", dryRun: false });
+      return markTasks(tx, { runs: [{ dagRunId: id, tasks }], state: "failed", dryRun: false });
     });
     await untilTold("pardoned", "deletes");
-    await edit(id, (tx) => runEdits.markRun(tx, id, "success"));
+    await edit(id, (tx) => markRun(tx, id, "success"));
     open("pardoned");
     expect(await rig.ended(id)).toBe("success");
     expect(await rig.states(id)).toMatchObject({ "all.work": "failed", delete: "success" });
@@ -180,7 +182,7 @@ describe("a run that is ended while a setup needs its teardown", () => {
 
   it("in the queue again: is started to clear away", async () => {
     const id = await working("queued");
-    await edit(id, (tx) => runEdits.markRun(tx, id, "success"));
+    await edit(id, (tx) => markRun(tx, id, "success"));
     open("queued");
     await rig.ended(id);
     const pause = async (isPaused: boolean) => {
@@ -265,7 +267,7 @@ it("whoever takes the run over ends it as was asked for", async () => {
   const id = await working("taken");
   // What people end by hand calls nobody back, with teardowns or without: these two have failed before, or by themselves.
   expect(told("callbacks").filter((name) => !["pardoned", "brief"].includes(name))).toEqual([]);
-  await edit(id, (tx) => runEdits.markRun(tx, id, "success"));
+  await edit(id, (tx) => markRun(tx, id, "success"));
   await untilTold("taken", "deletes");
   await Promise.all([scheduler.stop(0), rig.scheduler({ shared: false })]);
   open("taken");

@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
+import { clearTasks } from "../store/edit/clear-tasks.ts";
 
 describe("mapped tasks", () => {
   let rig: SchedulerRig;
@@ -79,7 +79,7 @@ describe("mapped tasks", () => {
     );
   const clear = async (id: number, tasks: { taskId: string; mapIndex: number }[] | null) => {
     await rig.db.transaction((tx) =>
-      runEdits.clearTasks(tx, {
+      clearTasks(tx, {
         runs: [{ dagRunId: id, tasks }],
         only: "any",
         resetRuns: true,

@@ -9,7 +9,6 @@ import { WakeUps } from "../job/wake-up.ts";
 import { silentLogger } from "../service/logger.ts";
 import { ensureAdminToken } from "../store/access/tokens.ts";
 import { adhoc, Database } from "../store/database/database.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
 import { Collector } from "./conformance/conformance.ts";
 import { PostgresSignals } from "./postgres-signals.ts";
 
@@ -120,7 +119,6 @@ it("streams states over the API", async () => {
       logger: silentLogger,
       secretBox: rig.secretBox,
       logsDir: rig.root,
-      runEdits,
       wakeUps,
       signals,
     },

@@ -1,6 +1,6 @@
 /** A signal, and the filters for signals. */
 import type { Json } from "@tradewind/sdk/manifest";
-import { likePattern } from "../model/signal/signal-names.ts";
+import { likePattern, RESERVED_NAMESPACES } from "../model/signal/signal-names.ts";
 import { EngineError } from "../service/errors.ts";
 import type { LogPosition } from "../store/signal/signals-position.ts";
 import type { LogFilter, SignalRow } from "../store/signal/signals-read.ts";
@@ -152,4 +152,23 @@ export function logFilter(
 
 export function keysOf({ key }: SignalFilter): readonly string[] {
   return key === undefined ? ["*"] : typeof key === "string" ? [key] : key;
+}
+
+/** For signals from outside. @throws SIGNAL_INVALID also for names that only the engine may use. */
+export function requireForeign(signal: SignalToSend): SignalToSend {
+  requireSendable(signal);
+  if (signal.namespace !== undefined && RESERVED_NAMESPACES.has(signal.namespace)) {
+    throw new EngineError(
+      "SIGNAL_INVALID",
+      `A signal cannot be sent: the namespace "${signal.namespace}" is reserved for the engine. Choose another.`,
+    );
+  }
+  // Reserved sender names: conditions on the signals of a run rely on them.
+  if (/^(?:task|scheduler):/.test(signal.sender ?? "")) {
+    throw new EngineError(
+      "SIGNAL_INVALID",
+      `A signal cannot be sent: the sender "${signal.sender?.slice(0, 80)}" has a prefix that is reserved for the engine. Choose another.`,
+    );
+  }
+  return signal;
 }

@@ -3,7 +3,7 @@
  * runner executes user code in a child process without database access: it receives triggers to run and reports events.
  */
 import type { Json } from "@tradewind/sdk/manifest";
-import type { LogLevel, TriggerAbortKind } from "@tradewind/sdk/program";
+import type { LogLevel } from "@tradewind/sdk/program";
 import type { TriggerOutcome } from "../model/index.ts";
 
 /** One trigger to run; `id` is the id of its row. */
@@ -49,24 +49,6 @@ export interface RunnerReports {
     /** The trigger is stopped and fails because of the stall; its outcome reports the same. */
     readonly isFailed: boolean;
   }): void;
-}
-
-/** Runs any number of triggers in one child process. Restarts the child on its own, with every trigger that was running. */
-export interface Runner {
-  start(reports: RunnerReports): Promise<void>;
-  run(work: readonly TriggerWork[]): void;
-  /** The last event of this trigger is stored: it may continue to the next one. */
-  ack(id: number): void;
-  /** Aborts the trigger and runs its cleanup; it reports nothing more. Unknown ids are ignored. */
-  stop(ids: readonly number[], why: TriggerAbortKind): void;
-  /** For the operator: crashes of its processes in the last ten minutes, and triggers isolated because of them. */
-  crashes(): { readonly crashes: number; readonly suspects: number };
-  /** The trigger may have crashed its process, and the runner is still testing that. */
-  isSuspect(id: number): boolean;
-  /** When the child's event loop last proved to be turning, by performance.now(). The heartbeat is based on it. */
-  progressAt(): number;
-  /** Stops everything, with `graceMs` for cleanups. */
-  close(graceMs: number): Promise<void>;
 }
 
 /** What triggers may read; served by the process with the database connection. */

@@ -12,7 +12,6 @@ import { SecretBox } from "../../src/secret/secret-box.ts";
 import { silentLogger } from "../../src/service/logger.ts";
 import { ensureAdminToken } from "../../src/store/access/tokens.ts";
 import { adhoc, type Database } from "../../src/store/database/database.ts";
-import { runEdits } from "../../src/store/edit/run-edit.ts";
 import { dagManifest, taskManifest } from "../reference/manifests.ts";
 import { afterFile } from "../support/after-file.ts";
 import { testDatabase } from "../support/test-database.ts";
@@ -51,7 +50,6 @@ export class Installation {
       config: { host: "127.0.0.1", port: 0, version: "0.1.0-test" },
       secretBox: new SecretBox([randomBytes(32)]),
       logsDir,
-      runEdits,
       wakeUps,
       notify: (change) => {
         // Sent with every change through the API; schedulers do not need it.

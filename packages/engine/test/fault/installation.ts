@@ -7,8 +7,8 @@ import { DagProcessor } from "../../src/bundle/dag-processor.ts";
 import { planNext } from "../../src/model/calendar/planner.ts";
 import { silentLogger } from "../../src/service/logger.ts";
 import { adhoc, CommitUnknownError, Database, isTransient } from "../../src/store/database/database.ts";
-import { runEdits } from "../../src/store/edit/run-edit.ts";
 import { createPool } from "../../src/store/pool/pools.ts";
+import { createRun } from "../../src/store/run/run-create.ts";
 import { afterFile } from "../support/after-file.ts";
 import type { ComponentProcess } from "./component-process.ts";
 import { Ledger } from "./ledger.ts";
@@ -117,7 +117,7 @@ export class FaultInstallation {
   /** Creates a run once, despite failures of the database in between. */
   async trigger(dagId: string, runId: string, conf: Readonly<Record<string, string>> = {}): Promise<void> {
     const { kind } = await this.persist(() =>
-      this.db.transaction((tx) => runEdits.createRun(tx, { ...RUN, conf, dagId, runId })),
+      this.db.transaction((tx) => createRun(tx, { ...RUN, conf, dagId, runId })),
     );
     if (kind !== "created" && kind !== "conflict") throw new Error(`no run of ${dagId}: ${kind}`);
     await this.sql("SELECT pg_notify('tradewind', 'runs test')");

@@ -2,7 +2,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { SWEEP_EVERY } from "../../src/run/job/scheduler-job.ts";
-import { runEdits } from "../../src/store/edit/run-edit.ts";
+import { clearTasks } from "../../src/store/edit/clear-tasks.ts";
+import { cancelRun } from "../../src/store/edit/end-run.ts";
+import { markTasks } from "../../src/store/edit/mark-tasks.ts";
 import { readLog } from "./component-process.ts";
 import type { SchedulerProcess } from "./scheduler-process.ts";
 import { Stage } from "./stage.ts";
@@ -115,7 +117,7 @@ const EDITS: readonly Edit[] = [
     name: "cleared",
     edit: ({ installation: { db } }, run) =>
       db.transaction((tx) =>
-        runEdits.clearTasks(tx, {
+        clearTasks(tx, {
           runs: [{ dagRunId: run, tasks: [{ taskId: "gated", mapIndex: null }] }],
           only: "any",
           resetRuns: true,
@@ -132,7 +134,7 @@ const EDITS: readonly Edit[] = [
     name: "marked as successful",
     edit: ({ installation: { db } }, run) =>
       db.transaction((tx) =>
-        runEdits.markTasks(tx, {
+        markTasks(tx, {
           runs: [{ dagRunId: run, tasks: [{ taskId: "gated", mapIndex: null }] }],
           state: "success",
           dryRun: false,
@@ -144,8 +146,7 @@ const EDITS: readonly Edit[] = [
   },
   {
     name: "cancelled with its run",
-    edit: ({ installation: { db } }, run) =>
-      db.transaction((tx) => runEdits.cancelRun(tx, run, "cancelled by hand")),
+    edit: ({ installation: { db } }, run) => db.transaction((tx) => cancelRun(tx, run, "cancelled by hand")),
     run: "failed",
     states: { gated: "failed", after: "skipped" },
     starts: 1,

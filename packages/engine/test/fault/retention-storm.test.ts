@@ -3,13 +3,14 @@
  * cleared in between, and the cleaning process is killed repeatedly. Active runs must end normally, cleared runs must run
  * again, all other old runs must be deleted, and no recent one. TRADEWIND_FAULT_SCALE makes it longer.
  */
+
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, expect, test } from "vitest";
 import { adhoc } from "../../src/store/database/database.ts";
-import { runEdits } from "../../src/store/edit/run-edit.ts";
+import { clearTasks } from "../../src/store/edit/clear-tasks.ts";
 import { SchedulerRig } from "../support/scheduler-rig.ts";
 
 const SCALE = Math.max(1, Number(process.env.TRADEWIND_FAULT_SCALE ?? 1));
@@ -98,7 +99,7 @@ async function clearSome(rig: SchedulerRig): Promise<number[]> {
   const cleared: number[] = [];
   for (const { id } of rows) {
     const result = await rig.db.transaction((tx) =>
-      runEdits.clearTasks(tx, {
+      clearTasks(tx, {
         runs: [{ dagRunId: id, tasks: null }],
         only: "any",
         resetRuns: true,

@@ -13,8 +13,7 @@ import { resolveConfig } from "../../src/service/config.ts";
 import { openHome } from "../../src/service/home.ts";
 import { createLogger, type Logger, silentLogger } from "../../src/service/logger.ts";
 import { adhoc, Database } from "../../src/store/database/database.ts";
-import { runEdits } from "../../src/store/edit/run-edit.ts";
-import type { CreateRunInput } from "../../src/store/edit/run-edits.ts";
+import { type CreateRunInput, createRun } from "../../src/store/run/run-create.ts";
 import { afterFile } from "./after-file.ts";
 import { testDatabase } from "./test-database.ts";
 
@@ -129,7 +128,7 @@ export class SchedulerRig {
 
   async trigger(dagId: string, input: Partial<CreateRunInput> = {}): Promise<number> {
     const result = await this.db.transaction((tx) =>
-      runEdits.createRun(tx, {
+      createRun(tx, {
         dagId,
         runId: null,
         logicalDate: null,

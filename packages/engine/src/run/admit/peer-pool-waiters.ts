@@ -21,7 +21,7 @@ export class PeerPoolWaiters {
     this.#queue = queue;
   }
 
-  /** Lets them stand in our line, so that the slots of those that outrank ours stay free for them. True: there are any. */
+  /** Adds the tasks that wait at other schedulers to the queue, so that slots stay free for those that outrank ours. True: there are any. */
   async invite(jobId: number): Promise<boolean> {
     this.sendAway();
     if (this.#queue.size === 0) return false;
@@ -53,7 +53,7 @@ export class PeerPoolWaiters {
     return publishWaiters(jobId, told);
   }
 
-  /** From now on ours do not wait for slots. */
+  /** Nothing is admitted from now on: other schedulers need not keep slots free for tasks that wait here. */
   close(): void {
     this.#isClosed = true;
   }

@@ -2,13 +2,13 @@
  * Runs that tasks ask for, and what became of them. There is one way to make a run; what a task asks for differs in
  * having a parent, and the run of a sub-DAG in being a part of it: see store/run/child-runs.ts.
  */
+
 import type { Json } from "@tradewind/sdk/manifest";
 import type { RunEndRequest, TriggeredRunFacts, TriggerRunRequest } from "@tradewind/sdk/program";
 import type { AttemptPlace, FoundRun, TaskServices } from "../../execute/contract.ts";
 import { wholeState } from "../../model/index.ts";
 import { EngineError } from "../../service/errors.ts";
 import type { Connection, Transaction } from "../../store/database/database.ts";
-import { runEdits } from "../../store/edit/run-edit.ts";
 import { findDag } from "../../store/list/dags.ts";
 import {
   dagsAround,
@@ -17,6 +17,7 @@ import {
   type ParentRun,
   readStanding,
 } from "../../store/run/child-runs.ts";
+import { createRun } from "../../store/run/run-create.ts";
 
 /** The run id was made by the task, the same in every attempt of a try: found again, it is that run, not another one. */
 export async function makeTriggeredRun(
@@ -26,7 +27,7 @@ export async function makeTriggeredRun(
 ): Promise<TriggeredRunFacts> {
   const { dagId, runId, logicalDate } = request;
   const around = request.child ? await parentOf(tx, request, by) : null;
-  const result = await runEdits.createRun(tx, {
+  const result = await createRun(tx, {
     dagId,
     runId,
     logicalDate: logicalDate === null ? null : new Date(logicalDate),

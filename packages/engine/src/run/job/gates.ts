@@ -85,5 +85,7 @@ function question({ actor, instance }: Waiting) {
 
 /** Whether tasks have ended that the next date may wait for: its run may be another job's. */
 export function endsPast(batch: RunBatch, actors: ReadonlyMap<number, RunActor>): boolean {
-  return batch.instances.some(({ runId, to }) => isFinished(to) && actors.get(runId)?.version.isGated);
+  return batch.instances.some(
+    ({ instance, runId }) => isFinished(instance.state) && actors.get(runId)?.version.isGated,
+  );
 }

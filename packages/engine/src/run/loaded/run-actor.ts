@@ -26,14 +26,14 @@ import type { DeadLetterWrite } from "../../store/drive/run-drives.ts";
 import { type OutputWrite, outputOf } from "../../store/output/run-outputs.ts";
 import { limitKeyOf } from "../../store/pool/limit-key.ts";
 import type { ClaimedRun } from "../../store/run/run-claim.ts";
+import { runFacts } from "../../store/run/run-row.ts";
 import type { SignalDraft } from "../../store/signal/signals.ts";
-import type { AttemptWrite, SignalWrite } from "../../store/task/run-batch.ts";
+import { type AttemptWrite, attemptWrite } from "../../store/task/ended-attempts.ts";
+import type { SignalWrite } from "../../store/task/run-batch.ts";
+import { stateSignal } from "../../store/task/state-signals.ts";
 import type { DeferralWrite, FiredDeferral, WaitEnd } from "../../store/trigger/deferrals.ts";
-import { attemptWrite, stateSignal, tidy } from "../batch/attempt-write.ts";
 import type { RunSubscriptions } from "../drive/run-subscriptions.ts";
-import { type EventTraces, traceTask } from "./event-traces.ts";
-import { runFacts } from "./run-facts.ts";
-import { successDrafts } from "./success-signals.ts";
+import { type EventTraces, successDrafts, traceTask } from "./event-traces.ts";
 import type { DagVersion } from "./version-cache.ts";
 import { deferralWrite, type WaitPlace } from "./waiting.ts";
 
@@ -203,7 +203,7 @@ export class RunActor {
     const event = { type: "lost", ...key, at: how.at, reason, budget, retryAt } as const;
     if (!this.model.apply(event, how.at)) return false;
     if (instance.state === "failed") this.#trace("failure", instance, how.traces, lostError(reason));
-    else how.traces.attempts.push({ ...before, state: "failed", reason: tidy(reason) });
+    else how.traces.attempts.push({ ...before, state: "failed", reason });
     if (instance.state === "up_for_retry") this.#trace("retry", instance, how.traces, lostError(reason));
     return true;
   }
@@ -225,7 +225,7 @@ export class RunActor {
     if (dirty) traces.states.push(stateSignal(this.run, instance));
     if (attempt === null) return;
     const write = attemptWrite(this.id, instance, endedAt ?? at);
-    traces.attempts.push({ ...write, reason: reason === null ? null : tidy(reason) });
+    traces.attempts.push({ ...write, reason });
   }
 
   /** An attempt that was asked to stop is gone. Whatever it made of that, it was stopped. */
@@ -241,7 +241,7 @@ export class RunActor {
   #restarted(instance: Instance, { at, traces }: Circumstances): boolean {
     const before = attemptWrite(this.id, instance, at);
     const state = isStreaming(instance.node.manifest) ? "success" : "skipped";
-    const reason = tidy(instance.reason ?? "restarted");
+    const reason = instance.reason ?? "restarted";
     const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt: instance.attempt ?? "" };
     if (!this.model.apply({ type: "lost", ...key, at, reason, budget: null, retryAt: null }, at))
       return false;
@@ -334,7 +334,7 @@ export class RunActor {
     const retryAt = at + this.#retryDelay(instance, at);
     if (!this.model.apply({ type: "failed", ...key, at, retry, retryAt, reason }, at)) return false;
     const retried = instance.state === "up_for_retry" || instance.state === "scheduled";
-    if (retried) traces.attempts.push({ ...before, state: "failed", reason: tidy(reason) });
+    if (retried) traces.attempts.push({ ...before, state: "failed", reason });
     this.#trace(retried ? "retry" : "failure", instance, traces, error);
     return true;
   }

@@ -1,7 +1,7 @@
 /** The implementation of each call of signals.proto on the service behind it. */
 import { EngineError } from "../../service/errors.ts";
-import { requireForeign } from "../foreign.ts";
 import type { Signal } from "../signal.ts";
+import { requireForeign } from "../signal.ts";
 import type { SignalPlace, SignalService } from "../signal-service.ts";
 import { MESSAGE_BYTES } from "./definition.ts";
 import {

@@ -6,7 +6,7 @@ import { NO_TASKS } from "../../../test/support/no-tasks.ts";
 import { seedBackfill } from "../../../test/support/seed-backfill.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
 import { adhoc, type Database, isTransient } from "../database/database.ts";
-import { runEdits } from "../edit/run-edit.ts";
+import { cancelRun, markRun } from "../edit/end-run.ts";
 import { startQueuedRuns, takeOverRuns } from "../run/run-claim.ts";
 import {
   adoptBackfill,
@@ -85,7 +85,7 @@ describe("a date's run", () => {
 
   it("is cleared although it was cancelled before it had tasks", async () => {
     const [run] = await seedDated(0, "queued");
-    await db.transaction((tx) => runEdits.cancelRun(tx, run as number, "not today"));
+    await db.transaction((tx) => cancelRun(tx, run as number, "not today"));
     const id = await owned({ reprocess: "completed", maxActive: 1 });
     await planBackfill(db, id, job);
     expect(await noted(id)).toEqual(["cleared"]);
@@ -166,7 +166,7 @@ describe("schedulers", () => {
     await db.transaction((tx) => cancelBackfill(tx, id, false));
     await sql("UPDATE dag_run SET state = 'success' WHERE backfill_id IS NULL");
     const [first] = await runs();
-    await db.transaction((tx) => runEdits.markRun(tx, first?.id as number, "queued"));
+    await db.transaction((tx) => markRun(tx, first?.id as number, "queued"));
     expect(await startQueued()).toContain(first?.id);
   });
 });
@@ -226,7 +226,7 @@ describe("a backfill", () => {
     const [first] = await startOwn();
     await sql("UPDATE dag_run SET state = 'success', ended_at = now() WHERE id = $1", [first]);
     await db.transaction((tx) => cancelBackfill(tx, id, true));
-    await db.transaction((tx) => runEdits.markRun(tx, first as number, "queued"));
+    await db.transaction((tx) => markRun(tx, first as number, "queued"));
     expect(await startQueued()).toEqual([]);
     expect(await startOwn()).toEqual([first]);
     await sql("UPDATE dag_run SET state = 'success', ended_at = now() WHERE state = 'running'");

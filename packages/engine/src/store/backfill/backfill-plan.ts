@@ -10,6 +10,7 @@
  * them. Lost reply: the next step begins at the stored date. Concurrent calls: the second waits for the row, and finds
  * another owner or a later date. Stale owner: the job no longer owns the backfill, and the step does nothing.
  */
+
 import type { Json } from "@tradewind/sdk/manifest";
 import {
   backfillDates,
@@ -25,7 +26,8 @@ import {
 } from "../../model/index.ts";
 import type { Connection, Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
-import { runEdits } from "../edit/run-edit.ts";
+import { clearTasks } from "../edit/clear-tasks.ts";
+import { cancelRun, markRun } from "../edit/end-run.ts";
 import { tellRuns } from "../task/state-signals.ts";
 import { SHORT_BREATH } from "./backfill-claim.ts";
 
@@ -169,7 +171,7 @@ async function step(tx: Connection, id: number, jobId: number): Promise<PlanStep
   if (backfill.stop_on_failure && (counted?.failed ?? 0) > 0) {
     await tx.rows(STOP, [id]);
     const queued = await tx.rows<{ id: number }>(QUEUED, [id]);
-    for (const run of queued) await runEdits.cancelRun(tx, run.id, STOPPED);
+    for (const run of queued) await cancelRun(tx, run.id, STOPPED);
     return { ...NOTHING, cancelled: queued.map((run) => run.id) };
   }
   if (backfill.is_held || backfill.next_date === null) return NOTHING;
@@ -249,7 +251,7 @@ async function clear(tx: Connection, backfill: PlanRow, planned: readonly Planne
   const locked = await tx.rows<ExistingRun>(LOCK_RUNS, [ids]);
   if (locked.length < ids.length || locked.some((run) => run.state !== before.get(run.id)))
     throw new Overtaken();
-  await runEdits.clearTasks(tx, {
+  await clearTasks(tx, {
     runs: ids.map((dagRunId) => ({ dagRunId, tasks: null })),
     only: "any",
     resetRuns: true,
@@ -259,7 +261,7 @@ async function clear(tx: Connection, backfill: PlanRow, planned: readonly Planne
   });
   const taken = await tx.rows<ExistingRun>(TAKE, [ids, backfill.id, confOf(backfill)]);
   // A run that was cancelled before it had tasks has nothing to clear and is still in its end state.
-  for (const { id, state } of taken) if (state !== "queued") await runEdits.markRun(tx, id, "queued");
+  for (const { id, state } of taken) if (state !== "queued") await markRun(tx, id, "queued");
 }
 
 /** The ids of the new runs, by logical date. */

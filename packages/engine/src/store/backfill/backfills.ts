@@ -6,11 +6,12 @@
  * if the wake-up is lost. Lost reply: a repeated call changes nothing. Concurrent calls: the second waits for the first
  * and sees its result; an ended backfill cannot be changed.
  */
+
 import type { Json } from "@tradewind/sdk/manifest";
 import type { BackfillCounts, ListedSchedule, Reprocess, TimeSchedule } from "../../model/index.ts";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
-import { runEdits } from "../edit/run-edit.ts";
+import { cancelRun } from "../edit/end-run.ts";
 import { Conditions, first, type Listed, list, type Page } from "../list/query.ts";
 
 export type BackfillState = "running" | "paused" | "done" | "failed" | "cancelled";
@@ -232,7 +233,7 @@ export async function cancelBackfill(tx: Connection, id: number, letFinish: bool
   await tx.rows(END, [id]);
   const open = await tx.rows<{ id: number; state: string }>(OPEN_RUNS, [id]);
   const ended = open.filter((run) => !letFinish || run.state === "queued");
-  for (const run of ended) await runEdits.cancelRun(tx, run.id, "the backfill was cancelled");
+  for (const run of ended) await cancelRun(tx, run.id, "the backfill was cancelled");
   await settleBackfills(tx, [id]);
   return {
     kind: "done",

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type TestDatabase, testDatabase } from "../../../test/support/test-database.ts";
-import { encoded, rowsLiteral } from "./array-literal.ts";
-import { adhoc, statement } from "./statement.ts";
+import { encoded } from "./array-literal.ts";
+import { statement } from "./statement.ts";
 
 const ECHO = statement(
   "t_echo_arrays",
@@ -54,19 +54,6 @@ test("sends every array unchanged, in a statement and in a pipeline", async () =
       },
     ),
     { numRuns: 200 },
-  );
-});
-
-test("sends every row unchanged", async () => {
-  await server.db.rows(adhoc("CREATE TYPE t_row AS (name text, size float8, done boolean, note text)"));
-  const echo = statement("t_echo_rows", "SELECT u.* FROM unnest($1::t_row[]) AS u");
-  const row = fc.tuple(nullable(text), nullable(number), nullable(fc.boolean()), nullable(text));
-  await fc.assert(
-    fc.asyncProperty(fc.array(row, { maxLength: 10 }), async (rows) => {
-      const expected = rows.map(([name, size, done, note]) => ({ name, size, done, note }));
-      expect(await server.db.rows(echo, [rowsLiteral(rows)])).toEqual(expected);
-    }),
-    { numRuns: 300 },
   );
 });
 

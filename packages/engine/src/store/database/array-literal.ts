@@ -23,25 +23,6 @@ function arrayLiteral(items: readonly unknown[]): string | null {
   return `${text}}`;
 }
 
-/** Rows as the literal of an array of a composite type, with values in the order of its fields. */
-export function rowsLiteral(rows: readonly (readonly (number | boolean | string | null)[])[]): string {
-  let text = "{";
-  for (let at = 0; at < rows.length; at++) {
-    text += at > 0 ? ',"(' : '"(';
-    const row = rows[at] ?? [];
-    for (let field = 0; field < row.length; field++) {
-      if (field > 0) text += ",";
-      const value = row[field] ?? null;
-      // An empty field is NULL.
-      if (value === null) continue;
-      if (typeof value !== "string" || BARE.test(value)) text += value;
-      else text += escaped(`"${escaped(value)}"`);
-    }
-    text += ')"';
-  }
-  return `${text}}`;
-}
-
 function escaped(text: string): string {
   return SPECIAL.test(text) ? text.replace(EACH_SPECIAL, "\\$&") : text;
 }

@@ -2,11 +2,12 @@ import type { SignalCondition, TaskManifest } from "@tradewind/sdk/manifest";
 import { beforeAll, describe, expect, it } from "vitest";
 import { taskManifest } from "../../../test/reference/manifests.ts";
 import { seedDag, seedJob, seedRuns, waitingForLock } from "../../../test/support/catalogue-seed.ts";
+import { EMPTY_BATCH } from "../../../test/support/empty-batch.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
 import { adhoc, type Connection, type Database } from "../database/database.ts";
-import { runEdits } from "../edit/run-edit.ts";
+import { cancelRun, markRun } from "../edit/end-run.ts";
 import { sendSignals } from "../signal/signals.ts";
-import { batchCalls, FENCED, type RunBatch } from "../task/run-batch.ts";
+import { batchCalls, FENCED } from "../task/run-batch.ts";
 import { openDrives } from "./run-drives.ts";
 import { giveOrder, type OrderAction, type OrderResult } from "./run-orders.ts";
 
@@ -229,7 +230,7 @@ describe("a manual command to an ended run", () => {
     expect(await order(run, "train", "stop")).toEqual({ kind: "over", state: "success" });
     expect(await close(run)).toEqual({ kind: "over", state: "success" });
     const cancelled = await aRun("plain", { state: "queued" });
-    await db.transaction((tx) => runEdits.cancelRun(tx, cancelled.id, "not needed"));
+    await db.transaction((tx) => cancelRun(tx, cancelled.id, "not needed"));
     expect(await order(cancelled, "a", "start")).toEqual({ kind: "never_began", state: "failed" });
     expect(await runOf(cancelled)).toMatchObject({ state: "failed", clear_number: 0, driven: false });
   });
@@ -243,7 +244,7 @@ describe("a concurrent manual command", () => {
       const taskId = at === 0 ? "train" : "b";
       let waiting: Promise<OrderResult> | undefined;
       await db.transaction(async (tx) => {
-        await runEdits.markRun(tx, each.id, "success");
+        await markRun(tx, each.id, "success");
         waiting = order(each, taskId, at === 0 ? "stop" : "start");
         await waitingForLock(db);
       });
@@ -259,24 +260,11 @@ describe("a concurrent manual command", () => {
     const jobId = await seedJob(db);
     const run = await aRun("plain", { ownerJob: jobId });
     const { generation } = await runOf(run);
-    const end: RunBatch = {
-      retries: [],
-      groups: [],
-      deliveries: [],
-      ...{
-        jobId,
-        hostname: "here",
-        sender: "x",
-        slots: new Map(),
-        maps: [],
-        births: [],
-        instances: [],
-        attempts: [],
-      },
-      ...{ outputs: [], signals: [], sends: [], callbacks: [], deferrals: [], waitEnds: [] },
-      ...{ drives: [], again: [], deadLetters: [], startedBy: [] },
+    const end = {
+      ...EMPTY_BATCH,
+      jobId,
       fences: [{ runId: run.id, generation }],
-      ends: [{ runId: run.id, state: "success", reason: null }],
+      ends: [{ runId: run.id, state: "success" as const, reason: null }],
     };
     await order(run, "a", "start");
     await expect(db.pipeline(batchCalls(end))).rejects.toMatchObject({ code: FENCED });

@@ -6,13 +6,14 @@
  * Everything happens under the run's lock: an end or a clear of the run commits before or after. An owner that was about
  * to end the run is fenced, and finds the command when it reloads.
  */
+
 import type { DagManifest, Json } from "@tradewind/sdk/manifest";
 import { compileGraph, Drive, isDriven, RuleSet } from "../../model/index.ts";
 import { senderPlace, type TaskPlace } from "../../model/signal/sender-name.ts";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
-import { runEdits } from "../edit/run-edit.ts";
-import type { InstanceKey } from "../edit/run-edits.ts";
+import { clearTasks } from "../edit/clear-tasks.ts";
+import type { InstanceKey } from "../edit/edited-instances.ts";
 import { readManifests } from "../list/dag-versions.ts";
 import { sendSignals } from "../signal/signals.ts";
 import { findListener, retryDeadLetter } from "../signal/signals-watch.ts";
@@ -131,7 +132,7 @@ async function orderAfterEnd(
     startedAt: 0,
   });
   const tasks = reach(manifest, drive, taskId).map((each) => ({ taskId: each, mapIndex: null }));
-  const cleared = await runEdits.clearTasks(tx, {
+  const cleared = await clearTasks(tx, {
     runs: [{ dagRunId: run.id, tasks }],
     only: "any",
     resetRuns: true,

@@ -15,7 +15,6 @@ import { loadSkips } from "../run/run-load.ts";
 import type { InstanceKeys } from "../task/instance-record.ts";
 import { loadExpansions } from "../task/map-expansions.ts";
 import { groupRow, loadGroups } from "../task/run-groups.ts";
-import type { InstanceKey, RunSelection } from "./run-edits.ts";
 
 /** Reads the instances after their runs are locked. */
 const CHOOSE = statement(
@@ -33,6 +32,24 @@ const MANIFESTS = statement(
    JOIN dag_version v ON v.id = CASE WHEN $2::boolean THEN d.version_id ELSE r.version_id END
    WHERE r.id = ANY($1)`,
 );
+
+/** One instance, or with `mapIndex` null all instances of a task. */
+export interface TaskSelection {
+  readonly taskId: string;
+  readonly mapIndex: number | null;
+}
+
+/** Instances of one run; `tasks` null: all. Graph closures are already applied. */
+export interface RunSelection {
+  readonly dagRunId: number;
+  readonly tasks: readonly TaskSelection[] | null;
+}
+
+export interface InstanceKey {
+  readonly dagRunId: number;
+  readonly taskId: string;
+  readonly mapIndex: number;
+}
 
 export interface EditedInstance {
   readonly dag_run_id: number;

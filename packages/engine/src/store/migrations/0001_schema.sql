@@ -305,30 +305,6 @@ CREATE TABLE task_instance (
   PRIMARY KEY (dag_run_id, task_id, map_index)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
 
--- One change of an instance in a batch. PostgreSQL materializes each unnested array: a small batch would spend more on
--- twenty arrays, one per column, than on the rows that it changes.
-CREATE TYPE tw_instance_move AS (
-  run                bigint,
-  task               text,
-  map                integer,
-  from_state         text,
-  from_attempt       uuid,
-  to_state           text,
-  attempt            uuid,
-  try_number         integer,
-  infra_losses       integer,
-  scheduled_at       float8,
-  queued_at          float8,
-  started_at         float8,
-  ended_at           float8,
-  retry_at           float8,
-  pid                integer,
-  reason             text,
-  step               uuid,
-  attempt_started_at float8,
-  keeps_slot         boolean
-);
-
 -- Ended tries that were followed by another: retried, lost or cleared. The current try is in task_instance.
 CREATE TABLE task_attempt (
   attempt      uuid PRIMARY KEY,

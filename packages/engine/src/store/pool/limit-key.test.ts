@@ -3,7 +3,7 @@ import { taskManifest } from "../../../test/reference/manifests.ts";
 import { seedDag, seedRuns } from "../../../test/support/catalogue-seed.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
 import { adhoc } from "../database/database.ts";
-import { runEdits } from "../edit/run-edit.ts";
+import { clearTasks } from "../edit/clear-tasks.ts";
 import { limitKeyOf, limitNames } from "./limit-key.ts";
 
 it("names the limits that count an instance, and splits into them", () => {
@@ -40,9 +40,7 @@ it("stays the same when a run moves to another version", async () => {
       refuseRunning: false,
       dryRun: false,
     } as const;
-    await db.transaction((tx) =>
-      runEdits.clearTasks(tx, { runs: [{ dagRunId: run, tasks: null }], ...edit }),
-    );
+    await db.transaction((tx) => clearTasks(tx, { runs: [{ dagRunId: run, tasks: null }], ...edit }));
     const sql = "SELECT task_id, limit_key FROM task_instance ORDER BY task_id";
     expect(await db.rows(adhoc(sql))).toEqual([
       { task_id: "few", limit_key: limitKeyOf(dag, tasks[1]!) },

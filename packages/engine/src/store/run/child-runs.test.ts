@@ -4,7 +4,7 @@ import { seedDag, seedRuns } from "../../../test/support/catalogue-seed.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
 import { makeTriggeredRun } from "../../run/dispatch/triggered-runs.ts";
 import { adhoc, type Database } from "../database/database.ts";
-import { runEdits } from "../edit/run-edit.ts";
+import { cancelRun } from "../edit/end-run.ts";
 import { abandonedRuns } from "./child-runs.ts";
 
 let db: Database;
@@ -58,7 +58,7 @@ describe("the run of a sub-DAG", () => {
       const by = await underWay();
       const [outcome, cancel] = await Promise.allSettled([
         make(by, `race-${round}`),
-        db.transaction((tx) => runEdits.cancelRun(tx, by.runId, "by hand")),
+        db.transaction((tx) => cancelRun(tx, by.runId, "by hand")),
       ]);
       expect(cancel.status).toBe("fulfilled");
       expect(await abandoned()).toEqual(

@@ -2,7 +2,7 @@ import { beforeEach, expect, it } from "vitest";
 import { seedDag, seedJob, seedRuns } from "../../../test/support/catalogue-seed.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
 import { adhoc, type Database } from "../database/database.ts";
-import { runEdits } from "../edit/run-edit.ts";
+import { markRun } from "../edit/end-run.ts";
 import { CLEAN_KINDS, cleanHistory } from "./history.ts";
 
 let db: Database;
@@ -75,7 +75,7 @@ it("skips a locked run, and keeps it if it was cleared", async () => {
   const [cleared] = await seedRuns(db, "a", { count: 3, state: "success", ageMs: 40 * DAY });
   if (cleared === undefined) throw new Error("no run");
   await db.transaction(async (tx) => {
-    expect(await runEdits.markRun(tx, cleared, "queued")).toMatchObject({ changed: true });
+    expect(await markRun(tx, cleared, "queued")).toMatchObject({ changed: true });
     expect(await clean()).toMatchObject({ runs: 2 });
   });
   expect(await clean()).toMatchObject({ runs: 0 });

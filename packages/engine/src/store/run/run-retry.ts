@@ -7,10 +7,11 @@
  * reply: the tasks are cleared, and the owner reads the run again in any case. Concurrent calls: the row is locked, and
  * only the owner at its generation continues; this also rejects a stale owner, and the retry of a run that a user ended.
  */
+
 import { type Call, type Connection, call, type Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { closeDrives, openDriveNow } from "../drive/run-drives.ts";
-import { clearInstances } from "../edit/run-edit.ts";
+import { clearInstances } from "../edit/instance-states.ts";
 
 /** A failed run with a retry at that time (ms); null: the run continues without one. */
 export interface RetryWrite {

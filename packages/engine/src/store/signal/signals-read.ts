@@ -8,6 +8,8 @@
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { ReceivedSignal } from "@tradewind/sdk/program";
+import type { SignalFacts } from "../../model/index.ts";
+import { senderPlace } from "../../model/signal/sender-name.ts";
 import { type Call, call, type Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { finalPosition, HELD_MS } from "./signals-horizon.ts";
@@ -22,6 +24,11 @@ export interface SignalRow {
   readonly sender: string;
   readonly created_at: Date;
   readonly created_micros: number;
+}
+
+/** A row of the log as conditions are evaluated against it. */
+export function signalFacts({ id, key, namespace, sender, value }: SignalRow): SignalFacts {
+  return { namespace, key, value, version: id, from: senderPlace(sender) };
 }
 
 /** A source of `b` (tx, id), the end of the readable log: the given bound, else pg_snapshot_xmin. */

@@ -5,6 +5,7 @@
  *
  * Matches stay here until `take` returns them: a poll that fails half way loses nothing.
  */
+
 import type { SignalArgs, SignalEvent } from "@tradewind/sdk/builtin-triggers";
 import { fitsWait, hasWildcard, type SignalFacts } from "../../model/index.ts";
 import { isReserved, likePattern, RESERVED_NAMESPACES } from "../../model/signal/signal-names.ts";
@@ -15,14 +16,13 @@ import {
   type LogPosition,
   startSince,
 } from "../../store/signal/signals-position.ts";
-import { readMatching, type SignalRow } from "../../store/signal/signals-read.ts";
+import { readMatching, type SignalRow, signalFacts } from "../../store/signal/signals-read.ts";
 import {
   logHead,
   placesOf,
   readKeys,
   versionsBefore,
 } from "../../store/trigger/engine-conditions-signals.ts";
-import { signalFacts } from "./engine-signals-facts.ts";
 import { WaitIndex } from "./engine-signals-index.ts";
 
 const KEYS_AT_ONCE = 500;

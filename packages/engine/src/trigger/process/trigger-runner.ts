@@ -9,7 +9,7 @@
 import type { ErrorFacts, TriggerAbortKind } from "@tradewind/sdk/program";
 import { childEntries } from "../../child/child-entry.ts";
 import { Guardian } from "../../child/guardian.ts";
-import type { Runner, RunnerReports, TriggerWork } from "../contract.ts";
+import type { RunnerReports, TriggerWork } from "../contract.ts";
 import { CRASHES_ALONE, CrashSuspects, MAIN } from "../isolation/crash-suspects.ts";
 import { type ProcessCrash, SupervisedProcess } from "../isolation/supervised-process.ts";
 import { type Entry, newEntry } from "../triggerer/trigger-roster.ts";
@@ -23,7 +23,7 @@ const MAX_CRASHES = 1_000;
 /** The longest timer that Node supports. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-export class TriggerRunner implements Runner {
+export class TriggerRunner {
   readonly #options: TriggerRunnerOptions;
   readonly #guardian: Guardian;
   readonly #answers: RunnerAnswers;
@@ -73,11 +73,13 @@ export class TriggerRunner implements Runner {
     this.#place(entries);
   }
 
+  /** The last event of this trigger is stored: the trigger continues with its next. */
   ack(id: number): void {
     const entry = this.#entries.get(id);
     if (entry !== undefined) this.#processOf.get(entry)?.ack(entry);
   }
 
+  /** Aborts triggers and runs their cleanup; they make no more reports. Unknown ids are ignored. */
   stop(ids: readonly number[], why: TriggerAbortKind): void {
     const stopped = ids.flatMap((id) => this.#entries.get(id) ?? []);
     for (const [process, entries] of Map.groupBy(stopped, (entry) => this.#processOf.get(entry)))

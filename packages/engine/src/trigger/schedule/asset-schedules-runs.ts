@@ -2,13 +2,14 @@
  * The effect of a page of signals on a schedule on assets: the runs to create, and the events gathered afterwards. A run
  * receives its events in its conf; more events than one run can hold create several runs.
  */
+
 import type { Json } from "@tradewind/sdk/manifest";
 import { type GatheredRun, gather, loadGathered, portions, storedGathered } from "../../model/index.ts";
 import { type AssetEventRow, readEvents } from "../../store/asset/asset-events.ts";
 import type { Database } from "../../store/database/database.ts";
 import type { ScheduleMove, ScheduleRun } from "../../store/signal/signal-schedules.ts";
 import type { SignalRow } from "../../store/signal/signals-read.ts";
-import { signalFacts } from "../engine/engine-signals-facts.ts";
+import { signalFacts } from "../../store/signal/signals-read.ts";
 import { type CompiledSchedule, isWithin, partOfRunId } from "./signal-schedules-runs.ts";
 
 /** Limited because every task of the run receives the conf. */

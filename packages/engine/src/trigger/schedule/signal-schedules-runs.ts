@@ -13,7 +13,7 @@ import {
 import type { ScheduleMove } from "../../store/signal/signal-schedules.ts";
 import type { ScheduleTerms } from "../../store/signal/signal-schedules-publish.ts";
 import type { SignalRow } from "../../store/signal/signals-read.ts";
-import { signalFacts } from "../engine/engine-signals-facts.ts";
+import { signalFacts } from "../../store/signal/signals-read.ts";
 
 /** A schedule with its condition, which keeps the values of signals. */
 export interface CompiledSchedule {

@@ -15,13 +15,14 @@ import {
   releaseTriggers,
 } from "../../store/trigger/trigger-claim.ts";
 import { deleteUnwaited, deleteUnwaitedCold, unwaitedTriggers } from "../../store/trigger/triggers.ts";
-import type { Runner, TriggerWork } from "../contract.ts";
+import type { TriggerWork } from "../contract.ts";
 import type { EngineTriggers } from "../engine/engine-triggers.ts";
+import type { TriggerRunner } from "../process/trigger-runner.ts";
 import type { TriggerLog } from "./trigger-log.ts";
 
 export interface ShardParts {
   readonly database: Database;
-  readonly runner: Runner;
+  readonly runner: TriggerRunner;
   readonly bundles: BundleCache;
   readonly engine: EngineTriggers;
   readonly log: TriggerLog;

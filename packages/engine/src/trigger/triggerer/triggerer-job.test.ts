@@ -11,7 +11,7 @@ import {
 } from "../../../test/support/trigger-seed.ts";
 import { LONG_LEASE, TriggererRig } from "../../../test/support/triggerer-rig.ts";
 import { adhoc } from "../../store/database/database.ts";
-import { LOOK_EVERY } from "./triggerer-times.ts";
+import { LOOK_EVERY } from "./triggerer-options.ts";
 
 let rig: TriggererRig;
 beforeEach(async () => {

@@ -42,7 +42,7 @@ import {
   SWEEP_AT_MOST_MS,
   SWEEP_MS,
   TIMED_LIMIT,
-} from "./triggerer-times.ts";
+} from "./triggerer-options.ts";
 
 interface Report {
   readonly id: number;
@@ -83,7 +83,7 @@ export class TriggererJob extends JobLoop {
       pid: process.pid,
       version: options.version,
     } as const;
-    super(options.database, who, { logger: options.logger, times: options.lease ?? LEASE, bell: mailbox });
+    super(options.database, who, { logger: options.logger, times: options.lease ?? LEASE, mailbox });
     this.#options = options;
     this.#database = options.database;
     this.#wakeUps = options.wakeUps;
