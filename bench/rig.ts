@@ -2,7 +2,6 @@
  * A whole Tradewind in one process on a temporary home: embedded PostgreSQL (fsync on), DAG processor, scheduler with
  * warm children. The benchmarks measure this end to end; nothing is left out.
  */
-
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,5 +1,4 @@
 /** A program that drives runs of its own choice, beside schedulers, on a real database with real task processes. */
-
 import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";

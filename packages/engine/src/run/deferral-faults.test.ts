@@ -1,5 +1,4 @@
 /** Waits under adverse conditions: backlogs, values that no table takes, edits in the middle. */
-
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";

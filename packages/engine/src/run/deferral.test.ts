@@ -1,5 +1,4 @@
 /** The owner's side of waiting. Triggers are fired by the test, so that it chooses who comes first. */
-
 import { existsSync, readFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";

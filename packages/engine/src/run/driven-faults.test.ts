@@ -1,5 +1,4 @@
 /** Single races of driven runs, each brought about on purpose: with edits, bursts, dead owners, and what holds signals up. */
-
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import type { Json } from "@tradewind/sdk/manifest";
 import { beforeAll, describe, expect, it } from "vitest";

@@ -1,5 +1,4 @@
 /** Edits of runs with signal-driven tasks: no start is lost, no start counts twice, and what was stopped stays stopped. */
-
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";

@@ -1,5 +1,4 @@
 /** Orders by hand as the API gives them, carried out by a real scheduler: to runs that are queued, running and over. */
-
 import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";

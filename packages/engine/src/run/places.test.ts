@@ -1,5 +1,4 @@
 /** Runs that wait for the past give their places to it: with real schedulers, backfills and task processes. */
-
 import { beforeAll, describe, expect, it } from "vitest";
 import { BackfillDesk } from "../../test/support/backfill-desk.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";

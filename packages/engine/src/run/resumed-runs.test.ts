@@ -1,5 +1,4 @@
 /** A run that was ended by hand and goes on by an edit: it succeeds only when every task that its rules demand has run. */
-
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";

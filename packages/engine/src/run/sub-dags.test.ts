@@ -1,5 +1,4 @@
 /** DAGs as tasks of others: one child per try, whose fate is the task's, and the other way round. */
-
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -1,5 +1,4 @@
 /** `onCancel`: what happens when a wait ends without its event. No triggerer runs: the test fires what is to fire. */
-
 import { readFileSync, writeFileSync } from "node:fs";
 import { beforeAll, beforeEach, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";

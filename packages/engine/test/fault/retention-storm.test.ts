@@ -3,7 +3,6 @@
  * cleared in between, and the cleaning process is killed repeatedly. Active runs must end normally, cleared runs must run
  * again, all other old runs must be deleted, and no recent one. TRADEWIND_FAULT_SCALE makes it longer.
  */
-
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";

@@ -3,7 +3,6 @@
  * ended as success. What was executed is read from the ledger file that the tasks write, what was edited from the rows before
  * and after each edit; both are compared with the rule of success.
  */
-
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import type { DagManifest } from "@tradewind/sdk/manifest";

@@ -1,5 +1,4 @@
 /** What can be done to a run: patch, cancel, clear, delete. */
-
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { clearTasks } from "../../store/edit/clear-tasks.ts";

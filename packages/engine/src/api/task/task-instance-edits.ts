@@ -1,5 +1,4 @@
 /** What can be done to task instances: mark, note, clear; each with its dry run. */
-
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { clearTasks } from "../../store/edit/clear-tasks.ts";

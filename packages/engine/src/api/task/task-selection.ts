@@ -1,5 +1,4 @@
 /** Which instances an edit means: names resolved against the version each run is bound to, graph closure applied. */
-
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { Connection } from "../../store/database/database.ts";
 import type { RunSelection, TaskSelection } from "../../store/edit/edited-instances.ts";

@@ -2,7 +2,6 @@
  * Runs that tasks ask for, and what became of them. There is one way to make a run; what a task asks for differs in
  * having a parent, and the run of a sub-DAG in being a part of it: see store/run/child-runs.ts.
  */
-
 import type { Json } from "@tradewind/sdk/manifest";
 import type { RunEndRequest, TriggeredRunFacts, TriggerRunRequest } from "@tradewind/sdk/program";
 import type { AttemptPlace, FoundRun, TaskServices } from "../../execute/contract.ts";

@@ -1,5 +1,4 @@
 /** Ends the runs of sub-DAGs that nobody waits for any more. */
-
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { WakeUps } from "../../job/wake-up.ts";
 import type { Logger } from "../../service/logger.ts";

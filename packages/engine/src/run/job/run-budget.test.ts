@@ -1,5 +1,4 @@
 /** `tradewind scheduler --runs`: it ends after so many runs, and leaves none half-done. */
-
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, expect, it } from "vitest";

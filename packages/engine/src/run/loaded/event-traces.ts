@@ -2,7 +2,6 @@
  * What a task, a group or a run leaves behind when it has ended or is tried again: a callback, if functions are to be called,
  * and a delivery for each notice. Rows of the batch that stores the event: neither is stored without the other.
  */
-
 import type { NoticeAction, NoticesManifest } from "@tradewind/sdk/manifest";
 import type { ErrorFacts, RunFacts, SignalToSend } from "@tradewind/sdk/program";
 import {

@@ -10,7 +10,6 @@
  * them. Lost reply: the next step begins at the stored date. Concurrent calls: the second waits for the row, and finds
  * another owner or a later date. Stale owner: the job no longer owns the backfill, and the step does nothing.
  */
-
 import type { Json } from "@tradewind/sdk/manifest";
 import {
   backfillDates,

@@ -6,7 +6,6 @@
  * if the wake-up is lost. Lost reply: a repeated call changes nothing. Concurrent calls: the second waits for the first
  * and sees its result; an ended backfill cannot be changed.
  */
-
 import type { Json } from "@tradewind/sdk/manifest";
 import type { BackfillCounts, ListedSchedule, Reprocess, TimeSchedule } from "../../model/index.ts";
 import type { Connection } from "../database/database.ts";

@@ -6,7 +6,6 @@
  * Everything happens under the run's lock: an end or a clear of the run commits before or after. An owner that was about
  * to end the run is fenced, and finds the command when it reloads.
  */
-
 import type { DagManifest, Json } from "@tradewind/sdk/manifest";
 import { compileGraph, Drive, isDriven, RuleSet } from "../../model/index.ts";
 import { senderPlace, type TaskPlace } from "../../model/signal/sender-name.ts";

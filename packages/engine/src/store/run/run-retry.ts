@@ -7,7 +7,6 @@
  * reply: the tasks are cleared, and the owner reads the run again in any case. Concurrent calls: the row is locked, and
  * only the owner at its generation continues; this also rejects a stale owner, and the retry of a run that a user ended.
  */
-
 import { type Call, type Connection, call, type Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { closeDrives, openDriveNow } from "../drive/run-drives.ts";

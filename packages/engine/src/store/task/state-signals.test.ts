@@ -1,5 +1,4 @@
 /** What the engine itself tells on the signal log, whichever way a run or a trigger takes. */
-
 import type { Json } from "@tradewind/sdk/manifest";
 import { beforeEach, describe, expect, it } from "vitest";
 import { seedDag, seedJob, seedRuns } from "../../../test/support/catalogue-seed.ts";

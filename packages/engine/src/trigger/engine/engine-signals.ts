@@ -5,7 +5,6 @@
  *
  * Matches stay here until `take` returns them: a poll that fails half way loses nothing.
  */
-
 import type { SignalArgs, SignalEvent } from "@tradewind/sdk/builtin-triggers";
 import { fitsWait, hasWildcard, type SignalFacts } from "../../model/index.ts";
 import { isReserved, likePattern, RESERVED_NAMESPACES } from "../../model/signal/signal-names.ts";

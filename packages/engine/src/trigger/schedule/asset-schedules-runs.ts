@@ -2,7 +2,6 @@
  * The effect of a page of signals on a schedule on assets: the runs to create, and the events gathered afterwards. A run
  * receives its events in its conf; more events than one run can hold create several runs.
  */
-
 import type { Json } from "@tradewind/sdk/manifest";
 import { type GatheredRun, gather, loadGathered, portions, storedGathered } from "../../model/index.ts";
 import { type AssetEventRow, readEvents } from "../../store/asset/asset-events.ts";
