@@ -1,15 +1,15 @@
-/** What a task instance leaves behind when it begins again, or is ended by hand: its attempts stay, its outputs go. */
+/** Before a task instance restarts or is ended manually, its attempt is archived and its outputs are deleted. */
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 
-/** Run, task and map index of each. */
+/** Run, task and map index of each instance. */
 export type InstanceKeys = readonly [
   runIds: readonly number[],
   taskIds: readonly string[],
   mapIndexes: readonly number[],
 ];
 
-/** What an instance did so far stays on record. $4: also an attempt that is still under way, for it is cut short. */
+/** Archives the current attempt. $4: also an attempt that is still active and is cut short by the edit. */
 const ARCHIVE = statement(
   "edit-archive-attempts",
   `INSERT INTO task_attempt (attempt, dag_run_id, task_id, map_index, try_number, state, scheduled_at, queued_at,
@@ -28,7 +28,7 @@ const FORGET_OUTPUTS = statement(
    WHERE x.dag_run_id = u.run AND x.task_id = u.task AND x.map_index = u.map`,
 );
 
-/** `isCutShort`: also attempts that are still under way. */
+/** `isCutShort`: also attempts that are still active. */
 export async function archiveAttempts(
   tx: Connection,
   keys: InstanceKeys,

@@ -1,6 +1,6 @@
 /**
- * What a function task has done once, by name: durable before the task goes on. Written only for the attempt that is
- * current; the first write of a name wins, so that an attempt that lost its supervisor's answer finds its own result.
+ * The completed steps of a function task, by name. A step is stored before the task continues, and only for the current
+ * attempt. The first write of a name wins: if the reply to a write is lost, the attempt finds its own result.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { JournalEntry } from "@tradewind/sdk/program";
@@ -16,8 +16,8 @@ export interface AttemptKey {
 }
 
 /**
- * FOR SHARE: an edit or a take-over that ends this attempt comes before or after, never in between. The run first, which
- * the new row refers to: an edit locks it before its instances.
+ * FOR SHARE: an edit or take-over that ends this attempt commits before or after this statement. The run is locked first,
+ * because an edit locks the run before its instances.
  */
 const REMEMBER = statement(
   "journal-remember",
@@ -45,7 +45,7 @@ const RECALL = statement(
      AND end_kind IN ('resumed', 'timeout')`,
 );
 
-/** False: the attempt is no longer current, nothing was kept. */
+/** False: the attempt is no longer current, nothing was stored. */
 export async function rememberStep(
   db: Connection,
   key: AttemptKey,

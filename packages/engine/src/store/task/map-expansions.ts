@@ -1,7 +1,7 @@
 /**
- * How long the lists are that the maps of a run run over, and what their instances are called. Written in the batch of the
- * run's owner, and nowhere else: with the instances or not at all, whoever dies when, and never by two at once. An owner
- * that makes instances again, because the answer to its batch was lost, calls them the same.
+ * The lengths of the lists that maps of a run expand over, and the labels of their instances. Only the batch of the run's
+ * owner writes them, together with the instances. After a lost reply the owner creates the same instances with the same
+ * indexes and labels again.
  */
 import type { MapChanges } from "../../model/index.ts";
 import { type Call, type Connection, call } from "../database/database.ts";
@@ -16,7 +16,7 @@ export interface LoadedExpansion {
   readonly tries: number;
 }
 
-/** What the maps of one run have come to. */
+/** The changed maps of one run. */
 export interface MapWrite extends MapChanges {
   readonly runId: number;
 }
@@ -26,7 +26,7 @@ const LOAD = statement(
   "SELECT dag_run_id, map_id, parent, base, length, tries FROM map_expansion WHERE dag_run_id = ANY($1)",
 );
 
-/** What is made in their place is for other items: it must not find what these have done, nor be called as they were. */
+/** New instances with the same indexes belong to other items: they must not find outputs, steps, waits or labels of these. */
 const DROP = statement(
   "maps-drop-instances",
   `WITH forgotten AS (
@@ -58,7 +58,7 @@ const OPEN = statement(
    SELECT * FROM unnest($1::bigint[], $2::text[], $3::int[], $4::int[], $5::int[], $6::int[])`,
 );
 
-/** One that a task of an earlier version left behind is not in the way. */
+/** Overwrites a label that a task of an earlier version has left. */
 const LABEL = statement(
   "maps-label",
   `INSERT INTO map_label (dag_run_id, task_id, map_index, label)
@@ -70,7 +70,7 @@ export function loadExpansions(db: Connection, runIds: readonly number[]): Promi
   return db.rows<LoadedExpansion>(LOAD, [runIds]);
 }
 
-/** Before the instances: what is dropped may be made again. */
+/** Runs before the instances are inserted: a dropped instance may be created again. */
 export function mapCalls(writes: readonly MapWrite[]): Call[] {
   const calls: Call[] = [];
   const dropped = rowsOf(writes, "dropped");

@@ -1,4 +1,4 @@
-/** Inserts task instances that have no row yet: items of a map, and tasks that the first version of the run did not have. */
+/** Inserts task instances without a row: items of a map, and tasks that the run's first version did not have. */
 import type { TaskState } from "../../model/index.ts";
 import { RowArrays } from "../database/row-arrays.ts";
 import { type Call, call, statement } from "../database/statement.ts";

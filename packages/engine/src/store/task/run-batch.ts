@@ -1,13 +1,13 @@
 /**
- * The one place where an owner writes what it decided: a batch of events of any number of runs, in one transaction.
+ * Stores the decisions of an owner: a batch of changes of any number of runs, in one transaction.
  *
- * Guards, each void the whole transaction: TW001, a run changed hands or was edited (owner or generation moved on);
- * TW002, a pool would be oversubscribed; TW003, an instance is not in the state, or not on the attempt, that the
- * decision was made for. Lock order, the same for every writer: runs by id, pools by name, instances, triggers by
- * fingerprint, waits. The fence comes first: slots that a fenced-out owner wants to free have been freed by the next one.
+ * Each guard rolls back the whole transaction. TW001: a run has another owner or was edited (owner or generation
+ * changed). TW002: a pool would be oversubscribed. TW003: an instance is not in the state, or not on the attempt, that the
+ * decision was made for. All writers lock in the same order: runs by id, pools by name, instances, triggers by
+ * fingerprint, waits. The fence comes first: the next owner has already released the slots of a fenced-out owner.
  *
- * Died before COMMIT: nothing happened, the next owner decides again. Died after: the next owner finds the queued
- * attempts and knows from their executor job that nobody has them in hand.
+ * Crash before COMMIT: no effect, the next owner decides again. Crash after it: the next owner finds the queued attempts,
+ * and their executor job shows that no executor has them.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { ReceivedSignal } from "@tradewind/sdk/program";
@@ -48,7 +48,7 @@ export interface CallbackWrite {
   readonly id: string;
   readonly runId: number;
   readonly taskId: string | null;
-  /** Of a group's; left out otherwise. */
+  /** Set for the callback of a group. */
   readonly groupId?: string;
   readonly mapIndex: number | null;
   readonly event: "success" | "failure" | "retry";
@@ -61,17 +61,17 @@ export interface RunBatch {
   readonly hostname: string;
   readonly sender: string;
   readonly fences: readonly { readonly runId: number; readonly generation: number }[];
-  /** Net change of occupied slots per pool; zero entries are left out. */
+  /** Net change of occupied slots per pool, without zero entries. */
   readonly slots: ReadonlyMap<string, number>;
   readonly maps: readonly MapWrite[];
-  /** One that has an attempt already is inserted as `none`, and its first change is among `instances`. */
+  /** An instance that already has an attempt is inserted as `none`; its first change is in `instances`. */
   readonly births: readonly InstanceBirth[];
   readonly instances: readonly InstanceMove[];
   readonly attempts: readonly AttemptWrite[];
   readonly outputs: readonly OutputWrite[];
-  /** What the engine itself has to say. */
+  /** State changes, sent by the engine. */
   readonly signals: readonly SignalWrite[];
-  /** What tasks send with their success. */
+  /** Signals that tasks send with their success. */
   readonly sends: readonly SignalDraft[];
   readonly callbacks: readonly CallbackWrite[];
   readonly deliveries: readonly DeliveryWrite[];
@@ -81,14 +81,14 @@ export interface RunBatch {
   readonly retries: readonly RetryWrite[];
   readonly groups: readonly GroupWrite[];
   readonly drives: readonly DriveWrite[];
-  /** Finished instances that begin again. */
+  /** Finished instances that restart. */
   readonly again: readonly AgainWrite[];
   readonly deadLetters: readonly DeadLetterWrite[];
-  /** Signals that queued attempts are due to, by version: read in the same round trip, for their processes. */
+  /** Versions of the signals that started the queued attempts: read in the same round trip, for their processes. */
   readonly startedBy: readonly number[];
 }
 
-/** FOR SHARE: an edit or a take-over, which updates the row, waits for us or makes us fail; other batches do not. */
+/** FOR SHARE: an edit or a take-over, which updates the row, waits for the batch or fails it; other batches do not. */
 const FENCE = statement(
   "batch-fence",
   `SELECT tw_require(count(*) = cardinality($2::bigint[]), '${FENCED}', 'a run changed hands') FROM (
@@ -152,7 +152,7 @@ const END_RUNS = statement(
    FROM unnest($1::bigint[], $2::text[], $3::text[]) AS u(id, state, reason) WHERE r.id = u.id`,
 );
 
-/** The batch as statements, empty parts left out; to be sent in one go, as one transaction. */
+/** The batch as statements, without its empty parts; to be sent as one transaction. */
 export function batchCalls(batch: RunBatch): Call[] {
   const calls: Call[] = [];
   calls.push(call(FENCE, batch.jobId, column(batch.fences, "runId"), column(batch.fences, "generation")));
@@ -167,7 +167,7 @@ export function batchCalls(batch: RunBatch): Call[] {
   if (outputs.length > 0) calls.push(...outputCalls(outputs));
   calls.push(...drivenCalls(batch));
   if (signals.length > 0) calls.push(call(INSERT_SIGNALS, ...SIGNALS.values(signals), batch.sender));
-  // Last of all locks: those of signal keys, which others wait for.
+  // The locks of signal keys come last, because other transactions wait for them.
   if (batch.sends.length > 0) calls.push(...sendCalls(batch.sends));
   if (callbacks.length > 0) calls.push(call(INSERT_CALLBACKS, ...CALLBACKS.values(callbacks), batch.jobId));
   if (batch.deliveries.length > 0) calls.push(deliveryCall(batch.deliveries));
@@ -176,12 +176,12 @@ export function batchCalls(batch: RunBatch): Call[] {
   return [...calls, ...groupCalls(batch.groups), ...retryCalls(batch.retries)];
 }
 
-/** Of the results of `batchCalls`, the pools that were settled, as they are now. */
+/** The changed pools, from the results of `batchCalls`. */
 export function settledPools(batch: RunBatch, results: readonly unknown[][]): PoolView[] {
   return batch.slots.size > 0 ? (results[1] as PoolView[]) : [];
 }
 
-/** Of the results of `batchCalls`, the signals of `startedBy` by version, without those that are large or gone. */
+/** The signals of `startedBy` by version, from the results of `batchCalls`; large and deleted signals are missing. */
 export function startingSignals(
   batch: Pick<RunBatch, "slots" | "startedBy">,
   results: readonly unknown[][],

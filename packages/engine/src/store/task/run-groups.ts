@@ -1,8 +1,8 @@
 /**
- * How the groups of a run stand that have retries or callbacks, and of a mapped group with retries each of its items: which
- * try they are at, when the next one begins, how they have ended. Written by the run's owner in the batch of what it follows
- * from, behind its fence; a process that takes the run over decides the same by these rows. A callback of a group is a row
- * of the same batch: it is called because the group has ended, or the group has not.
+ * The state of groups with retries or callbacks, and of each item of a mapped group with retries: current try, start of
+ * the next try, end state. The run's owner writes it in the batch of the change that caused it, behind the fence. A process
+ * that takes over the run decides the same from these rows. The callback of a group is a row of the same batch, so that it
+ * is stored if and only if the group has ended.
  */
 import type { GroupRow } from "../../model/index.ts";
 import { type Call, type Connection, call } from "../database/database.ts";
@@ -12,12 +12,12 @@ import { statement } from "../database/statement.ts";
 export interface GroupWrite {
   readonly runId: number;
   readonly groupId: string;
-  /** -1: of the group, otherwise of one of its items. */
+  /** -1: the group; otherwise one of its items. */
   readonly mapIndex: number;
   readonly state: string;
   readonly tryNumber: number;
   readonly maxTries: number;
-  /** In milliseconds. */
+  /** Milliseconds since the epoch. */
   readonly retryAt: number | null;
 }
 
@@ -54,7 +54,7 @@ const LOAD = statement(
    WHERE dag_run_id = ANY($1)`,
 );
 
-/** Of one run, for people to see: of the items of mapped groups those that have failed a try, and not all of thousands. */
+/** The groups of one run for display; of the items of mapped groups only those that have failed a try. */
 const SHOW = statement(
   "group-show",
   `SELECT dag_run_id, group_id, map_index, state, try_number, max_tries, retry_at FROM run_group

@@ -1,4 +1,4 @@
-/** What the engine itself tells on the signal log, whichever way a run or a trigger takes. */
+/** The engine's own signals about runs, tasks and triggers. */
 import type { Json } from "@tradewind/sdk/manifest";
 import { beforeEach, describe, expect, it } from "vitest";
 import { seedDag, seedJob, seedRuns } from "../../../test/support/catalogue-seed.ts";
@@ -28,7 +28,7 @@ beforeEach(async () => {
 
 type Told = readonly [key: string, value: Json];
 
-/** In the order in which the log is read. */
+/** Signals in the order of the log. */
 function log(namespace: string): Promise<{ id: number; key: string; value: Json }[]> {
   return db.rows(adhoc("SELECT id, key, value FROM signal WHERE namespace = $1 ORDER BY tx, id"), [
     namespace,
@@ -65,15 +65,15 @@ function clear(id: number, edit: Partial<ClearEdit> = {}) {
   return db.transaction((tx) => clearTasks(tx, { runs, only: "any", ...rest, ...edit }));
 }
 
-describe("a new run", () => {
-  it("made by hand or by a task is told once, and not when there was one", async () => {
+describe("the signal of a new run", () => {
+  it("is sent once for a run created by a user or a task, and not on a conflict", async () => {
     await seedDag(db, "d");
     expect(await create("d", "r")).toBeGreaterThan(0);
     expect(await create("d", "r")).toBe(0);
     expect(await told("run")).toEqual([["d/r", { state: "queued" }]]);
   });
 
-  it("made by a schedule is told with its tick", async () => {
+  it("is sent for a scheduled run, with its tick", async () => {
     const start = new Date(Date.now() - 3.5 * 3_600_000);
     const schedule = { kind: "interval", everyMs: 3_600_000, style: "trigger" } as const;
     await seedDag(db, "hourly", { schedule, start: start.toISOString(), catchup: true });
@@ -95,7 +95,7 @@ describe("a new run", () => {
     );
   });
 
-  it("made by an event, a moment or a signal is told, too; a trigger's with the trigger", async () => {
+  it("is sent for a run created by an event, a moment or a signal; for a trigger's event with the trigger's signal", async () => {
     const triggerer = await seedTriggerer(db);
     for (const dagId of ["feed", "once"]) await seedDag(db, dagId);
     const feed = await seedTrigger(db, { dagId: "feed", ownerJob: triggerer });
@@ -132,8 +132,8 @@ describe("a new run", () => {
   });
 });
 
-describe("a run's way", () => {
-  it("is told: started, ended by an edit, queued again, cancelled; an edit that changes nothing is not", async () => {
+describe("signals of state changes", () => {
+  it("are sent when a run starts, is ended, queued again or cancelled, and not for an edit without effect", async () => {
     await seedDag(db, "d");
     const id = await create("d", "r");
     await start();
@@ -151,7 +151,7 @@ describe("a run's way", () => {
     ]);
   });
 
-  it("is told of its tasks: marked by hand, and cleared", async () => {
+  it("are sent for tasks that are marked or cleared manually", async () => {
     await seedDag(db, "d");
     const id = await create("d", "r");
     await start();
@@ -171,15 +171,15 @@ describe("a run's way", () => {
       ["d/r/t0", value("restarting", 1)],
       ["d/r/t0", value("success", 1)],
     ]);
-    // Marking a task of a run that is under way does not change the run.
+    // Marking a task of a running run does not change the run.
     expect(await states("run", "d/r")).toEqual(["queued", "running", "success"]);
   });
 
-  it("has the order in which it happened, also for those who had their transaction before", async () => {
+  it("are in the order of the changes, also if a later change is made by an older transaction", async () => {
     await seedDag(db, "d");
     const id = await create("d", "r");
     await start();
-    // Its id is lower than those of all that follow; what it tells is told later.
+    // Its transaction id is lower than those of the following changes; its own signal comes after theirs.
     await db.transaction(async (old) => {
       await old.rows(adhoc("SELECT pg_current_xact_id()"));
       await db.transaction((tx) => markRun(tx, id, "failed"));
@@ -190,8 +190,8 @@ describe("a run's way", () => {
   });
 });
 
-describe("a trigger that fired", () => {
-  it("is told with the number of its waits, not with what it said", async () => {
+describe("the signal of a fired trigger", () => {
+  it("has the number of its waits, and not its payload", async () => {
     await seedDag(db, "d");
     const [runId = 0] = await seedRuns(db, "d", { state: "running" });
     const jobId = await seedTriggerer(db);
@@ -217,7 +217,7 @@ describe("a trigger that fired", () => {
     );
   });
 
-  it("by the clock is told in the same statement, however many there are", async () => {
+  it("is sent in the statement that fires timed triggers, for any number of them", async () => {
     await seedDag(db, "d");
     const [runId] = await seedRuns(db, "d", { state: "running" });
     const count = 10_000;
@@ -238,7 +238,7 @@ describe("a trigger that fired", () => {
     expect(rows[0]![1]).toMatchObject({ kind: "k", outcome: "event", waits: 1 });
   });
 
-  it("and is a schedule that failed is told under its DAG", async () => {
+  it("has the DAG as its key if the trigger of a schedule has failed", async () => {
     await seedDag(db, "feed");
     const [jobId, other] = [await seedTriggerer(db), await seedTriggerer(db)];
     const id = await seedTrigger(db, { dagId: "feed", ownerJob: jobId });
@@ -249,7 +249,7 @@ describe("a trigger that fired", () => {
     expect(await told("trigger")).toEqual([["feed", value]]);
   });
 
-  it("in two replicas at once is told in the order of its versions", async () => {
+  it("is sent in the order of versions if two replicas fire at once", async () => {
     await seedDag(db, "feed");
     const jobs = [await seedTriggerer(db), await seedTriggerer(db)];
     const seed = { dagId: "feed", ownerJob: jobs[0]!, standbyJob: jobs[1]!, replicas: 2 } as const;

@@ -1,22 +1,22 @@
 /**
- * What the engine itself tells on the signal log, as parts of the statements that do what is told: in the same
- * transaction, without a round trip of its own.
+ * The engine's own signals about state changes, as parts of the statements that make the changes: in the same
+ * transaction, without another round trip.
  *
- * None of these takes the lock of its key (signals.ts). Of a run, and of a task in it, one writer at a time holds the
- * run's row; a new run has no other. What is told of a run that was there comes in a statement after the one that locked
- * it, so that the log has it in the order in which it happened.
+ * None of them locks its signal key (signals.ts). One writer at a time holds the row of a run, which also covers its
+ * tasks; a new run has no other writer. The signal of an existing run is inserted by a statement after the one that locked
+ * the run, so that the log is in the order of the changes.
  */
 import type { Instance } from "../../model/index.ts";
 import { statement } from "../database/statement.ts";
 import type { SignalWrite } from "./run-batch.ts";
 
-/** Of rows with the columns of `dag_run`, in the state they have now. `sender` is SQL. */
+/** For rows with the columns of `dag_run`, after the change. `sender` is SQL. */
 export function tellRuns(rows: string, sender = "'engine'"): string {
   return `INSERT INTO signal (namespace, key, value, sender)
      SELECT 'run', r.dag_id || '/' || r.run_id, json_build_object('state', r.state), ${sender} FROM ${rows} AS r`;
 }
 
-/** Of rows with the columns of `task_instance`, as in the batches of an owner. */
+/** For rows with the columns of `task_instance`, after the change. */
 export function tellTasks(rows: string): string {
   return `INSERT INTO signal (namespace, key, value, sender)
      SELECT 'task', r.dag_id || '/' || r.run_id || '/' || t.task_id,
@@ -32,7 +32,7 @@ export function stateSignal(
   return { namespace: "task", key: `${dagId}/${runId}/${node.id}`, value: { state, mapIndex, tryNumber } };
 }
 
-/** Of rows `dag_id`, `id` and `kind` of a schedule's trigger, and `run_id` of what came of it. `outcome` and `sender` are SQL. */
+/** For rows with `dag_id`, `id` and `kind` of a schedule's trigger and the `run_id` of its run. `outcome` and `sender` are SQL. */
 export function tellScheduleTriggers(rows: string, outcome: "event" | "failed", sender: string): string {
   return `INSERT INTO signal (namespace, key, value, sender)
      SELECT 'trigger', t.dag_id, json_build_object('trigger', t.id, 'kind', t.kind, 'outcome', '${outcome}',
@@ -41,8 +41,8 @@ export function tellScheduleTriggers(rows: string, outcome: "event" | "failed", 
 }
 
 /**
- * Of these schedules' triggers: two replicas, or a trigger and the one that replaced it, tell of the same DAG. After the
- * triggers are locked, before anything is told.
+ * Locks the signal keys of these schedules' triggers: two replicas, or a trigger and its replacement, send signals about
+ * the same DAG. Runs after the triggers are locked and before a signal is inserted.
  */
 export const LOCK_SCHEDULE_KEYS = statement(
   "signal-lock-schedules",
