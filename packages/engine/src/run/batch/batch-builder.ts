@@ -1,7 +1,7 @@
-/** Turns what actors decided into the rows of one batch. */
-
+/** Turns the decisions of actors into the rows of one batch, and sends the wake-ups that follow from it. */
 import { randomUUID } from "node:crypto";
 import type { Json, NoticeAction } from "@tradewind/sdk/manifest";
+import type { WakeUps } from "../../job/wake-up.ts";
 import {
   type Change,
   type GroupChange,
@@ -292,4 +292,16 @@ function occupy(slots: Map<string, number>, place: Place, by: number): void {
 
 function add(slots: Map<string, number>, name: string, delta: number): void {
   slots.set(name, (slots.get(name) ?? 0) + delta);
+}
+
+/** Sends the wake-ups that follow from a stored batch. */
+export function sendNews(wakeUps: WakeUps, { deferrals, deliveries, sends, waitEnds }: RunBatch): void {
+  if (sends.length > 0) wakeUps.send("signals");
+  if (deliveries.length > 0) wakeUps.send("notices");
+  if (deferrals.length > 0) wakeUps.send("triggers");
+  // Waits that ended without their event: their triggers, and runs of sub-DAGs, may have no waiters left.
+  if (waitEnds.some(({ kind }) => kind === "timeout" || kind === "cancelled")) {
+    wakeUps.send("unwaited");
+    wakeUps.send("callbacks");
+  }
 }

@@ -27,8 +27,7 @@ import {
 } from "../../store/task/run-batch.ts";
 import { Admission, type Admitted } from "../admit/admission.ts";
 import { ActiveAttempts, type Report } from "../batch/active-attempts.ts";
-import { buildBatch, changesOf, isEmpty, runEnds } from "../batch/batch-builder.ts";
-import { sendNews } from "../batch/batch-news.ts";
+import { buildBatch, changesOf, isEmpty, runEnds, sendNews } from "../batch/batch-builder.ts";
 import { applyReports, type Gathered, type ReportsContext } from "../batch/reports.ts";
 import { Callbacks } from "../dispatch/callbacks.ts";
 import { Dispatcher, type StartingSignals, undispatchable } from "../dispatch/dispatcher.ts";

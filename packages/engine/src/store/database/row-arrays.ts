@@ -12,6 +12,9 @@
  */
 type ColumnType = "bigint" | "boolean" | "instant" | "integer" | "json" | "message" | "text" | "uuid";
 
+/** Where the type of a column is not that of its array. */
+const SQL_TYPES: { readonly [T in ColumnType]?: string } = { instant: "float8", message: "text" };
+
 /** Columns by name, each with its type and its value in a row; undefined is stored as NULL. */
 export type Columns<Row> = Readonly<
   Record<string, readonly [type: ColumnType, value: (row: Row) => unknown]>
@@ -26,11 +29,13 @@ export class RowArrays<Row> {
 
   constructor(columns: Columns<Row>) {
     this.#columns = columns;
-    const arrays = Object.entries(columns).map(
-      ([name, [type]], at) => `${unnested(type, at + 1)} AS ${name}`,
-    );
-    this.source = `(SELECT ${arrays.join(", ")})`;
-    this.count = `cardinality($1::${Object.values(columns)[0]?.[0]}[])`;
+    const arrays = Object.values(columns).map(([type], at) => `$${at + 1}::${SQL_TYPES[type] ?? type}[]`);
+    const values = Object.entries(columns).map(([name, [type]], at) => {
+      const value = `unnest(${arrays[at]})`;
+      return `${type === "instant" ? `to_timestamp(${value} / 1000)` : value} AS ${name}`;
+    });
+    this.source = `(SELECT ${values.join(", ")})`;
+    this.count = `cardinality(${arrays[0]})`;
   }
 
   get names(): string[] {
@@ -50,9 +55,4 @@ export class RowArrays<Row> {
       return rows.map(value);
     });
   }
-}
-
-function unnested(type: ColumnType, parameter: number): string {
-  if (type === "instant") return `to_timestamp(unnest($${parameter}::float8[]) / 1000)`;
-  return `unnest($${parameter}::${type === "message" ? "text" : type}[])`;
 }
