@@ -176,7 +176,7 @@ describe("dags test", () => {
     const { code, stderr } = await test(`${DAGS}/forgotten.ts`);
     expect(code).toBe(2);
     expect(stderr).toMatch(
-      /forgotten\.ts exports no DAG\. It makes forgotten\. \[TW_CLI_USAGE\]\n.*export default dag\(/,
+      /forgotten\.ts exports no DAG\. It creates forgotten without exporting it\. \[TW_CLI_USAGE\]\n.*export default dag\(/,
     );
   });
 
@@ -219,7 +219,7 @@ describe("dags test", () => {
     expect(stderr).toMatch(/… job waits \(pause\) until 20\S+ \S+Z\n/);
     expect(stderr).toMatch(/… job waits for acme.job_done \(done\), at most until 20/);
     expect(stderr).toContain("▶ job resumes");
-    expect(stderr).toMatch(/tries again at 20/);
+    expect(stderr).toMatch(/retries at 20/);
     expect(stderr).toContain("Not started, because this is a test: run r1 of report.");
   });
 
@@ -227,7 +227,7 @@ describe("dags test", () => {
     const { code, stderr } = await test(WAITING, "--skip-waits", "--event", "tradewind.file=null");
     expect(code).toBe(0);
     expect(stderr).toMatch(/… job waits \(pause\) until 20.*, skipped\n/);
-    expect(stderr).toMatch(/tries again at 20.*, skipped\n/);
+    expect(stderr).toMatch(/retries at 20.*, skipped\n/);
   });
 
   it("names a trigger that cannot run in a test, with the remedy", async () => {

@@ -39,7 +39,7 @@ it.each([["db status"], ["db clean --older-than 1d"]])("creates no database in %
   const env: NodeJS.ProcessEnv = { ...(await environment()), DATABASE_URL: undefined };
   const { code, stderr } = await runCaptured(words.split(" "), { env });
   expect(code).toBe(3);
-  expect(stderr).toMatch(/there is no database in .*home\. \[TW_CLI_NO_DATABASE\]\n.*--home/);
+  expect(stderr).toMatch(/no database in .*home\. \[TW_CLI_NO_DATABASE\]\n.*--home/);
   expect(existsSync(env.TRADEWIND_HOME ?? "")).toBe(false);
 });
 

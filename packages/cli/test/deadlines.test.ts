@@ -29,7 +29,7 @@ it("lists all or missed deadlines", async () => {
   const { code, stdout } = await tw("deadlines", "list");
   expect(code).toBe(0);
   expect(stdout).toMatch(/^DAG +RUN +TASK +AFTER +DUE +STATE +RUN IS +SENT$/m);
-  expect(stdout).toMatch(/^etl +r1 +load +queued +.* +missed +running +3 of 3 given up$/m);
+  expect(stdout).toMatch(/^etl +r1 +load +queued +.* +missed +running +3 of 3 failed$/m);
   expect(stdout).toMatch(/^etl +r1 +- +queued +in .* +pending +running +0$/m);
   const missed = JSON.parse((await tw("deadlines", "list", "--missed", "--json")).stdout);
   expect(missed).toMatchObject([{ task_id: "load", state: "missed" }]);
@@ -59,7 +59,7 @@ it("lists and retries dead deliveries", async () => {
   });
   expect(await tw("deliveries", "retry", String(dead[0]))).toMatchObject({
     code: 5,
-    stderr: expect.stringContaining("only dead ones"),
+    stderr: expect.stringContaining("only dead deliveries"),
   });
   expect(JSON.parse((await tw("deliveries", "retry", "--all", "--json")).stdout)).toHaveLength(2);
   expect((await tw("deliveries", "list", "--dead")).stderr).toContain("No deliveries match");

@@ -64,7 +64,7 @@ describe("manual commands", () => {
     await server.addInstance(id, "train", { state: "success", tryNumber: 1 });
     expect(await tw("tasks", "start", "online", "shut", "train")).toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/opens again as a whole.*tradewind runs stop online shut/),
+      stderr: expect.stringMatching(/reopens the whole run.*tradewind runs stop online shut/),
     });
     const done = await tw("tasks", "start", "online", "shut", "train", "--yes", "--json");
     expect(JSON.parse(done.stdout)).toMatchObject({ reopened: true });
@@ -131,7 +131,7 @@ describe("signals conditions", () => {
     };
     await drive(server, id, (each) => each.setAsking("ask", asking));
     const { stdout } = await tw("signals", "conditions", "online", "failing");
-    expect(stdout).toMatch(/ask +onSignal +ask\.\* .*failed 3x on ask\.it \(version 12\), asked again/);
+    expect(stdout).toMatch(/ask +onSignal +ask\.\* .*failed 3x on ask\.it \(version 12\), next try/);
   });
 
   it("shows the rules of one run and the commands for its tasks", async () => {

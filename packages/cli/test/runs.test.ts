@@ -116,7 +116,7 @@ describe("range of runs", () => {
     const clear = ["runs", "clear", "daily", "--since", "2026-03-14", "--until", "2026-03-14"];
     const dry = await tw(...clear, "--dry-run");
     expect(dry.stderr).toMatch(
-      /^RUN +STATE .*TASKS\nnight +success .* 2\nnoon +success .* 2\nWould run 4 tasks of 2 runs of daily again\.\n$/,
+      /^RUN +STATE .*TASKS\nnight +success .* 2\nnoon +success .* 2\nWould rerun 4 tasks of 2 runs of daily\.\n$/,
     );
     const refused = await tw(...clear);
     expect(refused.code).toBe(2);
@@ -213,7 +213,7 @@ describe("failed run", () => {
       await runCaptured(["runs", "logs", "shaky", "held", "-f"], { env, signal: "SIGTERM" }),
     ).toMatchObject({
       code: 130,
-      stderr: expect.stringMatching(/^There is no log yet: .*\[DAG_PAUSED\]\n$/),
+      stderr: expect.stringMatching(/^No log yet: .*\[DAG_PAUSED\]\n$/),
     });
     await tw("runs", "delete", "shaky", "held", "--yes");
     await tw("dags", "unpause", "shaky");

@@ -127,7 +127,7 @@ describe("signals", () => {
     expect((await tw("signals", "dead-letters", "delete", String(two!.id), "--yes")).code).toBe(0);
     expect((await tw("signals", "dead-letters", "delete", String(two!.id), "--yes")).code).toBe(3);
     expect((await tw("signals", "listeners", "delete", "sink", "--yes")).stderr).toContain("deleted");
-    expect((await tw("signals", "listeners", "list")).stderr).toContain("no listeners");
+    expect((await tw("signals", "listeners", "list")).stderr).toContain("No named listeners");
   });
 });
 
@@ -150,7 +150,7 @@ async function serveSignals(databaseUrl: string, env: NodeJS.ProcessEnv = {}) {
   const address = await new Promise<string>((resolve, reject) => {
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       said += text;
-      const found = /served on (grpc:\S+);/.exec(said)?.[1];
+      const found = /Serving signals on (grpc:\S+)\./.exec(said)?.[1];
       if (found !== undefined) resolve(found);
     });
     child.once("exit", () => reject(new Error(said)));

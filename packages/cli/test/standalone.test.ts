@@ -171,7 +171,7 @@ describe("dags", () => {
     const missing = await tw("dags", "show", "nothing");
     expect(missing).toMatchObject({ code: 3, stdout: "" });
     expect(missing.stderr).toContain(
-      'cannot show the DAG nothing: There is no DAG "nothing" [NOT_FOUND]\n  → `tradewind dags list` shows all DAGs',
+      'cannot show the DAG nothing: DAG "nothing" does not exist [NOT_FOUND]\n  → `tradewind dags list` shows all DAGs',
     );
     expect((await tw("runs", "list", "helo")).stderr).toContain(
       '→ did you mean "hello"? `tradewind dags list`',
@@ -191,10 +191,10 @@ describe("dags", () => {
       /\[NOT_FOUND\]\n {2}→ .*`tradewind tasks list hello mine` shows its tasks\n$/,
     );
     expect(await said("backfill", "create", "helo", "--from", "2025-01-01", "--to", "2025-01-02")).toMatch(
-      /There is no DAG "helo" \[NOT_FOUND\]\n {2}→ did you mean "hello"\? /,
+      /DAG "helo" does not exist \[NOT_FOUND\]\n {2}→ did you mean "hello"\? /,
     );
     expect(await said("backfill", "show", "99")).toMatch(
-      /There is no backfill 99 \[NOT_FOUND\]\n {2}→ `tradewind backfill list` lists those that exist/,
+      /Backfill 99 does not exist \[NOT_FOUND\]\n {2}→ `tradewind backfill list` lists those that exist/,
     );
     expect((await tw("dags", "trigger", "hello", "--run-id", "mine")).code).toBe(5);
     const wrong = await tw("dags", "list", "--token", "tw_wrong");

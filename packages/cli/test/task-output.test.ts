@@ -72,7 +72,7 @@ it("explains why there is no output", async () => {
     /has no output "return_value": it is failed; tradewind tasks why etl r1 bad explains why/,
   );
   expect((await output("r1", "load")).stderr).toMatch(
-    /has 2 mapped instances: choose one of them\. \[MAP_INDEX_REQUIRED\]\n.*--map-index <which>: its map index, its path/,
+    /has 2 mapped instances: choose one of them\. \[MAP_INDEX_REQUIRED\]\n.*--map-index <which> \(map index, path/,
   );
   expect((await output("r1", "load", "--map-index", "1")).stderr).toMatch(
     /Task "load\[1\]" .*: it returned nothing/,

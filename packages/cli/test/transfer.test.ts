@@ -168,7 +168,7 @@ describe("export", () => {
     const { code, stderr } = await runCaptured(["variables", "export", "--with-secrets"], { env });
     expect([code, stderr]).toEqual([
       3,
-      expect.stringMatching(/gives no secrets over the network\. \[TW_CLI_NO_DATABASE\]\n.*--home/),
+      expect.stringMatching(/does not send secrets over the network\. \[TW_CLI_NO_DATABASE\]\n.*--home/),
     ]);
   });
 });

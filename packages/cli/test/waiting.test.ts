@@ -71,7 +71,7 @@ describe("triggers", () => {
     const timed = await tw("triggers", "list", "--state", "timed", "--queue", "slow", "-o", "yaml");
     expect(kinds(timed.stdout, parse)).toEqual(["time"]);
     const none = await tw("triggers", "list", "--kind", "none-such");
-    expect(none).toMatchObject({ code: 0, stdout: "", stderr: expect.stringContaining("nothing waits") });
+    expect(none).toMatchObject({ code: 0, stdout: "", stderr: expect.stringContaining("No triggers match") });
   });
 
   it("shows a trigger with its first waiting tasks", async () => {
@@ -127,21 +127,21 @@ describe("waiting", () => {
   });
 
   it.each([
-    [["waiting", "--dag", "etk"], /There is no DAG "etk" .*\n.*did you mean "etl"\?/],
-    [["waiting", "--limit", "0", "--dag", "etk"], /There is no DAG "etk" /],
+    [["waiting", "--dag", "etk"], /DAG "etk" does not exist .*\n.*did you mean "etl"\?/],
+    [["waiting", "--limit", "0", "--dag", "etk"], /DAG "etk" does not exist /],
     [["waiting", "--dag", "etl", "--run", "r2"], /has no run "r2" .*\n.*did you mean "r1"\?/],
     [["waiting", "--run", "r"], /no DAG has a run "r"\. \[NOT_FOUND\]/],
     [["waiting", "--dag", "etl", "--task", "wat"], /has no task "wat" .*\n.*did you mean "wait"\?/],
     [["waiting", "--dag", "etl", "--run", "r1", "--task", "wat"], /"wat" .*\n.*did you mean "wait"\?/],
-    [["triggers", "list", "--dag", "etk"], /There is no DAG "etk" .*\n.*did you mean "etl"\?/],
-    [["deadlines", "list", "--dag", "etk"], /There is no DAG "etk" /],
+    [["triggers", "list", "--dag", "etk"], /DAG "etk" does not exist .*\n.*did you mean "etl"\?/],
+    [["deadlines", "list", "--dag", "etk"], /DAG "etk" does not exist /],
     [["deadlines", "list", "--dag", "etl", "--run", "r2"], /has no run "r2" /],
-    [["deliveries", "list", "--dag", "etk"], /There is no DAG "etk" /],
-    [["deliveries", "retry", "--all", "--dag", "etk"], /There is no DAG "etk" /],
-    [["assets", "list", "--dag", "etk"], /There is no DAG "etk" /],
-    [["assets", "events", "--dag", "etk"], /There is no DAG "etk" /],
-    [["backfill", "list", "etk"], /There is no DAG "etk" /],
-    [["signals", "conditions", "etk"], /There is no DAG "etk" /],
+    [["deliveries", "list", "--dag", "etk"], /DAG "etk" does not exist /],
+    [["deliveries", "retry", "--all", "--dag", "etk"], /DAG "etk" does not exist /],
+    [["assets", "list", "--dag", "etk"], /DAG "etk" does not exist /],
+    [["assets", "events", "--dag", "etk"], /DAG "etk" does not exist /],
+    [["backfill", "list", "etk"], /DAG "etk" does not exist /],
+    [["signals", "conditions", "etk"], /DAG "etk" does not exist /],
     [["runs", "list", "--parent", "etl/r2"], /has no run "r2" .*\n.*did you mean "r1"\?/],
   ])("rejects a filter for an object that does not exist: %j", async (argv, message) => {
     const { code, stderr, stdout } = await tw(...argv);

@@ -19,10 +19,13 @@ describe("HttpError", () => {
 
   it("says what failed and why", () => {
     const error = new HttpError(404, "cannot show the DAG x", {
-      detail: 'There is no DAG "x"',
+      detail: 'DAG "x" does not exist',
       code: "NOT_FOUND",
     });
-    expect(error).toMatchObject({ message: 'cannot show the DAG x: There is no DAG "x"', code: "NOT_FOUND" });
+    expect(error).toMatchObject({
+      message: 'cannot show the DAG x: DAG "x" does not exist',
+      code: "NOT_FOUND",
+    });
   });
 
   it("does not refer to the server log if the message names cause and remedy", () => {

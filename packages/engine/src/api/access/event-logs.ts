@@ -112,7 +112,7 @@ export const eventLogs: Resource = (app, { database }) => {
     },
     async ({ params }) => {
       const row = await findAudit(database, params.event_log_id);
-      if (row === undefined) throw notFound(`There is no event log ${params.event_log_id}`);
+      if (row === undefined) throw notFound(`Event log ${params.event_log_id} does not exist`);
       return show(row);
     },
   );

@@ -83,7 +83,7 @@ export const tokens: Resource = (app, options) => {
         throw conflict("A token cannot revoke itself: use another token");
       await change(options, request, async (tx) => {
         const name = await deleteToken(tx, tokenId);
-        if (name === undefined) throw notFound(`There is no token ${tokenId}`);
+        if (name === undefined) throw notFound(`Token ${tokenId} does not exist`);
         return {
           result: undefined,
           deed: { action: "delete_token", about: `tokens/${tokenId}`, details: { id: tokenId, name } },

@@ -62,7 +62,10 @@ test("lists assets with their producers and consumers", async () => {
   expect(asset_aliases).toMatchObject([{ name: "daily", group: "asset" }]);
   expect(await get(`/assets/aliases/${asset_aliases[0].id}`)).toEqual(asset_aliases[0]);
   const gone = await tw.call("GET", "/assets/4711");
-  expect([gone.statusCode, gone.json().detail]).toEqual([404, expect.stringContaining("no asset 4711")]);
+  expect([gone.statusCode, gone.json().detail]).toEqual([
+    404,
+    expect.stringContaining("Asset 4711 does not exist"),
+  ]);
 });
 
 describe("events sent over the API", () => {
@@ -98,7 +101,7 @@ describe("events sent over the API", () => {
   test.each([
     [{}, 422, "asset_id or uri"],
     [{ asset_id: 1, uri: "s3://a" }, 422, "asset_id or uri"],
-    [{ asset_id: 4711 }, 404, "no asset 4711"],
+    [{ asset_id: 4711 }, 404, "Asset 4711 does not exist"],
     [{ uri: "s3://*" }, 422, "must not contain"],
     [{ uri: "s3://a", extra: {}, payload: 1 }, 422, "either extra or payload"],
     [{ uri: "s3://a", payload: "x".repeat(70_000) }, 422, "at most 65536"],

@@ -162,7 +162,7 @@ export const assets: Resource = (app, options) => {
     async (request) => {
       const aliasId = request.params.asset_alias_id;
       const { rows } = await listAliases(database, { id: aliasId }, { limit: 1, offset: 0 });
-      if (rows[0] === undefined) throw notFound(`There is no asset alias ${aliasId}`);
+      if (rows[0] === undefined) throw notFound(`Asset alias ${aliasId} does not exist`);
       return showAlias(rows[0]);
     },
   );
@@ -312,7 +312,7 @@ function pageOf(query: { limit: number; offset: number; order_by: readonly strin
 
 async function requireAsset(connection: Connection, assetId: number): Promise<AssetRow> {
   const row = await findAsset(connection, { id: assetId });
-  if (row === undefined) throw notFound(`There is no asset ${assetId}: see GET /api/v2/assets`);
+  if (row === undefined) throw notFound(`Asset ${assetId} does not exist: see GET /api/v2/assets`);
   return row;
 }
 

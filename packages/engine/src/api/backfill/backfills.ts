@@ -248,7 +248,7 @@ async function requireBackfill(connection: Connection, backfillId: number): Prom
 }
 
 function noBackfill(backfillId: number) {
-  return notFound(`There is no backfill ${backfillId}`);
+  return notFound(`Backfill ${backfillId} does not exist`);
 }
 
 async function showProgress(

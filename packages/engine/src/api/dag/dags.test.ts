@@ -138,7 +138,7 @@ describe("dags", () => {
       latest_dag_version: { version_number: 2 },
     });
     expect((await tw.call("GET", "/dags/nope")).statusCode).toBe(404);
-    expect((await tw.call("GET", "/dags/nope/details")).json().detail).toBe('There is no DAG "nope"');
+    expect((await tw.call("GET", "/dags/nope/details")).json().detail).toBe('DAG "nope" does not exist');
   });
 
   test("pauses and unpauses, notifies the scheduler, and writes an audit record", async () => {

@@ -220,7 +220,7 @@ export async function requireDagExists(connection: Connection, dagId: string): P
 }
 
 export function noDag(dagId: string) {
-  return notFound(`There is no DAG "${dagId}"`);
+  return notFound(`DAG "${dagId}" does not exist`);
 }
 
 export function pageOf(query: { limit: number; offset: number; order_by: readonly string[] }) {

@@ -89,7 +89,7 @@ export const deliveries: Resource = (app, options) => {
     { schema: { params: deliveryParams, response: { 200: deliveryDocument }, tags } },
     async ({ params: { delivery_id: deliveryId } }) => {
       const row = await findDelivery(database, deliveryId);
-      if (row === undefined) throw notFound(`There is no delivery ${deliveryId}`);
+      if (row === undefined) throw notFound(`Delivery ${deliveryId} does not exist`);
       return showDelivery(row);
     },
   );
@@ -102,7 +102,7 @@ export const deliveries: Resource = (app, options) => {
         const { delivery_id: deliveryId } = request.params;
         const [revived] = await reviveDeliveries(tx, [deliveryId]);
         const row = await findDelivery(tx, deliveryId);
-        if (row === undefined) throw notFound(`There is no delivery ${deliveryId}`);
+        if (row === undefined) throw notFound(`Delivery ${deliveryId} does not exist`);
         if (revived === undefined)
           throw conflict(`Delivery ${deliveryId} is ${row.state}: only dead deliveries can be retried`);
         const deed = {

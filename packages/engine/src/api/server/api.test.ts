@@ -238,7 +238,7 @@ describe("queries and paths", () => {
   test("treats a quote in a name as data, not SQL", async () => {
     const response = await tw.call("GET", `/dags/${encodeURIComponent("x' OR '1'='1")}`);
     expect(response.statusCode).toBe(404);
-    expect(response.json().detail).toBe(`There is no DAG "x' OR '1'='1"`);
+    expect(response.json().detail).toBe(`DAG "x' OR '1'='1" does not exist`);
     expect((await tw.call("GET", "/dags?dag_id_pattern=%25%5C")).statusCode).toBe(200);
   });
 

@@ -205,7 +205,7 @@ async function requireConnection(connection: Connection, connId: string): Promis
 }
 
 function noConnection(connId: string) {
-  return notFound(`There is no connection "${connId}"`);
+  return notFound(`Connection "${connId}" does not exist`);
 }
 
 /** A null secret was masked in an export: the stored one is kept. */

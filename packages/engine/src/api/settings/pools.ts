@@ -201,7 +201,7 @@ function bulkTarget({ notify }: ApiOptions): BulkTarget {
 /** Internal counters are treated like unknown pools. */
 async function requirePool(connection: Connection, name: string): Promise<PoolRow> {
   const row = name.startsWith("@") ? undefined : await findPool(connection, name);
-  if (row === undefined) throw notFound(`There is no pool "${name}"`);
+  if (row === undefined) throw notFound(`Pool "${name}" does not exist`);
   return row;
 }
 

@@ -160,7 +160,7 @@ async function requireVariable(options: ApiOptions, connection: Connection, key:
 }
 
 function noVariable(key: string) {
-  return notFound(`There is no variable "${key}"`);
+  return notFound(`Variable "${key}" does not exist`);
 }
 
 function bulkTarget({ secretBox }: ApiOptions): BulkTarget {

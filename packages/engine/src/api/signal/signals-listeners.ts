@@ -133,7 +133,7 @@ export const signalListeners: Resource = (app, options) => {
           };
         if (await findListener(tx, name))
           throw conflict(`Listener "${name}" is active. Stop its process first.`);
-        throw notFound(`There is no listener "${name}"`);
+        throw notFound(`Listener "${name}" does not exist`);
       });
       return reply.code(204).send(null);
     },
@@ -301,5 +301,5 @@ function retried(result: LetterResult, letterId: number): number | null {
 }
 
 function missing(letterId: number) {
-  return notFound(`There is no dead letter ${letterId}: it was processed or deleted`);
+  return notFound(`Dead letter ${letterId} does not exist: it was processed or deleted`);
 }

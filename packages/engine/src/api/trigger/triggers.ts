@@ -114,7 +114,7 @@ export const triggers: Resource = (app, { database }) => {
     async ({ params }) => {
       const row = await findTrigger(database, params.trigger_id);
       if (row === undefined)
-        throw notFound(`There is no trigger ${params.trigger_id}: it has fired, or has no waiters left`);
+        throw notFound(`Trigger ${params.trigger_id} does not exist: it has fired, or has no waiters left`);
       const page = { limit: WAITS_SHOWN, offset: 0, orderBy: ["since"] };
       const { rows } = await listWaiting(database, { triggerId: row.id }, page);
       return { ...show(row), waits: rows.map(showWait) };
