@@ -131,7 +131,7 @@ describe("backfill", () => {
 
   it("lists, shows, pauses, changes, resumes and cancels a backfill", { timeout: 60_000 }, async () => {
     const made = await tw("backfill", "create", "endless", ...JANUARY, "--max-active", "1", "--reverse");
-    const id = /Backfill (\d+) of endless: 4 runs, 1 at once, dates \S+ \S+Z to \S+ \S+Z\./.exec(
+    const id = /Backfill (\d+) of endless: 4 runs, at most 1 at once, dates \S+ \S+Z to \S+ \S+Z\./.exec(
       made.stderr,
     )?.[1] as string;
     await standaloneUntil(async () => (await shown(id)).runs.running === 1);

@@ -31,7 +31,7 @@ beforeAll(async () => {
     await release.promise;
   });
   await began.promise;
-  while (!(await tw("signals", "conditions")).stderr.includes("held back")) await sleep(20);
+  while (!(await tw("signals", "conditions")).stderr.includes("Signals are blocked")) await sleep(20);
 });
 
 afterAll(async () => {

@@ -317,7 +317,7 @@ describe("tasks", () => {
     await expect
       .poll(async () => (await tw("tasks", "why", "crowded", "pool", "waits")).stdout, { timeout: 20_000 })
       .toMatch(
-        /because pool "tiny" has 1 slot in all, .* tradewind pools set tiny 2, .* \[POOL_TOO_SMALL\]$/m,
+        /because pool "tiny" has 1 slot in total, .* tradewind pools set tiny 2, .* \[POOL_TOO_SMALL\]$/m,
       );
     await tw("pools", "set", "tiny", "2");
     expect((await tw("runs", "wait", "crowded", "pool", "--timeout", "30s")).code).toBe(0);
