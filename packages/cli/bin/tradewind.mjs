@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The first thing that runs, on whatever Node the machine has: only syntax that Node 12 already understands,
-// so that an old Node gets a sentence to act on and not a SyntaxError.
+// Runs first, on any Node: uses only syntax of Node 12, so that an old Node prints a clear message instead of a
+// SyntaxError.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -31,8 +31,8 @@ function start() {
     import(built.href);
     return;
   }
-  // A checkout that was never built: run the sources. The condition must be a flag of the process, because the
-  // engine's children inherit it from there.
+  // A checkout without a build: run the sources. The condition must be a process flag, because the engine's child
+  // processes inherit it.
   const source = fileURLToPath(new URL("../src/main.ts", import.meta.url));
   if (!existsSync(source)) {
     process.stderr.write(
@@ -45,11 +45,11 @@ function start() {
   }
   const args = process.execArgv.concat(["--conditions=source", source], process.argv.slice(2));
   if (process.execve && process.platform !== "win32") {
-    // The same process goes on: signals, exit code and terminal stay what they are.
+    // Replace this process: signals, exit code and terminal stay the same.
     process.execve(process.execPath, [process.execPath].concat(args), process.env);
   }
   const child = spawn(process.execPath, args, { stdio: "inherit" });
-  // The terminal sends Ctrl-C to both; the child decides what it means.
+  // The terminal sends Ctrl-C to both processes; the child handles it.
   process.on("SIGINT", () => {});
   process.on("SIGTERM", () => {
     child.kill("SIGTERM");

@@ -17,7 +17,7 @@ const host: Host = {
   exit: (code) => process.exit(code),
 };
 
-// The reader of a pipe went away (`tradewind runs list | head`): there is nobody left to tell.
+// The reader of a pipe has closed it (`tradewind runs list | head`): exit silently.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(EXIT.ok);
   throw error;

@@ -1,4 +1,4 @@
-/** What a program of one's own imports to drive runs: `tradewind/engine`. */
+/** `tradewind/engine`: imports for a program that drives runs. */
 export {
   DagRunJob,
   type DagRunJobOptions,

@@ -1,12 +1,12 @@
 import { EXIT, type ExitCode } from "./exit-code.ts";
 
-/** A mistake in one field of what was sent, e.g. `conf.region`. */
+/** An error in one field of the request, e.g. `conf.region`. */
 export interface FieldProblem {
   readonly field: string;
   readonly message: string;
 }
 
-/** An error meant for the user: what failed, which field, and what to do. Anything else is a bug and says so. */
+/** An error for the user: what failed, which field, and what to do. Any other error is a bug and is shown as one. */
 export class CliError extends Error {
   readonly code: string;
   readonly exit: ExitCode;
@@ -32,12 +32,12 @@ export class CliError extends Error {
   }
 }
 
-/** A question was left with Ctrl-C: nothing was done, and nothing is wrong. */
+/** The user left a confirmation with Ctrl-C: nothing was changed. */
 export class Interrupted extends Error {}
 
 export const USAGE = "TW_CLI_USAGE";
 
-/** Wrong arguments: nothing was sent, nothing was done. */
+/** Wrong arguments: nothing was sent or changed. */
 export function usageError(message: string, remedy?: string): CliError {
   return new CliError(USAGE, message, { exit: EXIT.usage, remedy });
 }

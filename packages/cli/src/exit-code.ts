@@ -1,4 +1,4 @@
-/** What the shell learns from a command. Part of the public contract: a code never changes its meaning. */
+/** Exit codes of a command. Part of the public contract: a code never changes its meaning. */
 export const EXIT = {
   ok: 0,
   /** The operation, the run or the check failed. */
@@ -7,7 +7,7 @@ export const EXIT = {
   notFound: 3,
   auth: 4,
   conflict: 5,
-  /** The server or the network could not answer. */
+  /** The server or the network failed. */
   server: 6,
   waitTimeout: 124,
   interrupted: 130,

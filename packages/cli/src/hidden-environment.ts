@@ -1,11 +1,11 @@
 /**
- * Keeps the secrets of a service out of /proc/<pid>/environ, which every process of its account can read, a task too.
- * That file shows the environment a program was started with; changing `process.env` does not change it. So the service
- * replaces itself (execve: same process id, same streams) by a start without the secrets, and reads them from a file
- * that only its account can open. The new program deletes the file before it does anything else; one that is killed
- * before that leaves the file in the temporary folder.
+ * Keeps the secrets of a service out of /proc/<pid>/environ, which every process of its account can read, also a task. That
+ * file shows the environment at the start of a program; changing `process.env` does not change it. So the service replaces
+ * itself (execve: same process id, same streams) without the secrets in its environment, and reads them from a file that only
+ * its account can open. The new program deletes the file first; if it is killed before that, the file stays in the temporary
+ * folder.
  *
- * Where this is not possible (Windows, no writable temporary folder) the service starts as it is.
+ * Where this is not possible (Windows, no writable temporary folder), the service starts unchanged.
  */
 import { randomUUID } from "node:crypto";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -21,7 +21,7 @@ const SERVICES = [
   "standalone",
   "triggerer",
 ];
-/** Names the file in the environment of the new program. */
+/** Environment variable with the path of the file. */
 const FILE = "TRADEWIND_START_FILE";
 const SECRET = /^(TRADEWIND_(?!TASK_)|PG|AWS_)|_URL$|TOKEN|SECRET|PASSWORD|PASSWD|KEY|CREDENTIAL/;
 
@@ -32,7 +32,7 @@ export function hideSecrets(): void {
 }
 
 function startWithoutSecrets(): void {
-  // Options may come first (`--home /srv scheduler`). Another command that has the same word starts twice, without harm.
+  // Options may come first (`--home /srv scheduler`). Another command with the same word restarts once, without harm.
   const words = ` ${process.argv.slice(2).join(" ")} `;
   if (!SERVICES.some((name) => words.includes(` ${name} `))) return;
   if (process.execve === undefined || process.platform === "win32") return;

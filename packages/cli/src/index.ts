@@ -1,2 +1,2 @@
-/** What a DAG file imports: `npm i tradewind` is all that an author needs. */
+/** Everything a DAG file imports: `npm i tradewind` is enough for authors. */
 export * from "@tradewind/sdk";

@@ -1,6 +1,6 @@
 /**
- * Where the `tradewind` command begins. Its code is compiled once and kept, by Node itself, in the temporary folder:
- * that halves the time until a command begins to work. NODE_DISABLE_COMPILE_CACHE=1 goes without.
+ * Entry point of the `tradewind` command. Node caches the compiled code in the temporary folder, which halves the start-up
+ * time. NODE_DISABLE_COMPILE_CACHE=1 turns this off.
  */
 import { enableCompileCache } from "node:module";
 import { hideSecrets } from "./hidden-environment.ts";

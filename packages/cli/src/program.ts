@@ -1,6 +1,6 @@
 /**
- * The command tree. A group's module is loaded only when that group is called: `tradewind dags list` never pays for
- * the engine, and `tradewind --help` pays for nothing.
+ * The command tree. The module of a group is loaded only when that group is called, so `tradewind dags list` does not load
+ * the engine and `tradewind --help` loads no group.
  */
 import { Command, type CommandUnknownOpts, Option } from "@commander-js/extra-typings";
 import { examples } from "./examples.ts";
@@ -17,103 +17,103 @@ interface Group {
 const GROUPS: readonly Group[] = [
   {
     name: "standalone",
-    summary: "run everything on this machine, database included",
+    summary: "run all services in one process, with an embedded database",
     load: () => import("./commands/service/standalone.ts"),
   },
   {
     name: "dags",
-    summary: "list, show, draw, compare, trigger, pause and test DAGs",
+    summary: "list, inspect, trigger, pause and test DAGs",
     load: () => import("./commands/dag/dags.ts"),
   },
   {
     name: "runs",
-    summary: "list, show, wait for, stop, cancel and clear runs, read their logs",
+    summary: "list, inspect, wait for, cancel and rerun runs",
     load: () => import("./commands/run/runs.ts"),
   },
   {
     name: "backfill",
-    summary: "make the runs of past dates, watch and change them",
+    summary: "create, watch, pause, change and cancel backfills",
     load: () => import("./commands/run/backfill.ts"),
   },
   {
     name: "tasks",
-    summary: "list and test tasks, read logs, ask why one waits, start, stop, clear and mark",
+    summary: "list, test, explain, rerun and mark tasks",
     load: () => import("./commands/task/tasks.ts"),
   },
   {
     name: "waiting",
-    summary: "what waits, on what, since when and until when",
+    summary: "list waiting tasks and schedules",
     load: () => import("./commands/signal/waiting.ts"),
   },
   {
     name: "triggers",
-    summary: "what tasks and schedules wait for",
+    summary: "list the triggers that tasks and schedules wait for",
     load: () => import("./commands/signal/triggers.ts"),
   },
   {
     name: "deadlines",
-    summary: "by when runs and tasks have to succeed, and which have not",
+    summary: "list the deadlines of runs and tasks",
     load: () => import("./commands/run/deadlines.ts"),
   },
   {
     name: "deliveries",
-    summary: "webhooks, mails and signals of failures and missed deadlines",
+    summary: "list and retry webhooks, mails and signals about runs and tasks",
     load: () => import("./commands/system/deliveries.ts"),
   },
   {
     name: "webhooks",
-    summary: "let others report what tasks and schedules wait for",
+    summary: "print webhook URLs and send test webhooks",
     load: () => import("./commands/signal/webhooks.ts"),
   },
   {
     name: "signals",
-    summary: "send signals, listen to them, and see who does",
+    summary: "send, list and listen to signals",
     load: () => import("./commands/signal/signals.ts"),
   },
   {
     name: "assets",
-    summary: "what tasks produce and DAGs are scheduled on, and what happened to it",
+    summary: "list assets and their events, send events",
     load: () => import("./commands/signal/assets.ts"),
   },
   {
     name: "pools",
-    summary: "limits on how much runs at once",
+    summary: "manage pools: limits on concurrent tasks",
     load: () => import("./commands/settings/pools.ts"),
   },
   {
     name: "variables",
-    summary: "values that tasks read by name",
+    summary: "manage variables",
     load: () => import("./commands/settings/variables.ts"),
   },
   {
     name: "connections",
-    summary: "addresses and credentials that tasks read by name",
+    summary: "manage connections: addresses and credentials",
     load: () => import("./commands/settings/connections.ts"),
   },
   {
     name: "events",
-    summary: "the audit log: who changed what, and when",
+    summary: "list the audit log: who changed what, and when",
     load: () => import("./commands/system/events.ts"),
   },
-  { name: "tokens", summary: "who may call the server", load: () => import("./commands/settings/tokens.ts") },
+  { name: "tokens", summary: "manage API tokens", load: () => import("./commands/settings/tokens.ts") },
   {
     name: "scheduler",
-    summary: "run a scheduler against DATABASE_URL",
+    summary: "run a scheduler on DATABASE_URL",
     load: () => import("./commands/service/scheduler.ts"),
   },
   {
     name: "triggerer",
-    summary: "run a triggerer against DATABASE_URL",
+    summary: "run a triggerer on DATABASE_URL",
     load: () => import("./commands/service/triggerer.ts"),
   },
   {
     name: "api",
-    summary: "run the API server against DATABASE_URL",
+    summary: "run the API server on DATABASE_URL",
     load: () => import("./commands/service/api.ts"),
   },
   {
     name: "dag-processor",
-    summary: "load DAG files into DATABASE_URL",
+    summary: "run the DAG processor on DATABASE_URL",
     load: () => import("./commands/service/dag-processor.ts"),
   },
   {
@@ -123,18 +123,18 @@ const GROUPS: readonly Group[] = [
   },
   {
     name: "doctor",
-    summary: "check this installation and say what to do",
+    summary: "check this installation and suggest fixes",
     load: () => import("./commands/system/doctor.ts"),
   },
   {
     name: "completion",
-    summary: "print a script that completes commands in your shell",
+    summary: "print a shell completion script",
     load: () => import("./commands/system/completion.ts"),
   },
   { name: "version", summary: "print the version", load: () => import("./commands/system/version.ts") },
 ];
 
-/** The program with the one group that `argv` calls; the other groups are names and summaries. */
+/** The program with the group called by `argv` loaded; the other groups have only names and summaries. */
 export async function buildProgram(
   argv: readonly string[],
   makeSession: (options: () => GlobalOptions) => Session,
@@ -154,57 +154,60 @@ export async function buildProgram(
 }
 
 const FORMATS = ["table", "json", "yaml"] as const;
-/** `--output` belongs to the program, which reads it wherever it stands: one command has more choices. */
+/** `--output` is a global option and accepted anywhere on the line; `dags graph` has more choices. */
 const GRAPH_FORMATS = [...FORMATS, "mermaid", "dot", "svg"] as const;
 
-/** @param formats null: any, to find out which command is called. */
+/** @param formats null: any, to find the called command. */
 function baseProgram(formats: readonly string[] | null) {
-  const output = new Option("-o, --output <format>", "how results are printed");
+  const output = new Option("-o, --output <format>", "output format");
   return new Command("tradewind")
     .description("Tradewind: an event-driven workflow orchestrator for TypeScript.")
     .version(cliVersion(), "-V, --version", "print the version")
     .addOption(
-      new Option("--home <folder>", "where a standalone keeps its data (TRADEWIND_HOME, else .tradewind)"),
+      new Option("--home <folder>", "data folder of a standalone (TRADEWIND_HOME; default: .tradewind)"),
     )
     .addOption(
-      new Option("--url <address>", "the server (TRADEWIND_URL, else that of the home's standalone)"),
+      new Option("--url <address>", "address of the server (TRADEWIND_URL; default: the home's standalone)"),
     )
-    .addOption(new Option("--token <token>", "the server's token (TRADEWIND_TOKEN, else that of the home)"))
+    .addOption(
+      new Option("--token <token>", "token for the server (TRADEWIND_TOKEN; default: the home's token)"),
+    )
     .addOption(formats === null ? output : output.choices(formats))
-    .addOption(new Option("--json", "the same as --output json"))
+    .addOption(new Option("--json", "short for --output json"))
     .addOption(
-      new Option("--tz <zone>", 'the zone of the dates shown: an IANA name, or "local" (UTC)').argParser(
-        parseTimeZone,
-      ),
+      new Option(
+        "--tz <zone>",
+        "time zone of displayed dates: an IANA name or local (default: UTC)",
+      ).argParser(parseTimeZone),
     )
     .addOption(
-      new Option("--color <when>", "colours (also NO_COLOR, FORCE_COLOR)").choices([
+      new Option("--color <when>", "use of colours (also NO_COLOR, FORCE_COLOR)").choices([
         "auto",
         "always",
         "never",
       ]),
     )
-    .addOption(new Option("-y, --yes", "answer every question with yes"))
-    .addOption(new Option("-q, --quiet", "results only, no notes"))
-    .addOption(new Option("-v, --verbose", "show the stack of an error"))
+    .addOption(new Option("-y, --yes", "do not ask for confirmation"))
+    .addOption(new Option("-q, --quiet", "print results only"))
+    .addOption(new Option("-v, --verbose", "print the stack of an error"))
     .addHelpText(
       "after",
       examples(
         "tradewind standalone",
         "tradewind dags list",
-        "# start a run, watch it, and fail when it fails",
+        "# start a run and wait for its end",
         "tradewind dags trigger etl --wait",
-        "# why does this task of the latest run not start?",
+        "# why does this task not start?",
         "tradewind tasks why etl @latest load",
       ),
     )
     .addHelpText(
       "after",
-      "\nExit codes: 0 ok · 1 operation or run failed · 2 usage · 3 not found · 4 auth · 5 conflict · 6 server or network · 124 wait timeout · 130 interrupted",
+      "\nExit codes:\n  0 success · 1 operation or run failed · 2 usage · 3 not found · 4 auth · 5 conflict\n  6 server or network · 124 wait timeout · 130 interrupted",
     );
 }
 
-/** The words that are no options: found with a throw-away parser, so that option values are not taken for them. */
+/** The words that are not options, found by a temporary parser so that option values do not count as words. */
 function calledWords(argv: readonly string[]): readonly string[] {
   const scout = baseProgram(null)
     .exitOverride()

@@ -6,7 +6,7 @@ import { parse } from "yaml";
 import { runCaptured } from "../test/support/captured-host.ts";
 
 describe("usage", () => {
-  it("shows every group without loading one", async () => {
+  it("lists every group without loading any", async () => {
     const { code, stdout } = await runCaptured([]);
     expect(code).toBe(0);
     for (const group of [
@@ -31,7 +31,7 @@ describe("usage", () => {
     [["dags", "trigger"], "missing required argument 'dag'"],
     [["dags", "list", "-o", "xml"], "Allowed choices are table, json, yaml"],
     [["dags", "trigger", "x", "--logical-date", "soon"], "Give a date"],
-    [["dags", "trigger", "x", "--conf", "[]"], "must hold a JSON object"],
+    [["dags", "trigger", "x", "--conf", "[]"], "must be a JSON object"],
     [["runs", "list", "--state", "odd"], "Allowed choices are queued, running, success, failed"],
     [["pools", "set", "p", "many"], "whole number"],
     [["deliveries", "retry", "abc"], "whole number of at least 1"],
@@ -43,12 +43,12 @@ describe("usage", () => {
     [["logs", "etl", "--follow"], "use `tradewind runs logs`"],
     [["db", "clean"], "--older-than"],
     [["standalone", "--port", "99999"], "whole number from 0 to 65535"],
-    [["connections", "set", "x", "--uri", "pg://u:p@/db"], "--uri names no host"],
-    [["connections", "set", "x", "--host", "a b"], "--host names a host with"],
+    [["connections", "set", "x", "--uri", "pg://u:p@/db"], "--uri has no host"],
+    [["connections", "set", "x", "--host", "a b"], "--host has a host with"],
     [["tokens", "delete", "first"], "whole number of at least 1"],
     [["signals", "listen", "*", "--from", "99999999999999999999"], "No signal has the version 9999999999"],
     [["tasks", "mark", "d", "r", "t", "running"], "Allowed choices are success, failed, skipped"],
-  ])("%j is a usage error that says: %s", async (argv, message) => {
+  ])("reports a usage error for %j: %s", async (argv, message) => {
     const { code, stdout, stderr } = await runCaptured(argv);
     expect(stderr).toContain(message);
     expect(stderr.split("\n", 1)[0]).toMatch(/ \[TW_CLI_USAGE\]$/);
@@ -58,9 +58,9 @@ describe("usage", () => {
   it.each([
     [["dags", "lits", "--json"], "unknown command 'lits'"],
     [["-o", "json", "dags", "trigger"], "missing required argument 'dag'"],
-    [["dags", "trigger", "x", "--conf", "[]", "--output=json"], "must hold a JSON object"],
+    [["dags", "trigger", "x", "--conf", "[]", "--output=json"], "must be a JSON object"],
     [["runs", "--json"], "a command is missing"],
-  ])("%j says it as one JSON object: %s", async (argv, message) => {
+  ])("prints the usage error of %j as one JSON object: %s", async (argv, message) => {
     const { code, stdout, stderr } = await runCaptured(argv);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr.trimEnd()).not.toContain("\n");
@@ -71,7 +71,7 @@ describe("usage", () => {
     });
   });
 
-  it("asking for help is no error", async () => {
+  it("exits with 0 after --help", async () => {
     for (const argv of [["--help"], ["dags", "--help"], ["help", "dags"], ["dags", "trigger", "-h"]]) {
       const { code, stdout } = await runCaptured(argv);
       expect(code).toBe(0);
@@ -79,7 +79,7 @@ describe("usage", () => {
     }
   });
 
-  it("a group without a command is a usage error with its help", async () => {
+  it("reports a usage error with help for a group without a command", async () => {
     const { code, stderr } = await runCaptured(["runs"]);
     expect(code).toBe(2);
     expect(stderr).toContain("Usage: tradewind runs");
@@ -102,43 +102,43 @@ describe("output", () => {
 });
 
 describe("without a server", () => {
-  it("says so, with the exit code for it, and no stack", async () => {
+  it("reports it with its exit code and without a stack", async () => {
     const { code, stdout, stderr } = await runCaptured(["dags", "list"]);
     expect({ code, stdout }).toEqual({ code: 6, stdout: "" });
-    expect(stderr).toMatch(/^error: no server is known.* \[TW_CLI_NO_SERVER\]\n/);
+    expect(stderr).toMatch(/^error: no server found.* \[TW_CLI_NO_SERVER\]\n/);
     expect(stderr).toContain("tradewind standalone");
     expect(stderr).not.toContain("    at ");
   });
 
-  it("says so as JSON with its code, the remedy, and nothing else", async () => {
+  it("reports it as JSON with code and remedy", async () => {
     const { code, stdout, stderr } = await runCaptured(["dags", "list", "--json"]);
     expect({ code, stdout }).toEqual({ code: 6, stdout: "" });
     expect(JSON.parse(stderr)).toEqual({
       code: "TW_CLI_NO_SERVER",
-      message: expect.stringMatching(/^no server is known/),
+      message: expect.stringMatching(/^no server found/),
       exit_code: 6,
       remedy: expect.stringContaining("tradewind standalone"),
     });
   });
 
-  it("shows the stack with -v", async () => {
+  it("prints the stack with -v", async () => {
     expect((await runCaptured(["dags", "list", "-v"])).stderr).toContain("    at ");
     const { stderr } = await runCaptured(["dags", "list", "-v", "--json"]);
     expect(JSON.parse(stderr).stack[0]).toContain("    at ");
   });
 
-  it("asks nobody where nobody can answer", async () => {
+  it("fails without asking if there is no terminal", async () => {
     const { code, stderr } = await runCaptured(["dags", "delete", "x", "--url", "http://127.0.0.1:1"]);
     expect(code).toBe(2);
     expect(stderr).toContain("--yes");
   });
 });
 
-describe("a question", () => {
+describe("confirmation", () => {
   it.each([
     ["Ctrl-C", "\u0003"],
     ["Ctrl-D", "\u0004"],
-  ])("is left with %s: nothing is done, and the exit code is that of an interruption", async (_, key) => {
+  ])("ends at %s without a change and with the exit code of an interruption", async (_, key) => {
     const stdin = Object.assign(new PassThrough(), { isTTY: true });
     setTimeout(() => stdin.write(key), 50);
     const answer = await runCaptured(["runs", "delete", "etl", "r1"], {
@@ -153,13 +153,13 @@ describe("a question", () => {
 describe("bin/tradewind.mjs", () => {
   const bin = fileURLToPath(new URL("../bin/tradewind.mjs", import.meta.url));
 
-  it("runs the sources of a checkout and passes arguments and exit code on", () => {
+  it("runs the sources of a checkout and passes on arguments and exit code", () => {
     const ran = spawnSync(process.execPath, [bin, "version", "--json"], { encoding: "utf8" });
     expect(JSON.parse(ran.stdout)).toMatchObject({ node: process.version });
     expect(spawnSync(process.execPath, [bin, "nonsense"]).status).toBe(2);
   });
 
-  it("tells an old Node.js what to do", () => {
+  it("names the remedy on an old Node.js", () => {
     const code = `Object.defineProperty(process.versions, "node", { value: "20.11.0" }); await import(${JSON.stringify(bin)});`;
     const ran = spawnSync(process.execPath, ["--input-type=module", "-e", code], { encoding: "utf8" });
     expect(ran.status).toBe(6);

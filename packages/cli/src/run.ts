@@ -11,15 +11,15 @@ import { type Host, Session } from "./session.ts";
 import { Terminal } from "./terminal.ts";
 import { addTopLevelHints, addVerbHints } from "./verbs.ts";
 
-/** Runs one command line (without node and script) and answers with its exit code. Never rejects. */
+/** Runs one command line (without node and script) and returns its exit code. Never rejects. */
 export async function run(argv: readonly string[], host: Host): Promise<number> {
   if (argv[0] === COMPLETE) {
-    // Never a word but the candidates: what goes wrong is no candidate.
+    // Print candidates only, no errors.
     await complete(argv[1] ?? "", host).catch(() => {});
     return EXIT.ok;
   }
   const terminal = new Terminal(host, host.env);
-  // What the words say, for errors in the words themselves.
+  // Read the style from the words, for errors in the command line itself.
   const style = {
     json: saysJson(argv),
     verbose: argv.includes("-v") || argv.includes("--verbose"),
@@ -48,7 +48,7 @@ export async function run(argv: readonly string[], host: Host): Promise<number> 
       terminal.note("\ncancelled");
       return EXIT.interrupted;
     }
-    // Commander prints its own errors, unless it is silent; those that an action throws it does not see.
+    // Commander prints its own errors unless it is silent; it does not see errors thrown by an action.
     if (error instanceof CommanderError && !(error instanceof InvalidArgumentError)) {
       if (error.exitCode === 0) return EXIT.ok;
       if (!style.json) return EXIT.usage;
@@ -65,12 +65,12 @@ function configure(
   { terminal, isSilent }: { terminal: Terminal; isSilent: boolean },
 ): void {
   command.exitOverride();
-  command.configureHelp({ showGlobalOptions: true });
+  command.configureHelp({ showGlobalOptions: true, subcommandDescription: shortDescription });
   command.configureOutput({
     writeOut: (text: string) => host.stdout.write(text),
     writeErr: (text: string) => isSilent || host.stderr.write(text),
     outputError: (text: string, write) =>
-      write(`${withCode(text.trimEnd(), USAGE)}\n  → \`${wordsOf(command)} --help\` shows how it is used\n`),
+      write(`${withCode(text.trimEnd(), USAGE)}\n  → \`${wordsOf(command)} --help\` shows the usage\n`),
     getOutHelpWidth: () => terminal.width ?? 100,
     getErrHelpWidth: () => terminal.width ?? 100,
     getOutHasColors: () => terminal.colour("stdout"),
@@ -78,6 +78,11 @@ function configure(
   });
   if (command.parent) addVerbHints(command);
   for (const child of command.commands) configure(child, host, { terminal, isSilent });
+}
+
+/** One line in a list of commands: the description up to its first colon or semicolon. */
+function shortDescription(command: CommandUnknownOpts): string {
+  return command.summary() || command.description().split(/[:;] /, 1)[0]!;
 }
 
 function wordsOf(command: CommandUnknownOpts): string {

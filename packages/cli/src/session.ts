@@ -1,4 +1,4 @@
-/** What every command has at hand: the global options, the server, the terminal, and how results are printed. */
+/** The context of a command: global options, server, terminal, and output of results. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline/promises";
@@ -11,17 +11,17 @@ import { type Column, renderFields, renderTable } from "./output/table.ts";
 import type { ColourChoice, Streams, Terminal } from "./terminal.ts";
 
 export type OutputFormat = "table" | "json" | "yaml";
-/** Of `dags graph` alone. */
+/** For `dags graph` only. */
 type GraphFormat = "mermaid" | "dot" | "svg";
 
-/** Options that every command takes, before or after its name. */
+/** Options of every command, before or after its name. */
 export interface GlobalOptions {
   readonly home?: string | undefined;
   readonly url?: string | undefined;
   readonly token?: string | undefined;
   readonly output?: OutputFormat | GraphFormat | undefined;
   readonly json?: boolean | undefined;
-  /** The zone that dates are shown in. */
+  /** The time zone of displayed dates. */
   readonly tz?: string | undefined;
   readonly color?: ColourChoice | undefined;
   readonly yes?: boolean | undefined;
@@ -29,13 +29,13 @@ export interface GlobalOptions {
   readonly verbose?: boolean | undefined;
 }
 
-/** The process a command runs in, or what a test puts in its place. */
+/** The process of a command, or its replacement in a test. */
 export interface Host extends Streams {
   readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly env: NodeJS.ProcessEnv;
-  /** Calls back at every signal until the returned function is called. */
+  /** Calls the listener on every signal until the returned function is called. */
   onSignal(signals: readonly NodeJS.Signals[], listener: (signal: NodeJS.Signals) => void): () => void;
-  /** Ends the process at once: a second signal. */
+  /** Ends the process at once, after a second signal. */
   exit(code: number): void;
 }
 
@@ -44,7 +44,7 @@ export type Fields = readonly (readonly [string, string | null | undefined])[];
 export class Session {
   readonly host: Host;
   readonly terminal: Terminal;
-  /** What the shell gets when the command returns without an error. */
+  /** The exit code if the command returns without an error. */
   exitCode: ExitCode = EXIT.ok;
   readonly #options: () => GlobalOptions;
   #client: Client | undefined;
@@ -63,7 +63,7 @@ export class Session {
     return homeFolder(this.options, this.host.env);
   }
 
-  /** One is named, or the home has its own. Whoever only looks makes none: the home may be mistyped. */
+  /** True if DATABASE_URL is set or the home has a database. Read-only commands create none: the home may be mistyped. */
   get hasDatabase(): boolean {
     return Boolean(this.host.env.DATABASE_URL) || existsSync(join(this.home, "postgres"));
   }
@@ -79,12 +79,12 @@ export class Session {
     return this.#client;
   }
 
-  /** Something the user may like to know, unless told to be quiet. */
+  /** A message for the user, unless --quiet is set. */
   note(text: string): void {
     if (!this.options.quiet) this.terminal.note(text);
   }
 
-  /** A list: the API's objects as JSON or YAML, or the given columns. */
+  /** A list: the API's objects as JSON or YAML, or a table. */
   async printList<T>(listed: Listed<T>, columns: readonly Column<T>[], empty: string): Promise<void> {
     if (this.format !== "table") return this.#printValue(listed.items);
     if (listed.items.length === 0) return this.note(empty);
@@ -103,24 +103,24 @@ export class Session {
       this.terminal.data(line);
   }
 
-  /** The outcome of a change: its object as JSON or YAML, otherwise one sentence on stderr. */
+  /** The result of a change: its object as JSON or YAML, otherwise one sentence on stderr. */
   async printDone(value: unknown, sentence: string): Promise<void> {
     if (this.format !== "table") return this.#printValue(value);
     this.note(sentence);
   }
 
-  /** Asks before something is lost. Without a terminal only --yes goes on. */
+  /** Asks before a destructive change. Without a terminal, --yes is required. */
   async confirm(question: string): Promise<void> {
     if (this.options.yes) return;
     const { stdin, stderr, env } = this.host;
     if (!stdin.isTTY || !stderr.isTTY || env.CI) {
       throw usageError(
-        `${question} Without a terminal this cannot be confirmed; nothing was changed.`,
-        "add --yes to do it",
+        `${question} Cannot ask without a terminal; nothing was changed.`,
+        "add --yes to confirm",
       );
     }
     const prompt = createInterface({ input: stdin, output: process.stderr, terminal: true });
-    // Ctrl-C rejects the question; Ctrl-D closes the input and leaves it open.
+    // Ctrl-C rejects the question; Ctrl-D closes the input and leaves the question pending.
     const closed = new Promise<never>((_, reject) => prompt.once("close", () => reject(new Interrupted())));
     try {
       const asked = prompt.question(`${question} [y/N] `).catch(() => closed);
@@ -131,7 +131,7 @@ export class Session {
     }
   }
 
-  /** Runs work that the first Ctrl-C may leave; a second one ends the process. */
+  /** Runs work that the first Ctrl-C aborts; a second one ends the process. */
   async interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const controller = new AbortController();
     const release = this.host.onSignal(["SIGINT", "SIGTERM"], () => {

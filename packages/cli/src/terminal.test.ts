@@ -21,11 +21,11 @@ describe("colour", () => {
     [{ FORCE_COLOR: "0" }, true, false],
     [{ NO_COLOR: "1", FORCE_COLOR: "1" }, true, false],
     [{ TERM: "dumb" }, true, false],
-  ] as const)("with %j, on a terminal %s: %s", (env, isTTY, expected) => {
+  ] as const)("with %j and terminal %s, colours are %s", (env, isTTY, expected) => {
     expect(terminal({ ...env }, isTTY).terminal.colour("stdout")).toBe(expected);
   });
 
-  it("--color has the last word", () => {
+  it("--color overrides the environment", () => {
     const { terminal: t } = terminal({ NO_COLOR: "1" }, false);
     t.chooseColour("always");
     expect(t.paint("red", "x")).toBe("\u001b[31mx\u001b[39m");
@@ -34,7 +34,7 @@ describe("colour", () => {
   });
 });
 
-it("a terminal of 0 columns does not know how wide it is", () => {
+it("treats a terminal of 0 columns as one of unknown width", () => {
   expect(terminal({}, true).terminal.width).toBe(40);
   expect(terminal({}, false).terminal.width).toBeUndefined();
   const unknown = terminal({}, true, 0);
@@ -43,7 +43,7 @@ it("a terminal of 0 columns does not know how wide it is", () => {
   expect(unknown.written.stderr).toContain("working");
 });
 
-it("a status line is replaced on a terminal and never written elsewhere", () => {
+it("replaces a status line on a terminal and never writes it elsewhere", () => {
   const live = terminal({}, true);
   live.terminal.status("working");
   live.terminal.note("done");
@@ -53,7 +53,7 @@ it("a status line is replaced on a terminal and never written elsewhere", () => 
   expect(piped.written).toEqual({ stdout: "", stderr: "" });
 });
 
-it("foreign text keeps its colours at most", () => {
+it("keeps only colours of foreign text", () => {
   const hostile = "\u001b]0;title\u0007a\u001b[31mred\u001b[0m\u001b[2J\u001b[1Ab\rc";
   expect(plainText(hostile, true)).toBe("a\u001b[31mred\u001b[0mbc");
   expect(plainText(hostile, false)).toBe("aredbc");

@@ -1,16 +1,16 @@
 /**
- * Where a command's words go. Data to stdout, everything else to stderr, so that a pipe gets data and nothing else.
- * What is shown comes from DAG files, logs and other people: control sequences in it are never passed to the terminal.
+ * Output of a command: data to stdout, everything else to stderr, so that a pipe gets only data. The text comes from DAG
+ * files, logs and other people: its control sequences never reach the terminal.
  */
 import { stripVTControlCharacters, styleText } from "node:util";
 
 export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan" | "blue" | "magenta";
 export type ColourChoice = "auto" | "always" | "never";
 
-/** The part of a stream that is used here: a process's own, or one of a test. */
+/** The used part of a stream: of a process, or of a test. */
 interface Sink {
   write(text: string): unknown;
-  /** Of one that can be full: `write` has answered false. */
+  /** For a stream that can be full: `write` returned false. */
   once?(event: "drain", listener: () => void): unknown;
   readonly isTTY?: boolean;
   readonly columns?: number;
@@ -25,7 +25,7 @@ export class Terminal {
   readonly #streams: Streams;
   readonly #env: NodeJS.ProcessEnv;
   #choice: ColourChoice = "auto";
-  /** Whether the last line on stderr is a status that the next words must overwrite. */
+  /** Whether the last line on stderr is a status that the next output must overwrite. */
   #statusShown = false;
 
   constructor(streams: Streams, env: NodeJS.ProcessEnv) {
@@ -43,13 +43,13 @@ export class Terminal {
     this.#streams.stdout.write(`${text}\n`);
   }
 
-  /** Data exactly as it is, e.g. the pieces of a log. */
+  /** Data unchanged, e.g. the pieces of a log. */
   raw(text: string): void {
     this.#clearStatus();
     this.#streams.stdout.write(text);
   }
 
-  /** As `raw`; answers when there is room for more. For what may be longer than memory is large. */
+  /** Like `raw`, but waits for free buffer space. For output that may not fit into memory. */
   async pour(text: string): Promise<void> {
     this.#clearStatus();
     const { stdout } = this.#streams;
@@ -57,13 +57,13 @@ export class Terminal {
       await new Promise<void>((resolve) => stdout.once?.("drain", resolve));
   }
 
-  /** Words for the human, often with foreign text in them. */
+  /** A message for the user, possibly with foreign text. */
   note(text: string): void {
     this.#clearStatus();
     this.#streams.stderr.write(`${plainText(text, this.colour("stderr"))}\n`);
   }
 
-  /** A line that the next one replaces. Where lines cannot be replaced, nothing: callers note what matters. */
+  /** A line that the next one replaces. Prints nothing where lines cannot be replaced: callers print a note if it matters. */
   status(text: string): void {
     if (!this.liveStatus) return;
     const width = columnsOf(this.#streams.stderr);
@@ -71,7 +71,7 @@ export class Terminal {
     this.#statusShown = true;
   }
 
-  /** Columns a status may use; undefined where there is none and lines stay. */
+  /** Columns for a status; undefined where lines cannot be replaced. */
   get statusWidth(): number | undefined {
     return this.liveStatus ? columnsOf(this.#streams.stderr) - 1 : undefined;
   }
@@ -80,12 +80,12 @@ export class Terminal {
     return this.#streams.stderr.isTTY === true && this.#env.TERM !== "dumb";
   }
 
-  /** Columns a table may use; undefined when nobody looks at it and nothing may be cut. */
+  /** Columns for a table; undefined if stdout is no terminal, so nothing may be cut. */
   get width(): number | undefined {
     return this.#streams.stdout.isTTY ? columnsOf(this.#streams.stdout) : undefined;
   }
 
-  /** The same of stderr. */
+  /** The same for stderr. */
   get noteWidth(): number | undefined {
     return this.#streams.stderr.isTTY ? columnsOf(this.#streams.stderr) : undefined;
   }
@@ -112,18 +112,18 @@ export class Terminal {
   }
 }
 
-/** A terminal that does not know says nothing, or 0: `script`, some containers and consoles. */
+/** A terminal of unknown width reports nothing or 0: `script`, some containers and consoles. */
 function columnsOf({ columns }: Sink): number {
   return columns || 80;
 }
 
-/** One line of foreign text, safe for a terminal: no escape sequences, no control characters, no line breaks. */
+/** One line of foreign text, safe for a terminal: no escape sequences, control characters or line breaks. */
 export function plainLine(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are matched on purpose
   return stripVTControlCharacters(text).replace(/[\u0000-\u001f\u007f-\u009f]+/g, " ");
 }
 
-/** Foreign text of many lines: colours may stay when asked for, everything else that moves a cursor goes. */
+/** Foreign text of several lines: optionally keeps colours, removes everything else that controls the terminal. */
 export function plainText(text: string, keepColour: boolean): string {
   if (!keepColour) return dropControls(stripVTControlCharacters(text));
   return text
@@ -132,11 +132,11 @@ export function plainText(text: string, keepColour: boolean): string {
     .join("");
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are matched on purpose
 const COLOURS = /(\u001b\[[0-9;]*m)/;
 
 function dropControls(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are matched on purpose
   return text.replace(/\r\n/g, "\n").replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "");
 }
 

@@ -1,16 +1,16 @@
 /**
- * One verb per meaning in all commands, and the verbs of other tools that mean the same. A command whose name is not in
- * this table breaks a law (test/laws/verbs.test.ts); a name that a group does not have gets a hint.
+ * The verbs of all commands, one per meaning, and synonyms from other tools. A command name that is not in this table breaks a
+ * law (test/laws/verbs.test.ts); a synonym gets a hint.
  */
 import type { CommandUnknownOpts } from "@commander-js/extra-typings";
 
-/** Each verb of a command, and the words that are typed for it out of habit. */
+/** Each verb, and words that users may type instead. */
 export const VERBS: Readonly<Record<string, readonly string[]>> = {
   list: ["ls", "all"],
   show: ["get", "describe", "view", "info", "inspect", "details", "status", "state"],
-  /** Creates or changes an object that its user names. */
+  /** Creates or changes an object named by the user. */
   set: ["add", "create", "new", "put", "update", "edit", "change", "upsert", "apply", "save"],
-  /** Makes an object that the server names; never changes one. */
+  /** Creates an object named by the server; never changes one. */
   create: ["add", "new", "make", "start", "run", "submit"],
   delete: ["rm", "remove", "del", "drop", "destroy", "revoke", "forget"],
   import: ["load", "restore"],
@@ -19,9 +19,9 @@ export const VERBS: Readonly<Record<string, readonly string[]>> = {
   trigger: ["run", "start", "launch", "execute", "create"],
   pause: ["disable", "suspend", "hold"],
   unpause: ["resume", "enable", "continue"],
-  /** Shows progress until the end; the exit code is the outcome. */
+  /** Shows progress until the end; the exit code is the result. */
   wait: ["watch", "follow", "await", "attach"],
-  /** Ends in good order. */
+  /** Ends gracefully. */
   stop: ["close", "finish", "shutdown"],
   /** Ends at once, as failed. */
   cancel: ["kill", "abort", "terminate"],
@@ -42,7 +42,7 @@ export const VERBS: Readonly<Record<string, readonly string[]>> = {
   clean: ["prune", "purge", "vacuum"],
 };
 
-/** Names of what is listed or printed: the group has no other command for it. */
+/** Nouns used as commands, where the group has no other command for the object. */
 export const NOUNS: readonly string[] = [
   "errors",
   "versions",
@@ -53,7 +53,7 @@ export const NOUNS: readonly string[] = [
   "status",
 ];
 
-/** Makes words that a group does not know, and another verb stands for, say which one. Hidden in `--help`. */
+/** Adds hidden commands for synonyms that name the right verb of the group. */
 export function addVerbHints(group: CommandUnknownOpts): void {
   const known = [...group.commands];
   const named = new Set(known.map((command) => command.name()));
@@ -72,7 +72,7 @@ export function addVerbHints(group: CommandUnknownOpts): void {
   }
 }
 
-/** Verbs that are typed without their group, and the command that is meant. */
+/** Verbs typed without a group, and the intended command. */
 const GROUPLESS: Readonly<Record<string, string>> = {
   list: "dags list",
   trigger: "dags trigger",
@@ -96,7 +96,7 @@ const GROUPLESS: Readonly<Record<string, string>> = {
   migrate: "db migrate",
 };
 
-/** Makes a verb without its group say which command is meant. Hidden in `--help`. */
+/** Adds hidden top-level commands for these verbs that name the intended command. */
 export function addTopLevelHints(program: CommandUnknownOpts): void {
   for (const [word, meant] of Object.entries(GROUPLESS)) {
     program

@@ -18,14 +18,14 @@ beforeAll(async () => {
   await server.database.transaction((tx) => setAssets(tx, [sell]));
 });
 
-it("assets are listed and shown", async () => {
+it("lists and shows assets", async () => {
   const { stdout } = await tw("assets", "list");
   expect(stdout).toMatch(/^ASSET +GROUP +PRODUCED BY +SCHEDULES +LAST EVENT$/m);
   expect(stdout).toMatch(/^s3:\/\/orders +shop +sell\.export +none$/m);
   expect(JSON.parse((await tw("assets", "list", "ORD", "--dag", "sell", "--json")).stdout)).toHaveLength(1);
   expect(await tw("assets", "list", "nothing")).toMatchObject({
     code: 0,
-    stderr: expect.stringContaining("no such assets"),
+    stderr: expect.stringContaining("No assets match"),
   });
   expect((await tw("assets", "show", "s3://orders")).stdout).toMatch(/Produced by +sell\.export/);
   expect(JSON.parse((await tw("assets", "show", "s3://orders", "--json")).stdout)).toMatchObject({
@@ -34,7 +34,7 @@ it("assets are listed and shown", async () => {
   });
 });
 
-it("events are sent, once per idempotency key, and listed", async () => {
+it("sends events, once per idempotency key, and lists them", async () => {
   const keyed = [
     "assets",
     "send",
@@ -59,11 +59,11 @@ it("events are sent, once per idempotency key, and listed", async () => {
   expect(JSON.parse((await tw("assets", "events", "--since", "2999-01-01", "--json")).stdout)).toEqual([]);
 });
 
-it("what is wrong is named, with a remedy", async () => {
+it("names the invalid value and the remedy", async () => {
   for (const words of [["show"], ["events"]])
     expect(await tw("assets", ...words, "s3://gone")).toMatchObject({
       code: 3,
-      stderr: expect.stringMatching(/there is no asset s3:\/\/gone[\s\S]*tradewind assets list/),
+      stderr: expect.stringMatching(/asset s3:\/\/gone does not exist[\s\S]*tradewind assets list/),
     });
   expect(await tw("assets", "send", "s3://orders", "{")).toMatchObject({
     code: 2,

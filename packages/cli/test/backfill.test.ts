@@ -62,7 +62,7 @@ beforeAll(async () => {
 afterAll(() => standalone?.remove());
 
 describe("backfill", () => {
-  it("says what it would do, does it, and shows exact figures at the end", { timeout: 60_000 }, async () => {
+  it("previews, runs, and reports exact figures at the end", { timeout: 60_000 }, async () => {
     const dry = await tw("backfill", "create", "daily", ...JANUARY, "--dry-run");
     expect(dry.stdout).toMatch(/2020-01-01 02:00:00Z +a new run\n.*2020-01-02 02:00:00Z +a new run/);
     expect(dry.stderr).toContain(
@@ -96,10 +96,10 @@ describe("backfill", () => {
     const runs = await json<{ run_type: string }[]>("runs", "list", "daily");
     expect(runs.filter((run) => run.run_type === "backfill")).toHaveLength(4);
     const again = await tw("backfill", "create", "daily", ...JANUARY, "--dry-run");
-    expect(again.stdout).toContain("nothing: it has a run (success)");
+    expect(again.stdout).toContain("skipped: it has a run (success)");
   });
 
-  it("fails when a run of it does, and does the failed ones again", { timeout: 60_000 }, async () => {
+  it("fails if one of its runs fails, and reruns the failed dates", { timeout: 60_000 }, async () => {
     const first = await tw(
       "backfill",
       "create",
@@ -129,9 +129,9 @@ describe("backfill", () => {
     expect(JSON.parse(second.stdout).runs).toMatchObject({ succeeded: 2, failed: 1, skipped: 1, cleared: 1 });
   });
 
-  it("is listed, shown, paused, changed, resumed and cancelled", { timeout: 60_000 }, async () => {
+  it("lists, shows, pauses, changes, resumes and cancels a backfill", { timeout: 60_000 }, async () => {
     const made = await tw("backfill", "create", "endless", ...JANUARY, "--max-active", "1", "--reverse");
-    const id = /Backfill (\d+) of endless: 4 runs, 1 at once, dates \S+ \S+Z to \S+ \S+Z\./.exec(
+    const id = /Backfill (\d+) of endless: 4 runs, at most 1 at once, dates \S+ \S+Z to \S+ \S+Z\./.exec(
       made.stderr,
     )?.[1] as string;
     await standaloneUntil(async () => (await shown(id)).runs.running === 1);
@@ -150,7 +150,7 @@ describe("backfill", () => {
     expect((await tw("backfill", "pause", id)).code).toBe(5);
   });
 
-  it("fills the dates of a timetable of the author's own", { timeout: 60_000 }, async () => {
+  it("runs the dates of a custom timetable", { timeout: 60_000 }, async () => {
     const dry = await json<{ logical_date: string }[]>("backfill", "create", "own", ...JANUARY, "--dry-run");
     const dates = ["2020-01-01T05:00:00.000Z", "2020-01-02T05:00:00.000Z", "2020-01-04T05:00:00.000Z"];
     expect(dry.map((date) => date.logical_date)).toEqual(dates);
@@ -171,7 +171,7 @@ describe("backfill", () => {
     }
   });
 
-  it("explains what cannot be", async () => {
+  it("explains invalid requests", async () => {
     expect(await tw("backfill", "create", "by_hand", ...JANUARY)).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("has no time-based schedule"),
@@ -192,5 +192,5 @@ function shown(id: string): Promise<{ runs: { running: number } }> {
 
 async function standaloneUntil(holds: () => Promise<boolean>): Promise<void> {
   for (const deadline = Date.now() + 30_000; !(await holds()); )
-    if (Date.now() > deadline) throw new Error(`waited in vain:\n${standalone.stderr.slice(-3_000)}`);
+    if (Date.now() > deadline) throw new Error(`timed out:\n${standalone.stderr.slice(-3_000)}`);
 }

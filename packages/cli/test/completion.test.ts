@@ -1,4 +1,4 @@
-/** Completion as a shell asks for it: by a real bash on a terminal, against a real standalone. */
+/** Completion in a real bash on a terminal, against a real standalone. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -31,7 +31,7 @@ beforeAll(async () => {
 afterAll(() => standalone?.remove());
 
 describe("candidates", () => {
-  it("are commands and options", async () => {
+  it("completes commands and options", async () => {
     expect(await completed("dag")).toEqual(["dags", "dag-processor"]);
     expect(await completed("variables ")).toContain("show");
     expect(await completed("variables ")).not.toContain("get");
@@ -41,7 +41,7 @@ describe("candidates", () => {
     expect(await completed("version nothing ")).toEqual([]);
   });
 
-  it("are the values that an option or argument takes", async () => {
+  it("completes the values of an option or argument", async () => {
     expect(await completed("runs list --state ")).toEqual(["queued", "running", "success", "failed"]);
     expect(await completed("runs list --state queued f")).toEqual(["failed"]);
     expect(await completed("-o ")).toEqual(["table", "json", "yaml"]);
@@ -50,7 +50,7 @@ describe("candidates", () => {
     expect(await completed("completion z")).toEqual(["zsh"]);
   });
 
-  it("are names that the server knows", async () => {
+  it("completes names from the server", async () => {
     expect(await completed("dags show he")).toEqual(["hello"]);
     expect(await completed("runs show hello ")).toEqual([
       "@latest",
@@ -63,7 +63,7 @@ describe("candidates", () => {
     expect(await completed("variables show ")).toEqual(["region"]);
   });
 
-  it("of the server are none, and nothing is said, when it is away or slow", async () => {
+  it("completes no names and prints nothing if the server is unreachable or slow", async () => {
     expect(await completed("dags show ", { TRADEWIND_URL: "http://127.0.0.1:1" })).toEqual([]);
     expect(await completed("dags show ", { TRADEWIND_HOME: "/nonexistent" })).toEqual([]);
     const silent = createServer();
@@ -78,7 +78,7 @@ describe("candidates", () => {
 const has = (program: string) => spawnSync("sh", ["-c", `command -v ${program}`]).status === 0;
 
 describe("scripts", () => {
-  it("of bash calls what an alias stands for, and a program by its name", async () => {
+  it("calls the command behind an alias, or a program by its name, in bash", async () => {
     const { stdout: script } = await runCaptured(["completion", "bash"]);
     const call = (setUp: string) =>
       spawnSync(
@@ -97,21 +97,21 @@ describe("scripts", () => {
     );
   });
 
-  it.each(["bash", "zsh", "fish"].filter(has))("of %s is valid", async (shell) => {
+  it.each(["bash", "zsh", "fish"].filter(has))("prints a valid script for %s", async (shell) => {
     const file = join(standalone.folder, `completion.${shell}`);
     await writeFile(file, (await runCaptured(["completion", shell])).stdout);
     const { status, stderr } = spawnSync(shell, ["-n", file], { encoding: "utf8" });
     expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
   });
 
-  it("of all shells ask tradewind, and another shell is refused", async () => {
+  it("prints scripts that call tradewind, and rejects other shells", async () => {
     for (const shell of ["bash", "zsh", "fish"])
       expect((await runCaptured(["completion", shell])).stdout).toMatch(/__complete .*2>\/dev\/null/);
     expect((await runCaptured(["completion", "tcsh"])).code).toBe(2);
   });
 });
 
-/** Types into a bash on a terminal of its own; what is called is not run, but noted. */
+/** Types into a bash on a pseudo-terminal; calls are recorded, not run. */
 class TypedBash {
   readonly #folder: string;
   readonly #bash: ChildProcess;
@@ -148,7 +148,7 @@ printf '%s\\n' "$*" >> '${folder}/calls'
     return typed;
   }
 
-  /** The line, with tabs where they are pressed; answers with the arguments of the call that it made. */
+  /** Types a line, with tabs where they are pressed; returns the arguments of the recorded call. */
   async type(line: string): Promise<string> {
     this.#bash.stdin?.write(`${line}\n`);
     const index = this.#calls++;
@@ -169,7 +169,7 @@ printf '%s\\n' "$*" >> '${folder}/calls'
 }
 
 describe.skipIf(!has("bash") || !has("script"))("bash", () => {
-  it("completes what is typed", { timeout: 180_000 }, async () => {
+  it("completes typed words", { timeout: 180_000 }, async () => {
     const bash = await TypedBash.start();
     try {
       expect(await bash.type("tradewind dags sh\thel\t")).toBe("dags show hello");
@@ -177,7 +177,7 @@ describe.skipIf(!has("bash") || !has("script"))("bash", () => {
         "runs list --state failed --json",
       );
       expect(await bash.type("tradewind runs list --output=js\t")).toBe("runs list --output=json");
-      // Bash breaks words at the colons of a time.
+      // Bash splits words at the colons of a time.
       const [, , run] = await completed("runs show hello ");
       const upToColon = run!.slice(0, run!.indexOf(":") + 1);
       expect(await bash.type(`tradewind runs show hello sched\t`)).toBe(`runs show hello ${run}`);

@@ -1,4 +1,4 @@
-/** Files that do not load: a few under the list of DAGs, all of them where they are asked for. */
+/** DAG files that fail to load: a few below the list of DAGs, all in `dags errors`. */
 import { beforeAll, expect, it } from "vitest";
 import { Installation } from "../../engine/test/api/installation.ts";
 import { runCaptured } from "./support/captured-host.ts";
@@ -19,15 +19,15 @@ beforeAll(async () => {
   url = await server.app.listen({ host: "127.0.0.1", port: 0 });
 });
 
-it("says where the rest are, how many they are, and shows all with their messages", async () => {
+it("shows the first errors with a count and a command, and all errors in `dags errors`", async () => {
   expect(await tw("dags", "errors")).toMatchObject({ code: 0, stdout: "", stderr: "All files load.\n" });
   await breakFiles(1, 3);
-  expect((await tw("dags", "list")).stderr).toContain("3 files cannot be loaded:\n");
+  expect((await tw("dags", "list")).stderr).toContain("3 files failed to load:\n");
   expect((await tw("dags", "list")).stderr).not.toContain("more");
   await breakFiles(4, 14);
 
   expect((await tw("dags", "list")).stderr).toMatch(
-    /14 files cannot be loaded:\n(?: {2}f\d\d\.ts: Odd: no \d+\n){3} {2}… and 11 more: `tradewind dags errors` shows all of them\.\n$/,
+    /14 files failed to load:\n(?: {2}f\d\d\.ts: Odd: no \d+\n){3} {2}… and 11 more: `tradewind dags errors` lists all\.\n$/,
   );
   const { code, stdout } = await tw("dags", "errors");
   expect(code).toBe(1);
@@ -37,7 +37,7 @@ it("says where the rest are, how many they are, and shows all with their message
   const doctor = await tw("doctor");
   const lines = doctor.stdout.match(/^warn {2}DAG files: .*$/gm) ?? [];
   expect(lines).toHaveLength(11);
-  expect(lines.at(-1)).toBe("warn  DAG files: 4 more cannot be loaded");
+  expect(lines.at(-1)).toBe("warn  DAG files: 4 more files fail to load");
   const others = (doctor.stdout.match(/^warn /gm) ?? []).length - 11;
-  expect(doctor.stderr).toContain(` ${14 + others} to look at.`);
+  expect(doctor.stderr).toContain(` ${14 + others} warnings.`);
 });

@@ -1,4 +1,4 @@
-/** Versions of a DAG, listed and compared, and runs cleared with one or the other, against a real server. */
+/** Lists and compares versions of a DAG, and clears runs with one or the other, against a real server. */
 import { beforeAll, describe, expect, it } from "vitest";
 import { Installation, manifestOf } from "../../engine/test/api/installation.ts";
 import { runCaptured } from "./support/captured-host.ts";
@@ -36,7 +36,7 @@ beforeAll(async () => {
 });
 
 describe("dags versions", () => {
-  it("lists them, newest first, and says which is current", async () => {
+  it("lists versions, newest first, and marks the current one", async () => {
     const { code, stdout } = await tw("dags", "versions", "etl");
     expect(code).toBe(0);
     expect(stdout).toMatch(/VERSION.*\n +2 .*current\n +1 .*\n$/);
@@ -47,7 +47,7 @@ describe("dags versions", () => {
 });
 
 describe("dags diff", () => {
-  it("compares the current version with the one before", async () => {
+  it("compares the current version with the previous one", async () => {
     const { code, stdout } = await tw("dags", "diff", "etl");
     expect(code).toBe(0);
     expect(stdout.split("\n").slice(0, 11)).toEqual([
@@ -81,7 +81,7 @@ describe("dags diff", () => {
     expect((await tw("dags", "diff", "etl", "2", "2")).stdout).toBe("etl: version 2 → 2\nNothing differs.\n");
   });
 
-  it("names what there is not", async () => {
+  it("names a version that does not exist", async () => {
     for (const [argv, said] of [
       [["etl", "7"], 'DAG "etl" has no version 7: it never existed, or it was deleted'],
       [["etl", "7"], "→ `tradewind dags versions etl` lists its versions"],
@@ -96,7 +96,7 @@ describe("dags diff", () => {
 });
 
 describe("clear", () => {
-  it("runs with the version of the run, or with the current one", async () => {
+  it("reruns with the version of the run or with the current one", async () => {
     const id = (await server.sql<{ id: number }>("SELECT id FROM dag_run WHERE run_id = 'old'"))[0]!.id;
     await server.sql("UPDATE dag_run SET version_id = (SELECT min(id) FROM dag_version) WHERE id = $1", [id]);
     await server.addInstance(id, "a", { state: "success", tryNumber: 1 });
@@ -106,24 +106,24 @@ describe("clear", () => {
     expect(await version()).toBe("1");
     await server.sql("UPDATE dag_run SET state = 'success' WHERE id = $1", [id]);
     await server.sql("UPDATE task_instance SET state = 'success' WHERE dag_run_id = $1", [id]);
-    const moved = " on version 2: a; new there: c; gone there: b.\n";
+    const moved = " on version 2: a; new tasks: c; removed tasks: b.\n";
     const clear = ["tasks", "clear", "etl", "old", "a", "--downstream"];
-    expect((await tw(...clear, "--dry-run")).stderr).toBe("Would run again: a, b.\n");
-    expect((await tw(...clear, "--latest-version", "--dry-run")).stderr).toBe(`Would run again${moved}`);
+    expect((await tw(...clear, "--dry-run")).stderr).toBe("Would rerun: a, b.\n");
+    expect((await tw(...clear, "--latest-version", "--dry-run")).stderr).toBe(`Would rerun${moved}`);
     expect((await tw("tasks", "clear", "etl", "old", "b", "--latest-version", "--dry-run")).stderr).toContain(
-      "on version 2: none; new there: c; gone there: b.",
+      "on version 2: none; new tasks: c; removed tasks: b.",
     );
     const whole = ["runs", "clear", "etl", "old", "--latest-version"];
-    expect((await tw(...whole, "--dry-run")).stderr).toBe(`1 task would run again${moved}`);
+    expect((await tw(...whole, "--dry-run")).stderr).toBe(`Would rerun 1 task${moved}`);
     expect(await tw(...clear, "--latest-version", "--yes")).toMatchObject({
       code: 0,
-      stderr: `Will run again${moved}`,
+      stderr: `Rerunning${moved}`,
     });
     expect(await version()).toBe("2");
-    // It is there already.
+    // The run already has this version.
     await server.sql("UPDATE task_instance SET state = 'success' WHERE dag_run_id = $1", [id]);
     expect((await tw("tasks", "clear", "etl", "old", "a", "--latest-version", "--dry-run")).stderr).toBe(
-      "Would run again: a.\n",
+      "Would rerun: a.\n",
     );
   });
 });

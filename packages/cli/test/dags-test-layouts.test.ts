@@ -1,4 +1,4 @@
-/** `dags test` on files of projects that are not ES modules, and on ids that two files have. */
+/** `dags test` with files of projects that are not ES modules, and with duplicate DAG ids. */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -36,7 +36,7 @@ it.each([
   }
 });
 
-it("names the files that have one DAG id, and runs the file that is named", async () => {
+it("names files with the same DAG id, and runs the given file", async () => {
   const folder = await project({
     "config.json": '{"n":7}',
     "b.js": cjs("x", "module.exports"),
@@ -45,11 +45,11 @@ it("names the files that have one DAG id, and runs the file that is named", asyn
   const { code, stderr } = await test("x", "--dags", folder);
   expect(code).toBe(2);
   expect(stderr).toContain(`several files in ${folder} export the DAG x: a.js, b.js.`);
-  expect(stderr).toContain("name the file instead of the DAG");
+  expect(stderr).toContain("give the file instead of the DAG id");
   expect((await test(join(folder, "b.js"))).code).toBe(0);
 });
 
-it("lists all wrong options of a file", async () => {
+it("lists all invalid options of a file", async () => {
   const folder = await project({
     "a.js": `const { dag } = require("tradewind");
 module.exports = dag("x", { schedule_interval: "@daily" }, (d) => { d.task("t", { task_id: "t" }, () => 1); });`,

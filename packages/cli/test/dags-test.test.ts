@@ -1,6 +1,6 @@
 /**
- * `dags test`: no server, no database. The command itself runs in this process, its tasks in one of their own as always;
- * what an author meets first, what fails, what is kept from tasks and Ctrl-C are seen from outside, as real processes.
+ * `dags test`: no server, no database. The command runs in this process, its tasks in a child process. First use, failures,
+ * the environment of tasks and Ctrl-C are tested with real processes.
  */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -31,7 +31,7 @@ describe("dags test", () => {
     expect(stderr).toMatch(/hello: success in .*, 3 tasks/);
   });
 
-  it("gives tasks the files beside the DAG and the packages of its project, and names what to do about others", async () => {
+  it("gives tasks the files beside the DAG and its packages, and names the remedy for missing ones", async () => {
     const folder = await mkdtemp(join(tmpdir(), "tradewind-dags-"));
     onTestFinished(() => rm(folder, { recursive: true }));
     const addon = join(folder, "node_modules/addon");
@@ -58,7 +58,7 @@ describe("dags test", () => {
     expect(stderr).toContain(`cd ${folder} && PATH="${dirname(process.execPath)}:$PATH" npm rebuild addon`);
   });
 
-  it("has no logical date unless one is given, as a run of dags trigger", async () => {
+  it("has no logical date unless one is given, like dags trigger", async () => {
     const folder = await mkdtemp(join(tmpdir(), "tradewind-dags-"));
     onTestFinished(() => rm(folder, { recursive: true }));
     await writeFile(
@@ -74,7 +74,7 @@ describe("dags test", () => {
     expect(stderr).toContain('→ ["2026-11-15T00:00:00.000Z",false]');
   });
 
-  it("finds a DAG by its id and passes conf; the result goes to stdout as JSON", async () => {
+  it("finds a DAG by id, passes conf and prints the result as JSON on stdout", async () => {
     const { code, stdout } = await test("etl", "--dags", EXAMPLES, "--conf", '{"orders":2000}', "--json");
     expect(code).toBe(0);
     const result = JSON.parse(stdout) as {
@@ -86,16 +86,16 @@ describe("dags test", () => {
     expect(result.tasks.find((task) => task.task_id === "load_at_once")).toMatchObject({ state: "skipped" });
   });
 
-  it("a failing DAG is exit code 1, with the author's own line", async () => {
+  it("exits with 1 for a failing DAG and shows the source line", async () => {
     const { code, stderr } = await testAsProcess(`${DAGS}/failing.ts`);
     expect(code).toBe(1);
     expect(stderr).toContain("✗ broken failed");
     expect(stderr).toMatch(/Error: the disk is full\n.*failing\.ts:10/);
-    expect(stderr).toContain("! signal broken: task.failed of broken (heard by this run only)");
+    expect(stderr).toContain("! signal broken: task.failed of broken (delivered to this run only)");
     expect(stderr).toContain("! webhook pager: run.failed (not sent, because this is a test)");
   });
 
-  it("what the engine refuses has its code, and frames of the author alone", async () => {
+  it("shows errors of the engine with their code and only user frames", async () => {
     const { code, stderr } = await test(TROUBLE, "--dag", "refused");
     expect(code).toBe(1);
     expect(stderr).toMatch(
@@ -104,11 +104,11 @@ describe("dags test", () => {
     expect(stderr).toMatch(/TaskError: output\.at is a bigint.* \[TW_OUTPUT_NOT_JSON\]\n[^ ]/);
   });
 
-  it("a conf that the params refuse is refused before anything runs, by field", async () => {
+  it("rejects an invalid conf by field before anything runs", async () => {
     const { code, stderr } = await test(`${DAGS}/typed.ts`, "--conf", '{"region":"mars","limit":1}');
     expect(code).toBe(2);
     expect(stderr).toBe(
-      "error: cannot test typed: its params refuse the conf. [TW_PARAMS_INVALID]\n  conf.region: must be one of: eu, us\n  → give another with --conf\n",
+      "error: cannot test typed: the conf does not match its params. [TW_PARAMS_INVALID]\n  conf.region: must be one of: eu, us\n  → correct --conf\n",
     );
     const told = JSON.parse((await test("typed", "--dags", DAGS, "--json", "-q")).stderr) as object;
     expect(told).toMatchObject({
@@ -119,7 +119,7 @@ describe("dags test", () => {
     expect((await test(`${DAGS}/typed.ts`, "--conf", '{"limit":1}')).code).toBe(0);
   });
 
-  it("a task that would end or crash its process fails, and no other does", async () => {
+  it("fails only the task that would exit or crash its process", async () => {
     const { code, stderr, stdout } = await test(TROUBLE, "--dag", "crashes", "--json");
     expect(code, stderr).toBe(1);
     const { tasks } = JSON.parse(stdout) as { tasks: { task_id: string; error?: object; state: string }[] };
@@ -140,7 +140,7 @@ describe("dags test", () => {
     });
   });
 
-  it("gives tasks the variables and connections of the command line, and no key of the engine", async () => {
+  it("gives tasks the variables and connections of the command line, but no secret of the engine", async () => {
     const { code, stderr } = await testAsProcess(
       `${DAGS}/surroundings.ts`,
       "--variable",
@@ -152,7 +152,7 @@ describe("dags test", () => {
     expect(stderr).toContain('{"region":"eu","host":"h","port":5,"databaseUrl":null}');
   });
 
-  it("gives tasks the environment that they have in a run, and says what of this shell is not in it", async () => {
+  it("gives tasks the environment of a run, and names variables of this shell that are missing there", async () => {
     const env = { SHOP_REGION: "eu", SHOP_KEY: "not-passed", TRADEWIND_TASK_ENV: "SHOP_REG*" };
     const { code, stderr } = await runCli(["dags", "test", TROUBLE, "--dag", "lacks"], env);
     expect(code).toBe(1);
@@ -163,7 +163,7 @@ describe("dags test", () => {
     expect(stderr).not.toContain("not-passed");
   });
 
-  it("a broken file shows where it is broken", async () => {
+  it("shows the failing line of a broken file", async () => {
     const { code, stderr } = await testAsProcess(`${DAGS}/broken.ts`);
     expect(code).toBe(1);
     expect(stderr).toMatch(
@@ -172,25 +172,25 @@ describe("dags test", () => {
     expect(stderr).toContain("> 3 | throw new Error");
   });
 
-  it("a file that forgets to export its DAG is told so", async () => {
+  it("reports a DAG that is not exported", async () => {
     const { code, stderr } = await test(`${DAGS}/forgotten.ts`);
     expect(code).toBe(2);
     expect(stderr).toMatch(
-      /forgotten\.ts exports no DAG\. It makes forgotten\. \[TW_CLI_USAGE\]\n.*export default dag\(/,
+      /forgotten\.ts exports no DAG\. It creates forgotten without exporting it\. \[TW_CLI_USAGE\]\n.*export default dag\(/,
     );
   });
 
-  it("a file or DAG that is not there is exit code 3", async () => {
+  it("exits with 3 for a missing file or DAG", async () => {
     expect((await test("nowhere.ts")).code).toBe(3);
     const { code, stderr } = await test("nothing", "--dags", EXAMPLES);
     expect(code).toBe(3);
     expect(stderr).toMatch(/no file in .* \[TW_CLI_NO_DAG\]\n/);
     expect((await test("helo", "--dags", EXAMPLES)).stderr).toContain(
-      '→ did you mean "hello"? Or name the file',
+      '→ did you mean "hello"? Or give the file',
     );
   });
 
-  it("Ctrl-C stops it", async () => {
+  it("stops at Ctrl-C", async () => {
     const { code } = await runCli(
       ["dags", "test", `${DAGS}/slow.ts`, "--conf", '{"lines":600}'],
       {},
@@ -218,19 +218,19 @@ describe("dags test", () => {
     expect(result.tasks.find((task) => task.task_id === "job")).toMatchObject({ output: 3 });
     expect(stderr).toMatch(/… job waits \(pause\) until 20\S+ \S+Z\n/);
     expect(stderr).toMatch(/… job waits for acme.job_done \(done\), at most until 20/);
-    expect(stderr).toContain("▶ job goes on");
-    expect(stderr).toMatch(/tries again at 20/);
-    expect(stderr).toContain("Not made, because this is a test: run r1 of report.");
+    expect(stderr).toContain("▶ job resumes");
+    expect(stderr).toMatch(/retries at 20/);
+    expect(stderr).toContain("Not started, because this is a test: run r1 of report.");
   });
 
-  it("--skip-waits jumps over the waits for a time", async () => {
+  it("skips timed waits with --skip-waits", async () => {
     const { code, stderr } = await test(WAITING, "--skip-waits", "--event", "tradewind.file=null");
     expect(code).toBe(0);
     expect(stderr).toMatch(/… job waits \(pause\) until 20.*, skipped\n/);
-    expect(stderr).toMatch(/tries again at 20.*, skipped\n/);
+    expect(stderr).toMatch(/retries at 20.*, skipped\n/);
   });
 
-  it("a trigger that cannot be run here is named, with the remedy", async () => {
+  it("names a trigger that cannot run in a test, with the remedy", async () => {
     const { code, stderr } = await test(WAITING);
     expect(code).toBe(2);
     expect(stderr).toContain(
@@ -244,7 +244,7 @@ describe("dags test", () => {
     expect(wrong.stderr).toContain("--event tradewind.file is not valid JSON");
   });
 
-  it("runs what signals and times drive, and tells what they asked for", async () => {
+  it("runs signal-driven and timed tasks, and prints what starts them", async () => {
     const { code, stdout, stderr } = await test(
       DRIVEN,
       "--skip-waits",
@@ -272,16 +272,16 @@ describe("dags test", () => {
     expect(stderr).toContain("» the run is closed by site.closed\n");
   });
 
-  it("closes a run that would go on", async () => {
+  it("closes a run that does not end by itself", async () => {
     const { code, stderr } = await test(DRIVEN, "--until", "200ms");
     expect(code).toBe(0);
-    expect(stderr).toContain("Its time was over, so the run was closed. See --until.");
+    expect(stderr).toContain("The run was closed after the time of --until.");
     const wrong = await test(DRIVEN, "--signal", "clicks.hour={");
     expect(wrong.code).toBe(2);
     expect(wrong.stderr).toContain("--signal clicks.hour is not valid JSON");
     const never = await test(DRIVEN, "--signal", "clicks.hour@x=7");
     expect(never.code).toBe(2);
-    expect(never.stderr).toContain('after "@" comes how long after the beginning, not "x"');
+    expect(never.stderr).toContain('"x" after "@" is not a duration');
     expect(never.stderr).toContain("--signal order.paid@10m=7");
   });
 });

@@ -1,4 +1,4 @@
-/** A DATABASE_URL that leads nowhere: every command that needs it says so in the same words, and changes nothing. */
+/** An unreachable DATABASE_URL: every command that needs it reports the same error and changes nothing. */
 import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { runCaptured } from "./support/captured-host.ts";
 
-// Port 1 is nobody's.
+// No server listens on port 1.
 const DATABASE_URL = "postgresql://ann:s3cret@127.0.0.1:1/shop";
 
 async function environment(): Promise<NodeJS.ProcessEnv> {
@@ -16,7 +16,7 @@ async function environment(): Promise<NodeJS.ProcessEnv> {
 }
 
 it.each(["standalone", "scheduler", "triggerer", "api", "dag-processor", "backfill serve", "signals serve"])(
-  "%s waits for the database, and a signal ends the wait",
+  "waits for the database in %s until a signal",
   async (words) => {
     const env = { ...(await environment()), TRADEWIND_LOG_LEVEL: "error" };
     const { code, stderr } = await runCaptured(words.split(" "), { env, signal: "SIGTERM" });
@@ -25,7 +25,7 @@ it.each(["standalone", "scheduler", "triggerer", "api", "dag-processor", "backfi
 );
 
 it.each(["db status", "db migrate"])(
-  "%s: exit code 6, with the place and without the password",
+  "exits with 6 in %s and names the address without the password",
   async (words) => {
     const { code, stderr } = await runCaptured(words.split(" "), { env: await environment() });
     expect(code).toBe(6);
@@ -35,24 +35,21 @@ it.each(["db status", "db migrate"])(
   },
 );
 
-it.each([["db status"], ["db clean --older-than 1d"]])(
-  "%s makes no database where there is none",
-  async (words) => {
-    const env: NodeJS.ProcessEnv = { ...(await environment()), DATABASE_URL: undefined };
-    const { code, stderr } = await runCaptured(words.split(" "), { env });
-    expect(code).toBe(3);
-    expect(stderr).toMatch(/there is no database in .*home\. \[TW_CLI_NO_DATABASE\]\n.*--home/);
-    expect(existsSync(env.TRADEWIND_HOME ?? "")).toBe(false);
-  },
-);
+it.each([["db status"], ["db clean --older-than 1d"]])("creates no database in %s", async (words) => {
+  const env: NodeJS.ProcessEnv = { ...(await environment()), DATABASE_URL: undefined };
+  const { code, stderr } = await runCaptured(words.split(" "), { env });
+  expect(code).toBe(3);
+  expect(stderr).toMatch(/no database in .*home\. \[TW_CLI_NO_DATABASE\]\n.*--home/);
+  expect(existsSync(env.TRADEWIND_HOME ?? "")).toBe(false);
+});
 
-it("says it to programs, too", async () => {
+it("reports the error as JSON", async () => {
   const { code, stderr } = await runCaptured(["db", "status", "--json"], { env: await environment() });
   expect(code).toBe(6);
   expect(JSON.parse(stderr)).toMatchObject({ code: "DATABASE_UNREACHABLE", exit_code: 6 });
 });
 
-it("doctor says it as one check, once", async () => {
+it("reports the error as one check in doctor", async () => {
   const { stdout } = await runCaptured(["doctor", "--json"], { env: await environment() });
   const checks = JSON.parse(stdout) as { name: string; says: string; remedy?: string }[];
   expect(checks.filter(({ name }) => name === "database")).toEqual([

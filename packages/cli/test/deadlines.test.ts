@@ -1,4 +1,4 @@
-/** Commands about deadlines and deliveries, against a real server with rows as hosts leave them. */
+/** Commands about deadlines and deliveries, against a real server with rows written by the test. */
 import { beforeAll, expect, it } from "vitest";
 import { Installation, manifestOf } from "../../engine/test/api/installation.ts";
 import { addDeadline, addDelivery } from "../../engine/test/api/missed.ts";
@@ -25,19 +25,19 @@ beforeAll(async () => {
   ];
 });
 
-it("lists deadlines, all or those that were missed", async () => {
+it("lists all or missed deadlines", async () => {
   const { code, stdout } = await tw("deadlines", "list");
   expect(code).toBe(0);
   expect(stdout).toMatch(/^DAG +RUN +TASK +AFTER +DUE +STATE +RUN IS +SENT$/m);
-  expect(stdout).toMatch(/^etl +r1 +load +queued +.* +missed +running +3 of 3 given up$/m);
+  expect(stdout).toMatch(/^etl +r1 +load +queued +.* +missed +running +3 of 3 failed$/m);
   expect(stdout).toMatch(/^etl +r1 +- +queued +in .* +pending +running +0$/m);
   const missed = JSON.parse((await tw("deadlines", "list", "--missed", "--json")).stdout);
   expect(missed).toMatchObject([{ task_id: "load", state: "missed" }]);
   expect(JSON.parse((await tw("deadlines", "list", "--state", "met", "--json")).stdout)).toEqual([]);
-  expect((await tw("deadlines", "list", "--state", "met")).stderr).toContain("There are no such deadlines");
+  expect((await tw("deadlines", "list", "--state", "met")).stderr).toContain("No deadlines match");
 });
 
-it("lists what was given up, and begins again with it", async () => {
+it("lists and retries dead deliveries", async () => {
   const { stdout } = await tw("deliveries", "list", "--dead");
   expect(stdout).toMatch(/^ *ID +EVENT +DAG +RUN +TASK +TO +WHEN +STATE +TRIES +ERROR$/m);
   expect(stdout).toMatch(
@@ -55,24 +55,24 @@ it("lists what was given up, and begins again with it", async () => {
   expect(await tw("deliveries", "show", "12345")).toMatchObject({ code: 3 });
   expect(await tw("deliveries", "retry", String(dead[0]))).toMatchObject({
     code: 0,
-    stderr: expect.stringContaining("1 delivery begins again."),
+    stderr: expect.stringContaining("1 delivery queued for retry."),
   });
   expect(await tw("deliveries", "retry", String(dead[0]))).toMatchObject({
     code: 5,
-    stderr: expect.stringContaining("only dead ones"),
+    stderr: expect.stringContaining("only dead deliveries"),
   });
   expect(JSON.parse((await tw("deliveries", "retry", "--all", "--json")).stdout)).toHaveLength(2);
-  expect((await tw("deliveries", "list", "--dead")).stderr).toContain("There are no such deliveries");
+  expect((await tw("deliveries", "list", "--dead")).stderr).toContain("No deliveries match");
   const pending = JSON.parse((await tw("deliveries", "list", "--state", "pending", "--json")).stdout);
   expect(pending).toHaveLength(3);
   expect(JSON.parse((await tw("deliveries", "list", "--event", "failure", "--json")).stdout)).toEqual([]);
-  expect((await tw("deliveries", "retry", "--all")).stderr).toContain("Nothing was given up");
+  expect((await tw("deliveries", "retry", "--all")).stderr).toContain("No dead deliveries");
 });
 
-it("says what is missing", async () => {
+it("names the missing argument", async () => {
   expect(await tw("deliveries", "retry")).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining("their numbers, or --all"),
+    stderr: expect.stringContaining("numbers of deliveries or --all"),
   });
   expect(await tw("deliveries", "retry", "x")).toMatchObject({ code: 2 });
   expect(await tw("deliveries", "retry", "12345")).toMatchObject({ code: 3 });

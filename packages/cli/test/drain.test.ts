@@ -1,4 +1,4 @@
-/** Real `tradewind scheduler` processes on one database, of which one gets SIGTERM. */
+/** Real `tradewind scheduler` processes on one database; one of them gets SIGTERM. */
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
@@ -12,7 +12,7 @@ import { spawnCli } from "./support/standalone-process.ts";
 let rig: SchedulerRig;
 const schedulers: Scheduler[] = [];
 
-/** A process, from its start to its end. */
+/** A scheduler process from start to end. */
 class Scheduler {
   readonly child: ChildProcess;
   readonly gone: Promise<number | null>;
@@ -35,7 +35,7 @@ class Scheduler {
     return this.child.exitCode === null && this.child.signalCode === null;
   }
 
-  /** Its job's id. */
+  /** The id of its job. */
   get job(): number {
     return Number(/scheduler\W.*job=(\d+)/.exec(this.stderr)?.[1]);
   }
@@ -56,7 +56,7 @@ async function start(
   return scheduler;
 }
 
-/** Tasks note what they do in a file, with their process. `gate` waits until the test opens it. */
+/** Tasks write their steps and process ids to a file. `gate` waits until the test opens it. */
 beforeEach(async () => {
   rig = await SchedulerRig.open();
   const path = (name: string) => JSON.stringify(join(rig.root, name));
@@ -112,7 +112,7 @@ const attempts = async (run: number) => {
   return rig.db.rows(adhoc(sql), [run]);
 };
 
-it("lets a running task finish, and hands its other runs to the peer at once", async () => {
+it("lets a running task finish, and hands over its other runs to the peer at once", async () => {
   const old = await start("10m");
   const busy = await rig.trigger("chain");
   await noted("a start");
@@ -164,7 +164,7 @@ it("starts a task that waited for a slot of the draining scheduler on the peer",
   expect(old.isAlive).toBe(true);
 });
 
-it("stops a task that outlasts the drain; the peer starts it again without using up a try", async () => {
+it("stops a task that outlasts the drain, and restarts it on the peer without using up a try", async () => {
   const old = await start("300ms");
   const run = await rig.trigger("chain");
   await noted("a start");
@@ -181,7 +181,7 @@ it("stops a task that outlasts the drain; the peer starts it again without using
   expect(await attempts(run)).toEqual([{ task_id: "a", try_number: 1, reason: "the executor is stopping" }]);
 });
 
-it("asks a streaming task to stop when nothing else of its run is in flight", async () => {
+it("stops a streaming task when no other task of its run is active", async () => {
   const old = await start("10m");
   await rig.trigger("stream");
   const both = await rig.trigger("both");
@@ -198,7 +198,7 @@ it("asks a streaming task to stop when nothing else of its run is in flight", as
   expect((await notes()).filter((line) => line.startsWith("u"))).toEqual(["u start"]);
 });
 
-it("ends the drain at a second signal, and the process at a third", async () => {
+it("ends the drain on a second signal and the process on a third", async () => {
   const old = await start("10m", { TRADEWIND_STOP_GRACE_MS: "60000" });
   const run = await rig.trigger("chain");
   await noted("a start");
@@ -217,7 +217,7 @@ it("ends the drain at a second signal, and the process at a third", async () => 
   expect(await rig.ended(run)).toBe("success");
 });
 
-it.each(["cut", "hang"] as const)("does not wait for a database that is away: %s", async (kind) => {
+it.each(["cut", "hang"] as const)("does not wait for an unreachable database: %s", async (kind) => {
   const proxy = await pgProxy(rig.url);
   try {
     const old = await start("10m", { DATABASE_URL: proxy.url });
@@ -227,7 +227,7 @@ it.each(["cut", "hang"] as const)("does not wait for a database that is away: %s
     const began = performance.now();
     old.terminate();
     expect(await old.gone).toBe(0);
-    // Until the lease is not trusted any more, the grace period, and the last writes.
+    // The time until the lease is no longer trusted, the grace period, and the last writes.
     expect(performance.now() - began).toBeLessThan(20_000);
     await start("10m");
     await noted("a start", 2);

@@ -1,4 +1,4 @@
-/** A program with a DagRunJob on the home of a running standalone. */
+/** A program with a DagRunJob in the home of a running standalone. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { DagRunJob } from "../src/engine.ts";
 import { runCaptured } from "./support/captured-host.ts";

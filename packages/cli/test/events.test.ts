@@ -29,7 +29,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => standalone?.remove());
 
-it("lists what was done, the newest first", async () => {
+it("lists events, newest first", async () => {
   const all = await names();
   expect(all).toEqual(["patch_variable", "create_token", "create_variable", "trigger_dag_run", "pause_dag"]);
   const { stdout } = await tw("events", "list", "--limit", "2");
@@ -50,7 +50,7 @@ it("filters by DAG, run, user, event and time", async () => {
   expect(await names("--since", "2999-01-01")).toEqual([]);
 });
 
-it("shows one with its details, and says when there is none", async () => {
+it("shows one event with its details, and reports a missing one", async () => {
   const [event] = await events("--event", "create_variable");
   const { stdout } = await tw("events", "show", String(event!.event_log_id));
   expect(stdout).toMatch(/^event +create_variable$/m);

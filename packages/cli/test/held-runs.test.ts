@@ -1,4 +1,4 @@
-/** `runs show` of a run that does not start, against a real server with rows as schedulers leave them. */
+/** `runs show` of a run that does not start, against a real server with rows written by the test. */
 import { beforeAll, expect, it } from "vitest";
 import { Installation, manifestOf } from "../../engine/test/api/installation.ts";
 import { runCaptured } from "./support/captured-host.ts";
@@ -32,7 +32,7 @@ it("names the missing scheduler of a queued run, as `tasks why` does", async () 
   await server.sql("UPDATE job SET dags = NULL WHERE kind = 'scheduler'");
 });
 
-it("says instead of a list of its tasks that a queued run has not started, and why", async () => {
+it("explains why a queued run has not started instead of listing its tasks", async () => {
   const list = (...more: string[]) =>
     runCaptured(["tasks", "list", "etl", ...more], {
       env: { TRADEWIND_URL: url, TRADEWIND_TOKEN: server.token },
@@ -43,7 +43,7 @@ it("says instead of a list of its tasks that a queued run has not started, and w
     /^The run queued has not started: its tasks have no state yet\.\n {2}because the run is queued: .* \[MAX_ACTIVE_RUNS\]\n$/,
   );
   expect(await list("queued", "--json")).toMatchObject({ stdout: "[]\n", stderr: "" });
-  expect((await list("running", "--state", "failed")).stderr).toBe("There are no such tasks.\n");
+  expect((await list("running", "--state", "failed")).stderr).toBe("No tasks match.\n");
 });
 
 it("names the limit of active runs and the pause of its DAG", async () => {
@@ -57,7 +57,7 @@ it("names the limit of active runs and the pause of its DAG", async () => {
   await server.sql("UPDATE dag SET is_paused = false");
 });
 
-it("gives no reason for a run that goes on or has ended", async () => {
+it("gives no reason for a run that is running or has ended", async () => {
   await server.addRun("etl", { runId: "ended", state: "success" });
   for (const run of ["running", "ended"]) expect(await show(run)).not.toContain("because");
 });

@@ -21,7 +21,7 @@ it.each([
   "tasks stop",
   "tasks clear",
   "tasks mark",
-])("%s --help ends with examples of itself", async (command) => {
+])("ends %s --help with examples of the command", async (command) => {
   const { code, stdout } = await runCaptured([...command.split(" "), "--help"], { columns: 80 });
   expect(code).toBe(0);
   const [, shown = ""] = stdout.split("\nExamples:\n");

@@ -1,4 +1,4 @@
-/** What /proc/<pid>/environ of a service shows to other processes of its account. */
+/** The content of /proc/<pid>/environ of a service, as seen by other processes of its account. */
 import { existsSync } from "node:fs";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -9,7 +9,7 @@ import { runCli } from "./support/standalone-process.ts";
 const KEY = Buffer.alloc(32, 7).toString("base64");
 
 it.runIf(existsSync("/proc/self/environ")).each([false, true])(
-  "hides the secrets of a service, which still uses them (options before its name: %s)",
+  "hides the secrets of a service that still uses them (options before its name: %s)",
   async (hasOptionsFirst) => {
     const folder = await mkdtemp(join(tmpdir(), "tradewind-environ-"));
     onTestFinished(() => rm(folder, { recursive: true }));
@@ -24,7 +24,7 @@ it.runIf(existsSync("/proc/self/environ")).each([false, true])(
         TMPDIR: folder,
       },
       async (child, said) => {
-        // Nothing listens on port 1: the scheduler has read DATABASE_URL and waits.
+        // No server listens on port 1: the scheduler has read DATABASE_URL and waits.
         while (!said().includes("waiting for the database") && child.exitCode === null)
           await new Promise(setImmediate);
         environ = await readFile(`/proc/${child.pid}/environ`, "utf8");

@@ -1,4 +1,4 @@
-/** Commands about instances of maps, against a real server with rows as a scheduler leaves them. */
+/** Commands about mapped instances, against a real server with rows written by the test. */
 import type { MapManifest } from "@tradewind/sdk/manifest";
 import { beforeAll, expect, it } from "vitest";
 import { Installation, manifestOf } from "../../engine/test/api/installation.ts";
@@ -39,7 +39,7 @@ beforeAll(async () => {
   for (const [mapIndex, state] of ["success", "failed", "none"].entries())
     await server.addInstance(run, "load", { mapIndex, state, tryNumber: state === "none" ? 0 : 1 });
   for (const mapIndex of [0, 1]) await server.addInstance(run, "each.work", { mapIndex, state: "success" });
-  // The list of item 1 is empty: what stands for its instances is skipped, and all that comes after.
+  // The list of item 1 is empty: the instance that stands for its items is skipped, and so are later tasks.
   await server.addInstance(run, "each.work", { mapIndex: -3, state: "skipped" });
   await server.addInstance(run, "end", { state: "skipped" });
   await server.sql("UPDATE task_instance SET reason = 'mapped over an empty list' WHERE map_index = -3");
@@ -54,48 +54,48 @@ beforeAll(async () => {
   await server.sql("INSERT INTO map_label VALUES ($1, 'load', 1, 'south'), ($1, 'load', 2, $2)", [run, LONG]);
 });
 
-it("shows labels and paths, and takes them for the index", async () => {
+it("shows indexes with labels or paths, and accepts each of them", async () => {
   const { stdout } = await tw("tasks", "list", "maps", "r1");
-  expect(stdout).toMatch(/^load\[0\] +0 +success/m);
-  expect(stdout).toMatch(/^load\[south\] +1 +failed/m);
-  expect(stdout).toMatch(/^load\[far{37}…\] +2 +none/m);
-  expect(stdout).toMatch(/^each\.work\[2\/0\] +0 +success/m);
+  expect(stdout).toMatch(/^load\[0\] +success/m);
+  expect(stdout).toMatch(/^load\[1\] +south +failed/m);
+  expect(stdout).toMatch(/^load\[2\] +far{37}… +none/m);
+  expect(stdout).toMatch(/^each\.work\[0\] +2\/0 +success/m);
   expect((await tw("tasks", "list", "maps", "r1", "--json")).stdout).toContain(LONG);
   const cleared = async (task: string, which: string) =>
     (await tw("tasks", "clear", "maps", "r1", task, "--map-index", which, "--dry-run")).stderr;
-  expect(await cleared("load", "south")).toMatch(/Would run again: load\[south\]\./);
-  expect(await cleared("each.work", "0/0")).toMatch(/Would run again: each\.work\[0\/0\]\./);
+  expect(await cleared("load", "south")).toMatch(/Would rerun: load\[1\] south\./);
+  expect(await cleared("each.work", "0/0")).toMatch(/Would rerun: each\.work\[1\] 0\/0\./);
   const why = await tw("tasks", "why", "maps", "r1", "load", "--map-index", "south");
-  expect(why.stdout).toMatch(/^load\[south\] is failed\n +because try 1 failed/);
+  expect(why.stdout).toMatch(/^load\[1\] south is failed\n +because try 1 failed/);
   expect(why.stderr).toContain("`tradewind tasks logs maps r1 load --map-index 1`");
 });
 
-it("names instances the same in a dry run of `runs clear` and in `tasks mark`", async () => {
+it("names instances in the same way in a dry run of `runs clear` and in `tasks mark`", async () => {
   const { stderr } = await tw("runs", "clear", "maps", "r1", "--dry-run", "--only-failed");
-  expect(stderr).toContain("would run again: load[south], odd.");
+  expect(stderr).toContain("Would rerun 2 tasks: load[1] south, odd.");
   const marked = await tw("tasks", "mark", "maps", "r1", "load", "failed", "--map-index", "1", "--yes");
-  expect(marked.stderr).toContain("Task load[south] of r1 marked as failed.");
+  expect(marked.stderr).toContain("Task load[1] south of r1 marked as failed.");
 });
 
-it("names the instance that has asked for a run by its label", async () => {
+it("shows the mapped instance that started a run", async () => {
   const child = await server.addRun("maps", { runId: "child" });
   await server.sql(
     "UPDATE dag_run SET parent_run_id = $2, parent_task_id = 'load', parent_map_index = 1 WHERE id = $1",
     [child, run],
   );
-  expect((await tw("runs", "list", "maps")).stdout).toMatch(/^maps +child .* maps r1 load\[south\]$/m);
+  expect((await tw("runs", "list", "maps")).stdout).toMatch(/^maps +child .* maps r1 load\[1\] south$/m);
   expect((await tw("runs", "show", "maps", "child")).stdout).toMatch(
-    /^asked for by +task load\[south\] of run r1 of maps$/m,
+    /^started by +task load\[1\] south of run r1 of maps$/m,
   );
 });
 
-it("explains what an empty list in a list does, and takes what stands for its instances", async () => {
+it("explains the effect of an empty nested list, and accepts the instance that stands for its items", async () => {
   const empty = "each.work[1/*] is skipped\n";
   expect((await tw("tasks", "why", "maps", "r1", "end")).stdout).toBe(
-    `end is skipped\n  because ${empty}    because its map runs over an empty list [MAP_EMPTY]\n`,
+    `end is skipped\n  because ${empty}    because it is mapped over an empty list [MAP_EMPTY]\n`,
   );
   expect((await tw("tasks", "why", "maps", "r1", "each.work", "--map-index", "1/*")).stdout).toBe(
-    `${empty}  because its map runs over an empty list [MAP_EMPTY]\n`,
+    `${empty}  because it is mapped over an empty list [MAP_EMPTY]\n`,
   );
   const marked = await tw(
     "tasks",
@@ -111,12 +111,12 @@ it("explains what an empty list in a list does, and takes what stands for its in
   expect(marked.stderr).toMatch(/each\.work\[1\/\*\] of r1 marked as failed/);
 });
 
-it("says of a map how its instances stand, of one that is not there which there are", async () => {
+it("counts the instances of a map by state, and lists them if the given one does not exist", async () => {
   const { stdout } = await tw("tasks", "why", "maps", "r1", "load");
   expect(stdout).toBe(
     "load has 3 instances: 1 failed, 1 none, 1 success\n" +
-      "  1 is failed, namely load[south]: It has ended: failed. [FINISHED]\n" +
-      `  1 is not started, namely load[${LONG}]: Nothing holds it back: the scheduler is about to queue it. [READY]\n`,
+      "  load[1] south is failed: It has ended: failed. [FINISHED]\n" +
+      `  load[2] ${LONG} is not started: Nothing blocks it: the scheduler is about to queue it. [READY]\n`,
   );
   const json = JSON.parse((await tw("tasks", "why", "maps", "r1", "load", "--json")).stdout);
   expect(json.instances).toContainEqual({ state: "failed", count: 1 });
@@ -126,18 +126,18 @@ it("says of a map how its instances stand, of one that is not there which there 
     expect(answer.stderr, argv[0]).toMatch(/has no instance "9": there are 0 to 2/);
   }
   expect((await tw("tasks", "logs", "maps", "r1", "load")).stderr).toMatch(
-    /^error: the task load has 3 mapped instances: choose one of them\. \[MAP_INDEX_REQUIRED\]\n.*--map-index <which>: its map index, its path.*\n +INDEX +LABEL +STATE\n +0 .*\n +1 +south +failed\n/,
+    /^error: the task load has 3 mapped instances: choose one of them\. \[MAP_INDEX_REQUIRED\]\n.*--map-index <which> \(map index, path.*\n +INDEX +LABEL +STATE\n +0 .*\n +1 +south +failed\n/,
   );
 });
 
-it("says what is wrong with the list of a map that could not begin", async () => {
+it("explains the invalid list of a map that could not start", async () => {
   const { stdout } = await tw("tasks", "why", "maps", "r1", "odd");
   expect(stdout).toMatch(
     /^odd is upstream_failed\n +because MAP_UNUSABLE: the output of "list" is an object/,
   );
 });
 
-it("names what failed before a map that could not begin, and of an instance what failed in its own item", async () => {
+it("names the failure before a map that could not start, and for an instance the failure in its own item", async () => {
   const ended = await server.addRun("maps", { runId: "ended" });
   await server.addInstance(ended, "list", { state: "failed", tryNumber: 1 });
   for (const task of ["late.a", "late.b"])
@@ -147,7 +147,7 @@ it("names what failed before a map that could not begin, and of an instance what
   await server.sql(sql);
   expect((await tw("tasks", "why", "maps", "ended", "late.b")).stdout).toBe(
     "late.b is upstream_failed\n" +
-      "  because its map has no list to run over: list is failed [MAP_SOURCE]\n" +
+      "  because its map has no list: list is failed [MAP_SOURCE]\n" +
       "    because list is failed\n      because try 1 failed\n",
   );
   const items = await server.addRun("maps", { runId: "items" });
@@ -163,6 +163,6 @@ it("names what failed before a map that could not begin, and of an instance what
     "late.b[1] is upstream_failed\n  because late.a[1] is failed\n    because try 1 failed\n",
   );
   expect((await tw("tasks", "why", "maps", "items", "late.b")).stdout).toContain(
-    "2 are upstream_failed, such as late.b[0]: Its rule allSuccess says upstream_failed: late.a is failed. [UPSTREAM_DECIDED]",
+    "2 are upstream_failed, e.g. late.b[0]: Its rule allSuccess gives upstream_failed: late.a is failed. [UPSTREAM_DECIDED]",
   );
 });

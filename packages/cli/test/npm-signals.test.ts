@@ -1,4 +1,4 @@
-/** SIGTERM to the process of npm, as a process manager sends it that was given `npm start`. */
+/** SIGTERM to an npm process, as sent by a process manager that runs `npm start`. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -24,18 +24,18 @@ beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "tradewind-npm-"));
   return () => rm(folder, { recursive: true, force: true });
 });
-/** Only a test that fails leaves any: npm with what it has started, and the PostgreSQL, which has a group of its own. */
+/** Only needed after a failed test: kills npm with its children, and PostgreSQL, which has its own process group. */
 afterEach(() => {
   for (const left of [-npm.pid!, postmaster]) {
     try {
       if (left !== null) process.kill(left, "SIGKILL");
     } catch {
-      // It has ended, as it should.
+      // Already ended.
     }
   }
 });
 
-/** In a group of its own, so that the signal goes to npm and to no other process. */
+/** In its own process group, so that the signal goes only to npm. */
 function start(args: readonly string[], env: NodeJS.ProcessEnv): void {
   const { HOME, NODE_COMPILE_CACHE, PATH, TMPDIR } = process.env;
   output = "";
@@ -54,7 +54,7 @@ function start(args: readonly string[], env: NodeJS.ProcessEnv): void {
 async function until(isTrue: () => boolean, what: string): Promise<void> {
   const end = Date.now() + WAIT_MS;
   while (!isTrue()) {
-    if (Date.now() > end || npm.exitCode !== null) throw new Error(`${what} did not come:\n${output}`);
+    if (Date.now() > end || npm.exitCode !== null) throw new Error(`${what} did not happen:\n${output}`);
     await sleep(20);
   }
 }
@@ -91,13 +91,13 @@ it("stops `npm start` and its PostgreSQL before npm ends", async () => {
   expect([pid, postmaster].map(isAlive)).toEqual([true, true]);
   expect(await terminate()).toBe(0);
   expect([pid, postmaster].map(isAlive)).toEqual([false, false]);
-  // A PostgreSQL that was killed leaves it.
+  // A killed PostgreSQL leaves this file.
   expect(existsSync(postmasterFile)).toBe(false);
   expect(output).toContain("Stopping (SIGTERM)…");
   expect(output).toContain("Stopped.");
 }, 180_000);
 
-it("stops a scheduler that `npm run tradewind` has started, and ends its job", async () => {
+it("stops a scheduler started by `npm run tradewind`, and ends its job", async () => {
   const rig = await SchedulerRig.open();
   start(["run", "-s", "tradewind", "--", "scheduler"], {
     DATABASE_URL: rig.url,

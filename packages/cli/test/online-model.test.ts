@@ -1,6 +1,6 @@
 /**
- * The example that mixes batch and streaming, as a user would run it: a server, a streaming job in a process of its own
- * that sends over gRPC, and commands.
+ * The example that mixes batch and streaming, as a user runs it: a server, a separate streaming process that sends over gRPC,
+ * and commands.
  */
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
@@ -44,7 +44,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => standalone?.remove());
 
-it("trains for every watermark of a job outside, and serves each good model, hot", async () => {
+it("trains for every watermark of an external job, and serves each validated model without a restart", async () => {
   await tw("dags", "trigger", "online_model", "--conf", '{"clicks":"outside"}');
   await until("serve begins", async () => (await task("serve"))?.state === "running");
   expect(await task("train")).toMatchObject({ state: null, try_number: 0 });
@@ -70,7 +70,7 @@ it("trains for every watermark of a job outside, and serves each good model, hot
   });
 
   await tw("signals", "send", "site.closed");
-  await until("the run is over", async () => {
+  await until("the run has ended", async () => {
     const [run] = JSON.parse(await tw("runs", "list", "online_model", "--json")) as { state: string }[];
     return run?.state === "success";
   });

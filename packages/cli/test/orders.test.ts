@@ -1,4 +1,4 @@
-/** Orders by hand and what signals drive, against a real server with rows as a scheduler leaves them. */
+/** Manual commands and signal-driven runs, against a real server with rows written by the test. */
 import { beforeAll, describe, expect, it } from "vitest";
 import { drive, drivenManifest, STARTED_AT } from "../../engine/test/api/driven.ts";
 import { Installation, manifestOf } from "../../engine/test/api/installation.ts";
@@ -24,8 +24,8 @@ const lastOrder = async () =>
     )
   )[0];
 
-describe("orders", () => {
-  it("start a task at once; restart and stop one after a question", async () => {
+describe("manual commands", () => {
+  it("starts a task at once, and asks before restart and stop", async () => {
     await server.addRun("etl", { runId: "r1" });
     const started = await tw("tasks", "start", "etl", "@latest", "b");
     expect(started).toMatchObject({
@@ -34,14 +34,14 @@ describe("orders", () => {
     });
     for (const action of ["restart", "stop"]) {
       const asked = await tw("tasks", action, "etl", "r1", "b");
-      expect(asked).toMatchObject({ code: 2, stderr: expect.stringContaining("add --yes to do it") });
+      expect(asked).toMatchObject({ code: 2, stderr: expect.stringContaining("add --yes to confirm") });
       const done = await tw("tasks", action, "etl", "r1", "b", "--yes", "--json");
       expect(JSON.parse(done.stdout)).toMatchObject({ task_id: "b", action, version: expect.any(Number) });
       expect(await lastOrder()).toEqual({ key: "etl/r1/b", value: { action, by: "admin" } });
     }
   });
 
-  it("clear what is to start in a run that is over", async () => {
+  it("clears the tasks to start in a run that has ended", async () => {
     const id = await server.addRun("etl", { runId: "over", state: "success" });
     for (const task of ["a", "b"]) await server.addInstance(id, task, { state: "success", tryNumber: 1 });
     expect(await tw("tasks", "stop", "etl", "over", "a", "--yes")).toMatchObject({
@@ -50,27 +50,27 @@ describe("orders", () => {
     });
     expect(await tw("tasks", "start", "etl", "over", "a")).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("The run over is over. Run a and what comes after it again?"),
+      stderr: expect.stringContaining("Run over has ended. Rerun a and its downstream tasks?"),
     });
     const cleared = await tw("tasks", "start", "etl", "over", "a", "--yes");
     expect(cleared).toMatchObject({
       code: 0,
-      stderr: expect.stringContaining("The run over was over. Will run again: a, b."),
+      stderr: expect.stringContaining("Run over had ended. Rerunning: a, b."),
     });
   });
 
-  it("say that a run that signals drive opens again as a whole", async () => {
+  it("warns that a signal-driven run reopens as a whole", async () => {
     const id = await server.addRun("online", { runId: "shut", state: "success" });
     await server.addInstance(id, "train", { state: "success", tryNumber: 1 });
     expect(await tw("tasks", "start", "online", "shut", "train")).toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/opens again as a whole.*tradewind runs stop online shut/),
+      stderr: expect.stringMatching(/reopens the whole run.*tradewind runs stop online shut/),
     });
     const done = await tw("tasks", "start", "online", "shut", "train", "--yes", "--json");
     expect(JSON.parse(done.stdout)).toMatchObject({ reopened: true });
   });
 
-  it("close a run that something drives", async () => {
+  it("closes a signal-driven run", async () => {
     await server.addRun("online", { runId: "open" });
     const closed = await tw("runs", "stop", "online", "open", "--yes");
     expect(closed).toMatchObject({
@@ -85,12 +85,12 @@ describe("orders", () => {
     });
   });
 
-  it("must name what there is", async () => {
+  it("rejects unknown tasks and runs", async () => {
     expect(await tw("tasks", "start", "etl", "r1", "zzz")).toMatchObject({
       code: 3,
       stderr: expect.stringContaining('has no task "zzz"'),
     });
-    // Before anything is asked, also where something would be lost.
+    // Before asking for confirmation.
     await server.addRun("etl", { runId: "done", state: "success" });
     for (const [action, run] of [
       ["start", "done"],
@@ -120,7 +120,7 @@ describe("signals conditions", () => {
     await drive(server, closed, (each) => each.close("site.closed"));
   });
 
-  it("show an onSignal that fails, and what it fails on", async () => {
+  it("shows a failing onSignal and its signal", async () => {
     const id = await server.addRun("online", { runId: "failing", state: "queued" });
     const asking = {
       key: "ask.it",
@@ -131,10 +131,10 @@ describe("signals conditions", () => {
     };
     await drive(server, id, (each) => each.setAsking("ask", asking));
     const { stdout } = await tw("signals", "conditions", "online", "failing");
-    expect(stdout).toMatch(/ask +onSignal +ask\.\* .*failed 3x on ask\.it \(version 12\), asked again/);
+    expect(stdout).toMatch(/ask +onSignal +ask\.\* .*failed 3x on ask\.it \(version 12\), next try/);
   });
 
-  it("show the rules of one run and what was asked of its tasks", async () => {
+  it("shows the rules of one run and the commands for its tasks", async () => {
     const { code, stdout } = await tw("signals", "conditions", "online", "half");
     expect(code).toBe(0);
     const lines = stdout
@@ -159,7 +159,7 @@ describe("signals conditions", () => {
     });
   });
 
-  it("show those of all driven runs, or of one DAG", async () => {
+  it("shows the rules of all signal-driven runs, or of one DAG", async () => {
     const all = await tw("signals", "conditions");
     expect(all.stdout).toMatch(/^online +half +train +start +all\(a, b\) +b +0 +armed$/m);
     expect(all.stdout).toMatch(/^online +closed .*closed by site.closed$/m);
@@ -174,18 +174,18 @@ describe("signals conditions", () => {
     );
   });
 
-  it("say when there are none", async () => {
+  it("reports runs without rules", async () => {
     await server.addDag(manifestOf("idle", [{ taskId: "a" }]));
     expect(await tw("signals", "conditions", "idle")).toMatchObject({
       code: 0,
-      stderr: expect.stringContaining("No run of idle is driven by signals."),
+      stderr: expect.stringContaining("No run of idle is signal-driven."),
     });
     expect(await tw("signals", "conditions", "nothing")).toMatchObject({
       code: 3,
       stderr: expect.stringContaining('"nothing"'),
     });
     expect((await tw("signals", "conditions", "etl", "plain")).stderr).toContain(
-      "Only the order of its tasks",
+      "This run is not signal-driven.",
     );
     expect((await tw("signals", "conditions", "etl", "none")).code).toBe(3);
   });
@@ -195,7 +195,7 @@ describe("tasks why", () => {
   const why = async (runId: string, taskId: string) =>
     (await tw("tasks", "why", "online", runId, taskId)).stdout;
 
-  it("says which signals a task waits for", async () => {
+  it("names the signals that a task waits for", async () => {
     const id = await server.addRun("online", { runId: "why", startedAt: STARTED_AT });
     for (const taskId of ["train", "report"]) await server.addInstance(id, taskId);
     await server.addInstance(id, "load", { state: "running", tryNumber: 1, startedAt: new Date() });
@@ -208,10 +208,10 @@ describe("tasks why", () => {
     expect(await why("why", "train")).toMatch(
       /^train is none\n {2}because it waits for a signal: all\(a, b\); b is missing \[SIGNAL\]\n {2}because its rule .*\n {4}because load is running/,
     );
-    expect(await why("why", "report")).toContain("because its next time is 2026-01-01 11:00:00Z");
+    expect(await why("why", "report")).toContain("because its next tick is at 2026-01-01 11:00:00Z");
     expect(await why("why", "serve")).toBe("serve is running\n  it is being stopped by ada [STOPPING]\n");
-    expect(await why("why", "ask")).toContain("it runs again on a signal, if its onSignal says so: ask.*");
-    expect(await why("why", "load")).toContain("load is running: nothing holds it back [RUNNING]\n");
+    expect(await why("why", "ask")).toContain("it reruns on a signal, if its onSignal decides so: ask.*");
+    expect(await why("why", "load")).toContain("load is running: nothing blocks it [RUNNING]\n");
     const { stdout } = await tw("tasks", "why", "online", "why", "serve", "--json");
     expect(JSON.parse(stdout)).toMatchObject({
       because: [],

@@ -1,4 +1,4 @@
-/** A followed log over a connection that breaks: through a proxy that cuts the first ones. */
+/** Following a log through a proxy that cuts the first connections. */
 import { appendFile, mkdir } from "node:fs/promises";
 import { type AddressInfo, connect, createServer, type Server } from "node:net";
 import { dirname, join } from "node:path";
@@ -7,7 +7,7 @@ import { Installation, manifestOf } from "../../engine/test/api/installation.ts"
 import { Client } from "../src/client/client.ts";
 import { readRunLog } from "../src/client/run-log.ts";
 
-/** Bytes of an answer after which it is cut. */
+/** Bytes of a response after which it is cut. */
 const CUTS = [30_000, 90_000];
 const LINES = 400;
 
@@ -39,7 +39,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => proxy?.close());
 
-it("has each line once, in order", async () => {
+it("prints each line once and in order", async () => {
   await server.addDag(manifestOf("etl", [{ taskId: "a" }, { taskId: "b" }]));
   const run = await server.addRun("etl", { runId: "r1", state: "success" });
   for (const [index, task] of ["a", "b"].entries()) {

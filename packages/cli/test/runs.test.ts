@@ -1,4 +1,4 @@
-/** Runs by name and by range, their logs, and what is said of a failure. */
+/** Runs by name and by range, their logs, and the report of a failure. */
 import { cp, mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,15 +27,15 @@ beforeAll(async () => {
   await cp(DAGS, join(folder, "dags"), { recursive: true });
   standalone = await StandaloneProcess.startOn(folder);
   await standalone.until(/2 DAGs loaded/);
-  // 02:00 and 14:00 on 14 March in Berlin, then 02:00 on the 15th: the first is on the 14th in UTC, too, the last is not.
+  // 02:00 and 14:00 on 14 March in Berlin, then 02:00 on the 15th: in UTC, the first is also on the 14th, the last is not.
   await trigger("night", "2026-03-14T01:00:00Z");
   await trigger("noon", "2026-03-14T13:00:00Z");
   await trigger("next", "2026-03-14T23:30:00Z");
 }, 120_000);
 afterAll(() => standalone?.remove());
 
-describe("the name of a run", () => {
-  it("is its id, its logical date in the DAG's time zone, or how recent it is", async () => {
+describe("naming a run", () => {
+  it("accepts an id, a logical date in the DAG's time zone, and @latest", async () => {
     expect(await idOf("noon")).toBe("noon");
     expect(await idOf("2026-03-15")).toBe("next");
     expect(await idOf("2026-03-14T14:00")).toBe("noon");
@@ -52,7 +52,7 @@ describe("the name of a run", () => {
     );
   });
 
-  it("is refused when it fits several runs, or none", async () => {
+  it("rejects a name that matches several runs or none", async () => {
     const several = await tw("runs", "show", "daily", "2026-03-14");
     expect(several.code).toBe(2);
     expect(several.stderr).toBe(
@@ -79,16 +79,16 @@ describe("the name of a run", () => {
     });
   });
 
-  it("works for lists that are restricted to a run, with its DAG", async () => {
+  it("filters lists by a run with its DAG", async () => {
     const args = ["deadlines", "list", "--run", "2026-03-15"];
-    expect((await tw(...args, "--dag", "daily")).stderr).toBe("There are no such deadlines.\n");
+    expect((await tw(...args, "--dag", "daily")).stderr).toBe("No deadlines match.\n");
     expect(await tw("waiting", "--run", "@latest")).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("--run @latest needs a DAG"),
     });
   });
 
-  it("may be meant by a part of it", async () => {
+  it("suggests a run for a part of its name", async () => {
     await tw("dags", "trigger", "daily", "--run-id", "reload__of_march__by_hand", "--wait");
     expect((await tw("runs", "show", "daily", "of_march")).stderr).toContain(
       'did you mean "reload__of_march__by_hand"?',
@@ -98,12 +98,12 @@ describe("the name of a run", () => {
   });
 });
 
-describe("a range of runs", () => {
-  it("is listed by date or age, with states", async () => {
+describe("range of runs", () => {
+  it("lists runs by date or age and state", async () => {
     expect(await ids("--since", "2026-03-14", "--until", "2026-03-14")).toEqual(["noon", "night"]);
     expect(await ids("--since", "2026-03-14T14:00")).toEqual(["next", "noon"]);
     expect(await ids("--until", "2026-03-14T02:00")).toEqual(["night"]);
-    // Their dates are long past, but they ran a moment ago.
+    // Their dates are long past, but they ran recently.
     expect(await ids("--since", "2h")).toEqual(["next", "noon", "night"]);
     expect(await ids("--until", "2h")).toEqual([]);
     expect(await ids("--since", "2h", "--until", "2026-03-14T02:00")).toEqual(["night"]);
@@ -112,29 +112,29 @@ describe("a range of runs", () => {
     expect((await tw("runs", "list", "daily", "--since", "soon")).stderr).toContain("such as 2026-01-31");
   });
 
-  it("is cleared after a preview and only with --yes, and again without harm", async () => {
+  it("clears runs after a preview and with --yes only, and can be repeated", async () => {
     const clear = ["runs", "clear", "daily", "--since", "2026-03-14", "--until", "2026-03-14"];
     const dry = await tw(...clear, "--dry-run");
     expect(dry.stderr).toMatch(
-      /^RUN +STATE .*TASKS\nnight +success .* 2\nnoon +success .* 2\nWould run 4 tasks of 2 runs of daily again\.\n$/,
+      /^RUN +STATE .*TASKS\nnight +success .* 2\nnoon +success .* 2\nWould rerun 4 tasks of 2 runs of daily\.\n$/,
     );
     const refused = await tw(...clear);
     expect(refused.code).toBe(2);
-    expect(refused.stderr).toContain("nothing was changed. [TW_CLI_USAGE]\n  → add --yes to do it");
+    expect(refused.stderr).toContain("nothing was changed. [TW_CLI_USAGE]\n  → add --yes to confirm");
     const tries = async () => ((await json("tasks", "list", "daily", "noon")) as { try_number: number }[])[0];
     expect(await tries()).toMatchObject({ try_number: 1 });
     expect((await tw(...clear, "--yes")).stderr).toContain("2 of 2 runs of daily cleared.\n");
     expect((await tw("runs", "wait", "daily", "noon", "--timeout", "60s")).code).toBe(0);
     expect(await tries()).toMatchObject({ try_number: 2 });
     expect((await tw("runs", "clear", "daily", "noon", "next", "--only-failed", "--yes")).stderr).toBe(
-      "There is nothing to clear.\n",
+      "Nothing to clear.\n",
     );
-    expect((await tw("runs", "clear", "daily")).stderr).toContain("no run is named");
+    expect((await tw("runs", "clear", "daily")).stderr).toContain("no runs selected");
     expect((await tw("runs", "clear", "daily", "noon", "--since", "2d")).code).toBe(2);
     expect((await tw("runs", "clear", "daily", "noon", "nope", "--yes")).code).toBe(3);
   });
 
-  it("is cancelled, the waiting runs first; those that have ended are left alone", async () => {
+  it("cancels queued runs first and skips runs that have ended", async () => {
     const lasting = ["--conf", '{"lasts":true}'];
     await tw("dags", "trigger", "daily", "--run-id", "long", ...lasting);
     await expect
@@ -150,20 +150,23 @@ describe("a range of runs", () => {
     );
     expect((await tw(...cancel)).code).toBe(2);
     expect(await json(...cancel, "--yes")).toMatchObject({ done: ["held2", "held1", "long"], left: [] });
-    expect((await tw(...cancel, "--yes")).stderr).toBe("There is no run to cancel.\n");
-    expect((await tw("runs", "cancel", "daily", "held1", "held2", "--yes")).code).toBe(0);
+    expect((await tw(...cancel, "--yes")).stderr).toBe("No queued or running runs match.\n");
+    expect(await tw("runs", "cancel", "daily", "held1", "held2", "--yes")).toMatchObject({
+      code: 0,
+      stderr: "Nothing to cancel: already ended: held1 (failed), held2 (failed).\n",
+    });
     for (const more of ["--yes", "--dry-run"])
       expect(await tw("runs", "cancel", "daily", "held1", more)).toMatchObject({
         code: 5,
         stderr:
-          "error: the run held1 of daily has already ended (failed). [TW_CLI_RUN_ENDED]\n  → to run it again: `tradewind runs clear daily held1`\n",
+          "error: the run held1 of daily has already ended (failed). [TW_CLI_RUN_ENDED]\n  → rerun it: `tradewind runs clear daily held1`\n",
       });
     await tw("dags", "unpause", "daily");
   });
 });
 
-describe("a failed run", () => {
-  it("is printed with its first failure and the command that prints its log", async () => {
+describe("failed run", () => {
+  it("shows the first failure and the command that prints its log", async () => {
     const run = ["dags", "trigger", "shaky", "--run-id", "bad", "--wait"];
     const failed = await tw(...run);
     expect(failed.code).toBe(1);
@@ -179,7 +182,7 @@ describe("a failed run", () => {
       .toMatch(/^missed +deadline of the run, counted from start: due \d{4}-/m);
   });
 
-  it("has places in its log that can be opened, and no frames of the engine", async () => {
+  it("shows source locations in its log, and no frames of the engine", async () => {
     const own = join(standalone.folder, "dags");
     const { stdout } = await tw("tasks", "logs", "shaky", "bad", "broken");
     expect(stdout).toContain(`    at divide (${own}/lib/divide.ts:2:`);
@@ -189,7 +192,7 @@ describe("a failed run", () => {
     expect(test.stderr).not.toMatch(/dags:\/|file:\/\/|node:internal|tradewindCallsUserCode/);
   });
 
-  it("says of an empty log why it is empty", async () => {
+  it("explains why a log is empty", async () => {
     const note = async (...argv: string[]) => (await tw("tasks", "logs", ...argv)).stderr;
     expect(await note("shaky", "bad", "silent")).toBe(
       "The log is empty: silent wrote nothing; it succeeded.\n",
@@ -203,22 +206,22 @@ describe("a failed run", () => {
       /items waits for its run to start\.\n {2}because DAG "shaky" is paused.*\[DAG_PAUSED\]\n$/,
     );
     expect((await tw("runs", "logs", "shaky", "held")).stderr).toMatch(
-      /^There is no log yet: the run held has not started: DAG "shaky" is paused/,
+      /^No log yet: run held has not started: DAG "shaky" is paused/,
     );
     const env = { TRADEWIND_HOME: standalone.home };
     expect(
       await runCaptured(["runs", "logs", "shaky", "held", "-f"], { env, signal: "SIGTERM" }),
     ).toMatchObject({
       code: 130,
-      stderr: expect.stringMatching(/^There is no log yet: .*\[DAG_PAUSED\]\n$/),
+      stderr: expect.stringMatching(/^No log yet: .*\[DAG_PAUSED\]\n$/),
     });
     await tw("runs", "delete", "shaky", "held", "--yes");
     await tw("dags", "unpause", "shaky");
   });
 });
 
-describe("the log of a run", () => {
-  it("has the lines of all tasks in the order of time, each with its task", async () => {
+describe("log of a run", () => {
+  it("merges the lines of all tasks by time, each with its task", async () => {
     const { stdout } = await tw("runs", "logs", "shaky", "bad");
     const lines = stdout.trimEnd().split("\n");
     expect(lines.find((each) => each.includes("lists items"))).toMatch(
@@ -236,13 +239,13 @@ describe("the log of a run", () => {
     );
   });
 
-  it("has the lines of callbacks with --callbacks", async () => {
+  it("includes the lines of callbacks with --callbacks", async () => {
     await expect
       .poll(async () => (await tw("runs", "logs", "shaky", "bad", "--callbacks")).stdout, { timeout: 60_000 })
       .toMatch(/^callback +\| .* WARN callback called$/m);
   });
 
-  it("is coloured by task on a terminal, and JSON for programs", async () => {
+  it("is coloured by task on a terminal, and JSON with --json", async () => {
     const env = { TRADEWIND_HOME: standalone.home };
     const { stdout } = await runCaptured(["runs", "logs", "shaky", "bad"], { env, columns: 80 });
     expect(stdout.replaceAll("\u001b", "")).toMatch(/^\[36mitems +\|\[39m /m);
@@ -254,7 +257,7 @@ describe("the log of a run", () => {
     });
   });
 
-  it("is followed to the end of the run, with its outcome", async () => {
+  it("follows the run to its end and prints the outcome", async () => {
     await tw("dags", "trigger", "shaky", "--run-id", "followed");
     const { code, stderr, stdout } = await tw("runs", "logs", "shaky", "followed", "-f", "--callbacks");
     expect(code).toBe(1);

@@ -1,4 +1,4 @@
-/** `tradewind scheduler` with --dags and --runs, as a process of its own on a shared database. */
+/** `tradewind scheduler` with --dags and --runs, as a separate process on a shared database. */
 import { join } from "node:path";
 import { beforeAll, expect, it } from "vitest";
 import { adhoc } from "../../engine/src/store/database/database.ts";
@@ -28,7 +28,7 @@ it("exits with 0 after its runs have ended, and names DAGs that do not exist", a
   expect(states).toEqual(["queued", "success", "success", "queued"]);
 });
 
-it("has as many slots as its flags say", async () => {
+it("has the number of slots given by its flags", async () => {
   await rig.trigger("sales");
   const env = { DATABASE_URL: rig.url, TRADEWIND_HOME: join(rig.root, "cli-home") };
   const { code } = await runCli(

@@ -1,4 +1,4 @@
-/** What the command line says of schedules, and of DAGs that were paused by themselves, against a real server. */
+/** Output about schedules and automatically paused DAGs, against a real server. */
 import { beforeAll, describe, expect, it } from "vitest";
 import { Installation, manifestOf } from "../../engine/test/api/installation.ts";
 import { runCaptured } from "./support/captured-host.ts";
@@ -38,7 +38,7 @@ beforeAll(async () => {
 });
 
 describe("dags list", () => {
-  it("marks a DAG whose schedule is in error, and shows what kind each has", async () => {
+  it("marks a DAG with a failing schedule, and shows the kind of each schedule", async () => {
     const { code, stdout } = await tw("dags", "list");
     expect(code).toBe(0);
     expect(stdout).toMatch(/closings +active +2 dates/);
@@ -46,7 +46,7 @@ describe("dags list", () => {
     expect(stdout).toMatch(/unlucky +paused/);
   });
 
-  it("has all of it as JSON", async () => {
+  it("prints all of it as JSON", async () => {
     const listed = JSON.parse((await tw("dags", "list", "--json")).stdout);
     const facts = listed.map((dag: Record<string, { code?: string } | string | null>) => [
       dag.dag_id,
@@ -62,13 +62,13 @@ describe("dags list", () => {
 });
 
 describe("dags show", () => {
-  it("says what the timetable failed with, how often, and when it is asked again", async () => {
+  it("shows the error of a timetable, the number of failures and the next attempt", async () => {
     const { stdout } = await tw("dags", "show", "own");
     expect(stdout).toMatch(/schedule error +no calendar for 2027 \[NO_CALENDAR\] \(3 in a row; next try in /);
     expect(stdout).not.toContain("paused because");
   });
 
-  it("says how late runs may be, and when the DAG pauses itself", async () => {
+  it("shows the jitter and the automatic pause", async () => {
     const { stdout } = await tw("dags", "show", "closings");
     expect(stdout).toMatch(/jitter +up to 90s/);
     expect(stdout).toMatch(/pauses +after 3 failed scheduled runs in a row/);
@@ -76,13 +76,13 @@ describe("dags show", () => {
     expect(own).not.toMatch(/^(jitter|pauses|run retries|group retries)/m);
   });
 
-  it("says how a failed run, and a failed group, is tried again", async () => {
+  it("shows the retries of runs and groups", async () => {
     const { stdout } = await tw("dags", "show", "closings");
     expect(stdout).toMatch(/run retries +2, 10 m apart, from the start/);
     expect(stdout).toMatch(/group retries +g: 3, 5\.0 s apart/);
   });
 
-  it("says why a DAG is paused that nobody paused by hand", async () => {
+  it("shows why a DAG was paused automatically", async () => {
     const { stdout } = await tw("dags", "show", "unlucky");
     expect(stdout).toMatch(/paused because +the last 3 scheduled runs have failed/);
     await tw("dags", "unpause", "unlucky");

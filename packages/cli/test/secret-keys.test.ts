@@ -1,4 +1,4 @@
-/** Services on one database, some with another secret key than the one its secrets were sealed with. */
+/** Services on one database, some with a secret key that does not match the stored secrets. */
 import { randomBytes } from "node:crypto";
 import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -26,7 +26,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 type Commands = (...argv: string[]) => ReturnType<typeof runCaptured>;
 
-/** An API server of a process of its own, while `work` uses it. */
+/** Runs an API server in its own process while `work` uses it. */
 async function withApi(env: NodeJS.ProcessEnv, work: (tw: Commands) => Promise<void>): Promise<string> {
   const home = join(folder, "home");
   let done: Promise<void> | undefined;
@@ -39,7 +39,7 @@ async function withApi(env: NodeJS.ProcessEnv, work: (tw: Commands) => Promise<v
         const TRADEWIND_TOKEN = (await readFile(join(home, "token"), "utf8")).trim();
         await work((...argv) => runCaptured(argv, { env: { TRADEWIND_URL: url, TRADEWIND_TOKEN } }));
       })().finally(() => child.kill("SIGTERM"));
-      // Awaited below, when the server has ended.
+      // Awaited below, after the end of the server.
       done.catch(() => {});
     });
   });
@@ -48,7 +48,7 @@ async function withApi(env: NodeJS.ProcessEnv, work: (tw: Commands) => Promise<v
   return stderr;
 }
 
-it("a value that cannot be opened is an error to who asks for it, and one of many in a list", async () => {
+it("returns an error for an undecryptable value, and marks it in a list", async () => {
   await withApi({}, async (tw) => {
     const { code, stdout, stderr } = await tw("variables", "show", "sealed");
     expect([code, stdout]).toEqual([5, ""]);
@@ -69,7 +69,7 @@ it.each([
   [["triggerer"]],
   [["backfill", "serve"]],
   [["standalone", "--port", "0"]],
-])("%j says at its start that it has another key, once", async (args) => {
+])("warns once at the start of %j that the secret key does not match", async (args) => {
   const env = { DATABASE_URL: test.url, TRADEWIND_DAGS: join(folder, "dags") };
   let late: NodeJS.Timeout | undefined;
   const { code, stderr } = await runCli(["--home", join(folder, "home"), ...args], env, (child, said) => {
@@ -85,7 +85,7 @@ it.each([
   ]);
 });
 
-it("doctor tells which key does not open what is stored, and makes none to find out", async () => {
+it("names the key that does not match in doctor, and creates none", async () => {
   const secrets = async (home: string, env: NodeJS.ProcessEnv) => {
     const all = { DATABASE_URL: test.url, TRADEWIND_HOME: join(folder, home), ...env };
     const { stdout } = await runCaptured(["doctor", "--json"], { env: all });
@@ -93,10 +93,10 @@ it("doctor tells which key does not open what is stored, and makes none to find 
     return checks.filter(({ name }) => name === "secrets").map(({ result, says }) => `${result} ${says}`);
   };
   expect(await secrets("home", {})).toEqual([
-    `warn 1 variable and 1 connection cannot be opened with ${join(folder, "home", "secret.key")}, e.g. variable "sealed" [SECRET_UNREADABLE]`,
+    `warn 1 variable and 1 connection cannot be decrypted with ${join(folder, "home", "secret.key")}, e.g. variable "sealed" [SECRET_UNREADABLE]`,
   ]);
   expect(await secrets("home", { TRADEWIND_SECRET_KEY: KEY })).toEqual([
-    "ok all that are stored can be opened with TRADEWIND_SECRET_KEY",
+    "ok all stored secrets can be decrypted with TRADEWIND_SECRET_KEY",
   ]);
   expect(await secrets("home", { TRADEWIND_SECRET_KEY: "short" })).toEqual([
     expect.stringMatching(/^fail TRADEWIND_SECRET_KEY: key 1 .*\[SECRET_KEY_INVALID\]$/),

@@ -1,4 +1,4 @@
-/** What the commands say while a transaction that has sent signals stays open. */
+/** Output of the commands while a transaction that has sent signals stays open. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { drive, drivenManifest, STARTED_AT } from "../../engine/test/api/driven.ts";
@@ -31,7 +31,7 @@ beforeAll(async () => {
     await release.promise;
   });
   await began.promise;
-  while (!(await tw("signals", "conditions")).stderr.includes("held back")) await sleep(20);
+  while (!(await tw("signals", "conditions")).stderr.includes("Signals are blocked")) await sleep(20);
 });
 
 afterAll(async () => {
@@ -41,26 +41,26 @@ afterAll(async () => {
 
 const REMEDY = /SELECT pg_terminate_backend\(\d+\)/;
 
-it("signals conditions names the session once, however many runs it delays", async () => {
+it("names the blocking session once in `signals conditions` for any number of runs", async () => {
   const { stderr } = await tw("signals", "conditions");
-  expect(stderr.match(/Signals are held back: session \d+/g)).toHaveLength(1);
+  expect(stderr.match(/Signals are blocked: session \d+/g)).toHaveLength(1);
   expect(stderr).toMatch(REMEDY);
 });
 
-it("tasks why names it, also of a task that has ended and runs again on signals", async () => {
+it("names the session in `tasks why`, also for an ended task that reruns on signals", async () => {
   const { stdout } = await tw("tasks", "why", "online", "r1", "serve");
-  expect(stdout).toMatch(/signals are held back: session \d+ .*last query INSERT INTO signal/);
+  expect(stdout).toMatch(/signals are blocked: session \d+ .*last query INSERT INTO signal/);
   expect(stdout).toMatch(REMEDY);
   expect(stdout).toContain("[SIGNALS_HELD]");
 });
 
-it("doctor warns, with the remedy", async () => {
+it("warns in `doctor`, with the remedy", async () => {
   const checks = JSON.parse((await tw("doctor", "--json")).stdout) as Record<string, string>[];
   expect(checks.filter(({ name }) => name === "signals")).toEqual([
     {
       ...{ name: "signals", result: "warn" },
       says: expect.stringMatching(
-        /^signals are held back: session \d+ .* has sent signals and not committed, for \d+ s$/,
+        /^signals are blocked: session \d+ .* has sent signals and not committed, for \d+ s$/,
       ),
       remedy: expect.stringMatching(REMEDY),
     },

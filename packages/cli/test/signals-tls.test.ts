@@ -32,7 +32,7 @@ function tradewind(args: readonly string[], env: Record<string, string> = {}): C
   });
 }
 
-/** Until it says where it serves, or ends. */
+/** Waits until the process prints its address, or ends. */
 async function served(child: ChildProcess): Promise<{ said: string; url: string | undefined }> {
   let said = "";
   let url: string | undefined;
@@ -55,7 +55,7 @@ async function sendAndStop(child: ChildProcess, url: string): Promise<void> {
   expect(await ended).toEqual([0, null]);
 }
 
-it("signals serve speaks TLS with the certificate it is given", async () => {
+it("serves TLS with the given certificate", async () => {
   const tls = ["--tls-cert", join(folder, "server.pem"), "--tls-key", join(folder, "server.key")];
   const child = tradewind(["signals", "serve", "--port", "0", ...tls]);
   const { said, url } = await served(child);
@@ -63,7 +63,7 @@ it("signals serve speaks TLS with the certificate it is given", async () => {
   await sendAndStop(child, url!);
 });
 
-it("so does standalone, told by its environment", async () => {
+it("serves TLS in standalone, configured by the environment", async () => {
   const child = tradewind(["standalone", "--port", "0", "--dags", folder], {
     TRADEWIND_SIGNALS_PORT: "0",
     TRADEWIND_SIGNALS_TLS_CERT: join(folder, "server.pem"),
@@ -74,7 +74,7 @@ it("so does standalone, told by its environment", async () => {
   await sendAndStop(child, url!);
 });
 
-it("says which file is missing, and does not serve in the clear instead", async () => {
+it("names the missing file and does not fall back to plain text", async () => {
   const child = tradewind(["signals", "serve", "--port", "0", "--tls-cert", join(folder, "server.pem")]);
   const exit = once(child, "exit");
   const { said, url } = await served(child);

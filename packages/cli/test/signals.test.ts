@@ -1,4 +1,4 @@
-/** Commands about signals, against a real server; `serve` as a process of its own. */
+/** Commands about signals, against a real server; `serve` as a separate process. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 
 describe("signals", () => {
-  it("are sent, once per idempotency key, and listed", async () => {
+  it("sends signals, once per idempotency key, and lists them", async () => {
     const sent = await tw("signals", "send", "model.updated", '{"accuracy":0.9}');
     expect(sent).toMatchObject({
       code: 0,
@@ -42,7 +42,7 @@ describe("signals", () => {
     const team = JSON.parse((await tw("signals", "list", "model.*", "--namespace", "team", "--json")).stdout);
     expect(team).toMatchObject([{ key: "model.updated", value: 7, sender: "job" }]);
     const none = await tw("signals", "list", "--since", "2999-01-01");
-    expect(none).toMatchObject({ code: 0, stdout: "", stderr: expect.stringContaining("no such signals") });
+    expect(none).toMatchObject({ code: 0, stdout: "", stderr: expect.stringContaining("No signals match") });
     for (let n = 0; n < 3; n++) await tw("signals", "send", "n", String(n));
     const two = JSON.parse((await tw("signals", "list", "n", "--limit", "2", "--json")).stdout) as {
       value: number;
@@ -50,7 +50,7 @@ describe("signals", () => {
     expect(two.map(({ value }) => value)).toEqual([1, 2]);
   });
 
-  it("that cannot be sent are refused with a reason", async () => {
+  it("rejects invalid signals with a reason", async () => {
     expect(await tw("signals", "send", "k", "{")).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("not valid JSON"),
@@ -61,7 +61,7 @@ describe("signals", () => {
     });
   });
 
-  it("are followed from a place", async () => {
+  it("follows signals from a position", async () => {
     await tw("signals", "send", "live", "1");
     const [first] = JSON.parse((await tw("signals", "list", "live", "--json")).stdout) as {
       version: number;
@@ -97,7 +97,7 @@ describe("signals", () => {
     });
   });
 
-  it("and those who listen are shown, dead letters dealt with", async () => {
+  it("shows listeners, and retries and deletes dead letters", async () => {
     await server.sql(
       `INSERT INTO signal_listener (name, tx, signal_id, filter, seen_at)
        VALUES ('sink', '1', 0, '{"namespace":"*","keys":["a","b.*"],"sender":null}', now() - interval '3 hours')`,
@@ -106,7 +106,7 @@ describe("signals", () => {
       `INSERT INTO signal_dead_letter (listener, signal_id, tx, namespace, key, value, sender, sent_at, error, attempts)
        SELECT 'sink', i, '5', 'default', 'mail', '1', 'ada', now(), 'no such address', 5 FROM generate_series(1, 2) AS i`,
     );
-    // As the scheduler holds those of DAGs: without the name of a machine.
+    // Like the listener of the scheduler: without a host name.
     await server.sql(
       `INSERT INTO signal_listener (name, tx, signal_id, filter, holder, lease_until)
        VALUES ('dag:feed', '1', 0, '{"namespace":"default","keys":["a"],"sender":null}', gen_random_uuid(), now() + interval '1 hour')`,
@@ -121,17 +121,17 @@ describe("signals", () => {
       id: number;
     }[];
     expect((await tw("signals", "dead-letters", "retry", String(one!.id))).stderr).toContain(
-      "sink will try mail again",
+      "Listener sink retries mail",
     );
-    expect((await tw("signals", "dead-letters", "list")).stdout).toContain("to be retried");
+    expect((await tw("signals", "dead-letters", "list")).stdout).toContain("retry pending");
     expect((await tw("signals", "dead-letters", "delete", String(two!.id), "--yes")).code).toBe(0);
     expect((await tw("signals", "dead-letters", "delete", String(two!.id), "--yes")).code).toBe(3);
     expect((await tw("signals", "listeners", "delete", "sink", "--yes")).stderr).toContain("deleted");
-    expect((await tw("signals", "listeners", "list")).stderr).toContain("no listeners");
+    expect((await tw("signals", "listeners", "list")).stderr).toContain("No named listeners");
   });
 });
 
-/** `signals serve` as a process, and a client of it. */
+/** `signals serve` as a process, and a client. */
 async function serveSignals(databaseUrl: string, env: NodeJS.ProcessEnv = {}) {
   const home = await mkdtemp(join(tmpdir(), "tw-signals-"));
   const child = spawn(
@@ -150,7 +150,7 @@ async function serveSignals(databaseUrl: string, env: NodeJS.ProcessEnv = {}) {
   const address = await new Promise<string>((resolve, reject) => {
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       said += text;
-      const found = /served on (grpc:\S+);/.exec(said)?.[1];
+      const found = /Serving signals on (grpc:\S+)\./.exec(said)?.[1];
       if (found !== undefined) resolve(found);
     });
     child.once("exit", () => reject(new Error(said)));
@@ -159,7 +159,7 @@ async function serveSignals(databaseUrl: string, env: NodeJS.ProcessEnv = {}) {
   return { child, client: SignalClient.connect(address, { token }) };
 }
 
-it("signals serve answers over gRPC with the token of its home, and stops in good order", async () => {
+it("serves gRPC with the token of its home, and stops gracefully", async () => {
   const { child, client } = await serveSignals((await testDatabase()).url);
   await client.send([{ key: "k", value: [1] }]);
   expect((await client.list({})).signals).toMatchObject([{ key: "k", value: [1], sender: "admin" }]);
@@ -169,7 +169,7 @@ it("signals serve answers over gRPC with the token of its home, and stops in goo
   expect(await ended).toEqual([0, null]);
 });
 
-it("signals serve ends soon after SIGTERM although its connections to the database are half-open", async () => {
+it("exits soon after SIGTERM although its database connections are half-open", async () => {
   const proxy = await pgProxy((await testDatabase()).url);
   onTestFinished(() => proxy.close());
   const { child, client } = await serveSignals(proxy.url, { TRADEWIND_STOP_GRACE_MS: "1000" });

@@ -1,4 +1,4 @@
-/** What `tradewind standalone` does when it cannot start, or is told to stop before it has. */
+/** `tradewind standalone` that cannot start, or is stopped during its start. */
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -22,7 +22,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const start = (...options: string[]) => runCli(["standalone", ...options], {});
 
-it.runIf(process.platform === "linux")("says at once that a home cannot be made", async () => {
+it.runIf(process.platform === "linux")("reports a home that cannot be created", async () => {
   const { code, stderr } = await start("--home", "/proc/tradewind", "--dags", dags, "--port", "0");
   expect(code).toBe(1);
   expect(stderr).toMatch(
@@ -30,7 +30,7 @@ it.runIf(process.platform === "linux")("says at once that a home cannot be made"
   );
 });
 
-it("says in one line that the DAG folder is missing, and makes nothing", async () => {
+it("reports a missing DAG folder in one line and creates nothing", async () => {
   const { code, stderr } = await start("--home", home, "--dags", join(folder, "none"), "--port", "0");
   expect(code).toBe(1);
   expect(stderr).toMatch(
@@ -39,7 +39,7 @@ it("says in one line that the DAG folder is missing, and makes nothing", async (
   expect(existsSync(home)).toBe(false);
 });
 
-it("says in one line that the port is taken, before it makes a database", async () => {
+it("reports a port in use in one line before creating a database", async () => {
   const other = createServer().listen(0, "127.0.0.1");
   await once(other, "listening");
   const { port } = other.address() as AddressInfo;
@@ -55,7 +55,7 @@ it("says in one line that the port is taken, before it makes a database", async 
   }
 });
 
-it("ends by one signal while it starts, and leaves no server behind", async () => {
+it("stops after one signal during the start and leaves no server behind", async () => {
   const fresh = join(folder, "fresh");
   const args = ["standalone", "--home", fresh, "--dags", dags, "--port", "0"];
   const { code, stderr } = await runCli(args, {}, (child) => {
@@ -71,7 +71,7 @@ it("ends by one signal while it starts, and leaves no server behind", async () =
   expect(existsSync(join(fresh, "postgres", "data", "postmaster.pid"))).toBe(false);
 });
 
-it("starts without a DAG folder, says how to write the first DAG, and shows its failed run", async () => {
+it("starts without a DAG folder, shows how to write the first DAG, and reports its failed run", async () => {
   const empty = join(folder, "empty");
   await mkdir(empty);
   const child = spawnCli(["standalone", "--port", "0"], {}, empty);

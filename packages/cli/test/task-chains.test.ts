@@ -1,4 +1,4 @@
-/** What failed first and what the past holds back, against a real server with rows as a scheduler leaves them. */
+/** First failures and dependsOnPast, against a real server with rows written by the test. */
 import { beforeAll, expect, it } from "vitest";
 import { Installation, manifestOf } from "../../engine/test/api/installation.ts";
 import { runCaptured } from "./support/captured-host.ts";
@@ -38,7 +38,7 @@ beforeAll(async () => {
   }
 });
 
-it("tasks list names the task that failed first, in topological order", async () => {
+it("lists tasks in topological order with the task that failed first", async () => {
   const { stdout } = await tw("tasks", "list", "etl", "day 1");
   const rows = stdout.trimEnd().split("\n").slice(1);
   expect(rows.map((row) => row.split(/ +/, 2).join(" "))).toEqual([
@@ -56,7 +56,7 @@ it("tasks list names the task that failed first, in topological order", async ()
   expect(json[3]).toMatchObject({ task_id: "append", failed_upstream: { task_id: "extract" } });
 });
 
-it("tasks list without a run lists the tasks of the DAG in topological order", async () => {
+it("lists the tasks of a DAG in topological order without a run", async () => {
   const { stdout } = await tw("tasks", "list", "etl");
   expect(stdout).toMatch(/^TASK +OPERATOR +RETRIES +AFTER/);
   expect(stdout).toMatch(
@@ -68,16 +68,16 @@ it("tasks list without a run lists the tasks of the DAG in topological order", a
   expect(wrong.stderr).toContain("--state needs a run");
 });
 
-it("tasks why names the failure at the start of the chain, and where its log is", async () => {
+it("names the first failure of a chain and the command for its log in `tasks why`", async () => {
   const { stderr, stdout } = await tw("tasks", "why", "etl", "day 1", "append");
   expect(stdout).toContain("because extract is failed\n");
   expect(stderr).toBe("extract failed first. Its log: `tradewind tasks logs etl day 1 extract`\n");
 });
 
-it("tasks why follows dependsOnPast over several runs to its end", async () => {
+it("follows dependsOnPast over several runs in `tasks why`", async () => {
   const { stdout } = await tw("tasks", "why", "etl", "day 4", "append");
   expect(stdout).toBe(`append is none
-  because it depends on its own success in run "day 3", which waits for the run before it in turn. Of 3 such runs the first is "day 1": append is upstream_failed [DEPENDS_ON_PAST]
+  because it depends on its own success in run "day 3", which in turn waits for the run before it. The first of 3 such runs is "day 1": append is upstream_failed [DEPENDS_ON_PAST]
     because append of run day 1 is upstream_failed
       because clean of run day 1 is upstream_failed
         because extract of run day 1 is failed
@@ -85,13 +85,11 @@ it("tasks why follows dependsOnPast over several runs to its end", async () => {
 `);
 });
 
-it("dags graph draws no picture of a DAG that is too large for one, and says what does", async () => {
+it("rejects an image of a DAG that is too large, with the remedy", async () => {
   const tasks = Array.from({ length: 501 }, (_, index) => ({ taskId: `t${index}` }));
   await server.addDag(manifestOf("large", tasks));
   const { code, stderr } = await tw("dags", "graph", "large", "-o", "svg");
   expect(code).toBe(1);
-  expect(stderr).toContain(
-    "[TW_CLI_GRAPH_TOO_LARGE]\n  → let Graphviz draw it: `tradewind dags graph large -o dot",
-  );
+  expect(stderr).toContain("[TW_CLI_GRAPH_TOO_LARGE]\n  → use Graphviz: `tradewind dags graph large -o dot");
   expect((await tw("dags", "graph", "large", "-o", "dot")).stdout).toContain('"t500"');
 });

@@ -1,4 +1,4 @@
-/** The environment of user code, from the shell that starts a service to a task: a service restarts itself on the way. */
+/** The environment of user code, from the shell of a service to a task, across the restart of the service. */
 import { mkdir, mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

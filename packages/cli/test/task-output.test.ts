@@ -1,4 +1,4 @@
-/** `tasks output`, and what is said when there is none, against a real server with a real store. */
+/** `tasks output`, and the messages if there is none, against a real server with a real store. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { Installation, manifestOf } from "../../engine/test/api/installation.ts"
 import { runCaptured } from "./support/captured-host.ts";
 
 const ATTEMPT = "00000000-0000-4000-8000-000000000001";
-/** More than the API puts into one answer. */
+/** Larger than the API returns in one response. */
 const TEXT = JSON.stringify(Array.from({ length: 17 }, () => "wörter 😀 ".repeat(80_000)));
 
 let server: Installation;
@@ -53,7 +53,7 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-it("prints the whole of it, however large, and with --json what is known of it as well", async () => {
+it("prints an output of any size completely, and its metadata with --json", async () => {
   const { code, stdout } = await output("r1", "big");
   expect(code).toBe(0);
   expect(stdout === `${TEXT}\n`).toBe(true);
@@ -65,14 +65,14 @@ it("prints the whole of it, however large, and with --json what is known of it a
   expect(JSON.stringify(value) === TEXT).toBe(true);
 });
 
-it("says why there is none", async () => {
+it("explains why there is no output", async () => {
   const { code, stderr } = await output("r1", "bad");
   expect(code).toBe(3);
   expect(stderr).toMatch(
-    /left no output "return_value": it is failed; tradewind tasks why etl r1 bad says more/,
+    /has no output "return_value": it is failed; tradewind tasks why etl r1 bad explains why/,
   );
   expect((await output("r1", "load")).stderr).toMatch(
-    /has 2 mapped instances: choose one of them\. \[MAP_INDEX_REQUIRED\]\n.*--map-index <which>: its map index, its path/,
+    /has 2 mapped instances: choose one of them\. \[MAP_INDEX_REQUIRED\]\n.*--map-index <which> \(map index, path/,
   );
   expect((await output("r1", "load", "--map-index", "1")).stderr).toMatch(
     /Task "load\[1\]" .*: it returned nothing/,
@@ -81,7 +81,7 @@ it("says why there is none", async () => {
   expect((await output("r2", "big")).stderr).toMatch(/DAG "etl" has no run "r2"/);
 });
 
-it("says of one that is gone where it was and what makes it again", async () => {
+it("names the location of a lost output and the command that recreates it", async () => {
   await rm(object);
   const { code, stderr, stdout } = await output("r1", "big");
   expect({ code, stdout }).toEqual({ code: 6, stdout: "" });
@@ -99,11 +99,11 @@ it("says of one that is gone where it was and what makes it again", async () => 
   }
 });
 
-it("says of a DAG that is not there which file does not load", async () => {
+it("names the broken file of a missing DAG", async () => {
   expect((await tw("dags", "trigger", "broken")).stderr).toContain(
-    "`tradewind dags list` shows all DAGs. a/broken.ts cannot be loaded: Odd: no\n",
+    "`tradewind dags list` shows all DAGs. a/broken.ts fails to load: Odd: no\n",
   );
   expect((await tw("dags", "trigger", "other")).stderr).toContain(
-    "shows all DAGs, `tradewind dags errors` the file that cannot be loaded\n",
+    "shows all DAGs, `tradewind dags errors` the file that fails to load\n",
   );
 });

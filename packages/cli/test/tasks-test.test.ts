@@ -1,4 +1,4 @@
-/** `tasks test`: no server, no database. The command runs in this process, the task in one of its own. */
+/** `tasks test`: no server, no database. The command runs in this process, the task in a child process. */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ const ETL = [`${EXAMPLES}/etl.ts`];
 const test = (...args: string[]) =>
   runCaptured(["tasks", "test", ...args], { env: { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE } });
 
-it("runs one task with its inputs: the log goes to stderr, the output to stdout", async () => {
+it("runs one task with its inputs, with the log on stderr and the output on stdout", async () => {
   const { code, stderr, stdout } = await test(
     "hello",
     "greet",
@@ -38,7 +38,7 @@ it("lists all missing inputs in one error, and runs nothing", async () => {
   expect(JSON.parse(json.stderr)).toMatchObject({ code: "TW_CLI_INPUTS", fields: [{ field: "orders" }] });
 });
 
-it("takes inputs that did not succeed, values from a file, params and a date", async () => {
+it("accepts failed inputs, values from a file, params and a date", async () => {
   const folder = await mkdtemp(join(tmpdir(), "tradewind-input-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   await writeFile(join(folder, "orders.json"), '[{"id":1,"amount":7},{"id":2,"amount":5}]');
@@ -49,7 +49,7 @@ it("takes inputs that did not succeed, values from a file, params and a date", a
   expect(report).toMatchObject({ task_id: "report", state: "success", output: { rows: 2, sum: 3 } });
 });
 
-it("rejects unknown tasks, inputs, states and invalid JSON, with what may be meant", async () => {
+it("rejects unknown tasks, inputs, states and invalid JSON, with suggestions", async () => {
   const said = async (...args: string[]) => (await test(...ETL, ...args)).stderr;
   expect(await said("chek")).toMatch(
     /has no task chek\. \[TW_CLI_NO_TASK\]\n {2}→ did you mean "check"\? It has: extract/,
@@ -64,13 +64,13 @@ it("rejects unknown tasks, inputs, states and invalid JSON, with what may be mea
   );
 });
 
-it("an input that did not succeed fails a task with the rule allSuccess, as in a run", async () => {
+it("fails a task with the rule allSuccess if an input did not succeed, as in a run", async () => {
   const { code, stderr } = await test(...ETL, "check", "--input-state", "orders=failed");
   expect(code).toBe(1);
   expect(stderr).toContain("[TW_INPUT_MISSING]");
 });
 
-it("is tried once, and exits with 1 if it fails, with the author's own line", async () => {
+it("runs the task once, and exits with 1 and the source line if it fails", async () => {
   const { code, stderr, stdout } = await test(...ETL, "extract");
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   expect(stderr).toMatch(/✗ extract failed .*\n +Error: the source does not answer\n.*etl\.ts:\d+/);
@@ -89,7 +89,7 @@ it.each([
   expect(stderr).toContain(message);
 });
 
-it("runs neither what comes before or after, nor callbacks and notices", async () => {
+it("runs no other tasks, callbacks or notices", async () => {
   const { stderr } = await test(`${DAGS}/failing.ts`, "broken");
   expect(stderr).toContain("the disk is full");
   expect(stderr).not.toMatch(/first|never|webhook|the run has failed/);

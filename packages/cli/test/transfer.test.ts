@@ -53,7 +53,7 @@ const WAREHOUSE = {
 };
 
 describe("import", () => {
-  it("takes Airflow's files, says what it would do, and does it", async () => {
+  it("imports files of Airflow, with a preview", async () => {
     const airflow = await fileOf({
       warehouse: WAREHOUSE,
       plain: { conn_type: "http", host: "a.example", login: null, password: null, extra: { timeout: 3 } },
@@ -85,7 +85,7 @@ describe("import", () => {
     expect(await json("pools", "show", "gpu")).toMatchObject({ slots: 2, description: "cards" });
   });
 
-  it("changes nothing when an entry is wrong, and names all of them", async () => {
+  it("changes nothing if an entry is invalid, and names all invalid entries", async () => {
     const file = await fileOf({
       good: { conn_type: "http" },
       list: [1],
@@ -109,7 +109,7 @@ describe("import", () => {
     expect([hidden.code, hidden.stderr]).toEqual([2, expect.stringContaining("--with-secrets")]);
   });
 
-  it("reads standard input", () => {
+  it("reads stdin", () => {
     const main = fileURLToPath(new URL("../src/main.ts", import.meta.url));
     const words = ["--conditions=source", main, "--home", standalone.home, "variables", "import", "-"];
     const ran = spawnSync(process.execPath, words, { input: '{"piped": "yes"}', encoding: "utf8" });
@@ -118,16 +118,16 @@ describe("import", () => {
 });
 
 describe("export", () => {
-  it("hides secrets, and what is imported again keeps them", async () => {
+  it("hides secrets, and keeps stored secrets on a re-import", async () => {
     await tw("connections", "import", await fileOf({ warehouse: WAREHOUSE }));
     await tw("variables", "import", await fileOf({ region: "eu", api_token: "s3cret-word" }));
     const shown = await tw("connections", "export");
     const { password: _, extra: __, ...open } = WAREHOUSE;
     expect(JSON.parse(shown.stdout)).toEqual({ warehouse: open });
-    expect(shown.stderr).toContain("Without passwords and extra");
+    expect(shown.stderr).toContain("Passwords and extra are left out");
     const variables = await tw("variables", "export");
     expect(JSON.parse(variables.stdout)).toEqual({ region: "eu" });
-    expect(variables.stderr).toContain("does not show them: api_token.");
+    expect(variables.stderr).toContain("their values are secret: api_token.");
 
     const file = await fileOf(JSON.parse(shown.stdout));
     expect((await tw("connections", "import", file)).stderr).toContain("1 unchanged");
@@ -135,7 +135,7 @@ describe("export", () => {
     expect(JSON.parse(whole.stdout)).toEqual({ warehouse: WAREHOUSE });
   });
 
-  it("gives, with secrets, a file that restores everything", async () => {
+  it("exports a file with secrets that restores everything", async () => {
     await tw("connections", "import", await fileOf({ warehouse: WAREHOUSE }));
     await tw(
       "variables",
@@ -158,7 +158,7 @@ describe("export", () => {
     }
   });
 
-  it("with secrets needs the database and its key, not only the server", async () => {
+  it("needs the database and its key to export secrets", async () => {
     const url = await serverUrl();
     const env = {
       TRADEWIND_URL: url,
@@ -168,20 +168,20 @@ describe("export", () => {
     const { code, stderr } = await runCaptured(["variables", "export", "--with-secrets"], { env });
     expect([code, stderr]).toEqual([
       3,
-      expect.stringMatching(/gives no secrets over the network\. \[TW_CLI_NO_DATABASE\]\n.*--home/),
+      expect.stringMatching(/does not send secrets over the network\. \[TW_CLI_NO_DATABASE\]\n.*--home/),
     ]);
   });
 });
 
 describe("connections test", () => {
-  it("tells what was tested, and fails with a code", { timeout: 60_000 }, async () => {
+  it("reports the test performed, and fails with a code", { timeout: 60_000 }, async () => {
     const { port } = new URL(await serverUrl());
     await tw("connections", "set", "site", "--type", "http", "--host", "127.0.0.1", "--port", port);
     const said = await tw("connections", "test", "site");
     expect([said.code, said.stderr]).toEqual([
       0,
       expect.stringMatching(
-        /^Connection site: 127\.0\.0\.1:\d+ can be reached; the credentials were not tested \(GET .* 200\)\.$/m,
+        /^Connection site: 127\.0\.0\.1:\d+ is reachable; credentials not tested \(GET .* 200\)\.$/m,
       ),
     ]);
     expect(await json("connections", "test", "site")).toMatchObject({

@@ -1,4 +1,4 @@
-/** Commands about what waits, against a real server with rows as a scheduler and triggerers leave them. */
+/** Commands about waits, against a real server with rows written by the test. */
 import {
   all,
   any,
@@ -50,7 +50,7 @@ beforeAll(async () => {
 });
 
 describe("triggers", () => {
-  it("lists them as table, JSON and YAML, and by filter", async () => {
+  it("lists triggers as table, JSON and YAML, and by filter", async () => {
     const { code, stdout } = await tw("triggers", "list");
     expect(code).toBe(0);
     expect(stdout).toMatch(/^ *ID +KIND +STATE +WAITING +TRIGGERER +POLLED +QUEUE +ARGUMENTS$/m);
@@ -71,10 +71,10 @@ describe("triggers", () => {
     const timed = await tw("triggers", "list", "--state", "timed", "--queue", "slow", "-o", "yaml");
     expect(kinds(timed.stdout, parse)).toEqual(["time"]);
     const none = await tw("triggers", "list", "--kind", "none-such");
-    expect(none).toMatchObject({ code: 0, stdout: "", stderr: expect.stringContaining("nothing waits") });
+    expect(none).toMatchObject({ code: 0, stdout: "", stderr: expect.stringContaining("No triggers match") });
   });
 
-  it("shows one with the first of those that wait", async () => {
+  it("shows a trigger with its first waiting tasks", async () => {
     const { code, stderr, stdout } = await tw("triggers", "show", String(shared));
     expect(code).toBe(0);
     expect(stdout).toMatch(/^arguments +path=\/in\/orders\.csv, password=\*\*\*$/m);
@@ -87,7 +87,7 @@ describe("triggers", () => {
     );
   });
 
-  it("says what is not there", async () => {
+  it("reports a missing trigger", async () => {
     const missing = await tw("triggers", "show", "99999");
     expect([missing.code, missing.stdout]).toEqual([3, ""]);
     expect(missing.stderr).toContain("has fired");
@@ -97,7 +97,7 @@ describe("triggers", () => {
 });
 
 describe("waiting", () => {
-  it("shows the longest wait first, and how many there are", async () => {
+  it("shows the longest wait first, and the total", async () => {
     const { stderr, stdout } = await tw("waiting");
     const lines = stdout.trimEnd().split("\n");
     expect(lines[0]).toMatch(/^TASK +DAG +RUN +SINCE +UNTIL +ON +TRIGGERER +POLLED +ARGUMENTS$/);
@@ -108,7 +108,7 @@ describe("waiting", () => {
     expect(stderr).toContain("50 of 121 shown");
   });
 
-  it("shows all of them, page after page, in the same order", async () => {
+  it("shows all waits, page by page, in the same order", async () => {
     const all = JSON.parse((await tw("waiting", "--limit", "0", "--json")).stdout) as {
       task_id: string;
       map_index: number;
@@ -127,23 +127,23 @@ describe("waiting", () => {
   });
 
   it.each([
-    [["waiting", "--dag", "etk"], /There is no DAG "etk" .*\n.*did you mean "etl"\?/],
-    [["waiting", "--limit", "0", "--dag", "etk"], /There is no DAG "etk" /],
+    [["waiting", "--dag", "etk"], /DAG "etk" does not exist .*\n.*did you mean "etl"\?/],
+    [["waiting", "--limit", "0", "--dag", "etk"], /DAG "etk" does not exist /],
     [["waiting", "--dag", "etl", "--run", "r2"], /has no run "r2" .*\n.*did you mean "r1"\?/],
     [["waiting", "--run", "r"], /no DAG has a run "r"\. \[NOT_FOUND\]/],
     [["waiting", "--dag", "etl", "--task", "wat"], /has no task "wat" .*\n.*did you mean "wait"\?/],
     [["waiting", "--dag", "etl", "--run", "r1", "--task", "wat"], /"wat" .*\n.*did you mean "wait"\?/],
-    [["triggers", "list", "--dag", "etk"], /There is no DAG "etk" .*\n.*did you mean "etl"\?/],
-    [["deadlines", "list", "--dag", "etk"], /There is no DAG "etk" /],
+    [["triggers", "list", "--dag", "etk"], /DAG "etk" does not exist .*\n.*did you mean "etl"\?/],
+    [["deadlines", "list", "--dag", "etk"], /DAG "etk" does not exist /],
     [["deadlines", "list", "--dag", "etl", "--run", "r2"], /has no run "r2" /],
-    [["deliveries", "list", "--dag", "etk"], /There is no DAG "etk" /],
-    [["deliveries", "retry", "--all", "--dag", "etk"], /There is no DAG "etk" /],
-    [["assets", "list", "--dag", "etk"], /There is no DAG "etk" /],
-    [["assets", "events", "--dag", "etk"], /There is no DAG "etk" /],
-    [["backfill", "list", "etk"], /There is no DAG "etk" /],
-    [["signals", "conditions", "etk"], /There is no DAG "etk" /],
+    [["deliveries", "list", "--dag", "etk"], /DAG "etk" does not exist /],
+    [["deliveries", "retry", "--all", "--dag", "etk"], /DAG "etk" does not exist /],
+    [["assets", "list", "--dag", "etk"], /DAG "etk" does not exist /],
+    [["assets", "events", "--dag", "etk"], /DAG "etk" does not exist /],
+    [["backfill", "list", "etk"], /DAG "etk" does not exist /],
+    [["signals", "conditions", "etk"], /DAG "etk" does not exist /],
     [["runs", "list", "--parent", "etl/r2"], /has no run "r2" .*\n.*did you mean "r1"\?/],
-  ])("rejects a filter by something that does not exist: %j", async (argv, message) => {
+  ])("rejects a filter for an object that does not exist: %j", async (argv, message) => {
     const { code, stderr, stdout } = await tw(...argv);
     expect([code, stdout]).toEqual([3, ""]);
     expect(stderr).toMatch(message);
@@ -154,11 +154,11 @@ describe("waiting", () => {
     [["waiting", "--run", "r1", "--kind", "none"]],
     [["triggers", "list", "--dag", "etl", "--kind", "none"]],
     [["deadlines", "list", "--dag", "etl", "--run", "r1", "--task", "idle"]],
-  ])("is empty without an error where what it names exists: %j", async (argv) => {
+  ])("is empty without an error if the filtered object exists: %j", async (argv) => {
     expect(await tw(...argv)).toMatchObject({ code: 0, stdout: "" });
   });
 
-  it("is what `tasks why` says of one of them", async () => {
+  it("matches the reason of `tasks why`", async () => {
     const { stdout } = await tw("tasks", "why", "etl", "r1", "wait", "--map-index", "3");
     expect(stdout).toContain("because it waits on file(path=/in/orders.csv, password=***) since");
     expect(stdout).toContain(`on triggerer ${triggerer} (alpha), last polled at`);
@@ -183,7 +183,7 @@ describe("joint waits", () => {
       any({ both: all({ sig, s }), sig }),
       `first of both: (all of sig: ${file}, s: ${ten}) [open], sig: ${file} [open]`,
     ],
-  ])("names the members and their arguments: %s", async (title, trigger, text) => {
+  ])("shows the members and their arguments: %s", async (title, trigger, text) => {
     const { id, runId, kind } = await addJointWait(title, trigger);
     for (const argv of [
       ["waiting", "--run", runId],
@@ -195,7 +195,7 @@ describe("joint waits", () => {
     expect(withoutMoments(why.stdout)).toContain(`because it waits on ${text} since`);
   });
 
-  it("tells the members that have fired from those that are open, while the triggerer that saw it is alive", async () => {
+  it("marks fired and open members while the triggerer that saw them is alive", async () => {
     const { id, runId } = await addJointWait("fired", all({ sig, s, other: sig }));
     const owner = await addTriggerer(server, { facts: { fired: { [id]: [0, 2] } } });
     await server.sql("UPDATE trigger SET owner_job = $2 WHERE id = $1", [id, owner]);
@@ -214,7 +214,7 @@ describe("joint waits", () => {
     expect(await why()).toContain(`all of sig: ${file} [open], s: ${ten} [open], other: ${file} [open]`);
   });
 
-  it("mask the secrets in the arguments of their members, not members with such a name", async () => {
+  it("masks secrets in the arguments of members, but not members with such a name", async () => {
     const { id, runId } = await addJointWait("secrets", all({ token: any({ password: http }), sig }));
     const shown = await tw("triggers", "show", id, "--json");
     expect(JSON.parse(shown.stdout).args.members).toMatchObject({
@@ -275,7 +275,7 @@ describe("webhooks", () => {
     expect(rows.map(({ value }) => value.body)).toEqual([{ id: 7 }, null]);
   });
 
-  it("refuses names and data that cannot be", async () => {
+  it("rejects invalid names and data", async () => {
     const bad = await tw("webhooks", "url", "no spaces");
     expect([bad.code, bad.stderr]).toEqual([2, expect.stringContaining("A-Z a-z 0-9")]);
     const data = await tw("webhooks", "send", "x", "--data", "{");
@@ -283,7 +283,7 @@ describe("webhooks", () => {
   });
 });
 
-it("pools count deferred tasks when told to, and say so", async () => {
+it("counts deferred tasks in a pool with include_deferred", async () => {
   expect((await tw("pools", "set", "slow", "3", "--include-deferred")).code).toBe(0);
   expect((await tw("pools", "show", "slow")).stdout).toMatch(/^counts deferred +yes$/m);
   await tw("pools", "set", "slow", "4");

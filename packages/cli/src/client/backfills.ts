@@ -1,4 +1,4 @@
-/** Backfills as the API gives them, and the watching of one. */
+/** Backfills as the API returns them, and waiting for the end of one. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
@@ -25,7 +25,7 @@ export interface Backfill {
   readonly waits_because: string | null;
 }
 
-/** As it is made: with the first and the last of its dates. */
+/** The answer to a create request: also has the first and the last date. */
 export interface MadeBackfill extends Backfill {
   readonly first_date: string;
   readonly last_date: string;
@@ -49,7 +49,7 @@ export interface BackfillProgress {
   readonly remaining_seconds: number | null;
 }
 
-/** What a dry run says of a date. */
+/** What a backfill would do for one date. */
 export interface DryRunDate {
   readonly logical_date: string;
   readonly action: "created" | "cleared" | "kept" | "awaited";
@@ -57,13 +57,13 @@ export interface DryRunDate {
 }
 
 export interface DryRun {
-  /** The first of them, if there are very many. */
+  /** The first dates only, if there are very many. */
   readonly backfills: DryRunDate[];
   readonly total_entries: number;
-  /** The range, both ends included. */
+  /** Both ends of the range are included. */
   readonly from_date: string;
   readonly to_date: string;
-  /** The earliest and the latest date in it. */
+  /** The earliest and the latest date in the range. */
   readonly first_date: string;
   readonly last_date: string;
 }
@@ -82,14 +82,14 @@ export type BackfillWatchResult =
 
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 1_000;
-/** A server that stays away longer than this is an error. */
+/** Give up if the server is unreachable for longer than this. */
 const PATIENCE_MS = 30_000;
 
 export function readProgress(client: Client, id: number, signal?: AbortSignal): Promise<BackfillProgress> {
   return client.get(path`/backfills/${id}/progress`, { what: `cannot read the backfill ${id}`, signal });
 }
 
-/** Asks again and again, a little slower the longer it lasts, and never so often that the counting is most of the work. */
+/** Polls until the backfill has ended, more slowly the longer it takes and the longer the server needs to count. */
 export async function watchToEnd(client: Client, watch: BackfillWatch): Promise<BackfillWatchResult> {
   const deadline = watch.timeoutMs === undefined ? Number.POSITIVE_INFINITY : Date.now() + watch.timeoutMs;
   let pause = FIRST_PAUSE_MS;

@@ -1,6 +1,6 @@
 import { HttpError } from "./http-error.ts";
 
-/** Changes what is there; when it is not, creates it. */
+/** Changes an object, or creates it if it does not exist. */
 export async function changeOrCreate<T>(change: () => Promise<T>, create: () => Promise<T>): Promise<T> {
   try {
     return await change();

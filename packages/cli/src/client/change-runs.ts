@@ -1,6 +1,6 @@
 /**
- * One change to many runs, one request each. A run that refuses it does not keep the others from it; a server that does
- * not answer does. What was changed stays changed, so the caller has to say what was, and what was not.
+ * One change to many runs, one request each. An error about one run does not stop the others; an unreachable server does.
+ * There is no rollback, so the caller reports which runs were changed and which were not.
  */
 import { CliError } from "../errors.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
@@ -13,17 +13,17 @@ export interface RunRefusal {
 
 export interface Changes {
   readonly done: readonly string[];
-  /** Were in the state already that the change leads to. */
+  /** Runs that were already in the target state. */
   readonly unneeded: readonly string[];
   readonly refused: readonly RunRefusal[];
-  /** Not tried: a failure or Ctrl-C came before. */
+  /** Not tried because of an earlier error or Ctrl-C. */
   readonly left: readonly string[];
   readonly exit: ExitCode;
 }
 
 export interface ChangeOptions {
   readonly signal: AbortSignal;
-  /** Answers whether there was something to change. */
+  /** Resolves to false if there was nothing to change. */
   readonly change: (runId: string) => Promise<boolean>;
   readonly onProgress: (ended: number) => void;
 }

@@ -1,6 +1,6 @@
 /**
- * The REST API as the commands use it. Reads are repeated once when the connection broke; a creating POST carries an
- * Idempotency-Key, so repeating it is safe too. Other writes are sent exactly once.
+ * The REST client of the commands. After a broken connection, reads are repeated once. A POST that creates something carries
+ * an Idempotency-Key, so it is repeated too. Other writes are sent exactly once.
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,19 +10,19 @@ import type { Target } from "./target.ts";
 type Query = Record<string, string | number | boolean | readonly string[] | null | undefined>;
 
 export interface Call {
-  /** What is being done, as the beginning of an error message: `cannot list the DAGs`. */
+  /** The beginning of an error message: `cannot list the DAGs`. */
   readonly what: string;
   readonly query?: Query;
   readonly body?: unknown;
   readonly accept?: string;
   readonly signal?: AbortSignal | undefined;
-  /** Send an Idempotency-Key, this one or any, so that a broken connection may be tried again. */
+  /** Send an Idempotency-Key (this one, or a random one), so that the request is repeated after a broken connection. */
   readonly idempotent?: boolean | string;
-  /** 0 waits forever: for streams. */
+  /** 0 = no timeout, for streams. */
   readonly timeoutMs?: number;
 }
 
-/** A list endpoint: where it is, and the name of the array in its answer. */
+/** A list endpoint: its path, and the name of the array in the response. */
 export interface ListCall {
   readonly path: string;
   readonly key: string;
@@ -68,7 +68,7 @@ export class Client {
     await this.#json("DELETE", path, call);
   }
 
-  /** Page after page until the limit, or everything. */
+  /** Reads pages until the limit is reached or the list ends. */
   async list<T>(call: ListCall): Promise<Listed<T>> {
     const items: T[] = [];
     for (;;) {
@@ -87,7 +87,7 @@ export class Client {
     }
   }
 
-  /** The raw answer, already checked to be a success. */
+  /** The raw response, with errors already thrown. */
   async open(path: string, call: Call): Promise<Response> {
     return this.#send("GET", path, call);
   }
@@ -128,7 +128,7 @@ export class Client {
         throw new HttpError(response.status, call.what, await readBody(response), placeOf(path, call.body));
       } catch (error) {
         if (error instanceof HttpError || call.signal?.aborted) throw error;
-        // A refused connection is an answer: nobody listens there, and a moment later it is still so.
+        // A refused connection is final: no server listens there, and a retry would fail too.
         if (!repeatable || attempt === 2 || isRefused(error))
           throw networkError(call.what, this.target, error);
         await sleep(200);
@@ -137,7 +137,7 @@ export class Client {
   }
 }
 
-/** `/dags/{}/dagRuns/{}` with each part encoded: ids may hold anything. */
+/** `/dags/{}/dagRuns/{}` with each part URL-encoded: ids may contain any character. */
 export function path(strings: TemplateStringsArray, ...parts: readonly (string | number)[]): string {
   return strings.reduce((all, text, index) => all + encodeURIComponent(String(parts[index - 1])) + text);
 }
@@ -165,7 +165,7 @@ async function readBody(response: Response): Promise<unknown> {
   try {
     return JSON.parse(text);
   } catch {
-    // A proxy's HTML page helps nobody.
+    // An HTML page from a proxy is not a useful message.
     return text.trimStart().startsWith("<") ? undefined : text;
   }
 }

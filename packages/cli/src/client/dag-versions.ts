@@ -1,4 +1,4 @@
-/** The answers of `/dagVersions` that the commands read. */
+/** The fields of `/dagVersions` responses that the commands read. */
 export interface DagVersion {
   readonly dag_id: string;
   readonly version_number: number;

@@ -1,13 +1,13 @@
-/** Server-sent events, as far as the API uses them. */
+/** The subset of server-sent events that the API uses. */
 
 export interface ServerEvent {
   readonly type: string;
-  /** Where to go on after this event; undefined when it does not say. */
+  /** The position to resume after this event; undefined if the event has none. */
   readonly id: string | undefined;
   readonly data: readonly string[];
 }
 
-/** Whole events only: one that the connection cut off is not told, and comes again after reconnecting. */
+/** Yields complete events only. An event cut off by a broken connection is dropped: the server sends it again after a reconnect. */
 export async function* readEvents(response: Response): AsyncGenerator<ServerEvent> {
   if (response.body === null) return;
   let pending = "";

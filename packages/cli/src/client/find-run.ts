@@ -1,4 +1,4 @@
-/** The run that is meant: by its id, by its logical date in the DAG's time zone, or by how recent it is. */
+/** Finds the run named by a `<run>` argument: an id, a logical date in the DAG's time zone, or @latest and the like. */
 import { CliError, usageError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { isShownAt, readDate, spanOf, type TypedDate } from "../input/dates.ts";
@@ -7,9 +7,9 @@ import { type Client, path } from "./client.ts";
 import { HttpError } from "./http-error.ts";
 import type { DagDetails, DagRun } from "./resources.ts";
 
-/** How `<run>` arguments are explained in help texts. */
+/** The help text of `<run>` arguments. */
 export const RUN_ARGUMENT =
-  "its id, its logical date (2026-11-15 or 2026-11-15T02:00, in the DAG's time zone), @latest, @latest~1 or @failed";
+  "run id, logical date (2026-11-15 or 2026-11-15T02:00, in the DAG's time zone), @latest, @latest~1 or @failed";
 
 const RECENT = /^@(latest|failed)(?:~(\d{1,6}))?$/;
 const CANDIDATES_SHOWN = 10;
@@ -22,37 +22,36 @@ export async function findRunId(client: Client, dagId: string, run: string): Pro
   if (run.startsWith("@")) return findRecent(client, dagId, run);
   const date = readDate(run);
   if (date === null) return run;
-  // A run may have been given a date as its id.
+  // A date may also be the id of a run.
   return (await exists(client, dagId, run)) ? run : findByDate(client, dagId, run, date);
 }
 
-/** Each run once, in the order in which they were named. */
+/** Without duplicates, in the order given. */
 export async function findRunIds(client: Client, dagId: string, runs: readonly string[]): Promise<string[]> {
   const found = new Set<string>();
   for (const run of runs) found.add(await findRunId(client, dagId, run));
   return [...found];
 }
 
-/** For `--run` beside `--dag`: a run of any DAG can only be named by its id. */
+/** For `--run` with an optional `--dag`: without a DAG, only a run id identifies a run. */
 export async function findRunFilter(
   client: Client,
   { dag, run }: { readonly dag?: string | undefined; readonly run?: string | undefined },
 ): Promise<string | undefined> {
   if (run === undefined) return undefined;
   if (dag !== undefined) return findRunId(client, dag, run);
-  if (run.startsWith("@"))
-    throw usageError(`--run ${run} needs a DAG.`, "name it with --dag, or give the id of the run");
+  if (run.startsWith("@")) throw usageError(`--run ${run} needs a DAG.`, "add --dag, or give the run id");
   return run;
 }
 
-/** UTC for a DAG whose schedule has no time zone. */
+/** UTC if the schedule of the DAG has no time zone. */
 export async function zoneOf(client: Client, dagId: string): Promise<string> {
   const what = `cannot read the time zone of ${dagId}`;
   const { timezone } = await client.get<DagDetails>(path`/dags/${dagId}/details`, { what });
   return timezone ?? "UTC";
 }
 
-/** The first instant at which clocks in the DAG's time zone show the date. */
+/** The first instant at which a clock in the DAG's time zone shows the date. */
 export async function instantOf(client: Client, dagId: string, date: TypedDate): Promise<string> {
   const zone = date.offset === null ? await zoneOf(client, dagId) : "UTC";
   return spanOf(date, zone).from.toISOString();
@@ -62,8 +61,8 @@ async function findRecent(client: Client, dagId: string, run: string): Promise<s
   const [, which, back = "0"] = RECENT.exec(run) ?? [];
   if (which === undefined)
     throw usageError(
-      `${run} is not a run.`,
-      "use @latest, @latest~1 for the one before it, @failed for the latest that failed",
+      `${run} does not name a run.`,
+      "use @latest, @latest~1 (the run before it) or @failed (the latest failed run)",
     );
   const skipped = Number(back);
   const page = await client.get<{ dag_runs: DagRun[]; total_entries: number }>(path`/dags/${dagId}/dagRuns`, {
@@ -82,7 +81,7 @@ async function findRecent(client: Client, dagId: string, run: string): Promise<s
   if (count > 0)
     throw new CliError(
       "TW_CLI_NO_RUNS",
-      `there is no ${run}: the DAG ${dagId} has ${count} ${kind}${count === 1 ? "" : "s"}.`,
+      `${run} does not exist: the DAG ${dagId} has ${count} ${kind}${count === 1 ? "" : "s"}.`,
       { exit: EXIT.notFound, remedy: `\`tradewind runs list ${dagId}\` shows its runs` },
     );
   throw new CliError("TW_CLI_NO_RUNS", `the DAG ${dagId} has no ${kind}s yet.`, {
@@ -108,14 +107,14 @@ async function findByDate(client: Client, dagId: string, run: string, date: Type
     },
     limit: 0,
   });
-  // The span of a time that clocks show twice holds times between the two.
+  // When clocks go back, the span of a local time also holds instants that do not show that time.
   const found = items.filter(({ logical_date: at }) => at !== null && isShownAt(date, zone, at));
   if (found.length === 1) return found[0]!.dag_run_id;
   const when = date.offset === null ? `${run} (${zone})` : run;
   if (found.length === 0)
     throw new CliError("TW_CLI_NO_SUCH_RUN", `no run of ${dagId} has the logical date ${when}.`, {
       exit: EXIT.notFound,
-      remedy: `\`tradewind runs list ${dagId} --since ${date.local.slice(0, 10)}\` shows its runs since that day; one without a logical date has only its id`,
+      remedy: `\`tradewind runs list ${dagId} --since ${date.local.slice(0, 10)}\` shows its runs since that day; name a run without a logical date by its id`,
     });
   throw new CliError(
     "TW_CLI_RUN_AMBIGUOUS",

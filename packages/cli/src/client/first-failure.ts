@@ -1,10 +1,10 @@
 import type { Client } from "./client.ts";
 import type { TaskInstance } from "./resources.ts";
 
-/** The task of a run that failed before all others, which the rest most often follows from. */
+/** The first task of a run that failed, usually the cause of the later failures. */
 export interface FirstFailure {
   readonly instance: TaskInstance;
-  /** How many have failed besides it. */
+  /** How many other tasks failed. */
   readonly others: number;
 }
 

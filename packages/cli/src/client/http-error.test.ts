@@ -13,26 +13,29 @@ describe("HttpError", () => {
     [429, 6],
     [500, 6],
     [503, 6],
-  ])("status %i becomes exit code %i", (status, exit) => {
+  ])("maps status %i to exit code %i", (status, exit) => {
     expect(new HttpError(status, "cannot do it", undefined).exit).toBe(exit);
   });
 
-  it("tells what failed and why", () => {
+  it("says what failed and why", () => {
     const error = new HttpError(404, "cannot show the DAG x", {
-      detail: 'There is no DAG "x"',
+      detail: 'DAG "x" does not exist',
       code: "NOT_FOUND",
     });
-    expect(error).toMatchObject({ message: 'cannot show the DAG x: There is no DAG "x"', code: "NOT_FOUND" });
+    expect(error).toMatchObject({
+      message: 'cannot show the DAG x: DAG "x" does not exist',
+      code: "NOT_FOUND",
+    });
   });
 
-  it("sends nobody to the server's log where the message has cause and remedy", () => {
+  it("does not refer to the server log if the message names cause and remedy", () => {
     const remedy = (code: string) =>
       new HttpError(502, "x", { detail: "It is gone: clear it.", code }).remedy;
     expect(remedy("OUTPUT_MISSING")).toBeUndefined();
     expect(remedy("INTERNAL")).toContain("the server's log");
   });
 
-  it("knows what the request was about", () => {
+  it("parses the object of the request from its path", () => {
     const none = { dagId: null, runId: null, taskId: null, isVersion: false };
     const dag = { ...none, collection: "dags", dagId: "a/b" };
     expect(placeOf("/dags/a%2Fb/dagRuns?limit=1")).toEqual(dag);
@@ -54,7 +57,7 @@ describe("HttpError", () => {
     ]);
   });
 
-  it("understands pointers, objects and texts that are no JSON", () => {
+  it("reads pointers, objects and texts that are not JSON", () => {
     const errors = [{ pointer: "/slots", message: "too small" }];
     expect(new HttpError(422, "x", { title: "Bad", errors }).fields).toEqual([
       { field: "slots", message: "too small" },
@@ -65,12 +68,12 @@ describe("HttpError", () => {
   });
 });
 
-it("a network error says whose server it was when that process is gone", () => {
+it("names the process of a stopped standalone in a network error", () => {
   const refused = new TypeError("fetch failed", {
     cause: Object.assign(new Error(), { code: "ECONNREFUSED" }),
   });
   const target = { url: "http://127.0.0.1:1", token: undefined };
-  // The highest pid there can be: nobody has it.
+  // The highest pid possible: no process has it.
   expect(networkError("cannot x", { ...target, pid: 4_194_304 }, refused)).toMatchObject({
     exit: 6,
     message: "cannot x: http://127.0.0.1:1 does not answer (connection refused).",

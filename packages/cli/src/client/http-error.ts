@@ -3,17 +3,17 @@ import { EXIT, type ExitCode } from "../exit-code.ts";
 import type { Target } from "./target.ts";
 import { processAlive } from "./target.ts";
 
-/** What a request was about, as far as its path says so, or the DAG that its body names. */
+/** The object of a request, from its path or the DAG in its body. */
 export interface Place {
   readonly collection: string;
   readonly dagId: string | null;
   readonly runId: string | null;
   readonly taskId: string | null;
-  /** It was about a version of the DAG. */
+  /** The request names a version of the DAG. */
   readonly isVersion: boolean;
 }
 
-/** An answer that is not a success, told as: what failed, which field, what to do. */
+/** An error response: what failed, which field, what to do. */
 export class HttpError extends CliError {
   readonly status: number;
   readonly place: Place;
@@ -47,7 +47,7 @@ export function placeOf(path: string, body?: unknown): Place {
   };
 }
 
-/** No answer at all. `what` is the sentence's beginning, e.g. `cannot list the DAGs`. */
+/** No response at all. `what` begins the sentence, e.g. `cannot list the DAGs`. */
 export function networkError(what: string, target: Target, cause: unknown): CliError {
   const reason = reasonOf(cause);
   const stopped = target.pid !== undefined && !processAlive(target.pid);
@@ -70,19 +70,19 @@ function exitOf(status: number): ExitCode {
 }
 
 function remedyOf(status: number, code: string | undefined): string | undefined {
-  // Of a large output the message itself has the cause and what helps.
+  // The message about a large output already names the cause and the remedy.
   if (code?.startsWith("OUTPUT_")) return undefined;
   if (status === 401)
     return "give the server's token with --token, TRADEWIND_TOKEN, or --home (its folder holds the file `token`)";
-  if (status === 403) return "use a token that may do this";
+  if (status === 403) return "use a token with permission for this operation";
   if (status === 429) return "the server is busy: try again in a moment";
   if (status >= 500) return "see the server's log for the cause; `tradewind doctor` checks the installation";
   return undefined;
 }
 
 function describeStatus(status: number): string {
-  if (status === 401) return "the server does not accept the token.";
-  if (status === 403) return "the token does not allow it.";
+  if (status === 401) return "the server rejected the token.";
+  if (status === 403) return "the token has no permission for this operation.";
   if (status === 404) return "it does not exist.";
   return `the server answered ${status}.`;
 }
@@ -105,7 +105,7 @@ function explain(body: unknown): { message: string | undefined; fields: FieldPro
   return { message: fallback as string | undefined, fields };
 }
 
-/** Those of a `detail` that lists them. */
+/** The fields of a `detail` that is a list of errors. */
 export function fieldProblems(value: unknown): FieldProblem[] {
   if (!Array.isArray(value)) return [];
   return value.flatMap((item: unknown) => {
@@ -119,7 +119,7 @@ export function fieldProblems(value: unknown): FieldProblem[] {
   });
 }
 
-/** One of docs/errors.md, and not the name of a check. */
+/** True for an error code of docs/errors.md, false for the name of a validation check. */
 function isCode(type: unknown): type is string {
   return typeof type === "string" && /^[A-Z][A-Z0-9_]+$/.test(type);
 }

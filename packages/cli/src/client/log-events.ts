@@ -1,4 +1,4 @@
-/** A stream of log events that survives a broken connection: it is opened again, for as long as the server may be back soon. */
+/** A stream of log events that reconnects after a broken connection, for a limited time. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
@@ -8,7 +8,7 @@ import { readEvents, type ServerEvent } from "./event-stream.ts";
 const RECONNECT_MS = 500;
 const GIVE_UP_MS = 30_000;
 
-/** @param request Called before each connection. Ends with the stream's own end, or when the signal aborts. */
+/** @param request Called before each connection. Ends when the stream ends or the signal aborts. */
 export async function* logEvents(
   client: Client,
   path: string,
@@ -28,7 +28,7 @@ export async function* logEvents(
       }
     } catch (error) {
       if (signal.aborted) return;
-      // A stream that breaks off has no status; whether the server is still there shows at the next attempt.
+      // A broken stream has no status; the next attempt shows whether the server is still reachable.
       const isAway = !(error instanceof CliError) || error.exit === EXIT.server;
       if (!isAway || Date.now() - answeredAt > GIVE_UP_MS) throw error;
     }

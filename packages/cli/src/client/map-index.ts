@@ -1,9 +1,9 @@
-/** Which instance of a mapped task is meant: by its map index, by its path (2/0) where maps are nested, by its label. */
+/** Finds an instance of a mapped task by its map index, its path (2/0) in nested maps, or its label. */
 import { type Client, path } from "./client.ts";
 
-export const MAP_INDEX_FORMS = "its map index, its path such as 2/0, or its label";
+export const MAP_INDEX_FORMS = "map index, path such as 2/0, or label";
 
-/** -1 where none was named: the task itself, or its map as a whole. */
+/** -1 if none is given: the task itself, or its map as a whole. */
 export async function findMapIndex(
   client: Client,
   { dagId, runId, taskId }: { readonly dagId: string; readonly runId: string; readonly taskId: string },

@@ -1,4 +1,4 @@
-/** What to do about something that is not there: the list that it would be in, and what may have been meant. */
+/** The remedy for an object that does not exist: the command that lists such objects, and a similar name. */
 import { basename } from "node:path";
 import { nearest } from "@tradewind/sdk/wording";
 import { CliError } from "../errors.ts";
@@ -12,13 +12,13 @@ import { HttpError, type Place } from "./http-error.ts";
 import { MAP_INDEX_FORMS } from "./map-index.ts";
 import type { Dag, DagRun, ImportProblem, Task, TaskInstance } from "./resources.ts";
 
-/** Of so many one may have been meant. */
+/** How many names are compared for a suggestion. */
 const SEEN = 1_000;
-/** Of the instances of a mapped task. */
+/** How many instances of a mapped task the error lists. */
 const INSTANCES_NAMED = 10;
 const LABEL_WIDTH = 40;
 
-/** What is not part of a DAG, by where it is, and the command that lists it. */
+/** The command that lists each kind of object outside a DAG, by the first part of its API path. */
 const LISTS: Readonly<Record<string, string>> = {
   backfills: "backfill list",
   connections: "connections list",
@@ -26,7 +26,7 @@ const LISTS: Readonly<Record<string, string>> = {
   variables: "variables list",
 };
 
-/** The error, with a remedy if it is that there is no such thing. Never rejects. */
+/** Adds a remedy to a not-found error. Never rejects. */
 export async function withRemedy(error: unknown, session: Session | undefined): Promise<unknown> {
   if (!(error instanceof HttpError) || error.status !== 404 || session === undefined) return error;
   try {
@@ -36,12 +36,12 @@ export async function withRemedy(error: unknown, session: Session | undefined): 
     const { code, exit, fields, message } = error;
     return new CliError(code, message, { exit, remedy, fields, cause: error });
   } catch {
-    // What was asked for is not there: that is the news, and it is not lost because nothing better can be found.
+    // The not-found error itself matters most: report it even if the lookup of a remedy fails.
     return error;
   }
 }
 
-/** Names the instances, so that one can be chosen. */
+/** Lists the instances, so that the user can choose one. */
 async function instanceRequired(error: HttpError, client: Client): Promise<CliError> {
   const { code, exit, fields, place } = error;
   const { dagId, runId, taskId } = place;
@@ -62,7 +62,7 @@ async function instanceRequired(error: HttpError, client: Client): Promise<CliEr
   ];
   const rest = `\`tradewind tasks list ${dagId} ${runId}\` lists all ${total}`;
   const lines = [
-    `add --map-index <which>: ${MAP_INDEX_FORMS}`,
+    `add --map-index <which> (${MAP_INDEX_FORMS})`,
     ...renderTable(items, columns),
     ...(total > items.length ? [rest] : []),
   ];
@@ -80,12 +80,12 @@ const LABEL: Column<TaskInstance> = {
   value: ({ rendered_map_index: label }) => truncate(label ?? "", LABEL_WIDTH),
 };
 
-/** From the outside in: a run cannot be there if its DAG is not. */
+/** From the outside in: without its DAG, a run cannot exist. */
 async function remedyFor(place: Place, session: Session): Promise<string | null> {
   const { client } = session;
   const { collection, dagId, runId, taskId } = place;
   const list = LISTS[collection];
-  if (dagId === null || dagId === "~") return list ? `\`tradewind ${list}\` shows those there are` : null;
+  if (dagId === null || dagId === "~") return list ? `\`tradewind ${list}\` lists those that exist` : null;
   if (!(await exists(client, path`/dags/${dagId}`))) return missingDag(session, dagId);
   if (place.isVersion) return `\`tradewind dags versions ${dagId}\` lists its versions`;
   if (runId === null && taskId !== null) return missingTask(client, dagId, taskId);
@@ -96,7 +96,7 @@ async function remedyFor(place: Place, session: Session): Promise<string | null>
     const runs = await ids<DagRun>(client, {
       path: path`/dags/${dagId}/dagRuns`,
       key: "dag_runs",
-      // The newest are the most likely to be meant.
+      // A recent run is the most likely one.
       query: { order_by: "-run_after" },
     });
     return `${meant(
@@ -105,7 +105,7 @@ async function remedyFor(place: Place, session: Session): Promise<string | null>
     )}\`tradewind runs list ${dagId}\` shows its runs`;
   }
   if (taskId === null) return null;
-  // The run's own version may have tasks that the current one has not; of a large map it lists instances only.
+  // The run's version may have tasks that the current version lacks. For a large map it lists instances only.
   const [instances, tasks] = await Promise.all([
     ids<TaskInstance>(client, { path: `${run}/taskInstances`, key: "task_instances" }),
     ids<Task>(client, { path: path`/dags/${dagId}/tasks`, key: "tasks" }),
@@ -134,7 +134,7 @@ async function missingTask(client: Client, dagId: string, taskId: string): Promi
   return `${near}\`tradewind dags show ${dagId}\` shows its tasks`;
 }
 
-/** It may be in a file that does not load. */
+/** The DAG may be in a file that fails to load. */
 async function brokenFiles(session: Session, dagId: string): Promise<string> {
   const { items, total } = await session.client.list<ImportProblem>({
     path: "/importErrors",
@@ -146,13 +146,13 @@ async function brokenFiles(session: Session, dagId: string): Promise<string> {
   if (own) {
     const paths = SourcePaths.of(session);
     const [problem = ""] = paths.inImportError(own.stack_trace).trim().split("\n", 1);
-    return `. ${paths.file(own.filename)} cannot be loaded: ${problem}`;
+    return `. ${paths.file(own.filename)} fails to load: ${problem}`;
   }
   if (total === 0) return "";
-  return `, \`tradewind dags errors\` ${total === 1 ? "the file that cannot be loaded" : `the ${total} files that cannot be loaded`}`;
+  return `, \`tradewind dags errors\` ${total === 1 ? "the file that fails to load" : `the ${total} files that fail to load`}`;
 }
 
-/** By a typing mistake, or by a part of it: run ids are long. */
+/** A name with a typo, or a part of a name: run ids are long. */
 function meant(id: string, ids: readonly string[]): string {
   const part = id.toLowerCase();
   const near = nearest(id, ids) ?? ids.find((each) => part.length >= 3 && each.toLowerCase().includes(part));

@@ -11,8 +11,8 @@ export interface NamedFilter {
 }
 
 /**
- * @throws Where the list is empty because the filter names something that does not exist: an empty list would look like
- * an object without entries. A task without a DAG is not checked: no list has all tasks of all DAGs.
+ * @throws If the list is empty because the filter names an object that does not exist; an empty list would hide the typo.
+ * A task without a DAG is not checked: no endpoint lists the tasks of all DAGs.
  */
 export async function requireNamed(
   client: Client,

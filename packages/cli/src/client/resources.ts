@@ -1,4 +1,4 @@
-/** The fields of the REST API's answers that the commands read; JSON and YAML output passes on all the others too. */
+/** The fields of API responses that the commands read; JSON and YAML output includes all fields. */
 
 export interface Dag {
   readonly dag_id: string;
@@ -12,7 +12,7 @@ export interface Dag {
   readonly owners: readonly string[];
   readonly has_import_errors: boolean;
   readonly next_dagrun_run_after: string | null;
-  /** The one with the latest run_after. */
+  /** The run with the latest run_after. */
   readonly last_run: {
     readonly dag_run_id: string;
     readonly state: string;
@@ -20,9 +20,9 @@ export interface Dag {
     readonly start_date: string | null;
     readonly end_date: string | null;
   } | null;
-  /** Of the times that its schedule names. */
+  /** The time zone of the schedule. */
   readonly timezone: string | null;
-  /** Why it is paused, when nobody did it by hand. */
+  /** Why it is paused, unless a user paused it. */
   readonly pause_reason: string | null;
   readonly schedule_error: ScheduleError | null;
   readonly last_parsed_time: string | null;
@@ -30,7 +30,7 @@ export interface Dag {
   readonly max_active_tasks: number;
 }
 
-/** Why a timetable of the DAG's own has no answer. */
+/** Why a custom timetable failed. */
 interface ScheduleError {
   readonly code: string;
   readonly message: string;
@@ -44,12 +44,12 @@ interface Retries {
   readonly delay: number;
 }
 
-/** What only `/dags/{id}/details` tells. */
+/** Fields that only `/dags/{id}/details` returns. */
 export interface DagDetails extends Dag {
   readonly timetable_description: string | null;
-  /** The next five, as far as they follow from times. */
+  /** The next five dates of a time-based schedule. */
   readonly next_runs: readonly { readonly logical_date: string; readonly run_after: string }[];
-  /** Of a schedule on assets. */
+  /** The condition of an asset schedule. */
   readonly asset_expression: AssetExpression | null;
   readonly latest_dag_version: { readonly version_number: number; readonly created_at: string } | null;
   readonly params_schema: unknown;
@@ -57,14 +57,14 @@ export interface DagDetails extends Dag {
   readonly start_date: string | null;
   /** ISO 8601: PT30S. */
   readonly jitter: string | null;
-  /** How a failed run is tried again. */
+  /** How a failed run is retried. */
   readonly run_retries: (Retries & { readonly from: "failure" | "start" }) | null;
   readonly group_retries: readonly (Retries & { readonly group_id: string })[];
-  /** 0: never. */
+  /** 0 = never. */
   readonly max_consecutive_failed_dag_runs: number;
 }
 
-/** What a schedule on assets listens to. */
+/** The condition of an asset schedule. */
 export type AssetExpression =
   | { readonly asset: { readonly uri: string } }
   | { readonly alias: { readonly name: string } }
@@ -83,19 +83,19 @@ export interface Task {
   readonly downstream_task_ids: readonly string[];
   readonly upstream_task_ids: readonly string[];
   readonly is_mapped: boolean;
-  /** Every task comes after its upstream. */
+  /** Every task has a higher index than its upstream tasks. */
   readonly topological_index: number;
-  /** The groups that it is in, the outermost first. */
+  /** The enclosing groups, outermost first. */
   readonly task_group_path: readonly string[];
   readonly role: "work" | "setup" | "teardown";
   readonly teardown_of: string | null;
 }
 
-/** What happened to an asset since the last run of a DAG that is scheduled on it. */
+/** Events of an asset since the last run of a DAG that is scheduled on it. */
 export interface QueuedAsset {
   readonly uri: string;
   readonly events: number;
-  /** Of the first of them. */
+  /** Time of the first of these events. */
   readonly created_at: string;
 }
 
@@ -116,12 +116,12 @@ export interface DagRun {
   readonly note: string | null;
   readonly end_reason: string | null;
   readonly try_number: number;
-  /** null: no try of it has failed so far. */
+  /** null: no try has failed so far. */
   readonly max_tries: number | null;
   readonly retry_at: string | null;
-  /** Of one run: its groups with retries of which something is to be told. */
+  /** Only for a single run: groups with a failed or pending try. */
   readonly groups?: readonly RunGroup[];
-  /** Of one run: the process that drives it; null: none does. */
+  /** Only for a single run: the process that drives it; null if none does. */
   readonly lock?: {
     readonly job_id: number;
     readonly kind: string;
@@ -130,9 +130,9 @@ export interface DagRun {
     readonly generation: number;
     readonly since: string | null;
   } | null;
-  /** Of one run: why it does not start, or none of its tasks does. */
+  /** Only for a single run: why it, or all of its tasks, cannot start. */
   readonly held_by?: readonly { readonly code: string; readonly message: string }[];
-  /** Of one run: its task instances. */
+  /** Only for a single run: counts of its task instances. */
   readonly progress?: {
     readonly total: number;
     readonly finished: number;
@@ -141,7 +141,7 @@ export interface DagRun {
   };
   readonly slot_seconds?: { readonly running: number; readonly occupied: number; readonly deferred: number };
   readonly triggering_user_name: string | null;
-  /** The task that asked for it. */
+  /** The task that started this run. */
   readonly parent: {
     readonly dag_id: string;
     readonly dag_run_id: string;
@@ -155,12 +155,12 @@ export interface DagRun {
 
 export interface RunGroup {
   readonly group_id: string;
-  /** Of an item of a mapped group; -1 otherwise. */
+  /** The item of a mapped group; -1 otherwise. */
   readonly map_index: number;
   readonly state: string;
   readonly try_number: number;
   readonly max_tries: number;
-  /** When its next try begins. */
+  /** Start of the next try. */
   readonly retry_at: string | null;
 }
 
@@ -169,7 +169,7 @@ export interface TaskInstance {
   readonly dag_id: string;
   readonly dag_run_id: string;
   readonly map_index: number;
-  /** Its label, or its path through the maps around it; null: it is not mapped. */
+  /** Label, or path through nested maps; null if not mapped. */
   readonly rendered_map_index: string | null;
   readonly state: string | null;
   readonly try_number: number;
@@ -178,9 +178,9 @@ export interface TaskInstance {
   readonly end_date: string | null;
   readonly duration: number | null;
   readonly pool: string;
-  /** Why it ended as it did, when there is more to say than its state. */
+  /** Details of the outcome beyond the state. */
   readonly reason: string | null;
-  /** Of one that is upstream_failed: the failed one at the start of the chain. */
+  /** For upstream_failed: the failed task at the start of the chain. */
   readonly failed_upstream: {
     readonly task_id: string;
     readonly map_index: number;
@@ -197,7 +197,7 @@ export interface Deadline {
   readonly id: number;
   readonly dag_id: string;
   readonly dag_run_id: string;
-  /** null: of the run. */
+  /** null: belongs to the run. */
   readonly task_id: string | null;
   readonly after: string;
   readonly due_at: string;
@@ -245,7 +245,7 @@ export interface Connection {
   readonly extra: string | null;
 }
 
-/** A triggerer that runs a trigger, or stands by for it. */
+/** A triggerer that runs a trigger, or is its standby. */
 export interface TriggerRunner {
   readonly id: number;
   readonly hostname: string | null;
@@ -268,7 +268,7 @@ export interface Trigger {
   readonly standby: TriggerRunner | null;
   readonly last_polled_at: string | null;
   readonly waiting_tasks: number;
-  /** Only of one that is asked for by itself: the first hundred. */
+  /** Only for a single trigger: the first hundred. */
   readonly waits?: readonly Wait[];
 }
 
@@ -288,13 +288,13 @@ export interface Wait {
   readonly last_polled_at: string | null;
 }
 
-/** What drives a run besides the order of its tasks. */
+/** The signal conditions of a run. */
 export interface RunConditions {
   readonly dag_id: string;
   readonly dag_run_id: string;
   readonly run_state: string;
   readonly is_driven: boolean;
-  /** By what; null: it is open. */
+  /** The cause of the close; null while the run is open. */
   readonly closed: string | null;
   readonly rules: readonly SignalRule[];
   readonly tasks: readonly {
@@ -310,25 +310,25 @@ export interface RunConditions {
       readonly again_at: string | null;
     } | null;
   }[];
-  /** Open transactions that hold its signals back. */
+  /** Open transactions that block the delivery of its signals. */
   readonly held_by: readonly { readonly message: string }[];
 }
 
 export interface SignalRule {
-  /** null: the run's own. */
+  /** null: belongs to the run. */
   readonly task_id: string | null;
   readonly action: string;
   readonly once: boolean;
   readonly condition: string;
   readonly missing: string;
   readonly is_armed: boolean;
-  /** null: the run is over, and with it the count. */
+  /** null after the end of the run: the count is not kept. */
   readonly fired: number | null;
 }
 
-/** What became of an order by hand. */
+/** The result of a manual command. */
 export interface Ordered {
-  /** Of the signal that carries it; null: the run was over, and what was to start was cleared. */
+  /** Version of the signal that carries the command; null if the run had ended and its tasks were cleared instead. */
   readonly version: number | null;
   readonly cleared: readonly { readonly task_id: string; readonly map_index: number }[];
 }
@@ -365,7 +365,7 @@ export interface Health {
   } | null;
 }
 
-/** Task instance states that no scheduler will change by itself. */
+/** Task instance states that do not change without a manual command. */
 export const ENDED_TASK_STATES: ReadonlySet<string> = new Set([
   "success",
   "failed",

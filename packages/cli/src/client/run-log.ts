@@ -1,15 +1,15 @@
-/** The log of a whole run: the lines of all its tasks in the order of time. No line is missed, none comes twice. */
+/** The log of a whole run: the lines of all its tasks by time. No line is lost or repeated. */
 import { type Client, path } from "./client.ts";
 import { logEvents } from "./log-events.ts";
 import type { LogEntry } from "./task-log.ts";
 
-/** A line, and where it comes from. */
+/** A line and its source. */
 export interface RunLogEntry {
-  /** null: a callback, or `onSignal`. */
+  /** null: a callback or `onSignal`. */
   readonly task_id: string | null;
   readonly map_index: number;
   readonly try_number: number | null;
-  /** The file it is in: lines of one file never change their order. */
+  /** The log file; lines of one file keep their order. */
   readonly attempt: string;
   readonly line: LogEntry;
 }
@@ -18,7 +18,7 @@ export interface RunLogChoice {
   readonly taskIds?: readonly string[] | undefined;
   readonly level?: string | undefined;
   readonly withCallbacks: boolean;
-  /** Until the run has ended. */
+  /** Continue until the run has ended. */
   readonly follow: boolean;
 }
 
@@ -28,7 +28,7 @@ export async function* readRunLog(
   { follow, level, taskIds, withCallbacks }: RunLogChoice,
   signal: AbortSignal,
 ): AsyncGenerator<RunLogEntry> {
-  /** Lines of each file that were read, and how many of them this connection has sent. */
+  /** Per file: lines read in total, and lines sent by this connection. */
   const read = new Map<string, number>();
   let sent = new Map<string, number>();
   const request = () => {

@@ -1,4 +1,4 @@
-/** The runs of a DAG that a command is about: those that are named, or those of a range of dates and of some states. */
+/** The runs of a DAG that a command changes: named runs, or all runs in a range of dates and states. */
 import { usageError } from "../errors.ts";
 import { type Bound, sinceInstant, untilInstant } from "../input/dates.ts";
 import { type Client, path } from "./client.ts";
@@ -11,13 +11,13 @@ export interface DateRange {
 }
 
 export const SINCE =
-  "only runs of this date or later: 2026-11-15, 2026-11-15T02:00 (logical date, in the DAG's time zone; UTC without a DAG); or queued, started or ended within this time: 3h, 2d";
+  "only runs of this date or later: 2026-11-15, 2026-11-15T02:00 (logical date, in the DAG's time zone; UTC without a DAG); or runs active within this time: 3h, 2d";
 export const UNTIL =
-  "only runs of this date or earlier; a day is included as a whole; or not active for this time: 3h, 2d";
+  "only runs of this date or earlier (a day is included as a whole), or not active for this time: 3h, 2d";
 
 /**
- * A date is compared with a run's logical date or, without one, with the moment it was due; dates are the DAG's own, without a
- * DAG they are UTC. An age is compared with the last moment at which the run was queued, started or ended.
+ * A date is compared with the logical date or, if a run has none, with the time it was due, in the time zone of the DAG (UTC
+ * without a DAG). An age is compared with the latest of queued, started and ended.
  */
 export async function rangeQuery(client: Client, dagId: string | undefined, { since, until }: DateRange) {
   const isLocal = [since, until].some((bound) => bound && !isAge(bound) && bound.offset === null);
@@ -25,7 +25,7 @@ export async function rangeQuery(client: Client, dagId: string | undefined, { si
   const from = since && sinceInstant(since, zone);
   const to = until && untilInstant(until, zone);
   if (from && to && isAge(since) === isAge(until) && from >= to)
-    throw usageError("--since is later than --until: no run can be between them.", "exchange the two");
+    throw usageError("--since is later than --until.", "swap the two dates");
   return {
     ...(from && { [`${isAge(since) ? "updated_at" : "run_date"}_gte`]: from.toISOString() }),
     ...(to && { [`${isAge(until) ? "updated_at" : "run_date"}_lt`]: to.toISOString() }),
@@ -39,11 +39,11 @@ function isAge(bound: Bound): bound is Extract<Bound, { agoMs: number }> {
 export interface RunSelection extends DateRange {
   readonly names: readonly string[];
   readonly state?: readonly string[] | undefined;
-  /** The states of a range when none are given. */
+  /** Default states for a range. */
   readonly usualStates: readonly string[];
 }
 
-/** Oldest first. @throws Where a run that is named does not exist. */
+/** Oldest first. @throws If a named run does not exist. */
 export async function selectRuns(
   client: Client,
   dagId: string,
@@ -52,11 +52,11 @@ export async function selectRuns(
   const isRange = since !== undefined || until !== undefined || state !== undefined;
   if (names.length > 0 && isRange)
     throw usageError(
-      "runs are named, and a range is given.",
-      "give run names, or --since, --until and --state",
+      "run names and a range cannot be combined.",
+      "give either run names, or --since, --until and --state",
     );
   if (names.length === 0 && !isRange)
-    throw usageError("no run is named.", "name runs, or give a range: --since, --until or --state");
+    throw usageError("no runs selected.", "name runs, or give a range: --since, --until or --state");
   const what = `cannot read the runs of ${dagId}`;
   const ofDag = path`/dags/${dagId}/dagRuns`;
   if (isRange) {

@@ -1,4 +1,4 @@
-/** Signals as they come. After a broken connection the next one begins behind the last signal: none is missed or told twice. */
+/** Live signals. A new connection resumes after the last signal received: none is lost or repeated. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
@@ -15,7 +15,7 @@ export interface Signal {
   readonly position: string;
 }
 
-/** A place in the log: a position, and what to leave out although it comes after that. */
+/** A place in the log: a position, and filters for signals after it. */
 interface Place {
   readonly position: string;
   readonly after_version: number | null;
@@ -50,7 +50,7 @@ export async function* followSignals(
         if (event.type !== "signal") continue;
         const found = JSON.parse(data) as Signal;
         yield found;
-        // Its reader has dealt with it.
+        // The consumer has processed this signal.
         place = { after_version: null, since: null, ...place, position: found.position };
       }
     } catch (error) {

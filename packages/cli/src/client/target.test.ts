@@ -32,7 +32,7 @@ it("sends the home's token to this machine only", () => {
   expect(findTarget({ home, url: "http://127.0.0.1.elsewhere.example" }, {}).token).toBeUndefined();
 });
 
-it("says what to do when there is no server", () => {
+it("names the remedy if there is no server", () => {
   expect(() => findTarget({ home: join(home, "none") }, {})).toThrowError(
     expect.objectContaining({
       code: "TW_CLI_NO_SERVER",
@@ -42,7 +42,7 @@ it("says what to do when there is no server", () => {
   );
 });
 
-it("refuses what is no address", () => {
+it("rejects an invalid address", () => {
   for (const url of ["localhost:8080", "ftp://x", "nonsense"]) {
     expect(() => findTarget({ url }, {})).toThrowError(expect.objectContaining({ exit: 2 }));
   }

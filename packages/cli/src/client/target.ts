@@ -1,7 +1,7 @@
 /**
- * Where the server is and with which token. In order: the flag, the environment, then what a running `standalone`
- * left in its home folder. The home's token is an administrator's: it goes to the server of that home or to this
- * machine, never to an address that merely was typed.
+ * The address and token of the server. In order: the flag, the environment, the files that a running `standalone` writes to
+ * its home folder. The home's token has full rights: it is sent only to that home's server or to this machine, never to any
+ * other address given by the user.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,17 +15,17 @@ export interface TargetOptions {
 }
 
 export interface Target {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly url: string;
   readonly token: string | undefined;
-  /** The standalone process that wrote the address, when the address came from its home. */
+  /** The standalone process, if the address came from its home. */
   readonly pid: number | undefined;
 }
 
 interface Standalone {
   readonly url: string;
   readonly pid: number | undefined;
-  /** Where it puts large outputs, as its own settings say. */
+  /** The store for large outputs, from its configuration. */
   readonly outputStore: string | undefined;
   /** Its DAG folder. */
   readonly dags: string | undefined;
@@ -42,9 +42,9 @@ export function findTarget(options: TargetOptions, env: NodeJS.ProcessEnv): Targ
   const standalone = readStandalone(home);
   const given = options.url || env.TRADEWIND_URL;
   if (!given && !standalone) {
-    throw new CliError("TW_CLI_NO_SERVER", `no server is known: there is no running standalone in ${home}.`, {
+    throw new CliError("TW_CLI_NO_SERVER", `no server found: no standalone is running in ${home}.`, {
       exit: EXIT.server,
-      remedy: "start one with `tradewind standalone`, name its folder with --home, or give --url and --token",
+      remedy: "start one with `tradewind standalone`, set its folder with --home, or give --url and --token",
     });
   }
   const url = normalizeUrl(given ?? standalone!.url);
@@ -54,7 +54,7 @@ export function findTarget(options: TargetOptions, env: NodeJS.ProcessEnv): Targ
   return { url, token, pid: ownServer ? standalone.pid : undefined };
 }
 
-/** What a running standalone says about itself; undefined when none was started in this home. */
+/** What a running standalone wrote about itself; undefined if none was started in this home. */
 export function readStandalone(home: string): Standalone | undefined {
   try {
     const value: unknown = JSON.parse(readFileSync(join(home, "standalone.json"), "utf8"));
@@ -104,13 +104,10 @@ function normalizeUrl(text: string): string {
   try {
     url = new URL(text);
   } catch {
-    throw usageError(`"${text}" is not a URL.`, "give it like this: --url http://127.0.0.1:8080");
+    throw usageError(`"${text}" is not a URL.`, "example: --url http://127.0.0.1:8080");
   }
   if (url.protocol !== "http:" && url.protocol !== "https:") {
-    throw usageError(
-      `"${text}" is not an http or https address.`,
-      "give it like this: --url http://127.0.0.1:8080",
-    );
+    throw usageError(`"${text}" is not an http or https address.`, "example: --url http://127.0.0.1:8080");
   }
   return `${url.origin}${url.pathname}`.replace(/\/+$/, "").replace(/\/api\/v2$/, "");
 }

@@ -1,10 +1,10 @@
-/** The log of one try: what is there now, or live until the try has ended. No line is missed, none comes twice. */
+/** The log of one try: its current lines, or live until the try has ended. No line is lost or repeated. */
 import { type Client, path } from "./client.ts";
 import { HttpError } from "./http-error.ts";
 import { logEvents } from "./log-events.ts";
 import type { DagRun, TaskInstance } from "./resources.ts";
 
-/** One line of a log: structured, or the plain text of a foreign one. */
+/** A log line: structured, or plain text from other software. */
 export type LogEntry = string | (Readonly<Record<string, unknown>> & { readonly event: string });
 
 export interface InstanceName {
@@ -33,20 +33,20 @@ export function getInstance(client: Client, name: InstanceName, signal?: AbortSi
   });
 }
 
-/** The instance, waiting for it while its run is queued: instances are created when the run starts. */
+/** The instance. Waits while the run is queued, because instances are created when the run starts. */
 export async function awaitInstance(
   client: Client,
   name: InstanceName,
   signal: AbortSignal,
 ): Promise<TaskInstance> {
   const { dagId, runId, taskId } = name;
-  // A task that does not exist is not waited for.
+  // Fail at once if the task does not exist.
   await client.get(path`/dags/${dagId}/tasks/${taskId}`, {
     what: `cannot follow the log of ${taskId}`,
     signal,
   });
   for (;;) {
-    // Read before the instance: a run that starts in between has its instances by then.
+    // Read the run before the instance: a run that starts in between has its instances by then.
     const what = `cannot follow the run ${runId} of ${dagId}`;
     const ofRun = path`/dags/${dagId}/dagRuns/${runId}`;
     const run = await client.get<DagRun>(ofRun, { what, signal });
@@ -60,7 +60,7 @@ export async function awaitInstance(
   }
 }
 
-/** Returns when the run is no longer queued, or after a while. */
+/** Returns when the run is no longer queued, or after a timeout. */
 async function awaitStart(
   client: Client,
   ofRun: string,
@@ -75,7 +75,7 @@ async function awaitStart(
   let lines = 0;
   try {
     for await (const text of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-      // The first line is the state that the run has; the next comes with a change.
+      // The first line is the current state; the second one reports a change.
       lines += text.split("\n").length - 1;
       if (lines > 1) return;
     }
@@ -84,7 +84,7 @@ async function awaitStart(
   }
 }
 
-/** Everything there is now. */
+/** All lines written so far. */
 export async function* readLog(
   client: Client,
   name: InstanceName,
@@ -103,10 +103,7 @@ async function* pages(read: (token: string | null) => Promise<LogPage>): AsyncGe
   } while (token !== null);
 }
 
-/**
- * Everything there is, and what is added until the try has ended or the signal aborts. Each event of the stream says
- * where the log goes on: after a broken connection the next stream begins there.
- */
+/** All lines so far and new ones, until the try has ended or the signal aborts. Each event carries the offset to resume from. */
 export async function* followLog(
   client: Client,
   name: InstanceName,

@@ -1,16 +1,16 @@
-/** What a run gains and loses when it is cleared with `--latest-version`: it moves to that version as a whole. */
+/** Which tasks a run gains and loses when `--latest-version` moves it to the current version. */
 import { type Client, path } from "./client.ts";
 import type { VersionDiff } from "./dag-versions.ts";
 import type { DagDetails, DagRun, TaskInstance } from "./resources.ts";
 
 export interface VersionMove {
   readonly version: number;
-  /** Tasks that the run does not have yet, and tasks of it that become `removed`. */
+  /** Tasks that are new to the run, and tasks that become `removed`. */
   readonly added: readonly string[];
   readonly removed: readonly string[];
 }
 
-/** Null: the run has the current version already. */
+/** Null: the run already has the current version. */
 export async function findMove(client: Client, dagId: string, runId: string): Promise<VersionMove | null> {
   const what = `cannot compare the versions of ${dagId}`;
   const [run, dag] = await Promise.all([
@@ -25,7 +25,7 @@ export async function findMove(client: Client, dagId: string, runId: string): Pr
   return { version: to, added: tasks.added, removed: tasks.removed };
 }
 
-/** Those that run again, and how the move is told, before and behind their names. */
+/** The tasks that run again, and the text about the move around their names. */
 export function tellMove(
   affected: readonly TaskInstance[],
   move: VersionMove | null,
@@ -33,8 +33,8 @@ export function tellMove(
   if (move === null) return { again: affected, where: "", others: "" };
   const { added, removed, version } = move;
   const others = [
-    ...(added.length === 0 ? [] : [`; new there: ${added.join(", ")}`]),
-    ...(removed.length === 0 ? [] : [`; gone there: ${removed.join(", ")}`]),
+    ...(added.length === 0 ? [] : [`; new tasks: ${added.join(", ")}`]),
+    ...(removed.length === 0 ? [] : [`; removed tasks: ${removed.join(", ")}`]),
   ];
   return {
     again: affected.filter((each) => !removed.includes(each.task_id)),

@@ -1,7 +1,6 @@
 /**
- * Waiting for the end of a run. The server tells at once when the run has ended; how far its tasks are is read
- * again and again, a little slower the longer it lasts. A server that is away for a while (a restart) is waited for.
- * Leaving the wait never touches the run.
+ * Waits for the end of a run. The server reports the end at once; task progress is polled, more slowly the longer it takes.
+ * Tolerates a server restart. Leaving the wait does not affect the run.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { CliError } from "../errors.ts";
@@ -24,7 +23,7 @@ export type WaitResult =
 
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 1_000;
-/** A server that stays away longer than this is an error. */
+/** Give up if the server is unreachable for longer than this. */
 const PATIENCE_MS = 30_000;
 
 export async function waitForRun(client: Client, wait: Wait): Promise<WaitResult> {
@@ -62,7 +61,7 @@ async function waitForChange(
     const response = await client.open(`${runPath}/wait`, { what: "cannot wait for the run", query, signal });
     await response.text();
   } catch {
-    // Aborted, or the server is away: the next look at the run tells which.
+    // Aborted, or the server is unreachable: the next read of the run shows which.
     await sleep(ms, undefined, { signal }).catch(() => {});
   }
 }

@@ -1,24 +1,24 @@
-/** A command line that is being typed: which command it has reached, and what the word at the cursor is. */
+/** Parses a partial command line: the command reached so far, and the word at the cursor. */
 import type { Argument, CommandUnknownOpts, Option } from "@commander-js/extra-typings";
 
 export interface TypedLine {
   readonly command: CommandUnknownOpts;
-  /** From the root on, without `tradewind`: `["dags", "show"]`. */
+  /** Without `tradewind`: `["dags", "show"]`. */
   readonly path: readonly string[];
-  /** By the name that help texts give them. */
+  /** By argument name, as in help texts. */
   readonly positionals: Readonly<Record<string, string>>;
-  /** By their long name. */
+  /** By long name. */
   readonly options: Readonly<Record<string, string>>;
-  /** The beginning of the word at the cursor, as far as it is a name or a value: `--state=fa` has `fa`. */
+  /** The part of the word at the cursor that is a name or value: `fa` in `--state=fa`. */
   readonly current: string;
-  /** What stands before it in the same word. */
+  /** The part of the same word before it. */
   readonly before: string;
   readonly expects:
     | { readonly kind: "command" | "option" | "nothing" }
     | { readonly kind: "value"; readonly of: Option | Argument };
 }
 
-/** Words of a line up to the cursor, the last one being that at the cursor; as a shell splits them, quotes removed. */
+/** Splits a line up to the cursor into words as a shell does, without quotes; the last word is at the cursor. */
 export function splitLine(line: string): string[] {
   const words: string[] = [];
   let word: string | null = null;
@@ -103,7 +103,7 @@ function findOption(commands: readonly CommandUnknownOpts[], name: string): Opti
     .find((option) => option.long === name || option.short === name);
 }
 
-/** `--state=failed`, but not the `=` of a value. */
+/** Splits `--state=failed`, but not at a `=` inside a value. */
 function splitOption(word: string): [string | undefined, string | undefined] {
   const equals = word.startsWith("--") ? word.indexOf("=") : -1;
   return equals < 0 ? [word, undefined] : [word.slice(0, equals), word.slice(equals + 1)];

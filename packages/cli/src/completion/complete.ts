@@ -1,6 +1,6 @@
 /**
- * `tradewind __complete <line>`: what the scripts of `tradewind completion` call. Answers with one candidate a line, a tab and
- * what it is. Never says anything else: a shell is drawing its prompt.
+ * `tradewind __complete <line>`, called by the scripts of `tradewind completion`. Prints one candidate per line, a tab and its
+ * description, and nothing else: the shell is drawing its prompt.
  */
 import type { CommandUnknownOpts } from "@commander-js/extra-typings";
 import { buildProgram } from "../program.ts";
@@ -16,7 +16,7 @@ interface Candidate {
   readonly description?: string;
 }
 
-/** @param line Up to the cursor, with the name of the program. */
+/** @param line The line up to the cursor, with the program name. */
 export async function complete(line: string, host: Host): Promise<void> {
   const words = splitLine(line).slice(1);
   const terminal = new Terminal(host, host.env);
@@ -25,10 +25,10 @@ export async function complete(line: string, host: Host): Promise<void> {
   const typed = readTyped(root, words);
   root.exitOverride().configureOutput({ writeErr: () => {} });
   try {
-    // The server that the line names, e.g. with --url.
+    // Apply options of the line that select the server, e.g. --url.
     root.parseOptions(words.slice(0, -1));
   } catch {
-    // The last option has no value yet: what stood before it was read.
+    // The last option has no value yet; the options before it were parsed.
   }
   for (const { description, value } of await candidates(root, typed, built.session)) {
     if (!value.startsWith(typed.current)) continue;

@@ -1,11 +1,11 @@
 /**
- * The scripts that a shell reads once. They hold no commands: each call asks `tradewind __complete`, so they fit every
- * version. Where it answers nothing, the shell completes names of files.
+ * The completion scripts that a shell loads. They contain no commands: each call runs `tradewind __complete`, so they work
+ * with every version. Without candidates, the shell completes file names.
  */
 
 /**
- * Bash breaks words at `:` and `=`, which ids of runs and `--option=value` have: what stands before the last of them is in
- * the line already and is taken off the candidates. A quoted word is not expanded as an alias: `eval` does that.
+ * Bash splits words at `:` and `=`, which occur in run ids and `--option=value`. The line already contains the part before the
+ * last separator, so it is removed from the candidates. `eval` is needed because a quoted word is not expanded as an alias.
  */
 const BASH = `_tradewind() {
   local line="\${COMP_LINE:0:COMP_POINT}" candidate

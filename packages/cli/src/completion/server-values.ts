@@ -1,4 +1,4 @@
-/** Names that only the server knows. It is asked once, and only for a moment: a shell waits for the answer. */
+/** Names read from the server: one request with a short timeout, because the shell waits for it. */
 import { type Client, path } from "../client/client.ts";
 import type { TypedLine } from "./command-line.ts";
 
@@ -6,15 +6,15 @@ const TIMEOUT_MS = 800;
 const MOST = 100;
 
 interface Source {
-  /** null: what it belongs to was not typed. */
+  /** null: the parent object was not typed. */
   path(line: TypedLine): string | null;
-  /** Of the array in the answer, and of the name in an element of it. */
+  /** The name of the array in the response, and of the field with the name. */
   readonly key: string;
   readonly name: string;
-  /** The filter by the beginning of the name, where the list has one. */
+  /** The prefix filter of the endpoint, if it has one. */
   readonly prefix?: string;
   readonly order?: string;
-  /** Words that stand for one. */
+  /** Other accepted words. */
   readonly also?: readonly string[];
 }
 
@@ -48,7 +48,7 @@ const VARIABLES = below("variables", "key", "variable_key_prefix_pattern");
 const CONNECTIONS = below("connections", "connection_id", "connection_id_prefix_pattern");
 const ASSETS = below("assets", "uri", "uri_prefix_pattern");
 
-/** By the name of an argument or option; where groups differ, by the group and the name. */
+/** By argument or option name; where groups differ, by group and name. */
 const SOURCES: Readonly<Record<string, Source>> = {
   dag: DAGS,
   run: RUNS,
@@ -61,7 +61,7 @@ const SOURCES: Readonly<Record<string, Source>> = {
   "backfill id": { ...below("backfills", "id"), order: "-id" },
 };
 
-/** Those that begin with what was typed; none when the server is not there, does not know, or is slow. */
+/** The names that begin with the typed text; none if the server is unreachable, slow or returns an error. */
 export async function serverValues(
   client: () => Client,
   line: TypedLine,
@@ -78,7 +78,7 @@ export async function serverValues(
         order_by: source.order,
         ...(source.prefix !== undefined && line.current !== "" && { [source.prefix]: line.current }),
       },
-      // Not a timeout of the request, which would be sent again.
+      // Not the request's own timeout, which would cause a retry.
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     const found = (answer[source.key] ?? []).map((each) => String(each[source.name]));

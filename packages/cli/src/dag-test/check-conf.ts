@@ -4,7 +4,7 @@ import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import type { JsonObject } from "../input/values.ts";
 
-/** As the server does before it makes a run: what the DAG's params refuse would only fail, task by task. */
+/** Validates the conf before the test, as the server does before it creates a run. */
 export async function checkConf(
   { dagId, paramsSchema }: Pick<DagManifest, "dagId" | "paramsSchema">,
   conf: JsonObject,
@@ -13,10 +13,10 @@ export async function checkConf(
   try {
     new ParamsCheck().check({ id: 0, schema: paramsSchema }, conf as Json);
   } catch (error) {
-    throw new CliError("TW_PARAMS_INVALID", `cannot test ${dagId}: its params refuse the conf.`, {
+    throw new CliError("TW_PARAMS_INVALID", `cannot test ${dagId}: the conf does not match its params.`, {
       exit: EXIT.usage,
       fields: fieldProblems((error as { readonly detail?: unknown }).detail),
-      remedy: "give another with --conf",
+      remedy: "correct --conf",
       cause: error,
     });
   }

@@ -1,4 +1,4 @@
-/** The child of `dags test` and `tasks test`: imports one bundle, runs a DAG or a task of it in-process, reports, ends. */
+/** The child process of `dags test` and `tasks test`: imports a bundle, runs a DAG or one task in-process, reports and exits. */
 import { pathToFileURL } from "node:url";
 import { CLASSES_EXPORT, PROGRAM, type Program, TRIGGER, type TriggerProgram } from "@tradewind/sdk/program";
 import { DagTestError, runDag, type Triggers } from "@tradewind/testing";
@@ -6,8 +6,8 @@ import type { TestReport, TestRequest } from "./protocol.ts";
 import { singleTask } from "./single-task.ts";
 
 const channel = process.send?.bind(process);
-if (!channel) throw new Error("This file is started by `tradewind dags test`, not by hand.");
-// The author's code shares this process; it has no business on the channel.
+if (!channel) throw new Error("This file can only be started by `tradewind dags test`.");
+// User code shares this process and must not use the channel.
 process.send = undefined;
 const send = (report: TestReport, sent: () => void = () => {}): void => {
   channel(report, undefined, undefined, sent);
@@ -15,7 +15,7 @@ const send = (report: TestReport, sent: () => void = () => {}): void => {
 process.on("disconnect", () => process.exit(1));
 
 process.once("message", (request: TestRequest) => {
-  // The channel does not keep a task alive that waits for nothing else.
+  // The channel must not keep the process alive when the task has nothing left to wait for.
   process.channel?.unref();
   void test(request).then((last) => send(last, () => process.exit(0)));
 });
@@ -59,14 +59,14 @@ const REMEDIES: Partial<Record<DagTestError["code"], string>> = {
   TW_TEST_ENDLESS: "let it end earlier: --until 10m",
 };
 
-/** What was said for tests, said for those who have a command line. */
+/** Replaces remedies for test code with remedies for the command line. */
 function refusal(error: unknown): string {
   if (!(error instanceof DagTestError)) return error instanceof Error ? error.message : String(error);
   const remedy = REMEDIES[error.code];
   return remedy === undefined ? error.message : `${error.problem}; ${remedy}`;
 }
 
-/** The trigger classes of the bundle, by their ids: they are run. */
+/** The trigger classes of the bundle, by id. */
 function ownTriggers(exports: Record<string, unknown>): Triggers {
   const listed = exports[CLASSES_EXPORT];
   const classes = typeof listed === "function" ? (listed() as unknown[]) : [];
@@ -83,7 +83,7 @@ function triggerIn(value: unknown): TriggerProgram | null {
   try {
     return (value as { readonly [TRIGGER]?: TriggerProgram })[TRIGGER] ?? null;
   } catch {
-    // A class that cannot be a trigger by itself: whoever waits for it is told.
+    // Not a valid trigger by itself; a task that waits for it gets an error.
     return null;
   }
 }
@@ -94,5 +94,5 @@ function findProgram(exports: Record<string, unknown>, dagId: string): Program {
     const program = (value as { [PROGRAM]?: Program })[PROGRAM];
     if (program?.describe().dagId === dagId) return program;
   }
-  throw new Error(`The bundle does not hold the DAG ${dagId}.`);
+  throw new Error(`The bundle does not contain the DAG ${dagId}.`);
 }

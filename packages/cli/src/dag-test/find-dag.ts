@@ -16,11 +16,11 @@ const IMPORT_TIMEOUT_MS = 30_000;
 export interface FoundDag {
   readonly bundle: Bundled;
   readonly manifest: Bundled["manifests"][number];
-  /** The folder it was bundled in: what the names in its source map are relative to. */
+  /** The folder it was bundled in; names in its source map are relative to it. */
   readonly folder: string;
 }
 
-/** The bundle that holds the DAG: of the file that was named, or of the one in the DAG folder that exports this id. */
+/** The bundle with the DAG: of the given file, or of the file in the DAG folder that exports this id. */
 export async function findTestDag(
   session: Session,
   options: TestOptions,
@@ -56,11 +56,14 @@ interface FileResult {
 }
 
 function pickFromFile(result: BundleResult | undefined, options: TestOptions): Picked {
-  if (result?.kind !== "bundled") throw brokenFile(result?.message ?? `${options.what} cannot be loaded.`);
+  if (result?.kind !== "bundled") throw brokenFile(result?.message ?? `${options.what} failed to load.`);
   const ids = result.manifests.map((manifest) => manifest.dagId);
   if (ids.length === 0) {
-    const made = result.unexported.length === 0 ? "" : ` It makes ${result.unexported.join(", ")}.`;
-    throw usageError(`${options.what} exports no DAG.${made}`, "export it: export default dag(…)");
+    const made =
+      result.unexported.length === 0
+        ? ""
+        : ` It creates ${result.unexported.join(", ")} without exporting it.`;
+    throw usageError(`${options.what} exports no DAG.${made}`, "add: export default dag(…)");
   }
   const dagId = options.dag ?? (ids.length === 1 ? ids[0] : undefined);
   if (dagId === undefined)
@@ -80,14 +83,14 @@ function pickById(results: readonly FileResult[], dagId: string, folder: string)
     const files = found.map(({ file }) => file).sort();
     throw usageError(
       `several files in ${folder} export the DAG ${dagId}: ${files.join(", ")}.`,
-      "name the file instead of the DAG, and give one of the DAGs another id",
+      "give the file instead of the DAG id, and rename one of the DAGs",
     );
   }
   if (found[0] !== undefined) return found[0];
   const broken = results.flatMap(({ result }) => (result.kind === "failed" ? [result.message] : []));
   if (broken.length > 0)
     throw brokenFile(
-      `no file in ${folder} that loads has the DAG ${dagId}; these do not load:\n\n${broken.join("\n\n")}`,
+      `no loaded file in ${folder} exports the DAG ${dagId}; these files fail to load:\n\n${broken.join("\n\n")}`,
     );
   const near = nearest(
     dagId,
@@ -95,7 +98,7 @@ function pickById(results: readonly FileResult[], dagId: string, folder: string)
   );
   throw new CliError("TW_CLI_NO_DAG", `no file in ${folder} exports the DAG ${dagId}.`, {
     exit: EXIT.notFound,
-    remedy: `${near === undefined ? "" : `did you mean "${near}"? Or `}name the file itself, or its folder with --dags`,
+    remedy: `${near === undefined ? "" : `did you mean "${near}"? Or `}give the file, or its folder with --dags`,
   });
 }
 

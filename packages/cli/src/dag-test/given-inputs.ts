@@ -1,4 +1,4 @@
-/** `--input` and `--input-state` of `tasks test`, compared with what the task takes before anything runs. */
+/** Checks `--input` and `--input-state` of `tasks test` against the inputs of the task before it runs. */
 import type { DagManifest, InputSource, Json, TaskManifest } from "@tradewind/sdk/manifest";
 import type { SettledInput } from "@tradewind/sdk/program";
 import { nearest } from "@tradewind/sdk/wording";
@@ -10,9 +10,9 @@ import type { GivenInputs } from "./single-task.ts";
 const STATES = ["failed", "skipped", "upstream_failed"] as const;
 
 export interface InputOptions {
-  /** Values as JSON, by the name of an input, or the id of a task for `ctx.output`. */
+  /** Values as JSON, by input name, or by task id for `ctx.output`. */
   readonly values: Readonly<Record<string, string>>;
-  /** How the task before it ended, by the name of an input. */
+  /** State of the upstream task, by input name. */
   readonly states: Readonly<Record<string, string>>;
 }
 
@@ -27,7 +27,7 @@ export function findTask({ dagId, tasks }: DagManifest, taskId: string): TaskMan
   });
 }
 
-/** @throws One error that names all inputs that are missing, or the first that the task does not take. */
+/** @throws One error that names all missing inputs, or the first unknown input. */
 export function givenInputs(
   { tasks }: DagManifest,
   task: TaskManifest,
@@ -39,7 +39,7 @@ export function givenInputs(
     if (!Object.hasOwn(task.inputs, name)) throw unknownInput(task, name, []);
     if (!isState(state))
       throw usageError(
-        `--input-state ${name}: "${state}" is no state of a task that did not succeed.`,
+        `--input-state ${name}: "${state}" is not a state of a task that did not succeed.`,
         `use ${STATES.join(", ")}`,
       );
     inputs[name] = { state, value: undefined };
@@ -75,9 +75,7 @@ function missingInputs(
 }
 
 function meaning(source: InputSource): string {
-  return "item" in source
-    ? `an item of the list that ${source.item} runs over`
-    : `the output of ${source.taskId}`;
+  return "item" in source ? `an item of the list mapped by ${source.item}` : `the output of ${source.taskId}`;
 }
 
 function unknownInput({ inputs, taskId }: TaskManifest, name: string, tasks: DagManifest["tasks"]): CliError {

@@ -2,21 +2,20 @@ import type { GivenSignal } from "@tradewind/testing";
 import { usageError } from "../errors.ts";
 import { parseDuration, parseJson } from "../input/values.ts";
 
-/** Of a key that itself has an `@`, the last one. */
+/** If the key contains an `@`, the last one counts. */
 const LATER = /^(.+)@(\d+(?:\.\d+)?(?:ms|s|m|h|d|w))$/;
 
-/** `key=json`, or `key` alone; `key@10m=json` comes ten minutes after the run began. */
+/** `key=json` or `key`; `key@10m=json` is sent ten minutes after the start of the run. */
 export function parseTestSignal(text: string): GivenSignal {
   const equals = text.indexOf("=");
   const name = equals < 0 ? text : text.slice(0, equals);
-  if (name === "")
-    throw usageError("--signal takes the key of a signal.", "write it like this: --signal order.paid=7");
+  if (name === "") throw usageError("--signal needs a signal key.", "example: --signal order.paid=7");
   const [, key = name, delay] = LATER.exec(name) ?? [];
   if (delay === undefined && name.includes("@")) {
-    // Not taken for a key: nobody would ever hear of it.
+    // Do not treat it as a key: no task would receive such a signal.
     throw usageError(
-      `--signal ${name}: after "@" comes how long after the beginning, not "${name.slice(name.lastIndexOf("@") + 1)}".`,
-      `write it like this: --signal order.paid@10m=7; a key that has an "@" itself: --signal '${name}@0s'`,
+      `--signal ${name}: "${name.slice(name.lastIndexOf("@") + 1)}" after "@" is not a duration.`,
+      `example: --signal order.paid@10m=7; for a key that contains "@": --signal '${name}@0s'`,
     );
   }
   const value = equals < 0 ? null : parseJson(text.slice(equals + 1), `--signal ${name}`);

@@ -1,7 +1,7 @@
 /**
- * `dags test` and `tasks test`: bundle the file as the DAG processor would, then run the DAG in a child of this process. The author's
- * code never runs in the command itself, and has the environment that tasks have: what works here works in a run. What the
- * code prints goes to stderr; stdout is for the result.
+ * `dags test` and `tasks test`: bundle the file as the DAG processor does, then run the DAG in a child process with the
+ * environment of a task, so a test behaves like a run. User code never runs in the command's own process. Its prints go to
+ * stderr; stdout is for the result.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -35,7 +35,7 @@ export interface TestOptions {
   readonly skipWaits?: boolean | undefined;
 }
 
-/** `tasks test`: one task of it, with what comes before it given. */
+/** `tasks test`: one task, with its inputs given. */
 export interface TaskTestOptions extends TestOptions {
   readonly taskId: string;
   readonly given: InputOptions;
@@ -60,7 +60,7 @@ async function test(
   const outFolder = await mkdtemp(join(tmpdir(), "tradewind-test-"));
   try {
     const found = await findTestDag(session, options, outFolder);
-    // Without a logical date, as a run that `dags trigger` makes.
+    // No logical date, as for a run created by `dags trigger`.
     const { conf = {}, connections, events = {}, logicalDate = null, signals, until, variables } = options;
     const task = taskOf(found.manifest);
     await checkConf(found.manifest, conf);

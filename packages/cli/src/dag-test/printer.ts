@@ -10,25 +10,24 @@ import type { Session } from "../session.ts";
 import type { TestReport, TestRequest } from "./protocol.ts";
 
 const OUTPUT_SHOWN = 200;
-const ALL_IN_ONE =
-  "in a test all tasks share one process; in a real run only that of the task that ended it would have ended: let it return or throw instead of calling process.exit";
+const ALL_IN_ONE = "return or throw instead of calling process.exit: in a test, all tasks share one process";
 
-/** The progress of a `dags test` or `tasks test`, task by task, on stderr; the result at its end. */
+/** Prints the progress of `dags test` or `tasks test` on stderr, and the result at the end. */
 export class TestPrinter {
   readonly #session: Session;
   readonly #dagId: string;
-  /** Of `tasks test`. */
+  /** Set for `tasks test`. */
   readonly #taskId: string | null;
   readonly #skipsWaits: boolean;
   readonly #hint: (message: string) => string | null;
-  /** Tasks that have started and neither ended nor begun to wait. */
+  /** Tasks that have started and have neither ended nor deferred. */
   readonly #running = new Set<string>();
   readonly #frames = new FrameFilter({ isTest: true });
   readonly #paths: SourcePaths;
   #result: Extract<TestReport, { type: "finished" }> | undefined;
   #refusal: Extract<TestReport, { type: "refused" }> | undefined;
 
-  /** @param hint What may help with an error. */
+  /** @param hint Returns advice for an error message. */
   constructor(
     session: Session,
     { dagId, options, task }: TestRequest,
@@ -48,7 +47,7 @@ export class TestPrinter {
       case "started": {
         this.#running.add(name(report));
         const again = report.tryNumber > 1 ? ` (try ${report.tryNumber})` : "";
-        const on = report.resumed ? " goes on" : "";
+        const on = report.resumed ? " resumes" : "";
         this.#session.note(`${terminal.paintNote("cyan", "▶")} ${name(report)}${on}${again}`);
         break;
       }
@@ -86,22 +85,22 @@ export class TestPrinter {
     }
   }
 
-  /** What the author's code printed by itself. */
+  /** Text printed by user code. */
   output(text: string): void {
     for (const line of text.trimEnd().split("\n"))
       if (this.#frames.isShown(line)) this.#session.note(`    ${this.#paths.inText(line)}`);
   }
 
-  /** Says how it ended; `exit` is how the child did. */
+  /** Prints the outcome. `exit` is the exit code or signal of the child. */
   async end(exit: number | NodeJS.Signals | null): Promise<ExitCode> {
     const { terminal } = this.#session;
     if (this.#result === undefined) throw this.#noResult(exit);
     const { state, closedBy, durationMs, reason, subRuns, tasks, triggeredRuns } = this.#result;
     if (closedBy === "idle")
-      this.#session.note("Nothing was left to happen, so the run was closed. Signals come with --signal.");
-    if (closedBy === "until") this.#session.note("Its time was over, so the run was closed. See --until.");
+      this.#session.note("No task could start, so the run was closed. Send signals with --signal.");
+    if (closedBy === "until") this.#session.note("The run was closed after the time of --until.");
     for (const { dagId, runId } of triggeredRuns)
-      this.#session.note(`Not made, because this is a test: run ${runId} of ${dagId}.`);
+      this.#session.note(`Not started, because this is a test: run ${runId} of ${dagId}.`);
     const [task] = tasks;
     if (this.#taskId !== null && task !== undefined) return this.#endTask(task, durationMs);
     await this.#session.printDone(
@@ -120,7 +119,7 @@ export class TestPrinter {
     return state === "success" ? EXIT.ok : EXIT.failed;
   }
 
-  /** Its output is the result: on stdout. */
+  /** The output of the task is the result, on stdout. */
   async #endTask(task: TaskResult, durationMs: number): Promise<ExitCode> {
     const { error, output, reason, state, taskId } = task;
     const view = {
@@ -167,7 +166,7 @@ export class TestPrinter {
       const hint = this.#hint(report.error.message);
       if (hint !== null) this.#session.note(indent(hint));
     }
-    if (report.retryAt) this.#session.note(`    tries again at ${this.#at(report.retryAt)}`);
+    if (report.retryAt) this.#session.note(`    retries at ${this.#at(report.retryAt)}`);
   }
 
   #waits({ trigger, step, until, timeoutAt }: Extract<TestReport, { type: "waiting" }>): string {
@@ -183,7 +182,7 @@ export class TestPrinter {
   }
 }
 
-/** In the API's spelling, as everywhere in JSON output. */
+/** Uses the API's field names, like all JSON output. */
 function taskView({ taskId, mapIndex, history, ...task }: TaskResult) {
   const { state, tries, output, error, reason } = task;
   const view = { task_id: taskId, map_index: mapIndex, state, tries, output, error, reason };
@@ -212,7 +211,7 @@ function valueText(value: unknown): string {
   return ` ${text.length > OUTPUT_SHOWN ? `${text.slice(0, OUTPUT_SHOWN)}…` : text}`;
 }
 
-/** The reason of a failure is its error. */
+/** The reason of a failure is its error message. */
 function reasonText({ reason, error }: Extract<TestReport, { type: "ended" }>): string {
   return reason === null || error !== undefined ? "" : ` (${reason})`;
 }
@@ -227,7 +226,7 @@ function noticeText({ action, event, groupId, mapIndex, taskId }: RunResult["not
   const place = taskId ?? groupId;
   const of = place === null ? "" : ` of ${name({ taskId: place, mapIndex })}`;
   const to = action.kind === "signal" ? action.key : action.to;
-  const sent = action.kind === "signal" ? "heard by this run only" : "not sent, because this is a test";
+  const sent = action.kind === "signal" ? "delivered to this run only" : "not sent, because this is a test";
   return `${action.kind} ${typeof to === "string" ? to : to.join(", ")}: ${event}${of} (${sent})`;
 }
 

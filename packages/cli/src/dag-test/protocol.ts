@@ -1,15 +1,15 @@
-/** What `dags test`, `tasks test` and their child say to each other. The child runs the author's code; the parent only prints. */
+/** Messages between `dags test` or `tasks test` and the child. The child runs user code; the parent only prints. */
 import type { RunOptions, RunProgress, RunResult, TaskResult } from "@tradewind/testing";
 import type { GivenInputs } from "./single-task.ts";
 
 export interface TestRequest {
   readonly codePath: string;
   readonly dagId: string;
-  /** Of `tasks test`: only this task runs, with these inputs. */
+  /** For `tasks test`: run only this task, with these inputs. */
   readonly task?: { readonly taskId: string; readonly given: GivenInputs };
   readonly options: Pick<RunOptions, "clock" | "conf" | "variables" | "connections" | "signals" | "until"> & {
     readonly logicalDate: string | null;
-    /** By the id of a trigger, by task, or by task and step. */
+    /** By trigger id, by task, or by task and step. */
     readonly events: Readonly<Record<string, unknown>>;
   };
 }
@@ -32,5 +32,5 @@ export type TestReport =
         readonly state: string;
       }[];
     }
-  /** The run could not be made. */
+  /** The run could not be created. */
   | { readonly type: "refused"; readonly code: string | null; readonly message: string };

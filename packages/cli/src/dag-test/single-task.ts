@@ -1,11 +1,11 @@
 /**
- * A DAG that is one of its tasks and nothing else, for `tasks test`. What comes before the task is given; what comes after
- * it, its retries, its callbacks and those of the DAG are left out.
+ * A DAG reduced to one task, for `tasks test`. Upstream outputs are given; downstream tasks, retries, and the callbacks of
+ * the task and the DAG are left out.
  */
 import type { DagManifest, Json, TaskManifest } from "@tradewind/sdk/manifest";
 import type { Program, SettledInput } from "@tradewind/sdk/program";
 
-/** What the task receives, by the name of the input, and what `ctx.output` finds, by task. */
+/** Input values by input name, and values of `ctx.output` by task. */
 export interface GivenInputs {
   readonly inputs: Readonly<Record<string, SettledInput>>;
   readonly outputs: Readonly<Record<string, Json>>;
@@ -18,7 +18,7 @@ export function singleTask(program: Program, taskId: string, { inputs, outputs }
     describe: () => manifest,
     run: (call) =>
       program.run({ ...call, inputs, host: { ...call.host, output: async (id) => outputs[id] } }),
-    // The end of a wait is part of the task; its other callbacks are part of a run.
+    // Cancelling a wait belongs to the task; other callbacks belong to a run.
     callback: async (call) => (call.event === "cancel" ? program.callback(call) : { ok: true }),
   };
 }

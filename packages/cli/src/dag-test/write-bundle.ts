@@ -5,7 +5,7 @@ import type { BundleResult } from "@tradewind/engine";
 
 export type Bundled = Extract<BundleResult, { kind: "bundled" }>;
 
-/** Writes the bundle so that its stacks show the author's own lines; answers with its path. */
+/** Writes the bundle so that stacks show source lines; returns its path. */
 export async function writeBundle(bundle: Bundled, from: string, to: string): Promise<string> {
   const preludes = await Promise.all(bundle.preludes.map(({ path }) => readFile(path, "utf8")));
   const map = JSON.parse(bundle.map) as { sources: string[] };
@@ -14,7 +14,7 @@ export async function writeBundle(bundle: Bundled, from: string, to: string): Pr
   const { provideRequirements } = await import("@tradewind/engine");
   await provideRequirements(to, bundle);
   await writeFile(`${path}.map`, JSON.stringify({ ...map, sources, sourceRoot: "" }));
-  // The artefact itself does not name its map: its bytes are its identity. Here they need not be.
+  // The stored artefact does not name its map, because its bytes are its identity. This copy may.
   await writeFile(
     path,
     `${bundle.banner}${preludes.join("")}${bundle.body}\n//# sourceMappingURL=dag.mjs.map\n`,

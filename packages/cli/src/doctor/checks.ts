@@ -1,4 +1,4 @@
-/** The checks of `tradewind doctor`, in the order in which one failing explains the next. */
+/** The checks of `tradewind doctor`, ordered so that an earlier failure explains later ones. */
 import type { Session } from "../session.ts";
 import { readConfiguration } from "./configuration-check.ts";
 import { checkDagFiles } from "./dag-files-check.ts";
@@ -12,7 +12,7 @@ export interface Check {
   readonly result: "ok" | "warn" | "fail";
   readonly says: string;
   readonly remedy?: string;
-  /** Of one that stands for several: of how many. */
+  /** For a summary: the number of objects it stands for. */
   readonly count?: number;
 }
 

@@ -2,7 +2,7 @@ import type { Config } from "@tradewind/engine";
 import type { Session } from "../session.ts";
 import type { Check } from "./checks.ts";
 
-/** The settings as this shell has them; or what is wrong with them: then nothing that needs them is looked at. */
+/** The settings of this shell, or a failed check; then checks that need settings are skipped. */
 export async function readConfiguration(session: Session): Promise<Config | Check> {
   const { EngineError, resolveConfig } = await import("@tradewind/engine");
   try {
@@ -13,7 +13,7 @@ export async function readConfiguration(session: Session): Promise<Config | Chec
       name: "configuration",
       result: "fail",
       says: error.message,
-      remedy: "correct it or unset it; database, outputs and port are looked at then",
+      remedy: "correct or unset it, then run doctor again: database, outputs and port were not checked",
     };
   }
 }

@@ -3,7 +3,7 @@ import type { Check } from "./checks.ts";
 
 const SHOWN = 10;
 
-/** Files that load and give less than their author may think, as the DAG processor of this home found them. */
+/** Files that load but export less than expected, as reported by the DAG processor of this home. */
 export async function* checkDagFiles(home: string): AsyncGenerator<Check> {
   const { forgetfulFiles } = await import("@tradewind/engine");
   const files = await forgetfulFiles(join(home, "dag-files.json"));
@@ -13,9 +13,9 @@ export async function* checkDagFiles(home: string): AsyncGenerator<Check> {
       result: "warn",
       says:
         unexported.length > 0
-          ? `${file} makes ${unexported.join(", ")} and does not export it`
+          ? `${file} creates ${unexported.join(", ")} but does not export it`
           : `${file} imports tradewind but exports no DAG, and no DAG file imports it`,
-      remedy: "export default dag(…), or name the file in .tradewindignore",
+      remedy: "add: export default dag(…), or add the file to .tradewindignore",
     };
   }
 }

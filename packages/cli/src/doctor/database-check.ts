@@ -6,7 +6,7 @@ import type { Check } from "./checks.ts";
 import { checkSecrets } from "./secrets-check.ts";
 import { checkSignals } from "./signals-check.ts";
 
-/** Reachable, recent enough, and migrated. An embedded database that was never made is not made by asking for it. */
+/** Reachable, recent enough and migrated. Does not create a missing embedded database. */
 export async function* checkDatabase(session: Session, config: Config): AsyncGenerator<Check> {
   const name = "database";
   if (!session.hasDatabase) {
@@ -14,7 +14,7 @@ export async function* checkDatabase(session: Session, config: Config): AsyncGen
       name,
       result: "warn",
       says: "none yet",
-      remedy: "`tradewind standalone` makes an embedded one; or set DATABASE_URL",
+      remedy: "start `tradewind standalone` to create an embedded one, or set DATABASE_URL",
     };
     return;
   }
@@ -41,7 +41,7 @@ export async function* checkDatabase(session: Session, config: Config): AsyncGen
       await stop();
     }
   } catch (error) {
-    // What the engine foresaw says what to do.
+    // An EngineError names its remedy.
     if (error instanceof engine.EngineError)
       yield { name, result: "fail", says: withCode(error.message, error.code) };
     else
@@ -56,7 +56,7 @@ export async function* checkDatabase(session: Session, config: Config): AsyncGen
   }
 }
 
-/** How others get to it while a standalone keeps it up; the password stays in its file. */
+/** The address of the embedded database while a standalone runs; its password stays in the file. */
 function embeddedPlace(url: string, home: string): string {
   const { host, pathname, username } = new URL(url);
   const file = join(home, "postgres", "password");

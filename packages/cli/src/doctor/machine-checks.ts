@@ -16,7 +16,7 @@ export function checkNode(version: string): Check {
   };
 }
 
-/** The folder is ours to write, and its secrets are nobody else's to read. */
+/** The home is writable, and its secrets are readable by their owner only. */
 export function* checkHome(home: string): Generator<Check> {
   const name = "home";
   if (statOf(home) === undefined) {
@@ -24,7 +24,7 @@ export function* checkHome(home: string): Generator<Check> {
       name,
       result: "warn",
       says: `${home} does not exist yet`,
-      remedy: "`tradewind standalone` makes it",
+      remedy: "`tradewind standalone` creates it",
     };
     return;
   }
@@ -37,7 +37,7 @@ export function* checkHome(home: string): Generator<Check> {
       name,
       result: "fail",
       says: `${home} cannot be used: ${(error as Error).message}`,
-      remedy: `give it to the user who runs Tradewind: chown -R "$USER" ${home}`,
+      remedy: `make the user of Tradewind its owner: chown -R "$USER" ${home}`,
     };
     return;
   }
@@ -53,7 +53,7 @@ function* checkSecret(file: string): Generator<Check> {
     yield {
       name: "secret",
       result: "fail",
-      says: `${file} can be read by others on this machine`,
+      says: `${file} is readable by other users of this machine`,
       remedy: `chmod 600 ${file}`,
     };
 }

@@ -5,8 +5,8 @@ import type { Session } from "../session.ts";
 import type { Check } from "./checks.ts";
 
 /**
- * Where large outputs go can be written, read and cleared: of the standalone that runs on this home, else as this shell
- * has it. The folder of a home that was never made is not made.
+ * Writes, reads and deletes an object in the store for large outputs: the store of the running standalone of this home, else
+ * of this shell. Does not create the folder of a home that does not exist.
  */
 export async function* checkOutputStore(session: Session, config: Config): AsyncGenerator<Check> {
   const name = "outputs";
@@ -17,29 +17,29 @@ export async function* checkOutputStore(session: Session, config: Config): Async
     yield {
       name,
       result: "warn",
-      says: `the standalone that runs puts them into ${outputStore}, and this shell says ${config.outputStore}`,
-      remedy: "give both the same TRADEWIND_OUTPUT_STORE; what follows is that of the standalone",
+      says: `the running standalone uses ${outputStore}, this shell ${config.outputStore}`,
+      remedy: "set the same TRADEWIND_OUTPUT_STORE for both; the next check is for the standalone's store",
     };
-  const whose = running === undefined ? ", as this shell has TRADEWIND_OUTPUT_STORE" : "";
+  const whose = running === undefined ? " (TRADEWIND_OUTPUT_STORE of this shell)" : "";
   try {
     const engine = await import("@tradewind/engine");
     const place = await engine.probeOutputStore({ ...config, outputStore });
     if (outputStore !== "file:" || config.databaseUrl === undefined)
-      yield { name, result: "ok", says: `${place} can be written${whose}` };
+      yield { name, result: "ok", says: `${place} is writable${whose}` };
     else
       yield {
         name,
         result: "warn",
-        says: `${place} can be written${whose}, and is a folder of this machine alone`,
-        remedy: "with several machines, TRADEWIND_OUTPUT_STORE: a shared file:/folder, or s3://bucket/prefix",
+        says: `${place} is writable${whose}, but is a local folder of this machine`,
+        remedy:
+          "with several machines, set TRADEWIND_OUTPUT_STORE to a shared file:/folder or s3://bucket/prefix",
       };
   } catch (error) {
     yield {
       name,
       result: "fail",
-      says: `the store of large outputs, ${outputStore}${whose}, cannot be used: ${error instanceof Error ? error.message : String(error)}`,
-      remedy:
-        "check TRADEWIND_OUTPUT_STORE, its free space and who may write there; of S3 the AWS_ variables",
+      says: `the store for large outputs, ${outputStore}${whose}, is not usable: ${error instanceof Error ? error.message : String(error)}`,
+      remedy: "check TRADEWIND_OUTPUT_STORE, its free space and permissions; for S3 also the AWS_ variables",
     };
   }
 }

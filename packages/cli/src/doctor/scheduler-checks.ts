@@ -3,19 +3,19 @@ import type { Health } from "../client/resources.ts";
 import { relativeTime } from "../output/when.ts";
 import type { Check } from "./checks.ts";
 
-/** DAGs that have no scheduler although schedulers are alive. */
+/** DAGs that no live scheduler serves. */
 export function* checkServed({ unserved_dags }: Health["scheduler"]): Generator<Check> {
   const dags = unserved_dags ?? [];
   if (dags.length === 0) return;
   yield {
     name: "scheduler",
     result: "warn",
-    says: `no live scheduler serves ${dags.join(", ")}: each one drains, or was started with --dags and other DAGs`,
+    says: `no live scheduler serves ${dags.join(", ")}: each scheduler drains, or was started with --dags for other DAGs`,
     remedy: `tradewind scheduler --dags ${dags.join(",")}`,
   };
 }
 
-/** A scheduler that is alive, and what it says of itself. */
+/** A live scheduler and its reported facts. */
 export interface SchedulerJob {
   readonly id: number;
   readonly hostname: string | null;
@@ -40,7 +40,7 @@ export async function* checkSchedulers(client: Client): AsyncGenerator<Check> {
   yield* judgeSchedulers(items);
 }
 
-/** What keeps tasks waiting while schedulers are alive: all of them drain, or streaming tasks hold their slots. */
+/** Causes of waiting tasks while schedulers are alive: all of them drain, or streaming tasks hold their slots. */
 export function* judgeSchedulers(jobs: readonly SchedulerJob[]): Generator<Check> {
   const name = "schedulers";
   const draining = jobs.filter(({ facts }) => facts?.draining);
@@ -50,8 +50,8 @@ export function* judgeSchedulers(jobs: readonly SchedulerJob[]): Generator<Check
     yield {
       name,
       result: isAll ? "warn" : "ok",
-      says: `the one on ${hostname} (job ${id}) drains${until}: ${stillRunning(facts?.attempts ?? 0)}`,
-      ...(isAll && { remedy: "no other starts tasks meanwhile; start one: tradewind scheduler" }),
+      says: `the scheduler on ${hostname} (job ${id}) drains${until}: ${stillRunning(facts?.attempts ?? 0)}`,
+      ...(isAll && { remedy: "no other scheduler starts tasks; start one: tradewind scheduler" }),
     };
   }
   for (const { facts, hostname, id } of jobs) {
@@ -61,8 +61,8 @@ export function* judgeSchedulers(jobs: readonly SchedulerJob[]): Generator<Check
     yield {
       name,
       result: "warn",
-      says: `streaming tasks hold ${Math.min(held, slots)} of the ${slots} slots of the one on ${hostname} (job ${id}): ${held >= slots ? "no other task can run there" : "other tasks run there one at a time"}`,
-      remedy: `give them slots of their own: tradewind scheduler --streaming-slots ${streaming_tasks}`,
+      says: `streaming tasks hold ${Math.min(held, slots)} of the ${slots} slots of the scheduler on ${hostname} (job ${id}): ${held >= slots ? "no other task can run there" : "other tasks run there one at a time"}`,
+      remedy: `give them separate slots: tradewind scheduler --streaming-slots ${streaming_tasks}`,
     };
   }
 }

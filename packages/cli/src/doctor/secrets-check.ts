@@ -2,7 +2,7 @@ import type { Config, OpenedDatabase } from "@tradewind/engine";
 import type { Session } from "../session.ts";
 import type { Check } from "./checks.ts";
 
-/** Whether the key of this home, or of this shell, opens the variables and connections that are stored. */
+/** Whether the secret key of this home or shell decrypts the stored variables and connections. */
 export async function* checkSecrets(
   session: Session,
   config: Config,
@@ -15,7 +15,7 @@ export async function* checkSecrets(
     if (probe === null) return;
     const { key, unreadable } = probe;
     if (unreadable === null) {
-      yield { name, result: "ok", says: `all that are stored can be opened with ${key}` };
+      yield { name, result: "ok", says: `all stored secrets can be decrypted with ${key}` };
       return;
     }
     const { connections, example, variables } = unreadable;
@@ -23,7 +23,7 @@ export async function* checkSecrets(
     yield {
       name,
       result: "warn",
-      says: `${many} cannot be opened with ${key}, e.g. ${example} [SECRET_UNREADABLE]`,
+      says: `${many} cannot be decrypted with ${key}, e.g. ${example} [SECRET_UNREADABLE]`,
       remedy:
         "give all services the same secret key: TRADEWIND_SECRET_KEY, or a copy of one secret.key; if the key is lost, set them again",
     };

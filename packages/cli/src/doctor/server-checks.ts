@@ -13,8 +13,8 @@ import { checkSchedulers, checkServed } from "./scheduler-checks.ts";
 import { checkTriggers } from "./triggerer-checks.ts";
 
 /**
- * The API and what it knows of the others: scheduler, DAG processor, broken files, pools.
- * @param config null: it cannot be read, and nobody knows where a server would listen.
+ * The API server and the services that it reports: scheduler, DAG processor, broken files, pools.
+ * @param config null: unreadable, so the port of the server is unknown.
  */
 export async function* checkServer(session: Session, config: Config | null): AsyncGenerator<Check> {
   const target = targetOf(session);
@@ -22,7 +22,7 @@ export async function* checkServer(session: Session, config: Config | null): Asy
     yield {
       name: "server",
       result: "warn",
-      says: `no standalone runs in ${session.home}`,
+      says: `no standalone is running in ${session.home}`,
       remedy: "tradewind standalone",
     };
     if (config !== null) yield await checkPort(config);
@@ -50,7 +50,7 @@ export async function* checkServer(session: Session, config: Config | null): Asy
       yield {
         name: "disk space",
         result: "fail",
-        says: "the database refused to store something within the last minute: its disk is full",
+        says: "the database could not store data within the last minute: its disk is full",
         remedy: "free space on the database server",
       };
     yield component("scheduler", health.scheduler.status, health.scheduler.latest_scheduler_heartbeat);
@@ -62,7 +62,7 @@ export async function* checkServer(session: Session, config: Config | null): Asy
         health.dag_processor.status,
         health.dag_processor.latest_dag_processor_heartbeat,
       );
-    // Only where there ever was one: without tasks that wait nobody needs it.
+    // Only if one has ever run: an installation without waiting tasks needs none.
     if (health.triggerer?.status)
       yield component("triggerer", health.triggerer.status, health.triggerer.latest_triggerer_heartbeat);
     if (health.triggerer) yield* checkTriggers(health.triggerer);
@@ -88,7 +88,7 @@ function targetOf(session: Session): Target | undefined {
 function component(name: string, status: string | null, heartbeat: string | null | undefined): Check {
   if (status === "healthy")
     return { name, result: "ok", says: heartbeat ? `alive, heartbeat ${relativeTime(heartbeat)}` : "alive" };
-  const last = heartbeat ? `no sign of life since ${relativeTime(heartbeat)}` : "none is running";
+  const last = heartbeat ? `last heartbeat ${relativeTime(heartbeat)}` : "none is running";
   return {
     name,
     result: "fail",
@@ -110,8 +110,8 @@ async function* checkImports(client: Client): AsyncGenerator<Check> {
     yield {
       name: "DAG files",
       result: "warn",
-      says: `${filename} cannot be loaded: ${stack_trace.trim().split("\n", 1)[0]}`,
-      remedy: "correct the file; a version of it that has loaded before stays in use",
+      says: `${filename} fails to load: ${stack_trace.trim().split("\n", 1)[0]}`,
+      remedy: "correct the file; its last good version stays in use",
     };
   }
   const more = total - items.length;
@@ -119,14 +119,14 @@ async function* checkImports(client: Client): AsyncGenerator<Check> {
     yield {
       name: "DAG files",
       result: "warn",
-      says: `${more} more cannot be loaded`,
+      says: `${more} more files fail to load`,
       remedy: "tradewind dags errors",
       count: more,
     };
   }
 }
 
-/** A slot that is counted but held by nobody is lost for good; more held than there are means oversubscription. */
+/** A counted slot without a holder is lost permanently; more holders than slots mean oversubscription. */
 async function* checkPools(client: Client): AsyncGenerator<Check> {
   const { items } = await client.list<Pool>({
     path: "/pools",
@@ -137,7 +137,7 @@ async function* checkPools(client: Client): AsyncGenerator<Check> {
   let sound = 0;
   for (const pool of items) {
     const held = pool.running_slots + pool.queued_slots;
-    // Whether a deferred task keeps its slot was decided when it deferred: the pool may have been changed since.
+    // A deferral decides whether it keeps its slot; the pool's setting may have changed since.
     const atMost = held + pool.deferred_slots;
     const counted = pool.occupied_slots;
     if (pool.slots >= 0 && held > pool.slots) {
@@ -145,15 +145,15 @@ async function* checkPools(client: Client): AsyncGenerator<Check> {
         name: "pools",
         result: "warn",
         says: `${pool.name} has ${pool.slots} slots and ${held} in use`,
-        remedy: "it drains by itself if it was made smaller a moment ago",
+        remedy: "no action is needed if the pool was just made smaller",
       };
     } else if (counted < held || counted > atMost) {
-      // The two numbers are not read at the same instant: a busy pool may differ for a moment.
+      // The two numbers are not read at the same instant and may differ in a busy pool.
       yield {
         name: "pools",
         result: "warn",
         says: `${pool.name} counts ${counted} slots, its tasks hold ${held}`,
-        remedy: "run doctor again when little is running; if it stays, restart the scheduler",
+        remedy: "run doctor again when few tasks are running; if the difference stays, restart the scheduler",
       };
     } else sound++;
   }

@@ -10,14 +10,14 @@ it("warns about crashes, unclaimed triggers and full triggerers", () => {
     }),
   ];
   expect(checks.map(({ result, says }) => `${result} ${says}`)).toEqual([
-    "warn a process of triggers crashed 3 times in the last 10 minutes; 12 are isolated until the guilty one is found",
-    'warn 2 of queue "gpu" wait for a triggerer that runs them',
+    "warn a trigger process crashed 3 times in the last 10 minutes; 12 triggers run isolated until the cause is found",
+    'warn 2 triggers of queue "gpu" wait for a triggerer',
     "warn a triggerer is full: 5 triggers, capacity 5",
   ]);
   expect(checks.every(({ remedy }) => remedy !== undefined)).toBe(true);
 });
 
-it("says nothing of triggers that are well, nor of a server that does not tell", () => {
+it("reports nothing if triggers are healthy or the server sends no figures", () => {
   const well = { full_triggerers: 0, unclaimed_triggers: [], process_crashes: 0, suspected_triggers: 0 };
   expect([...checkTriggers({ status: "healthy", ...well })]).toEqual([]);
   expect([...checkTriggers({ status: "healthy" })]).toEqual([]);

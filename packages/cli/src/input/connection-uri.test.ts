@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { parseConnectionUri } from "./connection-uri.ts";
 
-it("takes a URI apart", () => {
+it("splits a URI into its parts", () => {
   expect(parseConnectionUri("postgres://ann:s%40cret%2F@db.example:5433/sales?sslmode=require&x=1")).toEqual({
     conn_type: "postgres",
     login: "ann",
@@ -22,18 +22,18 @@ it.each([
     "postgres://%2Frun%2Fpostgresql/sales",
     { conn_type: "postgres", host: "/run/postgresql", schema: "sales" },
   ],
-])("leaves out what %s does not say", (uri, parts) => {
+])("leaves out parts missing in %s", (uri, parts) => {
   expect(parseConnectionUri(uri)).toEqual(parts);
 });
 
 it.each([
-  ["postgres://ann:s3cret@/sales", "names no host"],
-  ["postgres://:5432/sales", "names no host"],
+  ["postgres://ann:s3cret@/sales", "has no host"],
+  ["postgres://:5432/sales", "has no host"],
   ["postgres://db example:5432/sales", 'a host with " "'],
   ["postgres://db%20example/sales", 'a host with " "'],
   ["postgres://ann:s3cret@%0Adb/sales", 'a host with "\\n"'],
   ["http://<host>/", 'a host with "<"'],
-])("refuses the host of %s: %s", (uri, message) => {
+])("rejects the host of %s: %s", (uri, message) => {
   expect(() => parseConnectionUri(uri)).toThrowError(
     expect.objectContaining({ exit: 2, message: expect.stringContaining(message) }),
   );
@@ -41,7 +41,7 @@ it.each([
 });
 
 it.each(["no uri", "postgres:/x", "pg://h:99999", "pg://a:%zz@h"])(
-  "refuses %s without repeating it",
+  "rejects %s without repeating it",
   (uri) => {
     expect(() => parseConnectionUri(uri)).toThrowError(expect.objectContaining({ exit: 2 }));
     expect(() => parseConnectionUri("bad uri with secret")).not.toThrow(/secret/);

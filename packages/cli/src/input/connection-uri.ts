@@ -1,7 +1,7 @@
 import type { Json } from "@tradewind/sdk";
 import { usageError } from "../errors.ts";
 
-/** The parts of a connection as the REST API names them. */
+/** The parts of a connection with the field names of the REST API. */
 export interface ConnectionParts {
   readonly conn_type?: string;
   readonly host?: string;
@@ -12,17 +12,17 @@ export interface ConnectionParts {
   readonly extra?: string;
 }
 
-/** `type://login:password@host:port/schema?name=value`; each part may be percent-encoded, the query becomes `extra`. */
+/** `type://login:password@host:port/schema?name=value`; parts may be percent-encoded, the query becomes `extra`. */
 export function parseConnectionUri(uri: string, name = "--uri"): ConnectionParts {
   const match =
     /^([a-z][a-z0-9+.-]*):\/\/(?:([^@/?#]*)@)?(\[[^\]]*\]|[^:/?#]*)(?::(\d+))?(?:\/([^?#]*))?(?:\?([^#]*))?$/i.exec(
       uri,
     );
   if (!match) {
-    // The URI itself is not repeated: it may hold a password.
+    // Do not repeat the URI: it may contain a password.
     throw usageError(
       `${name} is not a connection URI.`,
-      "write it like this: --uri 'postgres://user:secret@db.example:5432/sales'",
+      "example: --uri 'postgres://user:secret@db.example:5432/sales'",
     );
   }
   const [, type, user, , port, schema, query] = match;
@@ -30,13 +30,13 @@ export function parseConnectionUri(uri: string, name = "--uri"): ConnectionParts
   if (host !== "") checkHost(host, name);
   else if (user !== undefined || port !== undefined) {
     throw usageError(
-      `${name} names no host.`,
-      "put it before the port or the path; without a host, give --type, --login and --password instead",
+      `${name} has no host.`,
+      "put the host before the port or path; for a connection without a host, use --type, --login and --password",
     );
   }
   const [login, password] = splitUser(user);
   if (port !== undefined && (Number(port) < 1 || Number(port) > 65535))
-    throw usageError(`${name} names the port ${port}; ports go from 1 to 65535.`);
+    throw usageError(`${name} has the invalid port ${port}; use 1 to 65535.`);
   return {
     conn_type: type!.toLowerCase(),
     ...(host ? { host } : {}),
@@ -48,20 +48,20 @@ export function parseConnectionUri(uri: string, name = "--uri"): ConnectionParts
   };
 }
 
-/** Refuses what no name, address or path of a socket can be. */
+/** Rejects text that cannot be a host name, an address or a socket path. */
 export function checkHost(host: string, option: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are among what is refused
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are rejected
   const wrong = /[\s\u0000-\u001f\u007f"<>\\^`{|}]/.exec(host);
   if (host === "") throw usageError(`${option} is empty.`, "give a host name or an address");
   if (wrong)
     throw usageError(
-      `${option} names a host with ${JSON.stringify(wrong[0])} in it.`,
+      `${option} has a host with ${JSON.stringify(wrong[0])} in it.`,
       "give a host name or an address, such as db.example.com",
     );
   return host;
 }
 
-/** Connections by id, in the form that tasks see. */
+/** Connections by id, in the form that tasks receive. */
 export function parseTestConnections(uris: Readonly<Record<string, string>>) {
   return Object.fromEntries(
     Object.entries(uris).map(([id, uri]) => {
@@ -85,7 +85,7 @@ function decode(text: string, name: string): string {
     return decodeURIComponent(text);
   } catch {
     throw usageError(
-      `${name} holds a % that is not followed by two hexadecimal digits.`,
+      `${name} contains a % that is not followed by two hexadecimal digits.`,
       "write a % itself as %25",
     );
   }

@@ -1,4 +1,4 @@
-/** Dates as people type them. Without an offset they are local to a time zone; each names a span: a day, a minute, a second. */
+/** Dates typed by users. Without an offset, a date is local to a time zone. Each date is a span: a day, a minute or a second. */
 import { zoneNamed } from "@tradewind/engine/zone";
 import { InvalidArgumentError } from "commander";
 import { parseDuration } from "./values.ts";
@@ -7,15 +7,15 @@ const FORM =
   /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(?::(\d{2})(\.\d{1,3})?)?)?(Z|[+-]\d{2}(?::?\d{2})?)?$/i;
 const DAY = 86_400_000;
 
-/** A date as it was typed. */
+/** A date typed by a user. */
 export interface TypedDate {
-  /** As an ISO date without offset: `2026-11-15`, `2026-11-15T02:00`. */
+  /** An ISO date without offset: `2026-11-15`, `2026-11-15T02:00`. */
   readonly local: string;
-  /** Minutes east of UTC; null: by the time zone. */
+  /** Minutes east of UTC; null: use the time zone. */
   readonly offset: number | null;
 }
 
-/** One end of a range: a date, or so many milliseconds ago. */
+/** One end of a range: a date, or an age in milliseconds. */
 export type Bound = TypedDate | { readonly agoMs: number };
 
 export function readDate(text: string): TypedDate | null {
@@ -26,42 +26,40 @@ export function readDate(text: string): TypedDate | null {
     .filter(Boolean)
     .join("");
   const at = localMs(local);
-  // JavaScript takes 30 February for 2 March.
+  // JavaScript parses 30 February as 2 March.
   const isReal = !Number.isNaN(at) && new Date(at).toISOString().startsWith(local);
   return isReal ? { local, offset: zone === undefined ? null : offsetMinutes(zone) } : null;
 }
 
-/** An option such as `--from`. */
+/** Parses an option such as `--from`. */
 export function parseDate(text: string): TypedDate {
   const date = readDate(text);
   if (date !== null) return date;
   throw new InvalidArgumentError("Give a date such as 2026-01-31 or 2026-01-31T08:00 (+01:00, Z).");
 }
 
-/** An option such as `--since`. */
+/** Parses an option such as `--since`. */
 export function parseBound(text: string): Bound {
   const date = readDate(text);
   if (date !== null) return date;
   try {
     return { agoMs: parseDuration(text) };
   } catch {
-    throw new InvalidArgumentError(
-      "Give a date such as 2026-01-31 or 2026-01-31T08:00, or how long ago: 3h, 2d.",
-    );
+    throw new InvalidArgumentError("Give a date such as 2026-01-31 or 2026-01-31T08:00, or an age: 3h, 2d.");
   }
 }
 
-/** The first instant that the bound includes. */
+/** The first instant included by a lower bound. */
 export function sinceInstant(bound: Bound, zone: string): Date {
   return "agoMs" in bound ? new Date(Date.now() - bound.agoMs) : spanOf(bound, zone).from;
 }
 
-/** The first instant after those that the bound includes: `--until 2026-01-31` includes that day. */
+/** The first instant after an upper bound: `--until 2026-01-31` includes that day. */
 export function untilInstant(bound: Bound, zone: string): Date {
   return "agoMs" in bound ? new Date(Date.now() - bound.agoMs) : spanOf(bound, zone).to;
 }
 
-/** From the first instant at which clocks show the date to the last; a time that clocks show twice is one span. */
+/** From the first to the last instant at which clocks show the date; a time that clocks show twice is one span. */
 export function spanOf(
   { local, offset }: TypedDate,
   zone: string,
@@ -84,7 +82,7 @@ function clocksOf(name: string) {
   return { firstInstant: (local: number) => zone.firstInstant(local), lastInstant };
 }
 
-/** Whether clocks show the date at that instant. */
+/** Whether clocks show the date at this instant. */
 export function isShownAt({ local, offset }: TypedDate, zone: string, iso: string): boolean {
   const at = Date.parse(iso);
   const east = offset === null ? zoneNamed(zone).offsetAt(at) : offset * 60_000;

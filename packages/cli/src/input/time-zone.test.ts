@@ -6,7 +6,7 @@ it.each([
   ["europe/berlin", "Europe/Berlin"],
   ["UTC", "UTC"],
   ["local", new Intl.DateTimeFormat().resolvedOptions().timeZone],
-])("takes %s as %s", (text, zone) => {
+])("parses %s as %s", (text, zone) => {
   expect(parseTimeZone(text)).toBe(zone);
 });
 
@@ -17,5 +17,5 @@ it.each([
   ["Europe/New_York", 'Did you mean "America/New_York"?'],
   ["the moon base", 'Use an IANA name such as "Europe/Berlin"'],
 ])("rejects %s: %s", (text, hint) => {
-  expect(() => parseTimeZone(text)).toThrow(`The time zone is unknown. ${hint}`);
+  expect(() => parseTimeZone(text)).toThrow(`Unknown time zone. ${hint}`);
 });

@@ -1,4 +1,4 @@
-/** `--tz`: an IANA name, or `local` for the zone of this terminal. */
+/** `--tz`: an IANA name, or `local` for the time zone of this terminal. */
 import { nearest } from "@tradewind/sdk/wording";
 import { InvalidArgumentError } from "commander";
 
@@ -12,11 +12,11 @@ export function parseTimeZone(text: string): string {
       meant === undefined
         ? 'Use an IANA name such as "Europe/Berlin", or "local".'
         : `Did you mean "${meant}"?`;
-    throw new InvalidArgumentError(`The time zone is unknown. ${hint}`);
+    throw new InvalidArgumentError(`Unknown time zone. ${hint}`);
   }
 }
 
-/** By its whole name, or by its city. */
+/** Compares full names and city names. */
 function similarZone(text: string): string | undefined {
   const zones = Intl.supportedValuesOf("timeZone");
   const wanted = text.trim().replaceAll(" ", "_").toLowerCase();

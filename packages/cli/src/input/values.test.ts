@@ -8,11 +8,11 @@ const folder = mkdtempSync(join(tmpdir(), "tradewind-values-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 describe("parseConf", () => {
-  it("takes a JSON object", () => {
+  it("accepts a JSON object", () => {
     expect(parseConf('{"region":"eu","n":[1,null]}')).toEqual({ region: "eu", n: [1, null] });
   });
 
-  it("takes a file", () => {
+  it("reads a file", () => {
     const file = join(folder, "conf.json");
     writeFileSync(file, '{"a":1}');
     expect(parseConf(`@${file}`)).toEqual({ a: 1 });
@@ -23,9 +23,9 @@ describe("parseConf", () => {
     ["null", "not null"],
     ["3", "not a number"],
     ["{region: eu}", "not valid JSON"],
-    ["@", "names no file"],
+    ["@", "has no file name"],
     ["@/nonexistent/conf.json", "does not exist"],
-  ])("refuses %s: %s", (text, message) => {
+  ])("rejects %s: %s", (text, message) => {
     expect(() => parseConf(text)).toThrowError(
       expect.objectContaining({ exit: 2, message: expect.stringContaining(message) }),
     );
@@ -38,12 +38,12 @@ it.each([
   ["2026-01-31 08:00:05", "2026-01-31T08:00:05.000Z"],
   ["2026-01-31T08:00:00+01:00", "2026-01-31T07:00:00.000Z"],
   ["2026-01-31T08:00:00.123Z", "2026-01-31T08:00:00.123Z"],
-])("reads the instant %s, in UTC whatever the machine's zone", (text, iso) => {
+])("reads the instant %s in UTC, in any local time zone", (text, iso) => {
   expect(parseInstant(text)).toBe(iso);
 });
 
 it.each(["yesterday", "31.01.2026", "2026-13-01", "2026-02-30", "2026-01-31T25:00", ""])(
-  "refuses the instant %j",
+  "rejects the instant %j",
   (text) => {
     expect(() => parseInstant(text)).toThrow("Give a date");
   },
@@ -58,11 +58,11 @@ it.each([
   expect(parseDuration(text)).toBe(ms);
 });
 
-it.each(["30", "d", "-1d", "1 year"])("refuses the duration %s", (text) => {
+it.each(["30", "d", "-1d", "1 year"])("rejects the duration %s", (text) => {
   expect(() => parseDuration(text)).toThrow("Give a duration");
 });
 
-it("reads whole numbers within bounds only", () => {
+it("accepts whole numbers within bounds only", () => {
   const port = wholeNumber(0, 65535);
   expect(port("8080")).toBe(8080);
   for (const text of ["-1", "65536", "80.5", "8e3", "", "x"])

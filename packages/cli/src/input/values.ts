@@ -1,4 +1,4 @@
-/** What users type, turned into values; a mistake is a usage error that names the option and shows what is meant. */
+/** Parses values typed by users; an error is a usage error that names the option and shows an example. */
 import { readFileSync } from "node:fs";
 import { InvalidArgumentError } from "commander";
 import { usageError } from "../errors.ts";
@@ -11,21 +11,21 @@ export function parseConf(text: string): JsonObject {
   const value = parseJson(source.text, source.name);
   if (value === null || typeof value !== "object" || Array.isArray(value)) {
     throw usageError(
-      `${source.name} must hold a JSON object, not ${describe(value)}.`,
-      `write it like this: --conf '{"region":"eu"}'`,
+      `${source.name} must be a JSON object, not ${describe(value)}.`,
+      `example: --conf '{"region":"eu"}'`,
     );
   }
   return value as JsonObject;
 }
 
-/** The text itself, or with `@` the contents of a file or of standard input. */
+/** The text itself, or for `@` the contents of a file or of stdin. */
 export function readSource(text: string, option: string): { name: string; text: string } {
   if (!text.startsWith("@")) return { name: option, text };
   const path = text.slice(1);
   if (path === "")
     throw usageError(
-      `${option} names no file after "@".`,
-      `${option} @conf.json, or ${option} @- for standard input`,
+      `${option} has no file name after "@".`,
+      `use ${option} @conf.json, or ${option} @- for stdin`,
     );
   return { name: path === "-" ? "standard input" : path, text: readFile(path) };
 }
@@ -54,15 +54,15 @@ export function parsePairs(pairs: readonly string[], option: string): Record<str
   return Object.fromEntries(
     pairs.map((pair) => {
       const equals = pair.indexOf("=");
-      // The text is not repeated: it may hold a secret.
+      // Do not repeat the text: it may contain a secret.
       if (equals < 1)
-        throw usageError(`${option} takes a name and a value.`, `write it like this: ${option} name=value`);
+        throw usageError(`${option} needs a name and a value.`, `example: ${option} name=value`);
       return [pair.slice(0, equals), pair.slice(equals + 1)];
     }),
   );
 }
 
-/** An instant: ISO 8601. Without a zone it means UTC, never the machine's own zone. */
+/** An ISO 8601 instant. Without an offset it is UTC, never local time. */
 export function parseInstant(text: string): string {
   const match = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?(Z|[+-]\d{2}:?\d{2})?$/i.exec(
     text,
@@ -71,14 +71,14 @@ export function parseInstant(text: string): string {
     const iso = text.replace(" ", "T");
     const zoned = match[1] ? iso : iso.includes("T") ? `${iso}Z` : `${iso}T00:00:00Z`;
     const date = new Date(zoned);
-    // JavaScript takes 30 February for 2 March.
+    // JavaScript parses 30 February as 2 March.
     const isDay =
       Number(text.slice(8, 10)) <=
       new Date(Date.UTC(Number(text.slice(0, 4)), Number(text.slice(5, 7)), 0)).getUTCDate();
     if (isDay && !Number.isNaN(date.getTime())) return date.toISOString();
   }
   throw new InvalidArgumentError(
-    "Give a date such as 2026-01-31 or 2026-01-31T08:00:00+01:00 (UTC when no zone is given).",
+    "Give a date such as 2026-01-31 or 2026-01-31T08:00:00+01:00 (UTC without an offset).",
   );
 }
 
@@ -91,7 +91,7 @@ export function parseDuration(text: string): number {
 
 const UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 
-/** An option's whole number within bounds. */
+/** Parses a whole number within bounds. */
 export function wholeNumber(minimum: number, maximum = Number.MAX_SAFE_INTEGER): (text: string) => number {
   return (text) => {
     const value = Number(text);

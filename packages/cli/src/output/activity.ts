@@ -1,7 +1,7 @@
 /**
- * What the terminal of a standalone shows. In the first minute: which DAGs were loaded, which files are broken, and each run
- * as it ends. After that: broken files and failed runs, for as long as it runs. It queries when something has happened. This is an
- * overview, not a log: what cannot be queried now is shown after the next event.
+ * The terminal output of a standalone. In the first minute: loaded DAGs, broken files, and each run that ends. After that:
+ * broken files and failed runs only. It queries after events. It is an overview, not a log: after a failed query, the items are
+ * shown with the next event.
  */
 import { EventEmitter, once } from "node:events";
 import { readdir } from "node:fs/promises";
@@ -20,7 +20,7 @@ const FIRST_MINUTE_MS = 60_000;
 const GAP_MS = 500;
 /** The backstop for a lost wake-up. */
 const FALLBACK_MS = 10_000;
-/** This long after the first DAG, runs that are due have been started. */
+/** By this time after the first DAG, due runs have started. */
 const QUIET_MS = 3_000;
 const RUNS_SHOWN = 20;
 
@@ -28,12 +28,12 @@ export interface ActivityOptions {
   /** The DAG folder. */
   readonly dags: string;
   readonly since: Date;
-  /** Calls with the topic of what happened, "" for anything. */
+  /** Calls back with the topic of each event; "" means any topic. */
   readonly watch: (onTopic: (topic: string) => void) => Promise<{ close(): Promise<void> }>;
   readonly signal: AbortSignal;
 }
 
-/** What has been shown. */
+/** Items already shown. */
 interface Shown {
   readonly dags: Set<string>;
   readonly problems: Set<string>;
@@ -62,11 +62,11 @@ export async function showActivity(
   while (!signal.aborted) {
     if (isFirstMinute && Date.now() > ends) {
       isFirstMinute = false;
-      session.note("  (From now on only failed runs and broken files are shown here.)");
+      session.note("  (From now on, only failed runs and broken files are shown here.)");
     }
     const { dags, runs } = news.take();
     try {
-      // A request is awaited even if the process is to stop: this process stops the server that answers it.
+      // Await the request even during a stop: this process also runs the server that answers it.
       if (dags && isFirstMinute) await showDags(session, client, shown.dags);
       if (dags && !signal.aborted) await showProblems(session, client, { shown: shown.problems, paths });
       if (runs && !signal.aborted && isFirstMinute) await showRuns(session, client, { shown, from: since });
@@ -83,7 +83,7 @@ export async function showActivity(
   await watching?.close();
 }
 
-/** What has happened since it was last looked at. */
+/** Collects events until the next query. */
 class News {
   readonly #bell = new EventEmitter();
   #dags = true;
@@ -139,7 +139,7 @@ async function showProblems(
   for (const { filename, stack_trace, timestamp } of items) {
     if (shown.has(`${filename} ${timestamp}`)) continue;
     shown.add(`${filename} ${timestamp}`);
-    session.note(`${session.terminal.paintNote("red", "✗")} ${paths.file(filename)} cannot be loaded:`);
+    session.note(`${session.terminal.paintNote("red", "✗")} ${paths.file(filename)} failed to load:`);
     session.note(
       paths
         .inImportError(stack_trace)
@@ -185,7 +185,7 @@ async function showRuns(session: Session, client: Client, { shown, from }: RunsS
   }
 }
 
-/** Every failed run, with its first failure. @returns from when on the next call has to look. */
+/** Shows every failed run with its first failure. @returns The start of the next query. */
 async function showFailedRuns(session: Session, client: Client, { shown, from }: RunsSince): Promise<Date> {
   const { items } = await endedRuns(client, "failed", from, 1_000);
   for (const run of items) {
@@ -198,12 +198,12 @@ async function showFailedRuns(session: Session, client: Client, { shown, from }:
   }
   const last = items.at(-1)?.end_date;
   if (!last) return from;
-  // Runs that ended in this millisecond may still be stored; of earlier ones nothing is listed again.
+  // More runs that ended in this millisecond may still be stored; earlier runs are not listed again.
   for (const key of shown.failed) if (!key.endsWith(last)) shown.failed.delete(key);
   return new Date(last);
 }
 
-/** Nothing to show: says how to write the first DAG, or how to start a run. */
+/** If nothing happens, shows how to write the first DAG or how to start a run. */
 async function hintWhenQuiet(
   session: Session,
   client: Client,
@@ -242,9 +242,9 @@ function firstDag(folder: string): string {
 `;
 }
 
-/** What to type in another terminal to reach this installation. */
+/** The command that reaches this installation from another terminal. */
 function commandOf(session: Session): string {
-  // Started by an npm script: the command is among the project's own, and not on the path of a terminal.
+  // Started by an npm script: the command is in the project's node_modules, not on the PATH.
   const name = session.host.env.npm_lifecycle_event ? "npx tradewind" : "tradewind";
   return session.home === DEFAULT_HOME ? name : `${name} --home ${session.home}`;
 }

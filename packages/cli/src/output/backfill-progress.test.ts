@@ -23,7 +23,7 @@ function line(
   return progressLine(PLAIN, progress, width);
 }
 
-describe("the progress of a backfill", () => {
+describe("progress line of a backfill", () => {
   it("fits 80 columns, with the time left", () => {
     const text = line(79);
     expect(text).toMatch(/^revenue [█░]+ 43\.3 % · runs 38\/90 · .*0 failed · about 2 m 10 s left$/);
@@ -42,19 +42,19 @@ describe("the progress of a backfill", () => {
     expect(text).toMatch(/^a_dag_.*… █+░ 99\.9 % · runs 99999\/100000 · 12345 failed · about/);
   });
 
-  it("shows everything where nothing cuts a line", () => {
+  it("shows all parts without a width limit", () => {
     expect(line(undefined)).toBe(
       `revenue ${"█".repeat(10)}${"░".repeat(14)} 43.3 % · runs 38/90 · tasks 78/180 · 76 succeeded · 2 skipped · 0 failed · about 2 m 10 s left`,
     );
   });
 
-  it("says when the time left is not known, what it waits for, and nothing at the end", () => {
+  it("shows an unknown time left, the reason of a wait, and neither at the end", () => {
     expect(line(79, { remaining_seconds: null })).toMatch(/ · time left unknown$/);
     expect(line(79, {}, { waits_because: "the DAG is paused" })).toMatch(/ · waits: the DAG is paused$/);
     expect(line(79, { percent: 100 }, { completed_at: "2026-01-01T00:00:00Z" })).toMatch(/ · 0 failed$/);
   });
 });
 
-it("rounds the time left to seconds, and gives no figure below one", () => {
+it("rounds the time left to whole seconds and shows less than 1 s below one", () => {
   expect([0.195, 4.1, 125].map(remainingText)).toEqual(["less than 1 s", "about 4 s", "about 2 m 5 s"]);
 });

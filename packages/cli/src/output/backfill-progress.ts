@@ -1,12 +1,12 @@
-/** How far a backfill is, in one line that fits the terminal. */
+/** The progress of a backfill in one line that fits the terminal. */
 import { durationText } from "@tradewind/sdk/wording";
 import type { Backfill, BackfillProgress } from "../client/backfills.ts";
 import type { Style, Terminal } from "../terminal.ts";
 import { displayWidth, truncate } from "./table.ts";
 
-/** Cells of the bar: parts are left out for a readable one, and the name is cut for the shortest. */
+/** Width of the bar: optional parts are dropped to keep it readable, the name is cut to keep it at all. */
 const BAR = { least: 4, readable: 12, most: 24 };
-/** Of the DAG's name, when there is no room for all of it. */
+/** Minimum width of the DAG's name. */
 const NAME_LEAST = 8;
 const GAP = " · ";
 export const STYLES: Readonly<Record<Backfill["state"], Style>> = {
@@ -20,11 +20,11 @@ export const STYLES: Readonly<Record<Backfill["state"], Style>> = {
 interface Part {
   readonly text: string;
   readonly style?: Style;
-  /** Left out where there is no room; the last one first. */
+  /** Dropped if there is no room; the last part first. */
   readonly isOptional?: true;
 }
 
-/** @param width Columns there are; undefined: the line may be as long as it is. */
+/** @param width Available columns; undefined: no limit. */
 export function progressLine(
   terminal: Pick<Terminal, "paintNote">,
   progress: BackfillProgress,
@@ -62,7 +62,7 @@ function partsOf({ backfill, percent, remaining_seconds, runs, tasks }: Backfill
   ];
 }
 
-/** While it waits there is no pace to reckon with, and before the first run has ended none is known. */
+/** A waiting backfill has no pace, and before the end of the first run the pace is unknown. */
 function timeLeft(backfill: Backfill, seconds: number | null): Part[] {
   if (backfill.completed_at !== null) return [];
   if (backfill.waits_because !== null) return [{ text: `waits: ${backfill.waits_because}` }];

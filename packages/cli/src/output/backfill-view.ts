@@ -1,4 +1,4 @@
-/** How backfills and their progress look. */
+/** Output of backfills and their progress. */
 import { zoneNamed } from "@tradewind/engine/zone";
 import {
   type Backfill,
@@ -14,7 +14,7 @@ import { progressLine, remainingText, STYLES } from "./backfill-progress.ts";
 import type { Column } from "./table.ts";
 import { moment, relativeTime } from "./when.ts";
 
-/** The ends of a range: days of the DAG's time zone where it holds whole days, otherwise instants. */
+/** The ends of a range: days in the DAG's time zone if the range is whole days, otherwise instants. */
 export function rangeText(
   { from_date, to_date }: Pick<Backfill, "from_date" | "to_date">,
   zone: string,
@@ -56,17 +56,17 @@ export function dryRunColumns(terminal: Terminal): readonly Column<DryRunDate>[]
 
 const INTENTIONS: Readonly<Record<DryRunDate["action"], (state: string) => string>> = {
   created: () => "a new run",
-  cleared: (state) => `its run (${state}) is cleared and done again`,
-  kept: (state) => `nothing: it has a run (${state})`,
-  awaited: (state) => `its run (${state}) is waited for`,
+  cleared: (state) => `rerun (its run: ${state})`,
+  kept: (state) => `skipped: it has a run (${state})`,
+  awaited: (state) => `waits for its run (${state})`,
 };
 
-/** Which dates the range has, and how it was understood. */
+/** The dates of the range, and its interpretation. */
 export function dryRunSummary(dry: DryRun): string[] {
   const { backfills, total_entries: total } = dry;
   const dates = `${total} date${total === 1 ? "" : "s"}, ${moment(dry.first_date)} to ${moment(dry.last_date)}`;
   const range = `${moment(dry.from_date)} to ${moment(dry.to_date)}, both included`;
-  const cut = backfills.length < total ? [`Shown are the first ${backfills.length}.`] : [];
+  const cut = backfills.length < total ? [`Showing the first ${backfills.length}.`] : [];
   return [`${dates}. The range is ${range}.`, ...cut];
 }
 
@@ -85,7 +85,7 @@ export function backfillFields({ backfill, ...progress }: BackfillProgress, zone
       "not its own",
       runs.elsewhere === 0
         ? null
-        : `${runs.elsewhere} of these runs had already started when the backfill came to their date; it waits for them`,
+        : `${runs.elsewhere} of these runs had started before the backfill reached their date; it waits for them`,
     ],
     ["left", progress.remaining_seconds === null ? null : remainingText(progress.remaining_seconds)],
     ["from", range.from],
@@ -93,8 +93,8 @@ export function backfillFields({ backfill, ...progress }: BackfillProgress, zone
     ["order", backfill.run_backwards ? "backwards" : null],
     ["reprocess", backfill.reprocess_behavior],
     ["at once", `${backfill.max_active_runs} runs`],
-    ["on failure", backfill.stop_on_failure ? "stops" : "goes on"],
-    ["version", backfill.run_on_latest_version ? "the DAG's current one" : "the one it was made with"],
+    ["on failure", backfill.stop_on_failure ? "stops" : "continues"],
+    ["version", backfill.run_on_latest_version ? "the DAG's current one" : "the version at its creation"],
     ["conf", backfill.dag_run_conf == null ? null : JSON.stringify(backfill.dag_run_conf)],
     ["created", moment(backfill.created_at)],
     ["by", backfill.created_by],
@@ -111,7 +111,7 @@ function stateOf(backfill: Backfill): string {
   return backfill.is_stopping ? "stopping" : backfill.state;
 }
 
-/** Watches a backfill to its end, says how it went, and answers with the exit code that fits. */
+/** Watches a backfill until its end, prints the outcome and returns the exit code. */
 export async function watchBackfill(
   session: Session,
   watch: { readonly id: number; readonly timeoutMs: number | undefined },
@@ -122,7 +122,7 @@ export async function watchBackfill(
   const onProgress = (progress: BackfillProgress): void => {
     const line = progressLine(terminal, progress, terminal.statusWidth);
     if (line === last) return;
-    // Lines that stay: not more than one a second, or a log file drowns in them.
+    // Permanent lines: at most one per second, to keep log files small.
     if (!terminal.liveStatus && Date.now() - lastShown < 1_000) return;
     last = line;
     lastShown = Date.now();
@@ -134,13 +134,11 @@ export async function watchBackfill(
   );
   const again = `tradewind backfill wait ${watch.id}`;
   if (result.kind === "detached") {
-    terminal.note(`Detached: the backfill goes on. Watch it again with \`${again}\`.`);
+    terminal.note(`Detached; the backfill continues. Watch it again with \`${again}\`.`);
     return EXIT.interrupted;
   }
   if (result.kind === "timeout") {
-    terminal.note(
-      `The backfill ${watch.id} has not ended in time; it goes on. Watch it again with \`${again}\`.`,
-    );
+    terminal.note(`Timed out; backfill ${watch.id} continues. Watch it again with \`${again}\`.`);
     return EXIT.waitTimeout;
   }
   const { progress } = result;
@@ -151,7 +149,7 @@ export async function watchBackfill(
   );
   if (backfill.state === "done") return EXIT.ok;
   if (runs.failed > 0)
-    session.note(`  See what failed: \`tradewind runs list ${backfill.dag_id} --state failed\``);
+    session.note(`  Failed runs: \`tradewind runs list ${backfill.dag_id} --state failed\``);
   return EXIT.failed;
 }
 

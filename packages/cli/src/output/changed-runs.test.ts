@@ -10,7 +10,7 @@ import { applyToRuns } from "./changed-runs.ts";
 const run = (runId: string) => ({ run: { dag_run_id: runId } as DagRun, tasks: 2 });
 const failure = (code: string, exit: ExitCode) => new CliError(code, `${code} of the server`, { exit });
 
-/** Clears a to d, of which some fail; answers with what was asked for, the error and the notes. */
+/** Clears runs a to d with the given failures; returns the requests, the error and the notes. */
 async function clear(failures: Record<string, CliError>, signal?: "SIGINT") {
   const written: string[] = [];
   const sink = { write: (text: string) => written.push(text) };
@@ -43,7 +43,7 @@ async function clear(failures: Record<string, CliError>, signal?: "SIGINT") {
   return { asked, error, notes: written.join("") };
 }
 
-test("a run that refuses the change does not keep the others from it", async () => {
+test("changes the other runs after an error about one run", async () => {
   const { asked, error, notes } = await clear({ b: failure("CONFLICT", EXIT.conflict) });
   expect(asked).toEqual(["a", "b", "c", "d"]);
   expect(notes).toBe("2 of 4 runs of etl cleared. 1 run had ended.\n");
@@ -55,7 +55,7 @@ test("a run that refuses the change does not keep the others from it", async () 
   });
 });
 
-test("a server that does not answer ends it, and what is left is named", async () => {
+test("stops at an unreachable server and names the remaining runs", async () => {
   const { asked, error, notes } = await clear({ b: failure("TW_CLI_UNREACHABLE", EXIT.server) });
   expect(asked).toEqual(["a", "b"]);
   expect(notes).toBe("1 of 4 runs of etl cleared.\n");
@@ -66,7 +66,7 @@ test("a server that does not answer ends it, and what is left is named", async (
   });
 });
 
-test("Ctrl-C leaves the rest alone and says so", async () => {
+test("stops at Ctrl-C and names the remaining runs", async () => {
   const { asked, error } = await clear({}, "SIGINT");
   expect(asked).toEqual([]);
   expect(error).toMatchObject({ exit: EXIT.interrupted, message: expect.stringContaining("a: not tried") });

@@ -1,4 +1,4 @@
-/** The preview of a change to several runs, its progress, and what became of it. */
+/** Preview, progress and result of a change to several runs. */
 import { type Changes, changeRuns, type RunRefusal } from "../client/change-runs.ts";
 import type { DagRun } from "../client/resources.ts";
 import { CliError } from "../errors.ts";
@@ -9,17 +9,17 @@ import { paintStateNote } from "./state.ts";
 import { type Column, renderTable } from "./table.ts";
 import { moment } from "./when.ts";
 
-/** So many runs are named in a preview or a report. */
+/** Number of runs named in a preview or report. */
 const RUNS_SHOWN = 20;
 
-/** A run, and how many of its tasks the change is about. */
+/** A run, and the number of its tasks that change. */
 export interface AffectedRun {
   readonly run: DagRun;
-  /** null: all that it will have; it has none yet. */
+  /** null: all tasks; the run has no instances yet. */
   readonly tasks: number | null;
 }
 
-/** One run after the other. */
+/** Sequentially. */
 export async function inspectRuns(
   session: Session,
   runs: readonly DagRun[],
@@ -40,7 +40,7 @@ export function countText(affected: readonly AffectedRun[]): string {
   return tasks === 0 ? runs : `${plural(tasks, "task")} of ${runs}`;
 }
 
-/** On stderr; JSON and YAML have the same on stdout. */
+/** On stderr; JSON and YAML output has the same on stdout. */
 export function showPreview(session: Session, affected: readonly AffectedRun[]): void {
   const { terminal } = session;
   if (session.format !== "table") return;
@@ -54,7 +54,7 @@ export function showPreview(session: Session, affected: readonly AffectedRun[]):
 
 function columns(terminal: Terminal): readonly Column<AffectedRun>[] {
   return [
-    { title: "RUN", value: ({ run }) => run.dag_run_id, flexible: true },
+    { title: "RUN", value: ({ run }) => run.dag_run_id },
     {
       title: "STATE",
       value: ({ run }) => run.state,
@@ -68,14 +68,14 @@ function columns(terminal: Terminal): readonly Column<AffectedRun>[] {
 export interface RunChange {
   readonly dagId: string;
   readonly affected: readonly AffectedRun[];
-  /** What happens to each: "cleared". */
+  /** The change as a participle: "cleared". */
   readonly participle: string;
   readonly change: (runId: string) => Promise<boolean>;
-  /** Of those for which there was nothing to change: "had ended". */
+  /** The reason of runs that needed no change: "had ended". */
   readonly unneeded: string;
 }
 
-/** @throws Where not all could be changed, with what was done and what was not. */
+/** @throws If some runs could not be changed, naming them. */
 export async function applyToRuns(
   session: Session,
   { affected, change, dagId, participle, unneeded }: RunChange,
@@ -85,7 +85,7 @@ export async function applyToRuns(
   let shownAt = Date.now();
   const onProgress = (ended: number) => {
     if (terminal.liveStatus) return terminal.status(`${progress(ended)}…`);
-    // Lines that stay: not more than one in ten seconds.
+    // Permanent lines: at most one per ten seconds.
     if (Date.now() - shownAt < 10_000 || ended === affected.length) return;
     shownAt = Date.now();
     session.note(`${progress(ended)}…`);
@@ -99,7 +99,7 @@ export async function applyToRuns(
   if (exit !== EXIT.ok)
     throw new CliError("TW_CLI_PARTIAL", partialText(changes, participle), {
       exit,
-      remedy: "run the same command again: it is safe, and goes on with those that are left",
+      remedy: "run the same command again; it continues with the remaining runs",
     });
 }
 

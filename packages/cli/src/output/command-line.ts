@@ -1,7 +1,7 @@
-/** Commands that a user is shown: they can be copied into a shell, and reach the same server. */
+/** Commands shown to users: they can be copied into a shell and reach the same server. */
 import type { Session } from "../session.ts";
 
-/** `tradewind …`, with the --home or --url that this command was called with. */
+/** `tradewind …`, with the --home or --url of this command. */
 export function commandLine({ options }: Pick<Session, "options">, ...words: readonly string[]): string {
   const { home, url } = options;
   const target = url ? ["--url", url] : home ? ["--home", home] : [];

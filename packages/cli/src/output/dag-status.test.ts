@@ -12,7 +12,7 @@ it("names the status of a DAG", () => {
   expect(dagStatus(dag({ is_paused: true, is_stale: true }))).toBe("removed");
 });
 
-it("shows the zone of a schedule where it is not UTC", () => {
+it("shows the time zone of a schedule unless it is UTC", () => {
   expect(scheduleText(dag({ timetable_summary: "0 2 * * *", timezone: "Asia/Tokyo" }))).toBe(
     "0 2 * * * (Asia/Tokyo)",
   );
@@ -20,7 +20,7 @@ it("shows the zone of a schedule where it is not UTC", () => {
   expect(scheduleText(dag({ timetable_summary: null, timezone: "UTC" }))).toBeNull();
 });
 
-it("tells since when the latest run has its state", () => {
+it("shows the age of the latest run's state", () => {
   const run = { dag_run_id: "r", queued_at: ago(7200), start_date: ago(600), end_date: ago(300) };
   expect(lastRunText(dag({ last_run: { ...run, state: "failed" } }))).toBe("failed 5 m ago");
   expect(lastRunText(dag({ last_run: { ...run, state: "running", end_date: null } }))).toBe("running 10 m");

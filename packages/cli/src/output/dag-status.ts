@@ -1,4 +1,4 @@
-/** A DAG in a word, and its schedule in a few. */
+/** The status of a DAG in one word, and its schedule in a few. */
 import type { Dag } from "../client/resources.ts";
 import { relativeTime } from "./when.ts";
 
@@ -8,13 +8,13 @@ export function dagStatus(dag: Dag): string {
   return dag.schedule_error ? "schedule error" : "active";
 }
 
-/** With its zone, where its times are not in UTC; null: it has none. */
+/** With the time zone unless it is UTC; null: no schedule. */
 export function scheduleText({ timetable_summary: summary, timezone }: Dag): string | null {
   if (!summary) return null;
   return timezone && timezone !== "UTC" ? `${summary} (${timezone})` : summary;
 }
 
-/** The state of its latest run, and since when it has it: "success 2 h ago", "running 3 m"; null: it has no runs. */
+/** The state of the latest run and its age: "success 2 h ago", "running 3 m"; null: no runs. */
 export function lastRunText({ last_run: run }: Dag): string | null {
   if (run === null) return null;
   const since = relativeTime(run.end_date ?? run.start_date ?? run.queued_at);

@@ -1,12 +1,12 @@
-/** What a failed command says on stderr: words for people, or with --json one object in one line for programs. */
+/** The error output of a failed command on stderr: text, or with --json one object on one line. */
 import { CommanderError } from "commander";
 import { CliError, type FieldProblem, USAGE } from "../errors.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import type { Terminal } from "../terminal.ts";
 
-/** An error, whoever threw it, as it is shown. */
+/** An error from any source in the form that is printed. */
 interface Told {
-  /** null: nobody foresaw it. */
+  /** null: an unexpected error. */
   readonly code: string | null;
   readonly message: string;
   readonly fields: readonly FieldProblem[];
@@ -15,7 +15,7 @@ interface Told {
   readonly error: unknown;
 }
 
-/** Errors of the engine that the shell should tell from "it failed". */
+/** Exit codes of engine errors other than 1. */
 const ENGINE_EXITS: Readonly<Record<string, ExitCode>> = {
   API_ADDRESS: EXIT.conflict,
   CONFIG_INVALID: EXIT.usage,
@@ -33,7 +33,7 @@ export function tell(error: unknown): Told {
   }
   const bare = { fields: [], remedy: undefined, error };
   if (error instanceof CommanderError) {
-    // Help that nobody asked for is all it says when the command of a group is missing.
+    // A group without a command prints only its help; add a message.
     const message =
       error.code === "commander.help" ? "a command is missing." : error.message.replace(/^error: /, "");
     return { ...bare, code: USAGE, message, remedy: "see --help", exit: EXIT.usage };
@@ -45,7 +45,7 @@ export function tell(error: unknown): Told {
     ...bare,
     code: null,
     message,
-    remedy: "run it again with -v to see where it happened",
+    remedy: "run it again with -v to see the stack",
     exit: EXIT.failed,
   };
 }
@@ -74,7 +74,7 @@ export function printError(
   if (verbose) for (const stack of stacks(error)) terminal.note(terminal.paintNote("dim", stack));
 }
 
-/** The code stands after the message; of several lines, after the first, which says what is wrong. */
+/** Puts the code after the message; of several lines, after the first. */
 export function withCode(message: string, code: string): string {
   return message.replace(/$/m, ` [${code}]`);
 }

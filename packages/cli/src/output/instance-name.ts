@@ -1,32 +1,30 @@
-/** How an instance is shown: `load`, `load[3]`; by its path where maps are nested, by its label where it has one. */
+/** The names of task instances: `load`, `load[3]`, `load[3] north`. */
+import { instanceText } from "@tradewind/sdk/wording";
 import type { TaskInstance } from "../client/resources.ts";
 import { type Column, truncate } from "./table.ts";
 
 type Named = Pick<TaskInstance, "task_id" | "map_index" | "rendered_map_index">;
 
-/** In a table a longer label would leave no room for the rest. */
 const LABEL_WIDTH = 40;
 
-export function instanceName({ map_index, rendered_map_index, task_id }: Named): string {
-  const shown = rendered_map_index ?? (map_index < 0 ? null : String(map_index));
-  return shown === null ? task_id : `${task_id}[${shown}]`;
+export function instanceName({ map_index, rendered_map_index: label, task_id }: Named): string {
+  return instanceText(task_id, map_index, label && truncate(label, LABEL_WIDTH));
 }
 
-/** Of a table of instances: their names and, where some are named by more than their map index, that too. */
+/** The columns of a table of instances: TASK, and LABEL if some instances have a label or a nested path. */
 export function instanceColumns<T extends Named>(rows: readonly T[]): Column<T>[] {
+  const labelOf = ({ map_index, rendered_map_index: label }: T) =>
+    map_index < 0 || label === null || label === String(map_index) ? "" : truncate(label, LABEL_WIDTH);
+  const isPlaceholder = ({ map_index }: T) => map_index < 0;
   const name: Column<T> = {
     title: "TASK",
-    value: ({ map_index, rendered_map_index: label, task_id }) =>
-      instanceName({ task_id, map_index, rendered_map_index: label && truncate(label, LABEL_WIDTH) }),
+    value: (row) => (isPlaceholder(row) ? instanceName(row) : instanceText(row.task_id, row.map_index, null)),
   };
-  const isPlain = ({ map_index, rendered_map_index }: T) =>
-    rendered_map_index === null || rendered_map_index === String(map_index);
-  if (rows.every(isPlain)) return [name];
-  const index = ({ map_index }: T) => (map_index < 0 ? "" : String(map_index));
-  return [name, { title: "INDEX", value: index, align: "right" }];
+  if (rows.every((row) => labelOf(row) === "")) return [name];
+  return [name, { title: "LABEL", value: labelOf, flexible: true }];
 }
 
-/** Why it ended as it did: of one that did not run because of a failure, which task failed first. */
+/** The reason of the outcome; for a task that did not run because of a failure, the task that failed first. */
 export function reasonText({ failed_upstream: failed, note, reason }: TaskInstance): string {
   if (failed !== null) return `${instanceName(failed)} failed`;
   return reason ?? note ?? "";

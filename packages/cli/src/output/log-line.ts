@@ -12,13 +12,13 @@ const LEVELS: Readonly<Record<string, Style>> = {
   debug: "dim",
 };
 
-/** A log entry as text: time, level when it is not the ordinary one, message, and the fields that were logged with it. */
+/** A log entry as text: time, level unless it is info, message and fields. */
 export function logLine(terminal: Terminal, entry: LogEntry, stream: "stdout" | "stderr" = "stdout"): string {
   const paint = (style: Style, text: string) =>
     stream === "stdout" ? terminal.paint(style, text) : terminal.paintNote(style, text);
   const colour = terminal.colour(stream);
   if (typeof entry === "string") return plainText(entry, colour).replace(/\n$/, "");
-  // `logger` tells the API's readers who wrote the line; here the level says enough.
+  // `logger` names the source of the line; the level is enough here.
   const { timestamp, event, level, logger: _, ...fields } = entry;
   const time = typeof timestamp === "string" ? `${paint("dim", logTime(timestamp))} ` : "";
   const name = typeof level === "string" ? level.toLowerCase() : "info";
@@ -30,7 +30,7 @@ export function logLine(terminal: Terminal, entry: LogEntry, stream: "stdout" | 
   return `${time}${label}${plainText(event, colour)}${rest.join("")}`;
 }
 
-/** Entry by entry, at the pace of the reader of stdout; answers how many there were. */
+/** Prints entries at the pace of stdout's reader; returns their number. */
 export async function printEntries(session: Session, entries: AsyncIterable<LogEntry>): Promise<number> {
   const shown = new ShownEntries(session);
   let count = 0;
@@ -42,7 +42,7 @@ export async function printEntries(session: Session, entries: AsyncIterable<LogE
   return count;
 }
 
-/** Entries of one log as they are shown: places in the user's code can be opened, frames of the engine are left out. */
+/** Entries of one log for display: source locations can be opened, frames of the engine are left out. */
 export class ShownEntries {
   readonly #terminal: Terminal;
   readonly #paths: SourcePaths;
@@ -53,7 +53,7 @@ export class ShownEntries {
     this.#paths = paths;
   }
 
-  /** null: nothing of it is shown. */
+  /** null: nothing to show. */
   text(entry: LogEntry): string | null {
     const isText = typeof entry === "string";
     const lines = (isText ? entry : entry.event).split("\n");

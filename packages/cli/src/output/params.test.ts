@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { z } from "zod";
 import { paramLines } from "./params.ts";
 
-it("tells each param's type, whether it must be given, and what it is when it is not", () => {
+it("shows the type of each param, and whether it is required or has a default", () => {
   const schema = z.toJSONSchema(
     z.object({
       region: z.enum(["eu", "us"]).default("eu"),
@@ -21,7 +21,7 @@ it("tells each param's type, whether it must be given, and what it is when it is
 });
 
 it.each([null, undefined, true, {}, { type: "array" }, { properties: { a: true } }])(
-  "makes nothing up for %j",
+  "shows no params for %j",
   (schema) => {
     expect(paramLines(schema).join()).toMatch(/^(?:a: any)?$/);
   },

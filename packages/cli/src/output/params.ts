@@ -1,4 +1,4 @@
-/** The params of a DAG, read from the JSON Schema it publishes: enough to write a `--conf` by. */
+/** The params of a DAG from its JSON Schema: enough to write a `--conf`. */
 
 interface Property {
   readonly type?: unknown;
@@ -7,7 +7,7 @@ interface Property {
   readonly description?: unknown;
 }
 
-/** One line for each: `region: "eu" | "us", default "eu"`. None when the schema is not that of an object. */
+/** One line per param: `region: "eu" | "us", default "eu"`. None if the schema is not an object schema. */
 export function paramLines(schema: unknown): string[] {
   const { properties, required } = (schema ?? {}) as { properties?: unknown; required?: unknown };
   if (typeof properties !== "object" || properties === null) return [];

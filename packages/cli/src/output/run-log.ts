@@ -1,4 +1,5 @@
-/** The lines of all tasks of a run, each behind the name of its task; on a terminal in a colour of its own. */
+/** The log lines of all tasks of a run, each prefixed with its task; on a terminal in a colour per task. */
+import { instanceText } from "@tradewind/sdk/wording";
 import type { RunLogEntry } from "../client/run-log.ts";
 import type { Session } from "../session.ts";
 import { plainLine, type Style } from "../terminal.ts";
@@ -9,7 +10,7 @@ import { displayWidth, truncate } from "./table.ts";
 const COLOURS: readonly Style[] = ["cyan", "yellow", "green", "magenta", "blue"];
 const WIDEST_NAME = 40;
 
-/** Answers how many entries there were. */
+/** Returns the number of entries. */
 export async function printRunLog(session: Session, entries: AsyncIterable<RunLogEntry>): Promise<number> {
   const { terminal } = session;
   const paths = SourcePaths.of(session);
@@ -33,7 +34,7 @@ export async function printRunLog(session: Session, entries: AsyncIterable<RunLo
   return count;
 }
 
-/** All as wide as the widest so far. */
+/** Pads names to the longest one so far. */
 class TaskNames {
   readonly #colours = new Map<string | null, Style>();
   #width = 0;
@@ -56,6 +57,5 @@ function nameOf({ attempt, map_index, task_id, try_number }: RunLogEntry): strin
     const what = kind === "signals" ? "onSignal" : "callback";
     return owner === "run" ? what : `${owner} ${what}`;
   }
-  const which = map_index < 0 ? "" : `[${map_index}]`;
-  return `${task_id}${which}${try_number !== null && try_number > 1 ? ` #${try_number}` : ""}`;
+  return `${instanceText(task_id, map_index, null)}${try_number !== null && try_number > 1 ? ` #${try_number}` : ""}`;
 }

@@ -1,4 +1,4 @@
-/** How runs, and the waiting for them, look. */
+/** Output of runs, and of waiting for them. */
 import { path } from "../client/client.ts";
 import { type FirstFailure, firstFailure } from "../client/first-failure.ts";
 import type { DagRun, Deadline, RunGroup } from "../client/resources.ts";
@@ -29,15 +29,15 @@ export function runColumns(terminal: Terminal, runs: readonly DagRun[]): readonl
   ];
 }
 
-/** In a list: enough to find it by. */
+/** Short form for a list. */
 function parentName({ parent }: DagRun): string {
   return parent ? `${parent.dag_id} ${parent.dag_run_id} ${instanceName(parent)}` : "";
 }
 
-/** What is shown of a run beside its own document. */
+/** Details of a run besides its own document. */
 interface RunDetails {
   readonly failure?: FirstFailure | undefined;
-  /** The command that prints the log of that task. */
+  /** The command that prints the log of the failed task. */
   readonly failureLog?: string | undefined;
   readonly missed?: readonly Deadline[];
 }
@@ -71,7 +71,7 @@ export function runFields(run: DagRun, { failure, failureLog, missed = [] }: Run
     ["driven by", lockText(run)],
     ["conf", isEmpty(run.conf) ? null : JSON.stringify(run.conf)],
     ["by", run.triggering_user_name],
-    [run.parent?.is_sub_dag ? "part of" : "asked for by", parentText(run)],
+    [run.parent?.is_sub_dag ? "part of" : "started by", parentText(run)],
     ["reason", run.end_reason],
     ["note", run.note],
     ...missed.map((deadline) => ["missed", missedText(deadline)] as const),
@@ -80,7 +80,7 @@ export function runFields(run: DagRun, { failure, failureLog, missed = [] }: Run
   ];
 }
 
-/** Of a run that has not ended, the time since its start. */
+/** For a run that has not ended, the time since its start. */
 function tookText({ duration, start_date, state }: DagRun): string | null {
   if (state !== "running" || !start_date) return span(duration);
   return `${span((Date.now() - Date.parse(start_date)) / 1_000)} so far`;
@@ -93,7 +93,7 @@ function progressText({ progress }: DagRun): string | null {
   return `${finished} of ${total} ended (${percent} %): ${states.join(", ")}`;
 }
 
-/** How long processes ran, slots of pools were held, and tasks were deferred, all tasks added up. */
+/** Totals over all tasks: process time, slot time and deferred time. */
 function slotText({ slot_seconds: slots }: DagRun): string | null {
   if (!slots || slots.occupied + slots.running + slots.deferred === 0) return null;
   const deferred = slots.deferred > 0 ? `, deferred ${span(slots.deferred)}` : "";
@@ -106,7 +106,7 @@ function lockText({ lock }: DagRun): string | null {
   return `${lock.kind} ${lock.job_id} (process ${lock.pid} on ${lock.hostname})${since}, generation ${lock.generation}`;
 }
 
-/** So many groups, or items of mapped groups, are shown. */
+/** Number of groups, or items of mapped groups, that are shown. */
 const GROUPS_SHOWN = 10;
 
 function groupFields(run: DagRun): Fields {
@@ -120,11 +120,11 @@ function groupFields(run: DagRun): Fields {
   return more <= 0 ? fields : [...fields.slice(0, GROUPS_SHOWN), ["groups", `and ${more} more`]];
 }
 
-/** Only of one that has failed a try: there is nothing to tell of the others. */
+/** null unless a try has failed. */
 function groupText(run: DagRun, { max_tries, retry_at, state, try_number }: RunGroup): string | null {
   const which = `try ${try_number} of ${max_tries}`;
   if (state === "waiting") {
-    // Somebody has ended the run meanwhile.
+    // The run was ended manually between two tries.
     if (run.state !== "running") return `${which} failed`;
     return `${which} failed, next try at ${moment(retry_at)} (${relativeTime(retry_at)})`;
   }
@@ -132,13 +132,13 @@ function groupText(run: DagRun, { max_tries, retry_at, state, try_number }: RunG
   return state === "open" ? which : `${which}: ${state}`;
 }
 
-/** The task that asked for a run, and in which run of which DAG. */
+/** The task that started a run, with its run and DAG. */
 function parentText({ parent }: DagRun): string | null {
   if (!parent) return null;
   return `task ${instanceName(parent)} of run ${parent.dag_run_id} of ${parent.dag_id}`;
 }
 
-/** The task that failed, its try, the reason, and how many more there are. */
+/** The failed task, its try, the reason, and the number of other failures. */
 export function failureText(
   { instance, others }: FirstFailure,
   { withTime }: { readonly withTime: boolean } = { withTime: false },
@@ -155,7 +155,7 @@ function missedText({ after, due_at, task_id }: Deadline): string {
   return `${whose}, counted from ${after}: due ${moment(due_at)} (${relativeTime(due_at)})`;
 }
 
-/** Watches a run to its end, says how it went, and answers with the exit code that fits. */
+/** Watches a run until its end, prints the outcome and returns the exit code. */
 export async function watchRun(
   session: Session,
   run: Pick<Wait, "dagId" | "runId" | "timeoutMs">,
@@ -166,7 +166,7 @@ export async function watchRun(
   const onProgress: Wait["onProgress"] = (current) => {
     const line = progressLine(terminal, current);
     if (line === last) return;
-    // Lines that stay: not more than one a second, or a log file drowns in them. What is held back comes with the next look.
+    // Permanent lines: at most one per second, to keep log files small. The next poll shows skipped updates.
     if (!terminal.liveStatus && Date.now() - lastShown < 1_000) return;
     last = line;
     lastShown = Date.now();
@@ -186,12 +186,12 @@ async function reportWait(
 ): Promise<ExitCode> {
   const again = commandLine(session, "runs", "wait", run.dagId, run.runId);
   if (result.kind === "detached") {
-    session.terminal.note(`Detached: the run goes on. Watch it again with \`${again}\`.`);
+    session.terminal.note(`Detached; the run continues. Watch it again with \`${again}\`.`);
     return EXIT.interrupted;
   }
   if (result.kind === "timeout") {
     session.terminal.note(
-      `The run ${run.runId} of ${run.dagId} has not ended in time; it goes on. Watch it again with \`${again}\`.`,
+      `Timed out; run ${run.runId} of ${run.dagId} continues. Watch it again with \`${again}\`.`,
     );
     return EXIT.waitTimeout;
   }
@@ -205,7 +205,7 @@ async function reportWait(
   return EXIT.failed;
 }
 
-/** One finished run in one line, for stderr. */
+/** A finished run in one line, for stderr. */
 export function finishedLine(terminal: Terminal, run: DagRun): string {
   const mark = run.state === "success" ? terminal.paintNote("green", "✓") : terminal.paintNote("red", "✗");
   return `${mark} ${run.dag_id}  ${run.dag_run_id}  ${paintStateNote(terminal, run.state)} in ${span(run.duration)}`;

@@ -21,7 +21,7 @@ const details = (more: Partial<DagDetails>) =>
     ...more,
   }) as DagDetails;
 
-it("says a schedule as it is written and in words", () => {
+it("shows a schedule as written and in words", () => {
   const cron = {
     timezone: "Europe/Berlin",
     timetable_summary: "0 2 * * 1-5",
@@ -30,10 +30,10 @@ it("says a schedule as it is written and in words", () => {
   expect(scheduleWords(details(cron))).toBe(
     "0 2 * * 1-5 (Europe/Berlin)\nAt 02:00, Monday to Friday, Europe/Berlin",
   );
-  expect(scheduleWords(details({}))).toBe("none: runs are started by hand, or by other DAGs");
+  expect(scheduleWords(details({}))).toBe("none: runs are started manually or by other DAGs");
 });
 
-it("lists the next dates in the zone of --tz, and says first that none comes while the DAG is paused", () => {
+it("lists the next dates in the time zone of --tz, with a note while the DAG is paused", () => {
   const next_runs = ["2126-01-01T01:00:00.000Z", "2126-01-02T01:00:00.000Z"].map((run_after) => ({
     run_after,
     logical_date: run_after,
@@ -48,7 +48,7 @@ it("lists the next dates in the zone of --tz, and says first that none comes whi
   expect(nextRunLines(details({}))).toBeNull();
 });
 
-it("shows the logical date and when the run is due where they differ", () => {
+it("shows the logical date and the due time if they differ", () => {
   const next_runs = [{ logical_date: "2126-01-01T00:00:00.000Z", run_after: "2126-01-02T00:00:00.000Z" }];
   expect(nextRunLines(details({ next_runs }))).toBe(
     "2126-01-01 00:00:00Z  due 2126-01-02 00:00:00Z  2126-01-02",
@@ -57,7 +57,7 @@ it("shows the logical date and when the run is due where they differ", () => {
   expect(nextRunLines(details({ next_runs: [passed] }))).toMatch(/ {2}now$/);
 });
 
-it("says where the dates begin and whether missed ones get a run", () => {
+it("shows the start of the dates and the catchup setting", () => {
   const start_date = "2026-01-01T00:00:00.000Z";
   const timetable_summary = "@daily";
   expect(catchupText(details({ timetable_summary, start_date, catchup: true }))).toBe(

@@ -1,16 +1,16 @@
-/** A DAG's schedule for people: in words, its next dates, and what it still waits for. */
+/** A DAG's schedule for users: in words, its next dates, and the assets it waits for. */
 import type { AssetExpression, DagDetails, QueuedAsset } from "../client/resources.ts";
 import { dagStatus, scheduleText } from "./dag-status.ts";
 import { dueTime, moment, relativeTime } from "./when.ts";
 
-/** As it is written, then in words. */
+/** As written, then in words. */
 export function scheduleWords(dag: DagDetails): string {
   const written = scheduleText(dag);
-  if (written === null) return "none: runs are started by hand, or by other DAGs";
+  if (written === null) return "none: runs are started manually or by other DAGs";
   return dag.timetable_description === null ? written : `${written}\n${dag.timetable_description}`;
 }
 
-/** The next dates, one a line: the logical date, and when the run is due where that is another moment. */
+/** The next dates, one per line: the logical date, and the due time if it differs. */
 export function nextRunLines(dag: DagDetails): string | null {
   const isPaused = dagStatus(dag) === "paused";
   const lines = datesOf(dag).map(({ logical_date, run_after }) => {
@@ -27,7 +27,7 @@ function datesOf({ next_dagrun_run_after: next, next_runs }: DagDetails): DagDet
   return [{ logical_date: next, run_after: next }];
 }
 
-/** Where its dates begin, and whether missed ones are made up for; null: it has no dates. */
+/** The start of the dates, and the catchup setting; null: no dates. */
 export function catchupText(dag: DagDetails): string | null {
   if (scheduleText(dag) === null || (dag.start_date === null && !dag.catchup)) return null;
   const from = dag.start_date === null ? "" : `from ${moment(dag.start_date)}`;
@@ -35,7 +35,7 @@ export function catchupText(dag: DagDetails): string | null {
   return from === "" ? missed : `${from}, ${missed}`;
 }
 
-/** The condition on assets as an indented list, each with what has arrived since the last run. */
+/** The asset condition as an indented list, each asset with its events since the last run. */
 export function assetLines(
   { asset_expression: expression }: DagDetails,
   queued: readonly QueuedAsset[],

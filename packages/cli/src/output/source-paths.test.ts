@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-test("a file in the current folder is relative to it, another one absolute", () => {
+test("shows a file in the current folder as relative, any other as absolute", () => {
   const here = new SourcePaths(["packages/cli/src"]);
   expect(here.inText("    at load (dags:/program.ts:3:5)")).toBe(
     "    at load (packages/cli/src/program.ts:3:5)",
@@ -22,13 +22,13 @@ test("a file in the current folder is relative to it, another one absolute", () 
   expect(there.inText("    at dags:/etl.ts:3:5")).toBe(`    at ${folder}/etl.ts:3:5`);
 });
 
-test("a file that is not on this machine keeps its path in the DAG folder", () => {
+test("keeps the DAG folder path of a file that is not on this machine", () => {
   expect(new SourcePaths([folder]).inText("    at load (dags:/gone/etl.ts:3:5)")).toBe(
     "    at load (gone/etl.ts:3:5)",
   );
 });
 
-test("absolute paths and file URLs of frames become relative; other text stays", () => {
+test("makes absolute paths and file URLs of frames relative, and keeps other text", () => {
   const paths = new SourcePaths([]);
   const url = pathToFileURL(join(process.cwd(), "examples/hello.ts")).href;
   expect(paths.inText(`    at async run (${url}:1:2)`)).toBe("    at async run (examples/hello.ts:1:2)");
@@ -36,7 +36,7 @@ test("absolute paths and file URLs of frames become relative; other text stays",
   expect(paths.inText(`saved ${process.cwd()}/a.ts:1:2`)).toBe(`saved ${process.cwd()}/a.ts:1:2`);
 });
 
-test("import errors name their files from the current folder", () => {
+test("shows files of import errors relative to the current folder", () => {
   const text =
     "program.ts:4:11: RangeError: 12:30:00 is late\n\n    at divide (program.ts:4:11)\n    at (program.ts:3:11)";
   expect(new SourcePaths(["packages/cli/src"]).inImportError(text)).toBe(
@@ -44,7 +44,7 @@ test("import errors name their files from the current folder", () => {
   );
 });
 
-test("frames of the engine and of Node are left out, until the next stack", () => {
+test("leaves out frames of the engine and of Node until the next stack", () => {
   const filter = new FrameFilter();
   const lines = [
     "Error: no",

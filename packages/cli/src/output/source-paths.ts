@@ -1,7 +1,7 @@
 /**
- * Places in the user's code as `dags/lib/load.ts:12:5`: relative to the current folder where the file is inside it, so that a
- * terminal or an editor opens it. Logs name files by `dags:/` and import errors by their path in the DAG folder, because
- * another machine has written them. A file that is not on this machine keeps its path in the DAG folder.
+ * Source locations as `dags/lib/load.ts:12:5`: relative to the current folder if the file is inside it, so that a terminal or an
+ * editor can open it. Logs name files by `dags:/` and import errors by their path in the DAG folder, because another machine may
+ * have written them. A file that is not on this machine keeps its path in the DAG folder.
  */
 import { existsSync } from "node:fs";
 import { dirname, isAbsolute, relative, resolve, sep } from "node:path";
@@ -10,7 +10,7 @@ import { readStandalone } from "../client/target.ts";
 import type { Session } from "../session.ts";
 
 const FRAME = /^\s+at /;
-/** The function through which user code is called: frames below it are the engine's. */
+/** The function that calls user code: frames below it belong to the engine. */
 const BORDER = "tradewindCallsUserCode";
 /** Bundled code that no source map covers, and Node's own. */
 const ENGINE_FRAME =
@@ -24,18 +24,18 @@ export class SourcePaths {
   readonly #folders: readonly string[];
   readonly #known = new Map<string, string>();
 
-  /** @param folders DAG folders, the most likely first. */
+  /** @param folders DAG folders, the most likely one first. */
   constructor(folders: readonly string[]) {
     this.#folders = folders.map((folder) => resolve(folder));
   }
 
-  /** The DAG folder of the standalone that a command speaks to, and that of the current project. */
+  /** The DAG folders of the standalone and of the current project. */
   static of({ home, host }: Pick<Session, "home" | "host">): SourcePaths {
     const running = readStandalone(home)?.dags;
     return new SourcePaths([...(running ? [running] : []), host.env.TRADEWIND_DAGS || "dags"]);
   }
 
-  /** Of a log, or of a stack. */
+  /** Replaces locations in a log or stack. */
   inText(text: string): string {
     return text
       .replace(IN_BUNDLE, (_, file: string) => this.file(file))
@@ -46,7 +46,7 @@ export class SourcePaths {
     return text.replace(IN_IMPORT_ERROR, (_, before: string, file: string) => before + this.file(file));
   }
 
-  /** A path in the DAG folder, an absolute one, or a URL of one. */
+  /** Accepts a path in the DAG folder, an absolute path or a file URL. */
   file(name: string): string {
     const known = this.#known.get(name) ?? this.#find(name);
     this.#known.set(name, known);
@@ -66,12 +66,12 @@ function fromHere(path: string): string {
   return short === "" || short.startsWith(`..${sep}`) || isAbsolute(short) ? path : short;
 }
 
-/** Leaves out the frames of the engine and of Node: they say nothing about the user's code. For lines of one stream. */
+/** Drops frames of the engine and of Node, which do not help to debug user code. One filter per stream of lines. */
 export class FrameFilter {
   readonly #testing: string | null;
   #isBelow = false;
 
-  /** @param isTest The runner of `dags test` is among the callers. */
+  /** @param isTest The callers include the runner of `dags test`. */
   constructor({ isTest }: { readonly isTest: boolean } = { isTest: false }) {
     this.#testing = isTest ? dirname(import.meta.resolve("@tradewind/testing")) : null;
   }

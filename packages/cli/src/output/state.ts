@@ -15,19 +15,19 @@ const STYLES: Readonly<Record<string, Style>> = {
   removed: "dim",
 };
 
-/** A state in its colour, on stdout. */
+/** A state in its colour, for stdout. */
 export function paintState(terminal: Terminal, state: string | null, text = stateName(state)): string {
   const style = STYLES[state ?? ""];
   return style === undefined ? text : terminal.paint(style, text);
 }
 
-/** The same on stderr. */
+/** The same for stderr. */
 export function paintStateNote(terminal: Terminal, state: string | null, text = stateName(state)): string {
   const style = STYLES[state ?? ""];
   return style === undefined ? text : terminal.paintNote(style, text);
 }
 
-/** The API says null for an instance that nothing has happened to yet. */
+/** The API returns null for an instance that has not been scheduled yet. */
 export function stateName(state: string | null): string {
   return state ?? "none";
 }

@@ -4,9 +4,9 @@ export interface Column<T> {
   readonly title: string;
   readonly value: (row: T) => string;
   readonly align?: "right";
-  /** May be cut when the terminal is narrow; other columns are cut only when nothing else helps. */
+  /** May be cut on a narrow terminal. Never set for ids: a cut id cannot be copied. */
   readonly flexible?: boolean;
-  /** Left out before anything is cut to nothing. */
+  /** Left out on a narrow terminal, the last column first. */
   readonly optional?: boolean;
   readonly paint?: (row: T, cell: string) => string;
 }
@@ -15,7 +15,7 @@ const GAP = 2;
 const FLEXIBLE_MIN = 12;
 const HARD_MIN = 4;
 
-/** Aligned columns. With a width the lines fit into it; without one nothing is cut. */
+/** Aligned columns. Without a width nothing is cut. Lines may exceed the width if columns that are not flexible need it. */
 export function renderTable<T>(rows: readonly T[], columns: readonly Column<T>[], width?: number): string[] {
   const cells = rows.map((row) => columns.map((column) => plainLine(column.value(row))));
   const natural = columns.map((column, index) =>
@@ -46,7 +46,7 @@ export function renderTable<T>(rows: readonly T[], columns: readonly Column<T>[]
   ];
 }
 
-/** Name and value, one pair a line: how a single object is shown. */
+/** The fields of one object: one name and value per line. */
 export function renderFields(
   fields: readonly (readonly [string, string | null | undefined])[],
   paintName: (name: string) => string,
@@ -65,7 +65,7 @@ export function renderFields(
   });
 }
 
-/** Cells a text takes on a terminal: East Asian wide characters and emoji take two, combining marks none. */
+/** Cells of a text on a terminal: East Asian wide characters and emoji take two, combining marks none. */
 export function displayWidth(text: string): number {
   let width = 0;
   for (const character of text) {
@@ -79,7 +79,7 @@ const ZERO_WIDTH = /^(?:\p{M}|[\u200b-\u200d])$/u;
 const WIDE =
   /^[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}\p{Emoji_Presentation}]$/u;
 
-/** Cut to so many cells, with a mark where it was longer. */
+/** Cuts a text to a number of cells and marks the cut with "…". */
 export function truncate(text: string, width: number): string {
   if (displayWidth(text) <= width) return text;
   let cut = "";
@@ -126,10 +126,7 @@ function fitWidths<T>(
       widths[widest]!--;
     }
   };
-  shrink(
-    room.kept.filter((index) => columns[index]!.flexible),
-    FLEXIBLE_MIN,
-  );
-  shrink(room.kept, HARD_MIN);
+  const flexible = room.kept.filter((index) => columns[index]!.flexible);
+  for (const minimum of [FLEXIBLE_MIN, HARD_MIN]) shrink(flexible, minimum);
   return widths;
 }

@@ -1,4 +1,4 @@
-/** What a task returned, as JSON; of one that is too large for one answer, piece by piece, as it is stored. */
+/** The output of a task as JSON; a large output is streamed in pieces, as stored. */
 import { path } from "../client/client.ts";
 import { networkError } from "../client/http-error.ts";
 import type { InstanceName } from "../client/task-log.ts";
@@ -7,7 +7,7 @@ import { plainText } from "../terminal.ts";
 
 interface OutputEntry {
   readonly value: unknown;
-  /** Of a large one. */
+  /** Set for a large output. */
   readonly object?: object;
 }
 
@@ -31,13 +31,13 @@ export async function printOutput(session: Session, name: InstanceName): Promise
     await pour(session, raw, call.what);
     return terminal.raw("\n");
   }
-  // As JSON it is YAML, too.
+  // JSON is valid YAML.
   terminal.raw(`${JSON.stringify(known, null, 2).slice(0, -2)},\n  "value": `);
   await pour(session, raw, call.what);
   terminal.raw("\n}\n");
 }
 
-/** @throws When the connection breaks: what was printed is then not all. */
+/** @throws If the connection breaks, because the printed output is then incomplete. */
 async function pour(session: Session, { body }: Response, what: string): Promise<void> {
   try {
     for await (const text of body?.pipeThrough(new TextDecoderStream()) ?? [])

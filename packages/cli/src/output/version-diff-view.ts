@@ -1,8 +1,8 @@
-/** How the difference of two versions of a DAG looks: `+` came, `-` went, `~` changed; then the file's own diff. */
+/** The differences of two versions of a DAG: `+` added, `-` removed, `~` changed; then the diff of the file. */
 import type { FieldChange, PartsDiff, VersionDiff } from "../client/dag-versions.ts";
 import { plainLine, type Terminal } from "../terminal.ts";
 
-/** Longer values are cut: --json has all of them. */
+/** Longer values are cut; --json shows them in full. */
 const WIDEST = 60;
 
 export function printVersionDiff(terminal: Terminal, diff: VersionDiff, parts: { source: boolean }): void {
@@ -19,8 +19,8 @@ export function printVersionDiff(terminal: Terminal, diff: VersionDiff, parts: {
 function sameShape({ is_same_code, source_diff }: VersionDiff): string {
   if (is_same_code) return "Nothing differs.";
   return source_diff === ""
-    ? "The file is the same: code that it imports has changed."
-    : "The same tasks, edges and options: only code has changed.";
+    ? "The file is unchanged; code that it imports has changed."
+    : "Tasks, edges and options are unchanged; only code has changed.";
 }
 
 function* shapeLines({ options, tasks, edges, groups, maps }: VersionDiff): Iterable<string> {

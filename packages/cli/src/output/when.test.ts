@@ -13,11 +13,11 @@ it.each([
   ["2025-12-24T12:00:00Z", "2025-12-24"],
   [null, "-"],
   ["no date", "no date"],
-])("tells how far %s is away: %s", (iso, text) => {
+])("shows the distance to %s as %s", (iso, text) => {
   expect(relativeTime(iso, NOW)).toBe(text);
 });
 
-it("says of a moment that has passed that it is due now", () => {
+it("shows a past due time as now", () => {
   expect(dueTime("2026-02-27T12:00:00Z", NOW)).toBe("now");
   expect(dueTime("2026-03-01T12:05:00Z", NOW)).toBe("in 5 m");
   expect(dueTime(null, NOW)).toBe("-");
@@ -42,7 +42,7 @@ it("shows instants in UTC", () => {
   expect(moment(null)).toBe("-");
 });
 
-it("shows instants in the zone that was chosen, with their offset", () => {
+it("shows instants in the chosen time zone with their offset", () => {
   showDatesIn("Europe/Berlin");
   expect(moment("2026-03-01T12:00:00Z")).toBe("2026-03-01 13:00:00+01:00");
   expect(moment("2026-07-01T12:00:00.250Z")).toBe("2026-07-01 14:00:00.250+02:00");
@@ -53,7 +53,7 @@ it("shows instants in the zone that was chosen, with their offset", () => {
   expect(moment("2026-03-01T00:00:00Z")).toBe("2026-03-01 00:00:00+00:00");
 });
 
-it("shows the time of a log line in the zone that was chosen, with its date when that is not today", () => {
+it("shows log times in the chosen time zone, with the date unless it is today", () => {
   expect(logTime("2026-03-01T11:04:31.000Z", NOW)).toBe("11:04:31.000Z");
   expect(logTime("2026-02-28T23:30:00.172Z", NOW)).toBe("2026-02-28 23:30:00.172Z");
   showDatesIn("Europe/Berlin");
@@ -62,7 +62,7 @@ it("shows the time of a log line in the zone that was chosen, with its date when
   expect(logTime("no date", NOW)).toBe("no date");
 });
 
-it("shows the instants of a sentence in the zone that was chosen, and keeps those of ids and values", () => {
+it("shows the instants of a sentence in the chosen time zone, except those in ids and values", () => {
   const sentence = (at: string) =>
     `It waits on at(at="2026-03-01T12:00:00Z") of scheduled__2026-03-01T12:00:00Z since ${at}, until ${at}.`;
   expect(withMoments(sentence("2026-03-01T12:00:00.250Z"))).toBe(sentence("2026-03-01 12:00:00.250Z"));

@@ -1,20 +1,20 @@
-/** Moments and spans as people read them. JSON and YAML output keeps the API's own values instead. */
+/** Instants and durations for users. JSON and YAML output keeps the API's values. */
 import { durationText } from "@tradewind/sdk/wording";
 
 const UTC = "UTC";
-/** Of the command that this process runs: `--tz`. */
+/** The time zone of `--tz`. */
 let zone: string = UTC;
 let format: Intl.DateTimeFormat | undefined;
 let offsetFormat: Intl.DateTimeFormat | undefined;
 
-/** Dates are shown in this zone from now on; UTC until then. */
+/** Sets the time zone of dates; the default is UTC. */
 export function showDatesIn(name: string): void {
   zone = name;
   format = undefined;
   offsetFormat = undefined;
 }
 
-/** "3 m ago", "in 2 h"; the plain date when it is more than a month away. */
+/** "3 m ago", "in 2 h"; the date if it is more than a month away. */
 export function relativeTime(iso: string | null | undefined, now: number = Date.now()): string {
   if (!iso) return "-";
   const moment = Date.parse(iso);
@@ -25,19 +25,19 @@ export function relativeTime(iso: string | null | undefined, now: number = Date.
   return moment > now ? `in ${text}` : `${text} ago`;
 }
 
-/** When something is due: "in 2 h", or "now" once that moment has passed. */
+/** A due time: "in 2 h", or "now" if it has passed. */
 export function dueTime(iso: string | null | undefined, now: number = Date.now()): string {
   return iso && Date.parse(iso) <= now ? "now" : relativeTime(iso, now);
 }
 
-/** An instant with its offset, so that it can be given to a command again: "2026-03-01 13:00:00+01:00", or with "Z". */
+/** An instant with its offset, accepted by commands: "2026-03-01 13:00:00+01:00", or with "Z". */
 export function moment(iso: string | null | undefined): string {
   if (!iso) return "-";
   const at = Date.parse(iso);
   return Number.isNaN(at) ? iso : localTime(at);
 }
 
-/** When a line was logged: with milliseconds, and with its date unless that is today's in the zone that is shown. */
+/** The time of a log line: with milliseconds, and with the date unless it is today. */
 export function logTime(iso: string, now: number = Date.now()): string {
   const at = Date.parse(iso);
   if (Number.isNaN(at)) return iso;
@@ -45,7 +45,7 @@ export function logTime(iso: string, now: number = Date.now()): string {
   return text.slice(0, 10) === localTime(now).slice(0, 10) ? text.slice(11) : text;
 }
 
-/** A sentence of the server with its instants as `moment` shows them. Ids and quoted values stay as they are. */
+/** A message of the server with its instants in the form of `moment`. Ids and quoted values are kept. */
 export function withMoments(text: string): string {
   return text.replace(INSTANT, (iso) => moment(iso));
 }
@@ -67,7 +67,7 @@ function offsetAt(at: number): string {
   return name === "GMT" ? "+00:00" : name.slice(3);
 }
 
-/** Seconds, as the API gives them, e.g. "41 ms", "3.2 s", "1 h 5 m". */
+/** A duration in seconds, e.g. "41 ms", "3.2 s", "1 h 5 m". */
 export function span(seconds: number | null | undefined): string {
   if (seconds == null) return "-";
   const ms = Math.round(seconds * 1000);

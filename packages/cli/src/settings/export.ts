@@ -1,6 +1,6 @@
 /**
- * Reads all settings of a kind. The API never answers with a secret; with them they are read from the database, by someone
- * who has its address and the installation's secret key.
+ * Reads all settings of a kind. The API never returns secrets; with --with-secrets they are read from the database, which
+ * needs its address and the installation's secret key.
  */
 import { writeFileSync } from "node:fs";
 import { CliError } from "../errors.ts";
@@ -11,7 +11,7 @@ import { withSecrets } from "./secrets.ts";
 
 export interface Exported {
   readonly entries: Entry;
-  /** Those that are left out, because their value is not shown. */
+  /** Entries left out because their value is secret. */
   readonly hidden: readonly string[];
 }
 
@@ -28,7 +28,7 @@ export async function exportSettings(
   };
 }
 
-/** Readable by its owner only. */
+/** Readable by the owner only. */
 export function writeExport(file: string, text: string): void {
   try {
     writeFileSync(file, `${text}\n`, { mode: 0o600 });

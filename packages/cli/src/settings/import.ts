@@ -1,4 +1,4 @@
-/** Reads a file of settings and sends all of it in one request: all entries are stored, or none. */
+/** Imports a file of settings in one request: all entries are stored, or none. */
 import { HttpError } from "../client/http-error.ts";
 import { CliError, type FieldProblem, usageError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
@@ -12,7 +12,7 @@ export interface EntryChange {
   readonly fields: readonly string[];
 }
 
-/** @throws With every entry that is wrong, whether this or the server finds it; then nothing was changed. */
+/** @throws With every invalid entry, found here or by the server; nothing is changed then. */
 export async function importSettings(
   session: Session,
   kind: SettingsKind,
@@ -49,7 +49,7 @@ async function send(
 
 function parseEntries(kind: SettingsKind, value: unknown, file: string) {
   if (value === null || typeof value !== "object" || Array.isArray(value))
-    throw usageError(`${file} must hold a JSON object of ${kind.collection}.`, kind.example);
+    throw usageError(`${file} must be a JSON object of ${kind.collection}.`, kind.example);
   const entries: Entry[] = [];
   const problems: FieldProblem[] = [];
   const all = Object.entries(value);
@@ -64,7 +64,7 @@ function parseEntries(kind: SettingsKind, value: unknown, file: string) {
   return { entries, problems, total: all.length };
 }
 
-/** The server names an entry by its place in the request. */
+/** The server identifies an entry by its index in the request. */
 function entryProblems(kind: SettingsKind, entries: readonly Entry[], error: HttpError): FieldProblem[] {
   return error.fields.map(({ field, message }) => {
     const [, index, rest = ""] = /^actions\.0\.entities\.(\d+)(\..*)?$/.exec(field) ?? [];
@@ -81,7 +81,7 @@ function refused(
   const wrong = new Set(problems.map(({ field }) => field)).size;
   return new CliError(
     "TW_CLI_SETTINGS",
-    `cannot import ${file}: ${wrong} ${wrong === 1 ? "value" : "values"} of its ${total} entries ${wrong === 1 ? "is" : "are"} wrong. Nothing was changed.`,
+    `cannot import ${file}: ${wrong} ${wrong === 1 ? "value" : "values"} of its ${total} entries ${wrong === 1 ? "is" : "are"} invalid. Nothing was changed.`,
     { exit: EXIT.usage, fields: problems },
   );
 }

@@ -1,5 +1,5 @@
 /**
- * What `import` and `export` know of connections, variables and pools: how an entry of a file looks. The files are those of
+ * The file format of `import` and `export` for connections, variables and pools. The files are those of
  * `airflow connections|variables|pools export`: one JSON object, by name.
  */
 import { usageError } from "../errors.ts";
@@ -11,19 +11,19 @@ export interface SettingsKind {
   /** The last part of the API's path, and the name of the array in its lists. */
   readonly collection: "connections" | "variables" | "pools";
   readonly singular: string;
-  /** The field that names one. */
+  /** The field with the name. */
   readonly key: string;
-  /** Whether some of it is never shown by the API. */
+  /** Whether the API hides some of its values. */
   readonly hasSecrets: boolean;
-  /** How a file looks, as a remedy. */
+  /** A sample file, used as a remedy. */
   readonly example: string;
-  /** What the API takes. @throws CliError for what cannot be meant. */
+  /** The API's form of an entry. @throws CliError for an invalid entry. */
   parse(name: string, value: unknown): Entry;
-  /** What the file has of an object as the API shows it; null: what matters is hidden. */
+  /** The file's form of an object; null: its value is hidden. */
   format(shown: Entry): unknown;
 }
 
-/** What the API shows of a variable whose key names a secret. Written back, it would replace the secret. */
+/** The API's mask for the value of a secret. Written back, it would replace the secret. */
 export const HIDDEN = "***";
 
 export const CONNECTIONS: SettingsKind = {
@@ -59,7 +59,7 @@ export const VARIABLES: SettingsKind = {
   parse(key, given) {
     const { description, value } = describedValue(given);
     if (value === HIDDEN)
-      throw usageError("its value is hidden (***): export with --with-secrets, or leave it out.");
+      throw usageError("the value is masked (***): export with --with-secrets, or remove the entry.");
     return { key, value, ...(description === undefined ? {} : { description }) };
   },
   format({ description, value }) {
@@ -82,7 +82,7 @@ export const POOLS: SettingsKind = {
   },
 };
 
-/** As Airflow writes and reads it: only an object with a value, and perhaps a description, is more than the value. */
+/** Airflow's rule: an object with a value, and optionally a description, is an entry; anything else is the value. */
 function describedValue(given: unknown): { readonly value: unknown; readonly description?: string } {
   if (given === null || typeof given !== "object" || !("value" in given)) return { value: given };
   const { value, description, ...others } = given as Entry;
@@ -91,7 +91,7 @@ function describedValue(given: unknown): { readonly value: unknown; readonly des
   return typeof description === "string" ? { value, description } : { value: given };
 }
 
-/** Airflow writes `_` of a type as `-`, and an extra that is more than texts as `__extra__`. */
+/** Airflow writes `_` of a type as `-`, and an extra that is not only strings as `__extra__`. */
 function fromAirflowUri(uri: string): Entry {
   const { conn_type, extra, ...parts } = parseConnectionUri(uri, "the URI");
   const { __extra__: whole } = JSON.parse(extra ?? "{}") as { __extra__?: string };

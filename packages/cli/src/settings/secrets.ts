@@ -1,4 +1,4 @@
-/** Secrets as they are stored: read from the database, by someone who has its address and the installation's secret key. */
+/** Reads stored secrets from the database, which needs its address and the installation's secret key. */
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import type { Session } from "../session.ts";
@@ -10,13 +10,13 @@ export async function withSecrets<T>(
   session: Session,
   work: (opened: { readonly engine: Engine; readonly secrets: Secrets }) => Promise<T>,
 ): Promise<T> {
-  if (!session.hasDatabase) throw missing(session, `there is no database in ${session.home}`);
+  if (!session.hasDatabase) throw missing(session, `no database in ${session.home}`);
   const engine = await import("@tradewind/engine");
   const config = engine.resolveConfig({ home: session.options.home }, session.host.env);
   const { database, stop } = await engine.openDatabase(config);
   try {
     const secrets = await engine.readSecrets(config, database, session.host.env.TRADEWIND_SECRET_KEY);
-    if (secrets === null) throw missing(session, `there is no secret key in ${config.home}`);
+    if (secrets === null) throw missing(session, `no secret key in ${config.home}`);
     return await work({ engine, secrets });
   } finally {
     await stop();
@@ -24,8 +24,8 @@ export async function withSecrets<T>(
 }
 
 function missing(session: Session, why: string): CliError {
-  return new CliError("TW_CLI_NO_DATABASE", `${why}: the server gives no secrets over the network.`, {
+  return new CliError("TW_CLI_NO_DATABASE", `${why}; the server does not send secrets over the network.`, {
     exit: EXIT.notFound,
-    remedy: `run it where the home of a service is (--home, now ${session.home}), or set DATABASE_URL and TRADEWIND_SECRET_KEY`,
+    remedy: `run the command where the home of a service is (--home, now ${session.home}), or set DATABASE_URL and TRADEWIND_SECRET_KEY`,
   });
 }

@@ -1,7 +1,6 @@
 /**
- * Why a task is, or is not, running: from the task that was asked about back to what must happen first. The server
- * judges each task by itself; here its verdicts are joined to a chain: the task waits for another, which waits for a
- * pool, which is full.
+ * Why a task is or is not running, from the task back to the root cause. The server explains each task by itself; this module
+ * joins the explanations to a chain: the task waits for another task, which waits for a full pool.
  */
 import { ENDED_TASK_STATES, type TaskInstance } from "../client/resources.ts";
 import { instanceName } from "../output/instance-name.ts";
@@ -9,18 +8,18 @@ import { span } from "../output/when.ts";
 import type { NamedTask, RunFacts, Verdict } from "./run-facts.ts";
 
 export interface Cause {
-  /** The server's, of what holds a task back; null: that another task is in some state, and why. */
+  /** The server's reason code; null: the state of another task, with its own causes. */
   readonly code: string | null;
   readonly says: string;
   readonly because: readonly Cause[];
 }
 
-/** A chain longer than this tells nobody more. */
+/** A longer chain adds no information. */
 const DEEPEST = 20;
-/** Of many tasks that are waited for, the first few stand for all. */
+/** Of many upstream tasks, only the first few are explained. */
 const WIDEST = 5;
 
-/** Reasons that come from signals: also a task that runs or has ended has them. */
+/** Reasons that come from signals; running and ended tasks have them too. */
 const DRIVEN = new Set([
   "ON_SIGNAL_FAILING",
   "RUN_CLOSED",
@@ -30,9 +29,9 @@ const DRIVEN = new Set([
   "STOPPING",
   "TICK",
 ]);
-/** Reasons why what has ended begins again. */
+/** Reasons for a rerun of ended tasks. */
 const AGAIN = new Set(["GROUP_RETRY", "RUN_RETRY"]);
-/** Reasons why a task ended without having run. */
+/** Reasons for a task that ended without running. */
 const DECIDED = new Set(["MAP_EMPTY", "MAP_SOURCE", "UPSTREAM_DECIDED"]);
 
 interface Place {
@@ -45,12 +44,12 @@ interface PlaceInRun extends Place {
   readonly facts: RunFacts;
 }
 
-/** What holds this instance back, or ended it; empty when nothing does. */
+/** What blocks or ended this instance; empty if nothing does. */
 export function causesOf(facts: RunFacts, place: Place): Promise<Cause[]> {
   return new Explanation(facts).causes({ ...place, facts }, 0);
 }
 
-/** What is to come for a task that nothing holds back: that it is being stopped, or what makes it run again. */
+/** What happens next to a task that is not blocked: it is being stopped, or will run again. */
 export async function outlookOf(facts: RunFacts, { mapIndex, taskId }: Place): Promise<Cause[]> {
   const { reasons, state } = await facts.verdict(taskId, mapIndex);
   const isSettled = state === "running" || state === "restarting" || ENDED_TASK_STATES.has(state ?? "none");
@@ -84,14 +83,14 @@ class Explanation {
         if (decided.length > 0) return await this.#named(decided, place.facts, depth);
         const own = (await this.#instance(place))?.reason;
         if (!own && state === "upstream_failed") return [];
-        return [cause(own ?? "a branch or a short circuit before it took another way")];
+        return [cause(own ?? "a branch or short circuit before it chose another path")];
       }
       default:
         return await this.#named(reasons, place.facts, depth);
     }
   }
 
-  /** Each reason, with the causes of the tasks that it names. That a rule decided is said by those tasks. */
+  /** Each reason with the causes of the tasks it names. A rule decision is explained by those tasks. */
   async #named(reasons: Verdict["reasons"], facts: RunFacts, depth: number): Promise<Cause[]> {
     const all: Cause[] = [];
     for (const { code, dag_run_id, message, tasks = [] } of reasons) {
@@ -118,7 +117,7 @@ class Explanation {
     return cause(says, await this.causes(place, depth));
   }
 
-  /** Of one that is not among the instances that were read. */
+  /** The name of an instance that was not read. */
   async #nameOf({ map_index, task_id }: NamedTask, facts: RunFacts): Promise<string> {
     const { rendered_map_index } = await facts.verdict(task_id, map_index);
     return instanceName({ task_id, map_index, rendered_map_index });
@@ -143,7 +142,7 @@ function stateSentence(instance: TaskInstance): string {
   return `is ${instance.state}`;
 }
 
-/** A sentence as what follows "because". */
+/** A sentence in the form that follows "because". */
 function clause(sentence: string): string {
   const text = sentence.replace(/\.$/, "");
   return /^[A-Z][a-z]/.test(text) ? text[0]!.toLowerCase() + text.slice(1) : text;

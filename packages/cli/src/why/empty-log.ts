@@ -1,4 +1,4 @@
-/** Why the log of a task has no lines, and a run no tasks. */
+/** Explains why the log of a task has no lines, or a run no tasks. */
 import { path } from "../client/client.ts";
 import type { DagRun, Task, TaskInstance } from "../client/resources.ts";
 import type { InstanceName } from "../client/task-log.ts";
@@ -23,7 +23,7 @@ export async function noteEmptyLog(
   for (const line of causeLines(await causesOf(facts, name), 1)) session.note(line);
 }
 
-/** Why the tasks of a run have no state yet; false: the run has started. */
+/** Explains why the tasks of a run have no state yet; returns false if the run has started. */
 export async function noteUnstartedRun(session: Session, dagId: string, runId: string): Promise<boolean> {
   const { client } = session;
   const what = `cannot list the tasks of the run ${runId} of ${dagId}`;
@@ -34,7 +34,7 @@ export async function noteUnstartedRun(session: Session, dagId: string, runId: s
   const [first] = tasks;
   if (first === undefined) return true;
   const place = { taskId: first.task_id, mapIndex: -1 };
-  // The version of the run may not have this task: then only the cause is missing.
+  // The run's version may not have this task; then no cause is shown.
   const causes = await causesOf(new RunFacts(client, dagId, runId), place).catch(() => []);
   for (const line of causeLines(causes, 1)) session.note(line);
   return true;
@@ -71,11 +71,11 @@ function sentence(
   }
 }
 
-/** A try that fails writes its error: without a line it never ran, or its file is not here. */
+/** A failing try logs its error. Without a line, it never ran or its file is not on this machine. */
 function failed(instance: TaskInstance | undefined, tryNumber: number): string {
   const reason = instance?.reason ? ` (${plainLine(instance.reason)})` : "";
   if (!instance?.start_date) return `failed without having run${reason}.`;
-  return `failed${reason}, and there is no log file of try ${tryNumber}: it was deleted, it is on another machine, or the process ended before it wrote anything.`;
+  return `failed${reason}, and try ${tryNumber} has no log file: it was deleted, is on another machine, or the process ended before writing anything.`;
 }
 
 function causeLines(causes: readonly Cause[], depth: number): string[] {

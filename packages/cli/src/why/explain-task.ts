@@ -12,7 +12,7 @@ export async function explainTask(session: Session, name: InstanceName): Promise
   const facts = new RunFacts(session.client, name.dagId, name.runId);
   const verdict = await facts.verdict(name.taskId, name.mapIndex);
   const { instances, reasons, state } = verdict;
-  // What holds instances of a map back is among the reasons; the map itself waits for nothing.
+  // The reasons explain instances of a map; the map itself waits for nothing.
   const causes = instances === null ? await causesOf(facts, name) : [];
   const outlook = await outlookOf(facts, name);
   if (session.format !== "table") {
@@ -54,7 +54,7 @@ function logCommand({ dagId, mapIndex, runId, taskId }: InstanceName): string {
   return `\`tradewind tasks logs ${dagId} ${runId} ${taskId}${which}\``;
 }
 
-/** How many are in which state, then what holds one of each kind back. */
+/** The number of instances per state, then one explanation per kind. */
 function printMap({ terminal }: Session, title: string, { instances, reasons }: Verdict): void {
   const total = instances?.reduce((sum, { count }) => sum + count, 0) ?? 0;
   const each = instances?.map(({ count, state }) => `${count} ${paintState(terminal, state)}`) ?? [];
@@ -77,6 +77,6 @@ function causeText({ terminal }: Session, { code, says }: Pick<Cause, "code" | "
 }
 
 function nothing(state: string | null): string {
-  if (state === "running" || state === "restarting") return ": nothing holds it back";
+  if (state === "running" || state === "restarting") return ": nothing blocks it";
   return ": it has ended, and runs again only when it is cleared (`tradewind tasks clear`)";
 }

@@ -1,26 +1,26 @@
-/** What the server knows about the tasks of one run, each asked for once. */
+/** What the server reports about the tasks of one run, each requested once. */
 import { type Client, path } from "../client/client.ts";
 import type { TaskInstance } from "../client/resources.ts";
 
-/** Of a mapped task, so many instances are looked at; the answer says what holds one of them back. */
+/** Number of instances of a mapped task that are read; the answer explains one of them. */
 const INSTANCES_SEEN = 100;
 
-/** What stands between one instance and its start, as the server judges it. */
+/** What blocks the start of one instance, according to the server. */
 export interface Verdict {
   readonly state: string | null;
   readonly run_state: string;
   readonly rendered_map_index: string | null;
-  /** Of one that is upstream_failed: the failed one at the start of the chain. */
+  /** For upstream_failed: the failed task at the start of the chain. */
   readonly failed_upstream: TaskInstance["failed_upstream"];
-  /** Of a mapped task as a whole: how many are in which state. */
+  /** For a mapped task as a whole: the number of instances per state. */
   readonly instances: readonly { readonly state: string | null; readonly count: number }[] | null;
   readonly reasons: readonly {
     readonly code: string;
     readonly message: string;
     readonly until: string | null;
-    /** Other instances that it speaks of. */
+    /** Other instances named by the reason. */
     readonly tasks?: readonly NamedTask[];
-    /** Their run, where it is another one. */
+    /** The run of these tasks, if it is another one. */
     readonly dag_run_id?: string;
   }[];
 }

@@ -1,6 +1,6 @@
 import { dag } from "tradewind";
 
-/** Asks for more slots than its pool has. */
+/** Requests more slots than its pool has. */
 export default dag("crowded", {}, (d) => {
   d.task("waits", { pool: "tiny", poolSlots: 2 }, () => "ran");
 });

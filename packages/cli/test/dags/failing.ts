@@ -2,7 +2,7 @@ import { type CallbackContext, dag, sendSignal, signal, webhook } from "tradewin
 
 const onFailure = ({ log, run }: CallbackContext) => log.warn("the run has failed", { run: run.id });
 
-/** Fails in the middle: what comes after is never run. */
+/** Fails in the middle: later tasks never run. */
 export default dag("failing", { onFailure: [onFailure, webhook("pager")] }, (d) => {
   const first = d.task("first", () => 1);
   const told = sendSignal(signal("broken"));

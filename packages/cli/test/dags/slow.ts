@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { dag } from "tradewind";
 
-/** Logs a line every 100 ms, for as long as the conf says, and stops when it is told to. */
+/** Logs a line every 100 ms, for the time given in conf, and stops on cancellation. */
 export default dag("slow", {}, (d) => {
   const count = d.task("count", async (_, ctx) => {
     const lines = Number(ctx.params.lines ?? 3);

@@ -1,6 +1,6 @@
 import { dag } from "tradewind";
 
-/** Tells what a task can see. */
+/** Returns the environment of a task. */
 export default dag("surroundings", {}, (d) => {
   d.task("look", async (_, ctx) => {
     const { host, port } = await ctx.connection("db");

@@ -1,6 +1,6 @@
 import { dag, type StandardSchemaV1 } from "tradewind";
 
-/** A validator by hand: this folder is copied to where there are no packages. */
+/** A hand-written validator: this folder is copied to a place without packages. */
 const params: StandardSchemaV1<{ region?: string; limit: number }> = {
   "~standard": {
     version: 1,

@@ -3,7 +3,7 @@ import { dag, restart, signal, start } from "tradewind";
 const hour = signal<number>("clicks.hour");
 const model = signal<number>("model.ready");
 
-/** A stream, what each step of it starts, and a second stream that goes on with what that made. */
+/** A stream, a task started by each of its signals, and a second stream restarted by that task's result. */
 export default dag("driven", { stop: signal("site.closed") }, (d) => {
   d.task("clicks", { lifetime: "streaming" }, async (_, ctx) => {
     for (const value of [7, 8]) await ctx.send(hour, value);

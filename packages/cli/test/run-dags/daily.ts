@@ -3,7 +3,7 @@ import { cron, dag } from "tradewind";
 
 const schedule = cron("0 2 * * *", "Europe/Berlin");
 
-/** For now it runs only by hand; its dates are those of Berlin. */
+/** Only started manually by the tests; its dates are in Berlin time. */
 export default dag("daily", { schedule, start: "2090-01-01", maxActiveRuns: 20 }, (d) => {
   const first = d.task("first", async (_, ctx) => {
     ctx.log.info("begins");

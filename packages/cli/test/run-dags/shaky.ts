@@ -4,7 +4,7 @@ import { divide } from "./lib/divide.ts";
 const onFailure = ({ log }: CallbackContext) => log.warn("callback called");
 const late = deadline({ after: "start", within: "1ms" });
 
-/** Fails in its second task, unless the conf says otherwise. */
+/** Fails in its second task unless the conf prevents it. */
 export default dag("shaky", { onFailure, deadline: late }, (d) => {
   const items = d.task("items", (_, ctx) => {
     ctx.log.info("lists items");

@@ -8,13 +8,13 @@ export interface Captured {
   readonly stderr: string;
 }
 
-/** Runs a command line in this process, with nothing of this machine's environment. */
+/** Runs a command line in this process, without this machine's environment. */
 export async function runCaptured(
   argv: readonly string[],
   options: {
     env?: NodeJS.ProcessEnv;
     columns?: number;
-    /** Nothing when not given. */
+    /** Empty by default. */
     stdin?: Host["stdin"];
     /** Sends this signal as soon as the command listens for it. */
     signal?: "SIGTERM";

@@ -1,4 +1,4 @@
-/** A real `tradewind standalone` on a folder of its own, on any free port. */
+/** A real `tradewind standalone` in a separate folder, on any free port. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { cp, mkdtemp, readFile, rm, stat, symlink } from "node:fs/promises";
@@ -33,16 +33,16 @@ export class StandaloneProcess {
     return StandaloneProcess.startOn(folder);
   }
 
-  /** With these files of examples/, and more options than the usual ones. */
+  /** With these files of examples/ and additional options. */
   static async startWith(examples: readonly string[], more: readonly string[]): Promise<StandaloneProcess> {
     const folder = await mkdtemp(join(tmpdir(), "tradewind-cli-"));
-    // What they import beside the SDK.
+    // Packages that the examples import besides the SDK.
     await symlink(join(EXAMPLES, "..", "node_modules"), join(folder, "node_modules"));
     for (const name of examples) await cp(join(EXAMPLES, name), join(folder, "dags", name));
     return StandaloneProcess.startOn(folder, more);
   }
 
-  /** On a folder that a former one has left. */
+  /** In the folder of an earlier standalone. */
   static async startOn(
     folder: string,
     more: readonly string[] = [],
@@ -70,13 +70,13 @@ export class StandaloneProcess {
     return join(this.folder, "home");
   }
 
-  /** Waits until it has said this on stderr. */
+  /** Waits for this text on stderr. */
   async until(pattern: RegExp): Promise<void> {
     const deadline = Date.now() + START_MS;
     while (!pattern.test(this.stderr)) {
       if (this.child.exitCode !== null)
         throw new Error(`standalone ended (${this.child.exitCode}):\n${this.stderr}`);
-      if (Date.now() > deadline) throw new Error(`standalone did not say ${pattern}:\n${this.stderr}`);
+      if (Date.now() > deadline) throw new Error(`standalone did not print ${pattern}:\n${this.stderr}`);
       await sleep(20);
     }
   }
@@ -92,7 +92,7 @@ export class StandaloneProcess {
     };
   }
 
-  /** Stops it as a user would, and answers with its exit code. */
+  /** Stops it like a user and returns the exit code. */
   async stop(): Promise<number | null> {
     if (this.child.exitCode !== null) return this.child.exitCode;
     const ended = once(this.child, "exit") as Promise<[number | null]>;
@@ -112,7 +112,7 @@ export class StandaloneProcess {
   }
 }
 
-/** A command of its own process; its environment has nothing of a server but what is given. */
+/** A command in its own process; its environment has only the given server settings. */
 export function spawnCli(args: readonly string[], env: NodeJS.ProcessEnv, cwd?: string): ChildProcess {
   const { PATH, HOME, TMPDIR, NODE_COMPILE_CACHE } = process.env;
   return spawn(process.execPath, ["--conditions=source", MAIN, ...args], {
@@ -122,7 +122,7 @@ export function spawnCli(args: readonly string[], env: NodeJS.ProcessEnv, cwd?: 
   });
 }
 
-/** The same, to its end. */
+/** The same, until its end. */
 export async function runCli(
   args: readonly string[],
   env: NodeJS.ProcessEnv,

@@ -4,13 +4,13 @@ async function warehouse(ctx: TaskContext) {
   return await ctx.connection("warehouse");
 }
 
-/** What the engine refuses: through the author's code, and after it. */
+/** Errors of the engine, thrown through user code and after it. */
 export const refused = dag("refused", {}, (d) => {
   d.task("asks", async (_, ctx) => (await warehouse(ctx)).id);
   d.task("returns", () => ({ at: 1n }) as unknown as string);
 });
 
-/** What would end or crash the process of a task, beside tasks that do nothing wrong. */
+/** Tasks that would exit or crash their process, beside tasks that succeed. */
 export const crashes = dag("crashes", {}, (d) => {
   const first = d.task("first", () => 1);
   d.task("works", { after: first }, () => new Promise<void>((resolve) => setTimeout(resolve, 300)));

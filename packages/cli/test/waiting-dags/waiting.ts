@@ -10,7 +10,7 @@ class JobDone extends PollTrigger<{ job: string }, { rows: number }> {
   }
 }
 
-/** Waits for time, for a trigger of its own, and for a file that only the command line knows of. */
+/** Waits for a time, for its own trigger, and for a file given on the command line. */
 export default dag("waiting", {}, (d) => {
   d.task("job", async (_, ctx) => {
     await ctx.until("pause", new TimeDeltaTrigger({ delta: "300ms" }));

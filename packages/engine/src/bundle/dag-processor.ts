@@ -29,6 +29,8 @@ export interface DagProcessorOptions {
   readonly isPausedAtCreation: boolean;
   /** The names of the configured executors. Default: only the local one. */
   readonly executors?: readonly string[];
+  /** The log level of a new import error; default: warn. */
+  readonly failureLevel?: "warn" | "debug";
   /** Called after a pass that changed the catalogue. */
   readonly onChange?: () => void;
   /** How often the folder is scanned although no change was reported. */
@@ -207,6 +209,7 @@ export class DagProcessor implements Service {
       plan,
       isPausedAtCreation,
       executors: this.#options.executors ?? ["local"],
+      failureLevel: this.#options.failureLevel ?? "warn",
       retryMs: Math.max(rescanMs, MIN_RETRY_MS),
     };
   }

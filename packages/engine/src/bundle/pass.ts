@@ -49,6 +49,8 @@ export interface PassDependencies {
   readonly isPausedAtCreation: boolean;
   /** The executor names that tasks may use. */
   readonly executors: readonly string[];
+  /** The log level of a new import error. */
+  readonly failureLevel: "warn" | "debug";
   /** The shortest time after which a failed file is retried although nothing changed. */
   readonly retryMs: number;
 }
@@ -283,7 +285,7 @@ export class Pass {
     file: string,
     failure: { message: string; inputs: readonly InputStamp[]; anyChange: boolean; isNews: boolean },
   ): void {
-    const { ledger, logger, retryMs } = this.#with;
+    const { failureLevel, ledger, logger, retryMs } = this.#with;
     const before = ledger.get(file)?.outcome;
     const delayMs = before?.kind === "failed" ? Math.min(before.delayMs * 2, MAX_RETRY_MS) : retryMs;
     const now = Date.now();
@@ -293,7 +295,7 @@ export class Pass {
       outcome: { kind: "failed", anyChange: failure.anyChange, delayMs, retryAt: now + delayMs },
     });
     // It is retried when another file changes, and periodically: a known error is not logged again as a warning.
-    const tell = failure.isNews || before?.kind !== "failed" ? "warn" : "debug";
+    const tell = failure.isNews || before?.kind !== "failed" ? failureLevel : "debug";
     logger[tell]("DAG file failed to import", { file, error: failure.message });
   }
 }

@@ -125,6 +125,8 @@ async function createServices(
   if (bridged) undo.push(() => bridged.close());
   const processor = createDagProcessor(parts, {
     isPausedAtCreation: false,
+    // The terminal of a standalone shows import errors itself.
+    failureLevel: config.logFormat === "pretty" ? "debug" : "warn",
     onChange: () => wakeUps.send("dags"),
   });
   const services = [

@@ -1,7 +1,18 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { durationMs } from "../schedule/duration.ts";
-import { durationText, errorText, nearest } from "./wording.ts";
+import { durationText, errorText, instanceText, nearest } from "./wording.ts";
+
+test.each([
+  ["load", -1, null, "load"],
+  ["load", 3, null, "load[3]"],
+  ["load", 3, "3", "load[3]"],
+  ["load", 3, "north", "load[3] north"],
+  ["load", 4, "2/0", "load[4] 2/0"],
+  ["load", -3, "1/*", "load[1/*]"],
+])("names instance %s %d %s as %s", (taskId, mapIndex, label, text) => {
+  expect(instanceText(taskId, mapIndex, label)).toBe(text);
+});
 
 test.each([
   [0, "0 ms"],

@@ -25,6 +25,16 @@ export function durationText(ms: number): string {
 }
 
 /**
+ * Returns the name of a task instance, with its label or nested path after the index. A placeholder for instances to come has no index:
+ * `load[2/*]`.
+ * @example instanceText("load", 3, "north"); // "load[3] north"
+ */
+export function instanceText(taskId: string, mapIndex: number, label: string | null): string {
+  if (mapIndex < 0) return label === null ? taskId : `${taskId}[${label}]`;
+  return `${taskId}[${mapIndex}]${label === null || label === String(mapIndex) ? "" : ` ${label}`}`;
+}
+
+/**
  * Returns the known name within two edits, if any.
  * @example nearest("regoin", ["region", "days"]); // "region"
  */

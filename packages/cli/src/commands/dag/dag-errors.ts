@@ -1,4 +1,4 @@
-/** `tradewind dags errors`, and the word about it under the list of DAGs. */
+/** `tradewind dags errors`, and the summary of it below the list of DAGs. */
 import type { Command } from "@commander-js/extra-typings";
 import type { Listed } from "../../client/client.ts";
 import type { ImportProblem } from "../../client/resources.ts";
@@ -9,7 +9,7 @@ import { relativeTime } from "../../output/when.ts";
 import type { Session } from "../../session.ts";
 import { plainLine, plainText } from "../../terminal.ts";
 
-/** Below a list of something else. */
+/** How many errors are shown below another list. */
 const FEW = 3;
 
 export function addErrorsCommand(dags: Command, session: Session): void {
@@ -17,12 +17,12 @@ export function addErrorsCommand(dags: Command, session: Session): void {
 
   dags
     .command("errors")
-    .description("show all files that cannot be loaded, and why; exit 1 when there are any")
+    .description("list DAG files that fail to load; exit 1 if there are any")
     .addHelpText(
       "after",
       examples(
         "tradewind dags errors",
-        "# in CI: fail when a file cannot be loaded",
+        "# in CI: fail if a file fails to load",
         "tradewind dags errors --quiet",
       ),
     )
@@ -44,12 +44,12 @@ export function addErrorsCommand(dags: Command, session: Session): void {
     });
 }
 
-/** A DAG that is missed in the list is most often a file that does not load. */
+/** A DAG missing from the list is usually in a file that fails to load. */
 export async function noteImportErrors(session: Session): Promise<void> {
   const { items, total } = await listErrors(session, FEW);
   if (total === 0) return;
   session.note(
-    session.terminal.paintNote("yellow", `${total} file${total === 1 ? "" : "s"} cannot be loaded:`),
+    session.terminal.paintNote("yellow", `${total} file${total === 1 ? "" : "s"} failed to load:`),
   );
   const paths = SourcePaths.of(session);
   for (const { filename, stack_trace } of items) {
@@ -58,10 +58,10 @@ export async function noteImportErrors(session: Session): Promise<void> {
     session.note(problem.startsWith(file) ? `  ${problem}` : `  ${file}: ${problem}`);
   }
   const more = total - items.length;
-  if (more > 0) session.note(`  … and ${more} more: \`tradewind dags errors\` shows all of them.`);
+  if (more > 0) session.note(`  … and ${more} more: \`tradewind dags errors\` lists all.`);
 }
 
-/** @param limit 0: all. */
+/** @param limit 0 = all. */
 function listErrors(session: Session, limit: number): Promise<Listed<ImportProblem>> {
   const what = "cannot list the import errors";
   return session.client.list({ path: "/importErrors", key: "import_errors", what, limit });

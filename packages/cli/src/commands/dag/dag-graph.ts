@@ -7,20 +7,20 @@ import { printTaskTable } from "../../output/graph/task-table.ts";
 import type { Session } from "../../session.ts";
 import { readTasks } from "./dag-show.ts";
 
-/** The layout takes ten times as long for three times as many tasks. */
+/** Layout takes ten times as long for three times as many tasks. */
 const MOST_DRAWN = 500;
 
-/** `dags graph`: the tasks and their edges, for a terminal, a document or a picture. */
+/** `dags graph`: the tasks and their edges, for a terminal, a document or an image. */
 export function addGraphCommand(dags: Command, session: Session): void {
   dags
     .command("graph")
-    .description("draw the tasks of a DAG: on the terminal, or as Mermaid, Graphviz or SVG")
+    .description("draw the graph of a DAG: on the terminal, or as Mermaid, Graphviz or SVG")
     .argument("<dag>")
     .addHelpText(
       "after",
       examples(
         "tradewind dags graph etl",
-        "# a picture for the browser",
+        "# an image for the browser",
         "tradewind dags graph etl -o svg > etl.svg",
         "# for a Markdown file or a wiki",
         "tradewind dags graph etl -o mermaid",
@@ -49,10 +49,10 @@ export function addGraphCommand(dags: Command, session: Session): void {
 function tooLarge(dagId: string, tasks: number): CliError {
   return new CliError(
     "TW_CLI_GRAPH_TOO_LARGE",
-    `the DAG ${dagId} has ${tasks} tasks: a picture can have ${MOST_DRAWN} at most.`,
+    `the DAG ${dagId} has ${tasks} tasks: an image is limited to ${MOST_DRAWN}.`,
     {
       exit: EXIT.failed,
-      remedy: `let Graphviz draw it: \`tradewind dags graph ${dagId} -o dot | dot -Tsvg\``,
+      remedy: `use Graphviz: \`tradewind dags graph ${dagId} -o dot | dot -Tsvg\``,
     },
   );
 }

@@ -11,21 +11,21 @@ import { noteImportErrors } from "./dag-errors.ts";
 
 const SCHEDULE_WIDTH = 32;
 
-/** `dags list`: one request per page of DAGs, whatever is shown of them. */
+/** `dags list`: one request per page of DAGs. */
 export function addListCommand(dags: Command, session: Session): void {
   dags
     .command("list")
-    .description("list the DAGs: schedule, latest run, next run")
-    .option("--tag <tag...>", "only with these tags")
-    .option("--paused", "only the paused ones")
-    .option("--all", "also removed ones: no file exports them any more, their runs are kept")
-    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
+    .description("list DAGs with schedule, latest run and next run")
+    .option("--tag <tag...>", "only DAGs with these tags")
+    .option("--paused", "only paused DAGs")
+    .option("--all", "include removed DAGs: no file exports them, their runs are kept")
+    .option("--limit <n>", "maximum number of rows; 0 = no limit", wholeNumber(0), 50)
     .addHelpText(
       "after",
       examples(
         "tradewind dags list",
         "tradewind dags list --tag daily --tz Europe/Berlin",
-        "# the DAGs whose latest run has failed",
+        "# DAGs whose latest run failed",
         `tradewind dags list --json | jq '.[] | select(.last_run.state == "failed")'`,
       ),
     )
@@ -38,9 +38,7 @@ export function addListCommand(dags: Command, session: Session): void {
         limit,
       });
       const empty =
-        tag || paused
-          ? "There is no such DAG."
-          : "There are no DAGs yet: put a file that exports one into the DAG folder.";
+        tag || paused ? "No DAGs match." : "No DAGs yet. Put a file that exports one into the DAG folder.";
       await session.printList(listed, columns(session), empty);
       await noteImportErrors(session);
     });
@@ -54,7 +52,7 @@ function columns({ terminal }: Session): readonly Column<Dag>[] {
       value: dagStatus,
       paint: (dag, cell) => (dagStatus(dag) === "active" ? cell : terminal.paint("yellow", cell)),
     },
-    // Its zone is worth more than tags and files, which are left out before it is cut.
+    // The time zone matters more than tags and files: they are left out before it is cut.
     {
       title: "SCHEDULE",
       value: (dag) => {
@@ -66,10 +64,12 @@ function columns({ terminal }: Session): readonly Column<Dag>[] {
       title: "LAST RUN",
       value: (dag) => lastRunText(dag) ?? "-",
       paint: (dag, cell) => paintState(terminal, dag.last_run?.state ?? null, cell),
+      optional: true,
     },
     {
       title: "NEXT RUN",
       value: (dag) => (dagStatus(dag) === "active" ? dueTime(dag.next_dagrun_run_after) : "-"),
+      optional: true,
     },
     {
       title: "TAGS",

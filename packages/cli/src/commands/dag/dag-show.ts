@@ -9,17 +9,17 @@ import { assetLines, catchupText, nextRunLines, scheduleWords } from "../../outp
 import { relativeTime, span } from "../../output/when.ts";
 import type { Fields, Session } from "../../session.ts";
 
-/** `dags show`: what there is to know of one DAG, and its tasks as a graph. */
+/** `dags show`: the details of one DAG, and its tasks as a graph. */
 export function addShowCommand(dags: Command, session: Session): void {
   dags
     .command("show")
-    .description("show one DAG: schedule in words, next dates, tasks as a graph")
+    .description("show a DAG: schedule, next dates, options and task graph")
     .argument("<dag>")
     .addHelpText(
       "after",
       examples(
         "tradewind dags show etl",
-        "# the next dates in your own zone",
+        "# the next dates in your time zone",
         "tradewind dags show etl --tz local",
         "# the schedule and the tasks for a script",
         "tradewind dags show etl --json | jq '.next_runs, .tasks[].task_id'",
@@ -60,7 +60,7 @@ function dagFields(dag: DagDetails, tasks: readonly Task[], queued: readonly Que
     ["dag", dag.dag_id],
     ["version", version && `${version.version_number} (${relativeTime(version.created_at)})`],
     ["description", dag.description],
-    ["status", dag.has_import_errors ? `${status}, and the newest file cannot be loaded` : status],
+    ["status", dag.has_import_errors ? `${status}, and the current file fails to load` : status],
     ["paused because", dag.pause_reason],
     ["schedule", scheduleWords(dag)],
     ["dates", catchupText(dag)],
@@ -104,7 +104,7 @@ function runRetries({ delay, from, retries }: NonNullable<DagDetails["run_retrie
   return `${retries}, ${span(delay)} apart, from ${from === "start" ? "the start" : "what failed"}`;
 }
 
-/** The error of its own timetable, and when the timetable is called again. */
+/** The error of a custom timetable, and the time of the next attempt. */
 function scheduleProblem({ schedule_error: error }: DagDetails): string | null {
   if (!error) return null;
   const again = error.next_try === null ? "" : `; next try ${relativeTime(error.next_try)}`;

@@ -14,9 +14,9 @@ export function addVersionCommands(dags: Command, session: Session): void {
 
   dags
     .command("versions")
-    .description("list the versions of a DAG, newest first; a run keeps the one it was made with")
+    .description("list the versions of a DAG, newest first")
     .argument("<dag>")
-    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 25)
+    .option("--limit <n>", "maximum number of rows; 0 = no limit", wholeNumber(0), 25)
     .addHelpText("after", examples("tradewind dags versions etl"))
     .action(async (dagId, { limit }) => {
       const what = `cannot list the versions of ${dagId}`;
@@ -48,15 +48,15 @@ export function addVersionCommands(dags: Command, session: Session): void {
 
   dags
     .command("diff")
-    .description("show what changed between two versions of a DAG: tasks, edges, options, source")
+    .description("compare two versions of a DAG: tasks, edges, options, source")
     .argument("<dag>")
-    .argument("[from]", "a version; the one before TO when not given", wholeNumber(0))
-    .argument("[to]", "a version; the current one when not given", wholeNumber(0))
-    .option("--no-source", "without the diff of the file")
+    .argument("[from]", "version number (default: the version before TO)", wholeNumber(0))
+    .argument("[to]", "version number (default: the current version)", wholeNumber(0))
+    .option("--no-source", "leave out the diff of the source file")
     .addHelpText(
       "after",
       examples(
-        "# the newest version with the one before it",
+        "# compare the current version with the one before it",
         "tradewind dags diff etl",
         "tradewind dags diff etl 3 5",
       ),

@@ -16,7 +16,7 @@ import { addVersionCommands } from "./dag-versions.ts";
 
 export function command(session: Session) {
   const dags = new Command("dags")
-    .description("list, show, draw, compare, trigger, pause and test DAGs")
+    .description("list, inspect, trigger, pause and test DAGs")
     .addHelpText("after", examples("tradewind dags list", "tradewind dags trigger etl --wait"));
 
   addListCommand(dags, session);
@@ -29,23 +29,23 @@ export function command(session: Session) {
     .command("trigger")
     .description("start a run of a DAG")
     .argument("<dag>")
-    .option("--conf <json>", "the run's params: a JSON object, @file, or @- for standard input", parseConf)
+    .option("--conf <json>", "params of the run: a JSON object, @file, or @- for stdin", parseConf)
     .option(
       "--logical-date <date>",
-      "the moment the run stands for: 2026-11-15 or 2026-11-15T02:00, in the DAG's time zone",
+      "logical date: 2026-11-15 or 2026-11-15T02:00, in the DAG's time zone",
       parseDate,
     )
-    .option("--run-id <id>", "the run's own id; a second run with it is refused")
-    .option("--note <text>", "a note on the run")
-    .option("--wait", "watch the run until it has ended; exit 1 when it failed")
-    .option("--timeout <duration>", "with --wait: stop watching after this time, e.g. 15m", parseDuration)
+    .option("--run-id <id>", "id of the run; fails if a run has this id already")
+    .option("--note <text>", "attach a note to the run")
+    .option("--wait", "wait for the end of the run; exit 1 if it fails")
+    .option("--timeout <duration>", "with --wait: stop waiting after this time, e.g. 15m", parseDuration)
     .addHelpText(
       "after",
       examples(
         "tradewind dags trigger etl",
         `tradewind dags trigger etl --conf '{"region":"eu"}'`,
         "tradewind dags trigger etl --logical-date 2026-11-15",
-        "# in a script: exit 1 and the first failure when the run fails",
+        "# in a script: exit 1 and print the first failure if the run fails",
         "tradewind dags trigger etl --wait --timeout 30m",
       ),
     )
@@ -54,7 +54,7 @@ export function command(session: Session) {
       const run = await session.client.post<DagRun>(path`/dags/${dagId}/dagRuns`, {
         what: `cannot trigger ${dagId}`,
         body: {
-          // Airflow's API wants the field, and takes null for "none".
+          // Airflow's API requires the field; null means no logical date.
           logical_date: logicalDate ? await instantOf(session.client, dagId, logicalDate) : null,
           ...(options.conf === undefined ? {} : { conf: options.conf }),
           ...(options.runId === undefined ? {} : { dag_run_id: options.runId }),
@@ -80,12 +80,14 @@ export function command(session: Session) {
     });
 
   for (const [name, isPaused, done] of [
-    ["pause", true, "paused: its schedule makes no new runs, and no run or task of it starts"],
+    ["pause", true, "paused: no new runs are scheduled, and no run or task of it starts"],
     ["unpause", false, "active"],
   ] as const) {
     dags
       .command(name)
-      .description(isPaused ? "stop the schedule of a DAG" : "let the schedule of a DAG go on")
+      .description(
+        isPaused ? "pause DAGs: no new runs or tasks start" : "resume the schedules of paused DAGs",
+      )
       .argument("<dag...>")
       .addHelpText("after", examples(`tradewind dags ${name} etl`, `tradewind dags ${name} etl report`))
       .action(async (dagIds) => {
@@ -105,7 +107,7 @@ export function command(session: Session) {
 
   dags
     .command("delete")
-    .description("delete a DAG with all its runs; its file stays, and as long as it stays the DAG comes back")
+    .description("delete a DAG with all its runs; it is loaded again if a file still exports it")
     .argument("<dag>")
     .addHelpText(
       "after",
@@ -116,30 +118,30 @@ export function command(session: Session) {
       await session.client.delete(path`/dags/${dagId}`, { what: `cannot delete the DAG ${dagId}` });
       await session.printDone(
         { dag_id: dagId, deleted: true },
-        `DAG ${dagId} deleted. While a file still exports it, it comes back.`,
+        `DAG ${dagId} deleted. It is loaded again if a file still exports it.`,
       );
     });
 
   dags
     .command("test")
-    .description("run one DAG here, in one process, without server or database, and print its progress")
-    .argument("<file-or-dag>", "a DAG file, or the id of a DAG in the DAG folder")
-    .option("--dags <folder>", "the DAG folder (TRADEWIND_DAGS, else dags)")
-    .option("--dag <id>", "which DAG, when the file holds several")
-    .option("--conf <json>", "the run's params: a JSON object, @file, or @- for standard input", parseConf)
-    .option("--logical-date <date>", "the moment the run stands for", parseInstant)
-    .option("--variable <key=value...>", "what ctx.variable reads")
+    .description("run a DAG locally in one process, without server or database")
+    .argument("<file-or-dag>", "DAG file, or id of a DAG in the DAG folder")
+    .option("--dags <folder>", "DAG folder (TRADEWIND_DAGS; default: dags)")
+    .option("--dag <id>", "the DAG to run if the file has several")
+    .option("--conf <json>", "params of the run: a JSON object, @file, or @- for stdin", parseConf)
+    .option("--logical-date <date>", "logical date of the run", parseInstant)
+    .option("--variable <key=value...>", "value returned by ctx.variable")
     .option(
       "--connection <id=uri...>",
-      "what ctx.connection reads: id=type://login:password@host:port/schema",
+      "connection returned by ctx.connection: id=type://login:password@host:port/schema",
     )
-    .option("--event <key=json...>", "what a trigger fires with, by its id, by task, or by task/step")
+    .option("--event <key=json...>", "event of a trigger, by trigger id, task or task/step")
     .option(
       "--signal <key=json...>",
-      "a signal from outside, when the run begins; key@10m=json: ten minutes later",
+      "send a signal at the start of the run; key@10m=json: ten minutes later",
     )
-    .option("--until <duration>", "close a run that does not end by itself after that time", parseDuration)
-    .option("--skip-waits", "jump over retry delays and waits for a time")
+    .option("--until <duration>", "close the run after this time if it does not end by itself", parseDuration)
+    .option("--skip-waits", "skip retry delays and timed waits")
     .addHelpText(
       "after",
       examples(
@@ -147,7 +149,7 @@ export function command(session: Session) {
         "# with params and a variable, without waiting for retries",
         `tradewind dags test etl --conf '{"region":"eu"}' --skip-waits`,
         "tradewind dags test rates --variable rates_url=https://example.com",
-        "# what a trigger fires with",
+        "# with the event of a trigger",
         `tradewind dags test expenses --event receipts='{"path":"a.csv"}'`,
       ),
     )
@@ -160,10 +162,10 @@ export function command(session: Session) {
   return dags;
 }
 
-/** Without this note, a run of a paused DAG looks as if it hangs. */
+/** Without this note, a run of a paused DAG appears to hang. */
 async function noteIfPaused(session: Session, dagId: string): Promise<void> {
   const dag = await session.client.get<Dag>(path`/dags/${dagId}`, { what: `cannot show the DAG ${dagId}` });
   if (!dag.is_paused) return;
-  const words = `The DAG ${dagId} is paused: the run waits until it is unpaused`;
+  const words = `DAG ${dagId} is paused. The run starts when you unpause it`;
   session.note(`${session.terminal.paintNote("yellow", words)}: \`tradewind dags unpause ${dagId}\``);
 }

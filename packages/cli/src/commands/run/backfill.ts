@@ -19,13 +19,13 @@ import { moment } from "../../output/when.ts";
 import type { Session } from "../../session.ts";
 import { serve } from "../service/service.ts";
 
-/** A timetable of the DAG's own may be asked for long before the dates are known. */
+/** A custom timetable may need long to list the dates. */
 const LISTING_MS = 60_000;
-const ID = "the backfill's number, as `tradewind backfill list` shows it";
+const ID = "number of the backfill, from `tradewind backfill list`";
 
 export function command(session: Session) {
   const backfill = new Command("backfill")
-    .description("make the runs of past dates: create, wait for, pause, change and cancel")
+    .description("create, watch, pause, change and cancel backfills")
     .addHelpText(
       "after",
       examples(
@@ -37,36 +37,36 @@ export function command(session: Session) {
 
   backfill
     .command("create")
-    .description("make the runs of a DAG's schedule for a range of dates; both ends are included")
+    .description("run the schedule of a DAG for a range of past dates, both ends included")
     .addHelpText(
       "after",
       examples(
-        "# see what would become of each date, then do it",
+        "# preview what happens to each date, then create it",
         "tradewind backfill create etl --from 2026-01-01 --to 2026-01-31 --dry-run",
         "tradewind backfill create etl --from 2026-01-01 --to 2026-01-31 --wait",
-        "# the latest date first",
+        "# latest date first",
         "tradewind backfill create etl --from 2026-01-01 --to 2026-01-31 --reverse",
       ),
     )
     .argument("<dag>")
     .requiredOption(
       "--from <date>",
-      "first logical date: a day, 2026-01-01, or an exact time, 2026-01-01T08:00, in the DAG's time zone",
+      "first logical date: 2026-01-01 or 2026-01-01T08:00, in the DAG's time zone",
       parseDate,
     )
-    .requiredOption("--to <date>", "last logical date; a day is included as a whole", parseDate)
+    .requiredOption("--to <date>", "last logical date (a day is included as a whole)", parseDate)
     .addOption(
-      new Option("--reprocess <which>", "which dates that have a run already get it done again")
+      new Option("--reprocess <which>", "rerun dates that already have a run")
         .choices(["none", "failed", "completed"] as const)
         .default("none" as const),
     )
-    .option("--reverse", "the latest date first")
-    .option("--max-active <n>", "how many runs at once", wholeNumber(1), 10)
-    .option("--conf <json>", "conf of the runs: JSON, @file or @-", parseConf)
-    .option("--stop-on-failure", "start no more runs after the first that failed")
-    .option("--pin-version", "make all runs with the DAG's version of now, whatever changes meanwhile")
-    .option("--dry-run", "only say what would become of each date")
-    .option("--wait", "watch it until it has ended")
+    .option("--reverse", "run the latest date first")
+    .option("--max-active <n>", "maximum number of concurrent runs", wholeNumber(1), 10)
+    .option("--conf <json>", "params of the runs: a JSON object, @file, or @- for stdin", parseConf)
+    .option("--stop-on-failure", "start no more runs after the first failed run")
+    .option("--pin-version", "use the current version of the DAG for all runs, even if it changes")
+    .option("--dry-run", "only show what would happen to each date")
+    .option("--wait", "wait for the end of the backfill")
     .action(async (dag, options) => {
       const body = {
         dag_id: dag,
@@ -78,13 +78,13 @@ export function command(session: Session) {
         ...(options.pinVersion ? { run_on_latest_version: false } : {}),
         ...(options.conf === undefined ? {} : { dag_run_conf: options.conf }),
       };
-      const what = `cannot make a backfill of ${dag}`;
+      const what = `cannot create a backfill of ${dag}`;
       if (options.dryRun) {
         const answer = await session.client
           .post<DryRun>("/backfills/dry_run", { what, body, timeoutMs: LISTING_MS })
           .catch(nameOptions);
         const listed = { items: answer.backfills, total: answer.backfills.length };
-        await session.printList(listed, dryRunColumns(terminal), "There is nothing to do.");
+        await session.printList(listed, dryRunColumns(terminal), "Nothing to do.");
         for (const line of dryRunSummary(answer)) session.note(line);
         return;
       }
@@ -93,9 +93,9 @@ export function command(session: Session) {
         .catch(nameOptions);
       const runs = `${made.total_runs} run${made.total_runs === 1 ? "" : "s"}`;
       const dates = `dates ${moment(made.first_date)} to ${moment(made.last_date)}`;
-      const sentence = `Backfill ${made.id} of ${dag}: ${runs}, ${made.max_active_runs} at once, ${dates}.`;
+      const sentence = `Backfill ${made.id} of ${dag}: ${runs}, at most ${made.max_active_runs} at once, ${dates}.`;
       if (made.waits_because === "the DAG is paused")
-        session.note(`The DAG is paused: nothing starts before \`tradewind dags unpause ${dag}\`.`);
+        session.note(`The DAG is paused. Its runs start after \`tradewind dags unpause ${dag}\`.`);
       if (!options.wait) {
         await session.printDone(made, `${sentence} Watch it with \`tradewind backfill wait ${made.id}\`.`);
         return;
@@ -108,9 +108,9 @@ export function command(session: Session) {
     .command("list")
     .description("list backfills, newest first")
     .addHelpText("after", examples("tradewind backfill list", "tradewind backfill list etl --active"))
-    .argument("[dag]", "only of this DAG")
-    .option("--active", "only those that are not over")
-    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 25)
+    .argument("[dag]", "only backfills of this DAG")
+    .option("--active", "only backfills that have not ended")
+    .option("--limit <n>", "maximum number of rows; 0 = no limit", wholeNumber(0), 25)
     .action(async (dag, { active, limit }) => {
       const what = "cannot list the backfills";
       const listed = await session.client.list<Backfill>({
@@ -122,12 +122,12 @@ export function command(session: Session) {
       });
       await requireNamed(session.client, what, listed, { dag });
       const zones = await zonesOf(session.client, new Set(listed.items.map(({ dag_id }) => dag_id)));
-      await session.printList(listed, backfillColumns(terminal, zones), "There are no such backfills.");
+      await session.printList(listed, backfillColumns(terminal, zones), "No backfills match.");
     });
 
   backfill
     .command("show")
-    .description("show one backfill and how far it is")
+    .description("show a backfill and its progress")
     .addHelpText("after", examples("tradewind backfill show 7"))
     .argument("<id>", ID, wholeNumber(0))
     .action(async (id) => {
@@ -139,10 +139,10 @@ export function command(session: Session) {
 
   backfill
     .command("wait")
-    .description("wait for the end of a backfill: exit 0 when all went well, 1 when not, 124 after --timeout")
+    .description("wait for the end of a backfill; exit 0 on success, 1 on failure, 124 on timeout")
     .addHelpText("after", examples("tradewind backfill wait 7 --timeout 2h"))
     .argument("<id>", ID, wholeNumber(0))
-    .option("--timeout <duration>", "e.g. 90s, 15m", parseDuration)
+    .option("--timeout <duration>", "stop waiting after this time, e.g. 90s, 15m", parseDuration)
     .action(async (id, { timeout }) => {
       session.exitCode = await watchBackfill(session, { id, timeoutMs: timeout });
     });
@@ -160,7 +160,7 @@ export function command(session: Session) {
 
   backfill
     .command("pause")
-    .description("start no more runs for now; those under way go on")
+    .description("pause a backfill: start no more runs, let running ones finish")
     .addHelpText("after", examples("tradewind backfill pause 7"))
     .argument("<id>", ID, wholeNumber(0))
     .action((id) =>
@@ -169,66 +169,68 @@ export function command(session: Session) {
 
   backfill
     .command("unpause")
-    .description("go on with a paused backfill")
+    .description("resume a paused backfill")
     .addHelpText("after", examples("tradewind backfill unpause 7"))
     .argument("<id>", ID, wholeNumber(0))
     .action((id) =>
       change(id, {
         to: "unpause",
         what: `cannot unpause the backfill ${id}`,
-        done: `Backfill ${id} goes on.`,
+        done: `Backfill ${id} is resumed.`,
       }),
     );
 
   backfill
     .command("cancel")
-    .description("make no more runs, and end those under way as failed")
+    .description("cancel a backfill and its running runs, which end as failed")
     .addHelpText("after", examples("tradewind backfill cancel 7", "tradewind backfill cancel 7 --let-finish"))
     .argument("<id>", ID, wholeNumber(0))
-    .option("--let-finish", "those under way go on to their end")
+    .option("--let-finish", "let running runs finish")
     .action(async (id, { letFinish }) => {
-      if (!letFinish) await session.confirm(`Cancel the backfill ${id} and end its runs?`);
+      if (!letFinish) await session.confirm(`Cancel backfill ${id} and its running runs?`);
       await change(id, {
         to: "cancel",
         query: { let_finish: letFinish === true },
         what: `cannot cancel the backfill ${id}`,
-        done: letFinish ? `Backfill ${id} makes no more runs.` : `Backfill ${id} is cancelled.`,
+        done: letFinish
+          ? `Backfill ${id} is cancelled; its running runs finish.`
+          : `Backfill ${id} is cancelled.`,
       });
     });
 
   backfill
     .command("set")
-    .description("change a backfill while it runs")
+    .description("change the options of a backfill")
     .addHelpText("after", examples("tradewind backfill set 7 --max-active 4"))
     .argument("<id>", ID, wholeNumber(0))
-    .option("--max-active <n>", "how many runs at once", wholeNumber(1))
-    .option("--stop-on-failure", "start no more runs after the first that failed")
-    .option("--no-stop-on-failure", "go on after failures")
+    .option("--max-active <n>", "maximum number of concurrent runs", wholeNumber(1))
+    .option("--stop-on-failure", "start no more runs after the first failed run")
+    .option("--no-stop-on-failure", "continue after failed runs")
     .action(async (id, options) => {
       if (options.maxActive === undefined && options.stopOnFailure === undefined)
-        throw usageError("nothing to change was given.", "give --max-active or --[no-]stop-on-failure");
+        throw usageError("no change given.", "give --max-active or --[no-]stop-on-failure");
       const changed = await session.client.patch<Backfill>(path`/backfills/${id}`, {
         what: `cannot change the backfill ${id}`,
         body: { max_active_runs: options.maxActive, stop_on_failure: options.stopOnFailure },
       });
       await session.printDone(
         changed,
-        `Backfill ${id}: ${changed.max_active_runs} runs at once, ${changed.stop_on_failure ? "stops after" : "goes on after"} a failure.`,
+        `Backfill ${id}: at most ${changed.max_active_runs} runs at once, ${changed.stop_on_failure ? "stops" : "continues"} after a failure.`,
       );
     });
 
   backfill
     .command("serve")
-    .description("run backfills, and nothing else, against DATABASE_URL; any number may share one database")
+    .description("run a service for backfills only, on DATABASE_URL; run as many as you need")
     .addHelpText("after", examples("tradewind backfill serve --parallelism 16"))
     .option(
       "--parallelism <n>",
-      "how many tasks at once; 0 = a fresh process per task, no limit",
+      "maximum number of concurrent tasks; 0 = no limit, new process per task",
       wholeNumber(0),
     )
     .option(
       "--drain <duration>",
-      "how long running tasks may go on after SIGTERM (TRADEWIND_DRAIN, else 20s)",
+      "time for running tasks to finish after SIGTERM (TRADEWIND_DRAIN; default: 20s)",
     )
     .action(async (options) => {
       const { resolveConfig, startBackfillRunner } = await import("@tradewind/engine");
@@ -254,7 +256,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   dag_run_conf: "--conf",
 };
 
-/** @throws The error with its fields named as the options that were typed. */
+/** @throws The error with its fields renamed to the options on the command line. */
 function nameOptions(error: unknown): never {
   if (!(error instanceof CliError) || error.fields.length === 0) throw error;
   const fields = error.fields.map(({ field, message }) => ({ field: OPTIONS[field] ?? field, message }));
@@ -262,7 +264,7 @@ function nameOptions(error: unknown): never {
   throw new CliError(code, message, { exit, remedy, fields, cause: error });
 }
 
-/** Without those of DAGs that were deleted. */
+/** Without deleted DAGs. */
 async function zonesOf(client: Client, dagIds: Iterable<string>): Promise<ReadonlyMap<string, string>> {
   const zones = new Map<string, string>();
   for (const dagId of dagIds) {
@@ -275,7 +277,7 @@ async function zonesOf(client: Client, dagIds: Iterable<string>): Promise<Readon
   return zones;
 }
 
-/** Days without an offset are sent as they are: the server knows the time zone of the schedule. */
+/** Days without an offset are sent unchanged: the server applies the time zone of the schedule. */
 async function rangeBody(
   client: Client,
   dag: string,

@@ -12,22 +12,24 @@ const STATES = ["pending", "met", "missed"] as const;
 
 export function command(session: Session) {
   const deadlines = new Command("deadlines")
-    .description("by when runs and tasks have to have succeeded, and which they missed")
+    .description("list the deadlines of runs and tasks")
     .addHelpText("after", examples("tradewind deadlines list --missed"));
 
   deadlines
     .command("list")
-    .description("list deadlines, the latest first")
+    .description("list deadlines, latest first")
     .addHelpText(
       "after",
       examples("tradewind deadlines list --missed", "tradewind deadlines list --dag etl --state pending"),
     )
-    .option("--missed", "only those that were missed")
-    .addOption(new Option("--state <state...>", "only in these states").choices(STATES).conflicts("missed"))
-    .option("--dag <dag>", "only of this DAG")
-    .option("--run <run>", `only of this run: ${RUN_ARGUMENT}`)
-    .option("--task <task>", "only of this task")
-    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
+    .option("--missed", "only missed deadlines")
+    .addOption(
+      new Option("--state <state...>", "only deadlines in these states").choices(STATES).conflicts("missed"),
+    )
+    .option("--dag <dag>", "only deadlines of this DAG")
+    .option("--run <run>", `only deadlines of this run: ${RUN_ARGUMENT}`)
+    .option("--task <task>", "only deadlines of this task")
+    .option("--limit <n>", "maximum number of rows; 0 = no limit", wholeNumber(0), 50)
     .action(async ({ dag, limit, missed, run: given, state, task }) => {
       const what = "cannot list the deadlines";
       const run = await findRunFilter(session.client, { dag, run: given });
@@ -39,7 +41,7 @@ export function command(session: Session) {
         limit,
       });
       await requireNamed(session.client, what, listed, { dag, run, task });
-      await session.printList(listed, deadlineColumns(session), "There are no such deadlines.");
+      await session.printList(listed, deadlineColumns(session), "No deadlines match.");
     });
 
   return deadlines;
@@ -48,7 +50,7 @@ export function command(session: Session) {
 function deadlineColumns({ terminal }: Session): readonly Column<Deadline>[] {
   return [
     { title: "DAG", value: ({ dag_id }) => dag_id },
-    { title: "RUN", value: ({ dag_run_id }) => dag_run_id, flexible: true },
+    { title: "RUN", value: ({ dag_run_id }) => dag_run_id },
     { title: "TASK", value: ({ task_id }) => task_id ?? "-" },
     { title: "AFTER", value: ({ after }) => after },
     { title: "DUE", value: ({ due_at }) => relativeTime(due_at) },
@@ -61,7 +63,7 @@ function deadlineColumns({ terminal }: Session): readonly Column<Deadline>[] {
     {
       title: "SENT",
       value: ({ dead_deliveries: dead, deliveries: all, done_deliveries: done }) =>
-        dead > 0 ? `${dead} of ${all} given up` : done < all ? `${done} of ${all}` : String(all),
+        dead > 0 ? `${dead} of ${all} failed` : done < all ? `${done} of ${all}` : String(all),
       optional: true,
     },
   ];

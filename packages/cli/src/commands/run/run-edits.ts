@@ -1,4 +1,4 @@
-/** `tradewind runs clear` and `runs cancel`: of one run, of several, of a range. */
+/** `tradewind runs clear` and `runs cancel`: one run, several runs, or a range. */
 import { type Command, Option } from "@commander-js/extra-typings";
 import { path } from "../../client/client.ts";
 import { RUN_ARGUMENT } from "../../client/find-run.ts";
@@ -20,25 +20,25 @@ const NAMES_SHOWN = 10;
 export function addEditCommands(runs: Command, session: Session): void {
   runs
     .command("cancel")
-    .description("end runs as failed and stop what is running in them")
+    .description("cancel runs: stop their tasks and end the runs as failed")
     .argument("<dag>")
     .argument("[run...]", RUN_ARGUMENT)
     .option("--since <date>", SINCE, parseBound)
     .option("--until <date>", UNTIL, parseBound)
     .addOption(
-      new Option("--state <state...>", "only in these states (both, in a range)").choices([
+      new Option("--state <state...>", "only runs in these states (default for a range: both)").choices([
         "queued",
         "running",
       ]),
     )
-    .option("--dry-run", "only show which runs")
+    .option("--dry-run", "only show the runs")
     .addHelpText(
       "after",
       examples(
         "tradewind runs cancel etl @latest",
-        "# everything that waits or runs, after a preview and a question",
+        "# all queued and running runs; shows them and asks first",
         "tradewind runs cancel etl --state queued running",
-        "# in a script: no question",
+        "# in a script: do not ask",
         "tradewind runs cancel etl --since 2026-11-15 --until 2026-11-17 --yes",
       ),
     )
@@ -49,31 +49,29 @@ export function addEditCommands(runs: Command, session: Session): void {
 
   runs
     .command("clear")
-    .description("run the tasks of runs again")
+    .description("rerun the tasks of runs")
     .argument("<dag>")
     .argument("[run...]", RUN_ARGUMENT)
     .option("--since <date>", SINCE, parseBound)
     .option("--until <date>", UNTIL, parseBound)
     .addOption(
-      new Option("--state <state...>", "only in these states (success and failed, in a range)").choices([
-        "queued",
-        "running",
-        "success",
-        "failed",
-      ]),
+      new Option(
+        "--state <state...>",
+        "only runs in these states (default for a range: success and failed)",
+      ).choices(["queued", "running", "success", "failed"]),
     )
-    .option("--only-failed", "only what failed, was cancelled, or was kept from running by that")
-    .option("--latest-version", "with the DAG's current version; the run's own when not given")
-    .option("--dry-run", "only show which runs and tasks")
-    .option("--wait", "watch the run until it has ended; of one run")
+    .option("--only-failed", "only tasks that failed, were cancelled, or did not run because of that")
+    .option("--latest-version", "use the current version of the DAG (default: the version of the run)")
+    .option("--dry-run", "only show the runs and tasks")
+    .option("--wait", "wait for the end of the run (one run only)")
     .addHelpText(
       "after",
       examples(
         "tradewind runs clear etl @failed --only-failed",
         "tradewind runs clear etl 2026-11-15 2026-11-16",
-        "# what would run again?",
+        "# preview",
         "tradewind runs clear etl --since 2026-11-10 --until 2026-11-12 --dry-run",
-        "# the failed ones of the last two days, without a question",
+        "# failed runs of the last two days, without asking",
         "tradewind runs clear etl --since 2d --state failed --only-failed --yes",
       ),
     )
@@ -102,13 +100,12 @@ async function cancelRuns(
   if (isNamed && isRunEnded(only)) throw runEnded(session, only);
   if (isNamed && !isDryRun) {
     const runId = only.dag_run_id;
-    await session.confirm(`Cancel the run ${runId} of ${dag}?`);
+    await session.confirm(`Cancel run ${runId} of ${dag}?`);
     const run = await cancel(runId);
-    const rest =
-      run.state === "running" ? " Its teardowns still run; to stop them, too, cancel it once more." : "";
+    const rest = run.state === "running" ? " Its teardowns still run; cancel it again to stop them." : "";
     return session.printDone(run, `Run ${runId} of ${dag} cancelled.${rest}`);
   }
-  // Those that wait come first, the newest before all: a slot that becomes free must not start another.
+  // Cancel queued runs first, newest first: a free slot must not start another run.
   const open = selected.filter((run) => !isRunEnded(run)).toReversed();
   const ordered = open.toSorted((a, b) => Number(a.state === "running") - Number(b.state === "running"));
   const affected = await inspectRuns(session, ordered, async (run) => {
@@ -116,7 +113,15 @@ async function cancelRuns(
     const { progress } = await client.get<DagRun>(runPath(dag, run.dag_run_id), { what });
     return { run, tasks: progress ? progress.total - progress.finished : 0 };
   });
-  if (affected.length === 0) return session.printDone([], "There is no run to cancel.");
+  const ended = selected.filter(isRunEnded).map(({ dag_run_id, state }) => `${dag_run_id} (${state})`);
+  if (affected.length === 0)
+    return session.printDone(
+      [],
+      ended.length === 0
+        ? "No queued or running runs match."
+        : `Nothing to cancel: already ended: ${ended.join(", ")}.`,
+    );
+  if (ended.length > 0) session.note(`Skipped, already ended: ${ended.join(", ")}.`);
   showPreview(session, affected);
   const count = countText(affected);
   if (isDryRun) return session.printDone(shown(affected), `Would cancel ${count} of ${dag}.`);
@@ -124,7 +129,7 @@ async function cancelRuns(
   const change = (runId: string) =>
     cancel(runId).then(
       () => true,
-      // It has ended meanwhile.
+      // The run has ended in the meantime.
       (error: unknown) => {
         if (error instanceof CliError && error.exit === EXIT.conflict) return false;
         throw error;
@@ -145,7 +150,7 @@ function runEnded(session: Session, { dag_id, dag_run_id, state }: DagRun): CliE
     `the run ${dag_run_id} of ${dag_id} has already ended (${state}).`,
     {
       exit: EXIT.conflict,
-      remedy: `to run it again: \`${commandLine(session, "runs", "clear", dag_id, dag_run_id)}\``,
+      remedy: `rerun it: \`${commandLine(session, "runs", "clear", dag_id, dag_run_id)}\``,
     },
   );
 }
@@ -167,22 +172,19 @@ async function clearRuns(
   const [only, ...others] = selected;
   if (only && others.length === 0) return clearRun(session, dag, only, options);
   if (options.wait)
-    session.note(
-      "--wait watches one run; several are cleared: `tradewind runs list` shows how far they are.",
-    );
+    session.note("--wait is ignored: it needs a single run. `tradewind runs list` shows the progress.");
   const clear = clearCall(session, dag, options);
   const inspected = await inspectRuns(session, selected, async (run) => ({
     run,
     tasks: await countAgain(session, run, await clear(run.dag_run_id, true), options),
   }));
   const affected = inspected.filter(({ tasks }) => tasks !== 0);
-  if (affected.length === 0) return session.printDone([], "There is nothing to clear.");
+  if (affected.length === 0) return session.printDone([], "Nothing to clear.");
   showPreview(session, affected);
   const count = countText(affected);
   const where = options.latestVersion ? " on the current version" : "";
-  if (options.dryRun)
-    return session.printDone(shown(affected), `Would run ${count} of ${dag} again${where}.`);
-  await session.confirm(`Run ${count} of ${dag} again${where}?`);
+  if (options.dryRun) return session.printDone(shown(affected), `Would rerun ${count} of ${dag}${where}.`);
+  await session.confirm(`Rerun ${count} of ${dag}${where}?`);
   const change = async (runId: string) => {
     await clear(runId, false);
     return true;
@@ -195,15 +197,15 @@ async function clearRun(session: Session, dag: string, run: DagRun, options: Cle
   const clear = clearCall(session, dag, options);
   const affected = await clear(runId, true);
   const isWhole = (await countAgain(session, run, affected, options)) === null;
-  if (affected.length === 0 && !isWhole) return session.printDone(affected, "There is nothing to clear.");
+  if (affected.length === 0 && !isWhole) return session.printDone(affected, "Nothing to clear.");
   const move = options.latestVersion ? await findMove(session.client, dag, runId) : null;
   const { again, others, where } = tellMove(affected, move);
   const tasks = isWhole ? "all tasks" : `${again.length} task${again.length === 1 ? "" : "s"}`;
   const list = again.length === 0 ? "" : `: ${names(again)}`;
-  if (options.dryRun) return session.printDone(affected, `${tasks} would run again${where}${list}${others}.`);
-  await session.confirm(`Run ${tasks} of ${runId} again${where}${list}${others}?`);
+  if (options.dryRun) return session.printDone(affected, `Would rerun ${tasks}${where}${list}${others}.`);
+  await session.confirm(`Rerun ${tasks} of ${runId}${where}${list}${others}?`);
   await clear(runId, false);
-  await session.printDone(affected, `${tasks} of ${runId} will run again${where}${others}.`);
+  await session.printDone(affected, `Rerunning ${tasks} of ${runId}${where}${others}.`);
   if (options.wait) session.exitCode = await watchRun(session, { dagId: dag, runId, timeoutMs: undefined });
 }
 
@@ -223,7 +225,7 @@ function clearCall({ client }: Session, dag: string, { latestVersion, onlyFailed
   };
 }
 
-/** null: all of its tasks. A run that was cancelled before it began has none to name. */
+/** null: all of its tasks. A run that was cancelled before its start has no instances yet. */
 async function countAgain(
   { client }: Session,
   { dag_id, dag_run_id, state }: DagRun,
@@ -238,7 +240,7 @@ async function countAgain(
   return total_entries === 0 ? null : 0;
 }
 
-/** For JSON. */
+/** JSON output. */
 function shown(affected: readonly { readonly run: DagRun; readonly tasks: number | null }[]) {
   return affected.map(({ run, tasks }) => ({ ...run, affected_tasks: tasks }));
 }

@@ -14,27 +14,20 @@ import type { Session } from "../../session.ts";
 export function addLogsCommand(runs: Command, session: Session): void {
   runs
     .command("logs")
-    .description("print the logs of all tasks of a run as one, in the order of time")
+    .description("print the logs of all tasks of a run, merged by time")
     .argument("<dag>")
     .argument("<run>", RUN_ARGUMENT)
-    .option("-f, --follow", "go on until the run has ended; exit 1 when it failed")
-    .option("--task <task...>", "only of these tasks")
-    .addOption(
-      new Option("--level <level>", "only lines of this level or above").choices([
-        "debug",
-        "info",
-        "warn",
-        "error",
-      ]),
-    )
-    .option("--callbacks", "with what callbacks and onSignal have logged")
+    .option("-f, --follow", "follow the log until the run has ended; exit 1 if it fails")
+    .option("--task <task...>", "only these tasks")
+    .addOption(new Option("--level <level>", "minimum level").choices(["debug", "info", "warn", "error"]))
+    .option("--callbacks", "include the logs of callbacks and onSignal")
     .addHelpText(
       "after",
       examples(
         "tradewind runs logs etl @latest",
-        "# follow a run that has just been triggered",
+        "# follow the latest run",
         "tradewind runs logs etl @latest -f",
-        "# what went wrong in the latest run that failed?",
+        "# what went wrong in the latest failed run?",
         "tradewind runs logs etl @failed --level warn --callbacks",
       ),
     )
@@ -55,7 +48,7 @@ export function addLogsCommand(runs: Command, session: Session): void {
     });
 }
 
-/** A task that does not exist would look like one that says nothing. */
+/** An unknown task would look like a task without log lines. */
 async function requireTasks(
   { client }: Session,
   { dag, runId }: NamedRun,
@@ -78,7 +71,7 @@ function readRun({ client }: Session, { dag, runId }: NamedRun): Promise<DagRun>
   });
 }
 
-/** Nothing is printed until it starts, which may be never. */
+/** Nothing is printed until the run starts, which may never happen. */
 async function noteIfQueued(session: Session, named: NamedRun): Promise<void> {
   const run = await readRun(session, named);
   if (run.state === "queued") session.note(notStarted(run));
@@ -97,14 +90,12 @@ async function noteEnd(
   }
   const list = commandLine(session, "tasks", "list", named.dag, named.runId);
   session.note(
-    run.state === "queued"
-      ? notStarted(run)
-      : `Nothing was logged that fits. The tasks and their states: ${list}`,
+    run.state === "queued" ? notStarted(run) : `No matching log lines. Tasks and their states: ${list}`,
   );
 }
 
 function notStarted({ dag_run_id, held_by = [] }: DagRun): string {
   const [reason] = held_by;
   const why = reason ? `: ${reason.message} [${reason.code}]` : ".";
-  return `There is no log yet: the run ${dag_run_id} has not started${why}`;
+  return `No log yet: run ${dag_run_id} has not started${why}`;
 }

@@ -19,7 +19,7 @@ const DEADLINES_SHOWN = 10;
 
 export function command(session: Session) {
   const runs = new Command("runs")
-    .description("list, show, wait for, stop, cancel and clear runs, read their logs")
+    .description("list, inspect, wait for, cancel and rerun runs")
     .addHelpText(
       "after",
       examples("tradewind runs list etl --state failed", "tradewind runs logs etl @latest"),
@@ -35,10 +35,10 @@ export function command(session: Session) {
   runs
     .command("list")
     .description("list runs, newest first")
-    .argument("[dag]", "only of this DAG")
-    .option("--dag <dag>", "the same")
+    .argument("[dag]", "only runs of this DAG")
+    .option("--dag <dag>", "same as the argument")
     .addOption(
-      new Option("--state <state...>", "only in these states").choices([
+      new Option("--state <state...>", "only runs in these states").choices([
         "queued",
         "running",
         "success",
@@ -47,24 +47,24 @@ export function command(session: Session) {
     )
     .option(
       "--parent <dag/run>",
-      "only those that tasks of this run have asked for; run: as for `show`",
+      "only runs started by tasks of this run (run as for `runs show`)",
       parentRun,
     )
     .option("--since <date>", SINCE, parseBound)
     .option("--until <date>", UNTIL, parseBound)
-    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 25)
+    .option("--limit <n>", "maximum number of rows; 0 = no limit", wholeNumber(0), 25)
     .addHelpText(
       "after",
       examples(
         "tradewind runs list etl",
-        "# what has failed in the last three hours, in any DAG?",
+        "# failed runs of the last three hours, all DAGs",
         "tradewind runs list --since 3h --state failed",
         "tradewind runs list etl --since 2026-11-10 --until 2026-11-12 --limit 0",
       ),
     )
     .action(async (named, { dag = named, since, state, limit, parent, until }) => {
       if (named !== undefined && named !== dag)
-        throw usageError(`runs of two DAGs are asked for: ${named} and ${dag}.`, "name one of them");
+        throw usageError(`two DAGs are named: ${named} and ${dag}.`, "name one DAG");
       const listed = await session.client.list<DagRun>({
         path: path`/dags/${dag ?? "~"}/dagRuns`,
         key: "dag_runs",
@@ -77,12 +77,12 @@ export function command(session: Session) {
         },
         limit,
       });
-      await session.printList(listed, runColumns(terminal, listed.items), "There are no such runs.");
+      await session.printList(listed, runColumns(terminal, listed.items), "No runs match.");
     });
 
   runs
     .command("show")
-    .description("show one run, how far its tasks are, missed deadlines and the first failure")
+    .description("show a run: progress, missed deadlines and the first failure")
     .argument("<dag>")
     .argument("<run>", RUN_ARGUMENT)
     .addHelpText(
@@ -90,7 +90,7 @@ export function command(session: Session) {
       examples(
         "tradewind runs show etl @latest",
         "tradewind runs show etl 2026-11-15",
-        "# the latest run that failed, and why",
+        "# the latest failed run, and why it failed",
         "tradewind runs show etl @failed",
       ),
     )
@@ -119,10 +119,10 @@ export function command(session: Session) {
 
   runs
     .command("wait")
-    .description("wait for the end of a run: exit 0 when it succeeded, 1 when it failed, 124 after --timeout")
+    .description("wait for the end of a run; exit 0 on success, 1 on failure, 124 on timeout")
     .argument("<dag>")
     .argument("<run>", RUN_ARGUMENT)
-    .option("--timeout <duration>", "e.g. 90s, 15m", parseDuration)
+    .option("--timeout <duration>", "stop waiting after this time, e.g. 90s, 15m", parseDuration)
     .addHelpText("after", examples("tradewind runs wait etl @latest --timeout 15m"))
     .action(async (dag, given, { timeout }) => {
       const runId = await findRunId(session.client, dag, given);
@@ -131,9 +131,7 @@ export function command(session: Session) {
 
   runs
     .command("stop")
-    .description(
-      "close a run: its streaming tasks stop, what waits for a start is skipped, the rest finishes",
-    )
+    .description("close a run: stop streaming tasks, skip tasks that wait for a signal, finish the rest")
     .argument("<dag>")
     .argument("<run>", RUN_ARGUMENT)
     .addHelpText("after", examples("tradewind runs stop online_model @latest"))
@@ -146,13 +144,13 @@ export function command(session: Session) {
 
   runs
     .command("delete")
-    .description("delete a run with its tasks and outputs")
+    .description("delete a run with its task instances and outputs")
     .argument("<dag>")
     .argument("<run>", RUN_ARGUMENT)
     .addHelpText("after", examples("tradewind runs delete etl 2026-11-15 --yes"))
     .action(async (dag, given) => {
       const runId = await findRunId(session.client, dag, given);
-      await session.confirm(`Delete the run ${runId} of ${dag}, its tasks and their outputs?`);
+      await session.confirm(`Delete run ${runId} of ${dag} with its tasks and outputs?`);
       await session.client.delete(runPath(dag, runId), { what: `cannot delete the run ${runId} of ${dag}` });
       await session.printDone(
         { dag_id: dag, dag_run_id: runId, deleted: true },
@@ -163,10 +161,13 @@ export function command(session: Session) {
   return runs;
 }
 
-/** Ids of DAGs have no slash; those of runs may. */
+/** DAG ids contain no slash; run ids may. */
 function parentRun(text: string): { readonly dag: string; readonly run: string } {
   const slash = text.indexOf("/");
   if (slash <= 0 || slash === text.length - 1)
-    throw usageError(`${text} is not a run of a DAG.`, "name both, as in --parent report/manual__2027-01-04");
+    throw usageError(
+      `${text} does not name a run of a DAG.`,
+      "give both, e.g. --parent report/manual__2027-01-04",
+    );
   return { dag: text.slice(0, slash), run: text.slice(slash + 1) };
 }

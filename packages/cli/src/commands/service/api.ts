@@ -14,16 +14,16 @@ export function command(session: Session) {
         "tradewind api --host 0.0.0.0 --public-url https://tradewind.example",
       ),
     )
-    .option("--port <port>", "where it listens (TRADEWIND_PORT, else 8080)", wholeNumber(0, 65535))
-    .option("--host <address>", "where it listens (TRADEWIND_HOST, else 127.0.0.1)")
-    .option("--public-url <url>", "how others reach the API, for webhook URLs (TRADEWIND_PUBLIC_URL)")
+    .option("--port <port>", "port to listen on (TRADEWIND_PORT; default: 8080)", wholeNumber(0, 65535))
+    .option("--host <address>", "address to listen on (TRADEWIND_HOST; default: 127.0.0.1)")
+    .option("--public-url <url>", "public URL of the API, used in webhook URLs (TRADEWIND_PUBLIC_URL)")
     .action(async (options) => {
       const { resolveConfig, startApi } = await import("@tradewind/engine");
       const config = resolveConfig({ ...options, home: session.options.home }, session.host.env);
       await serve(
         session,
         (signal) => startApi(config, signal),
-        ({ url }) => session.note(`The API listens on ${url}; its token is in ${config.home}/token.`),
+        ({ url }) => session.note(`API server listening on ${url}. Token: ${config.home}/token`),
       );
     });
 }

@@ -5,9 +5,9 @@ import { serve } from "./service.ts";
 
 export function command(session: Session) {
   return new Command("dag-processor")
-    .description("load the files of the DAG folder into the database and watch them")
+    .description("run the DAG processor: load DAG files into the database and watch them")
     .addHelpText("after", examples("tradewind dag-processor --dags pipelines"))
-    .option("--dags <folder>", "the DAG folder (TRADEWIND_DAGS, else dags)")
+    .option("--dags <folder>", "DAG folder (TRADEWIND_DAGS; default: dags)")
     .action(async (options) => {
       const { resolveConfig, startDagProcessor } = await import("@tradewind/engine");
       const config = resolveConfig({ ...options, home: session.options.home }, session.host.env);

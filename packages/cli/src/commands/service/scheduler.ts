@@ -6,30 +6,30 @@ import { serve } from "./service.ts";
 
 export function command(session: Session) {
   return new Command("scheduler")
-    .description("run a scheduler with its local executor; any number may share one database")
+    .description("run a scheduler with its local executor; run as many as you need")
     .addHelpText(
       "after",
       examples(
         "tradewind scheduler --parallelism 16",
-        "# serve two DAGs, exit after ten runs",
+        "# serve two DAGs and exit after ten runs",
         "tradewind scheduler --dags etl,report --runs 10",
       ),
     )
     .option(
       "--parallelism <n>",
-      "how many tasks at once; 0 = a fresh process per task, no limit",
+      "maximum number of concurrent tasks; 0 = no limit, new process per task",
       wholeNumber(0),
     )
-    .option("--dags <ids>", "only runs of these DAGs: ids with commas; may be repeated", dagIds)
-    .option("--runs <n>", "exit with code 0 after so many of its runs have ended", wholeNumber(1))
+    .option("--dags <ids>", "only runs of these DAGs (comma-separated ids; repeatable)", dagIds)
+    .option("--runs <n>", "exit with code 0 after this many runs have ended", wholeNumber(1))
     .option(
       "--streaming-slots <n>",
-      "slots for streaming tasks alone, in addition (TRADEWIND_STREAMING_SLOTS, else 0)",
+      "additional slots for streaming tasks only (TRADEWIND_STREAMING_SLOTS; default: 0)",
       wholeNumber(0),
     )
     .option(
       "--drain <duration>",
-      "how long running tasks may go on after SIGTERM (TRADEWIND_DRAIN, else 20s)",
+      "time for running tasks to finish after SIGTERM (TRADEWIND_DRAIN; default: 20s)",
     )
     .action(async ({ dags, drain, parallelism, runs, streamingSlots }) => {
       const { resolveConfig, startScheduler } = await import("@tradewind/engine");
@@ -49,13 +49,13 @@ export function command(session: Session) {
     });
 }
 
-/** A folder is the likeliest mistake: "--dags" of the DAG processor names one. */
+/** A folder is the most likely mistake, because "--dags" of the DAG processor takes one. */
 function dagIds(text: string, before: readonly string[] = []): readonly string[] {
   const ids = text.split(",").map((id) => id.trim());
   const wrong = ids.find((id) => !/^(?!\.+$)[A-Za-z0-9_.-]{1,250}$/.test(id));
   if (wrong !== undefined)
     throw new InvalidArgumentError(
-      `${JSON.stringify(wrong)} is not a DAG id. Write ids with commas, e.g. --dags sales,billing; a scheduler has no DAG folder.`,
+      `${JSON.stringify(wrong)} is not a DAG id. Give comma-separated ids, e.g. --dags sales,billing; a scheduler has no DAG folder.`,
     );
   return [...new Set([...before, ...ids])];
 }

@@ -6,7 +6,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A session whose signals the test sends. */
+/** A session that receives its signals from the test. */
 function stage() {
   const said: string[] = [];
   const exits: number[] = [];
@@ -28,7 +28,7 @@ function stage() {
   return { session, said, exits, env, send: (signal: NodeJS.Signals) => listener(signal) };
 }
 
-it("gives up a start that heeds the signal, without an error", async () => {
+it("aborts a start that reacts to the signal, without an error", async () => {
   const { session, said, exits, send } = stage();
   const served = serve(
     session,
@@ -53,7 +53,7 @@ it("removes secrets from the environment once it has started", async () => {
   expect(env).toEqual({ PATH: "/bin" });
 });
 
-it("stops what a start that did not heed it has started", async () => {
+it("stops a service whose start ignored the signal", async () => {
   const { session, send } = stage();
   const { promise, resolve } = Promise.withResolvers<Running>();
   const served = serve(
@@ -68,7 +68,7 @@ it("stops what a start that did not heed it has started", async () => {
   expect(stop).toHaveBeenCalledOnce();
 });
 
-it("ends the process when a start hangs: one signal is enough", async () => {
+it("exits after one signal if the start hangs", async () => {
   vi.useFakeTimers();
   const { session, exits, send } = stage();
   void serve(
@@ -83,7 +83,7 @@ it("ends the process when a start hangs: one signal is enough", async () => {
   expect(exits).toEqual([143]);
 });
 
-it("takes what comes at the same moment for one signal, and what comes later for the second", () => {
+it("merges simultaneous signals into one and counts a later signal as the second", () => {
   vi.useFakeTimers();
   const { session, said, exits, send } = stage();
   void serve(
@@ -101,7 +101,7 @@ it("takes what comes at the same moment for one signal, and what comes later for
   expect(exits).toEqual([130]);
 });
 
-it("ends the drain at the second signal, and the process at the third", async () => {
+it("ends the drain on the second signal and the process on the third", async () => {
   vi.useFakeTimers();
   const { session, said, exits, send } = stage();
   let drains = 1;
@@ -114,7 +114,7 @@ it("ends the drain at the second signal, and the process at the third", async ()
   await vi.advanceTimersByTimeAsync(1_000);
   send("SIGTERM");
   expect({ said: said.at(-1), exits }).toEqual({
-    said: expect.stringContaining("Asking running tasks to stop"),
+    said: expect.stringContaining("Stopping running tasks"),
     exits: [],
   });
   vi.advanceTimersByTime(1_000);
@@ -122,7 +122,7 @@ it("ends the drain at the second signal, and the process at the third", async ()
   expect(exits).toEqual([143]);
 });
 
-it("lets an error of the start through", async () => {
+it("rethrows an error of the start", async () => {
   const { session } = stage();
   const failing = serve(
     session,

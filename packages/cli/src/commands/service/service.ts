@@ -1,26 +1,25 @@
 /**
- * A command that is a process of its own: it runs until a signal, or until it has finished. The first signal stops it in
- * good order, and the exit code is then 0. While a scheduler drains, the next signal ends the drain. Any further one ends
- * the process at once, with the code a shell gives to that signal. A start that does not heed the first one is ended, too.
- * What comes within a moment is the same signal: the terminal sends it to all of its
- * processes, and npm, which is one of them, passes it on.
+ * A command that runs as a service, until a signal or until it has finished. The first signal stops it gracefully with exit
+ * code 0. While a scheduler drains, the next signal ends the drain. Any further signal ends the process at once, with the
+ * shell's code for that signal. A start that does not react to the first signal is ended after a timeout.
+ * Signals within a short time count as one: the terminal sends the signal to all of its processes, and npm forwards it.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Session } from "../../session.ts";
 
 export interface Running {
-  /** Resolves when it has nothing left to do; left out: it runs until a signal. */
+  /** Resolves when the service has nothing left to do; without it, the service runs until a signal. */
   readonly finished?: Promise<void>;
   stop(): Promise<void>;
-  /** Ends the drain that a stop has begun. False: there is none. */
+  /** Ends the drain begun by a stop. Returns false if there is none. */
   endDrain?(): boolean;
 }
 
-/** How long a start may take to undo what it has done. */
+/** Time for a start to undo its work. */
 const UNDO_MS = 15_000;
 const LAST_WORDS_MS = 1_000;
 const ECHO_MS = 300;
-/** Not needed after the start: what reads the environment later, a library or a diagnostic report, does not find them. */
+/** Removed after the start, so that no library or diagnostic report reads them later. */
 const SECRET_VARIABLES = [
   "DATABASE_URL",
   "TRADEWIND_SECRET_KEY",
@@ -30,8 +29,8 @@ const SECRET_VARIABLES = [
 const SIGNALS = { SIGINT: 2, SIGTERM: 15 } as const;
 
 /**
- * Starts, says so, and stays until it is told to stop; what `onStarted` returns must end soon after its signal. `start`
- * may give up as soon as its own is aborted.
+ * Starts the service and runs it until a signal. The promise of `onStarted` must settle soon after its signal aborts. `start`
+ * may return early when its signal aborts.
  */
 export async function serve<R extends Running>(
   session: Session,
@@ -46,16 +45,17 @@ export async function serve<R extends Running>(
   let endDrain = () => false;
   const release = session.host.onSignal(["SIGINT", "SIGTERM"], (signal) => {
     const endAtOnce = () => {
-      session.terminal.note("Stopped at once; what was running is picked up at the next start.");
+      session.terminal.note("Stopped at once. Interrupted work resumes at the next start.");
       session.host.exit(128 + SIGNALS[signal as keyof typeof SIGNALS]);
     };
     if (performance.now() - toldAt < ECHO_MS) return;
     const isAgain = controller.signal.aborted;
     if (isAgain && !endDrain()) return endAtOnce();
     toldAt = performance.now();
-    if (isAgain) return session.note("Asking running tasks to stop… once more to stop at once.");
-    session.note(`Stopping (${signal})… once more to stop at once.`);
-    // Whoever waits for something that does not come, a database that never answers, does not look at the signal.
+    const again = signal === "SIGINT" ? "Press Ctrl-C again" : `Send ${signal} again`;
+    session.note(`Stopping${isAgain ? " running tasks" : ""} (${signal})… ${again} to stop at once.`);
+    if (isAgain) return;
+    // A start that waits, e.g. for a database that does not respond, may ignore the signal.
     if (isStarting) late = setTimeout(endAtOnce, UNDO_MS);
     controller.abort();
     stopping.resolve();
@@ -69,7 +69,7 @@ export async function serve<R extends Running>(
     try {
       const watching = controller.signal.aborted ? undefined : onStarted(running, controller.signal);
       await Promise.race(running.finished ? [stopping.promise, running.finished] : [stopping.promise]);
-      // What is still being asked of the server is answered first: an open request would hold up its end.
+      // Let open requests finish first: they would delay the stop of the server.
       await Promise.race([watching, sleep(LAST_WORDS_MS, undefined, { ref: false })]);
     } finally {
       await running.stop();

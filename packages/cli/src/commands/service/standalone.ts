@@ -9,48 +9,52 @@ import { serve } from "./service.ts";
 
 export function command(session: Session) {
   return new Command("standalone")
-    .description(
-      "run everything on this machine: database, DAG processor, scheduler with local executor, triggerer, API server",
-    )
+    .description("run all services in one process, with an embedded database")
     .addHelpText(
       "after",
       examples("tradewind standalone", "tradewind standalone --dags pipelines --port 8095"),
     )
-    .option("--dags <folder>", "the DAG folder (TRADEWIND_DAGS, else dags, which is created if needed)")
+    .option("--dags <folder>", "DAG folder, created if missing (TRADEWIND_DAGS; default: dags)")
     .option(
       "--port <port>",
-      "where the API listens; 0 = any free port (TRADEWIND_PORT, else 8080)",
+      "port of the API; 0 = any free port (TRADEWIND_PORT; default: 8080)",
       wholeNumber(0, 65535),
     )
-    .option("--host <address>", "where the API listens (TRADEWIND_HOST, else 127.0.0.1)")
-    .option("--public-url <url>", "how others reach the API, for webhook URLs (TRADEWIND_PUBLIC_URL)")
+    .option("--host <address>", "address of the API (TRADEWIND_HOST; default: 127.0.0.1)")
+    .option("--public-url <url>", "public URL of the API, used in webhook URLs (TRADEWIND_PUBLIC_URL)")
     .option(
       "--parallelism <n>",
-      "how many tasks at once; 0 = a fresh process per task, no limit",
+      "maximum number of concurrent tasks; 0 = no limit, new process per task",
       wholeNumber(0),
     )
     .option(
       "--streaming-slots <n>",
-      "slots for streaming tasks alone, in addition (TRADEWIND_STREAMING_SLOTS, else 0)",
+      "additional slots for streaming tasks only (TRADEWIND_STREAMING_SLOTS; default: 0)",
       wholeNumber(0),
     )
-    .option("--drain <duration>", "how long running tasks may go on after SIGTERM (TRADEWIND_DRAIN, else 5s)")
+    .option(
+      "--drain <duration>",
+      "time for running tasks to finish after SIGTERM (TRADEWIND_DRAIN; default: 5s)",
+    )
     .option(
       "--signals-port <port>",
-      "serve signals over gRPC there, too (TRADEWIND_SIGNALS_PORT, else not)",
+      "also serve signals over gRPC on this port (TRADEWIND_SIGNALS_PORT)",
       wholeNumber(0, 65535),
     )
-    .option("--signals-tls-cert <file>", "serve them with TLS (TRADEWIND_SIGNALS_TLS_CERT, else without)")
-    .option("--signals-tls-key <file>", "the key of that certificate (TRADEWIND_SIGNALS_TLS_KEY)")
+    .option(
+      "--signals-tls-cert <file>",
+      "TLS certificate of the gRPC server, PEM (TRADEWIND_SIGNALS_TLS_CERT)",
+    )
+    .option("--signals-tls-key <file>", "private key of that certificate (TRADEWIND_SIGNALS_TLS_KEY)")
     .option(
       "--signals-tls-ca <file>",
-      "clients need a certificate signed by this one (TRADEWIND_SIGNALS_TLS_CA)",
+      "require client certificates signed by this CA (TRADEWIND_SIGNALS_TLS_CA)",
     )
     .action(async (options) => {
       const { terminal } = session;
       const onStep = (step: string) =>
         terminal.liveStatus ? terminal.status(`${step}…`) : terminal.note(`${step}…`);
-      // Before the engine is imported, which takes most of a second.
+      // Before the import of the engine, which takes most of a second.
       onStep("Starting Tradewind");
       const { resolveConfig, startStandalone } = await import("@tradewind/engine");
       const config = resolveConfig(
@@ -66,7 +70,7 @@ export function command(session: Session) {
         ({ url, token, watch }, signal) => {
           const line = (name: string, value: string) =>
             terminal.note(`  ${terminal.paintNote("dim", name.padEnd(6))} ${value}`);
-          terminal.note(`${terminal.paintNote("bold", "Tradewind is running.")} Ctrl-C stops it.`);
+          terminal.note(`${terminal.paintNote("bold", "Tradewind is running.")} Press Ctrl-C to stop.`);
           line("url", terminal.paintNote("cyan", url));
           line("home", config.home);
           line("token", `${config.home}/token`);

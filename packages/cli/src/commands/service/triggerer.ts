@@ -6,22 +6,22 @@ import { serve } from "./service.ts";
 
 export function command(session: Session) {
   return new Command("triggerer")
-    .description("run the triggers that deferred tasks wait for; any number may share one database")
+    .description("run a triggerer: the triggers of deferred tasks; run as many as you need")
     .addHelpText(
       "after",
       examples("tradewind triggerer", "tradewind triggerer --queues default,slow --capacity 1000"),
     )
     .option(
       "--capacity <n>",
-      "how many triggers at once (TRADEWIND_TRIGGERER_CAPACITY, else 10000)",
+      "maximum number of triggers (TRADEWIND_TRIGGERER_CAPACITY; default: 10000)",
       wholeNumber(1, 1_000_000),
     )
     .option(
       "--memory-mb <n>",
-      "memory of a process of triggers (TRADEWIND_TRIGGERER_MEMORY_MB, else 2048)",
+      "memory limit of a trigger process (TRADEWIND_TRIGGERER_MEMORY_MB; default: 2048)",
       wholeNumber(128, 1_000_000),
     )
-    .option("--queues <names>", "whose triggers, with commas (TRADEWIND_TRIGGERER_QUEUES, else default)")
+    .option("--queues <names>", "comma-separated queues (TRADEWIND_TRIGGERER_QUEUES; default: default)")
     .action(async ({ capacity, memoryMb, queues }) => {
       const { resolveConfig, startTriggerer } = await import("@tradewind/engine");
       const flags = {

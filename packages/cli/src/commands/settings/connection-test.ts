@@ -1,4 +1,4 @@
-/** `connections test`: from this machine, which is why no token can make the server connect anywhere. */
+/** `connections test` connects from this machine: no token can make the server open connections. */
 import type { Command } from "@commander-js/extra-typings";
 import { CliError } from "../../errors.ts";
 import { examples } from "../../examples.ts";
@@ -12,18 +12,16 @@ const TIMEOUT_MS = 10_000;
 export function addTestCommand(connections: Command, session: Session): void {
   connections
     .command("test")
-    .description(
-      "connect to the server of a connection, from this machine, with its credentials: exit 0 when it answers, 1 when not",
-    )
+    .description("test a connection from this machine; exit 0 on success, 1 on failure")
     .addHelpText(
       "after",
-      `\nPostgreSQL and Redis: log in and ask. http and https: one GET. Other types: connect, without\ncredentials. The secrets are read from the database: run it where the home of a service is.\n${examples(
+      `\nPostgreSQL and Redis: log in and run a query. http and https: send one GET. Other types: connect\nwithout credentials. Secrets are read from the database: run this where the home of a service is.\n${examples(
         "tradewind connections test warehouse",
         "tradewind connections test warehouse --timeout 3s --json",
       )}`,
     )
     .argument("<id>")
-    .option("--timeout <duration>", "how long it may take; 10s when not given", parseDuration)
+    .option("--timeout <duration>", "time limit (default: 10s)", parseDuration)
     .action(async (id, { timeout = TIMEOUT_MS }) => {
       await session.interruptible(async (signal) => {
         const since = performance.now();
@@ -43,9 +41,7 @@ export function addTestCommand(connections: Command, session: Session): void {
         const { address, answer, tested } = test;
         const seconds = Math.round(performance.now() - since) / 1000;
         const known =
-          tested === "credentials"
-            ? "accepts the credentials"
-            : "can be reached; the credentials were not tested";
+          tested === "credentials" ? "accepts the credentials" : "is reachable; credentials not tested";
         await session.printDone(
           { connection_id: id, tested, address, answer, seconds },
           `Connection ${id}: ${address} ${known} (${answer}).`,
@@ -55,8 +51,8 @@ export function addTestCommand(connections: Command, session: Session): void {
 }
 
 function noConnection(id: string): CliError {
-  return new CliError("NOT_FOUND", `cannot test the connection ${id}: there is no connection "${id}".`, {
+  return new CliError("NOT_FOUND", `cannot test the connection ${id}: connection "${id}" does not exist.`, {
     exit: EXIT.notFound,
-    remedy: "`tradewind connections list` shows those there are",
+    remedy: "`tradewind connections list` lists the connections",
   });
 }

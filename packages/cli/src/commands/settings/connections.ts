@@ -14,14 +14,14 @@ import { addTransferCommands } from "./transfer.ts";
 
 export function command(session: Session) {
   const connections = new Command("connections")
-    .description("addresses and credentials that tasks read by name")
+    .description("manage connections: addresses and credentials that tasks read by name")
     .addHelpText("after", examples("tradewind connections list", "tradewind connections show warehouse"));
 
   connections
     .command("list")
-    .description("list the connections")
+    .description("list connections")
     .addHelpText("after", examples("tradewind connections list"))
-    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
+    .option("--limit <n>", "maximum number of rows; 0 = no limit", wholeNumber(0), 50)
     .action(async ({ limit }) => {
       const listed = await session.client.list<Connection>({
         path: "/connections",
@@ -29,12 +29,12 @@ export function command(session: Session) {
         what: "cannot list the connections",
         limit,
       });
-      await session.printList(listed, COLUMNS, "There are no connections.");
+      await session.printList(listed, COLUMNS, "No connections.");
     });
 
   connections
     .command("show")
-    .description("show one connection; secrets are never shown")
+    .description("show a connection, without its secrets")
     .addHelpText("after", examples("tradewind connections show warehouse"))
     .argument("<id>")
     .action(async (id) => {
@@ -56,28 +56,28 @@ export function command(session: Session) {
 
   connections
     .command("set")
-    .description("create or change a connection, by its parts or by one URI")
+    .description("create or change a connection")
     .addHelpText(
       "after",
       examples(
         "tradewind connections set warehouse --uri @warehouse.uri",
         "tradewind connections set warehouse --type postgres --host db.example",
-        "# the password from standard input: arguments are visible to other users",
+        "# password from stdin: other users can see arguments",
         "tradewind connections set warehouse --password @- < password.txt",
       ),
     )
     .argument("<id>")
-    .option("--uri <uri>", "everything at once: type://login:password@host:port/schema?name=value")
-    .option("--type <type>", "e.g. postgres, http, s3")
+    .option("--uri <uri>", "the whole connection as a URI: type://login:password@host:port/schema?name=value")
+    .option("--type <type>", "connection type, e.g. postgres, http, s3")
     .option("--host <host>")
     .option("--port <port>", "", wholeNumber(1, 65535))
-    .option("--schema <schema>", "e.g. the name of a database")
+    .option("--schema <schema>", "schema, e.g. the database name")
     .option("--login <login>")
     .option(
       "--password <password>",
-      "the password; better @file or @-: arguments can be seen by others on this machine",
+      "password; prefer @file or @-, because other users of this machine can see arguments",
     )
-    .option("--extra <json>", "further settings as a JSON object, or @file")
+    .option("--extra <json>", "more settings: a JSON object or @file")
     .option("--description <text>")
     .action(async (id, options) => {
       const parts = {
@@ -108,7 +108,7 @@ export function command(session: Session) {
           const connection = await session.client.patch<Connection>(path`/connections/${id}`, {
             what,
             body: { conn_type, ...body },
-            // Only what was given is changed; the password that is not named stays.
+            // Only given fields are changed; an omitted password is kept.
             query: { update_mask: Object.keys(parts) },
           });
           return { connection, made: "changed" };
@@ -116,8 +116,8 @@ export function command(session: Session) {
         async () => {
           if (parts.conn_type === undefined)
             throw usageError(
-              `the connection ${id} does not exist yet, and a new one needs a type.`,
-              "add --type, e.g. --type postgres, or give everything with --uri",
+              `connection ${id} does not exist, and a new connection needs a type.`,
+              "add --type, e.g. --type postgres, or use --uri",
             );
           return {
             connection: await session.client.post<Connection>("/connections", {
@@ -138,7 +138,7 @@ export function command(session: Session) {
     .addHelpText("after", examples("tradewind connections delete warehouse"))
     .argument("<id>")
     .action(async (id) => {
-      await session.confirm(`Delete the connection ${id}?`);
+      await session.confirm(`Delete connection ${id}?`);
       await session.client.delete(path`/connections/${id}`, { what: `cannot delete the connection ${id}` });
       await session.printDone({ connection_id: id, deleted: true }, `Connection ${id} deleted.`);
     });

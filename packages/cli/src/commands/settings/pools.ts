@@ -11,14 +11,14 @@ import { addTransferCommands } from "./transfer.ts";
 
 export function command(session: Session) {
   const pools = new Command("pools")
-    .description("limits on how much runs at once")
+    .description("manage pools: limits on concurrent tasks across DAGs")
     .addHelpText("after", examples("tradewind pools list", "tradewind pools set gpu 2"));
 
   pools
     .command("list")
-    .description("list the pools and how full they are")
+    .description("list pools and their usage")
     .addHelpText("after", examples("tradewind pools list"))
-    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
+    .option("--limit <n>", "maximum number of rows; 0 = no limit", wholeNumber(0), 50)
     .action(async ({ limit }) => {
       const listed = await session.client.list<Pool>({
         path: "/pools",
@@ -26,12 +26,12 @@ export function command(session: Session) {
         what: "cannot list the pools",
         limit,
       });
-      await session.printList(listed, COLUMNS, "There are no pools.");
+      await session.printList(listed, COLUMNS, "No pools.");
     });
 
   pools
     .command("show")
-    .description("show one pool")
+    .description("show a pool")
     .addHelpText("after", examples("tradewind pools show gpu"))
     .argument("<name>")
     .action(async (name) => {
@@ -53,19 +53,16 @@ export function command(session: Session) {
 
   pools
     .command("set")
-    .description("create a pool, or change its size")
+    .description("create or change a pool")
     .addHelpText(
       "after",
-      examples(
-        "tradewind pools set gpu 2 --description 'the two cards of the machine'",
-        "tradewind pools set wide -1",
-      ),
+      examples("tradewind pools set gpu 2 --description 'two GPUs'", "tradewind pools set wide -1"),
     )
     .argument("<name>")
-    .argument("<slots>", "how many slots; -1 = no limit", wholeNumber(-1))
+    .argument("<slots>", "number of slots; -1 = no limit", wholeNumber(-1))
     .option("--description <text>")
     .option("--include-deferred", "deferred tasks keep their slots")
-    .option("--no-include-deferred", "deferred tasks give their slots back")
+    .option("--no-include-deferred", "deferred tasks release their slots")
     .action(async (name, size, options) => {
       const change = {
         slots: size,
@@ -96,7 +93,7 @@ export function command(session: Session) {
     .addHelpText("after", examples("tradewind pools delete gpu"))
     .argument("<name>")
     .action(async (name) => {
-      await session.confirm(`Delete the pool ${name}?`);
+      await session.confirm(`Delete pool ${name}?`);
       await session.client.delete(path`/pools/${name}`, { what: `cannot delete the pool ${name}` });
       await session.printDone({ name, deleted: true }, `Pool ${name} deleted.`);
     });

@@ -9,14 +9,14 @@ import type { Session } from "../../session.ts";
 
 export function command(session: Session) {
   const tokens = new Command("tokens")
-    .description("who may call the server; every token may do everything")
+    .description("manage API tokens; every token has full access")
     .addHelpText("after", examples("tradewind tokens create ci --expires-in 90d"));
 
   tokens
     .command("list")
-    .description("list the tokens; themselves they are never shown again")
+    .description("list tokens, without their secret values")
     .addHelpText("after", examples("tradewind tokens list"))
-    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
+    .option("--limit <n>", "maximum number of rows; 0 = no limit", wholeNumber(0), 50)
     .action(async ({ limit }) => {
       const listed = await session.client.list<Token>({
         path: "/tokens",
@@ -24,22 +24,18 @@ export function command(session: Session) {
         what: "cannot list the tokens",
         limit,
       });
-      await session.printList(listed, COLUMNS, "There are no tokens.");
+      await session.printList(listed, COLUMNS, "No tokens.");
     });
 
   tokens
     .command("create")
-    .description("make a token and print it, this once")
+    .description("create a token and print it; it cannot be shown again")
     .addHelpText("after", examples("tradewind tokens create ci --expires-in 90d"))
-    .argument("<name>", "who or what will use it: the event log shows it")
-    .option(
-      "--expires-in <duration>",
-      "after which it opens nothing, e.g. 90d; never when not given",
-      parseDuration,
-    )
+    .argument("<name>", "name of the token's user, shown in the audit log")
+    .option("--expires-in <duration>", "lifetime, e.g. 90d (default: never expires)", parseDuration)
     .action(async (name, { expiresIn }) => {
       const made = await session.client.post<Token & { token: string }>("/tokens", {
-        what: `cannot make the token ${name}`,
+        what: `cannot create the token ${name}`,
         body: {
           name,
           ...(expiresIn === undefined ? {} : { expires_at: new Date(Date.now() + expiresIn).toISOString() }),
@@ -47,16 +43,16 @@ export function command(session: Session) {
       });
       if (session.format !== "table") return session.printObject(made, []);
       session.terminal.data(made.token);
-      session.note(`Token ${made.id} (${name}) made. Keep it: it is not shown again.`);
+      session.note(`Token ${made.id} (${name}) created. Store it now: it cannot be shown again.`);
     });
 
   tokens
     .command("delete")
-    .description("delete a token: it is invalid at once")
+    .description("delete a token; it becomes invalid at once")
     .addHelpText("after", examples("tradewind tokens delete 2"))
-    .argument("<id>", "its number in the list", wholeNumber(1))
+    .argument("<id>", "number of the token, from `tradewind tokens list`", wholeNumber(1))
     .action(async (id) => {
-      await session.confirm(`Delete the token ${id}?`);
+      await session.confirm(`Delete token ${id}?`);
       await session.client.delete(path`/tokens/${id}`, { what: `cannot delete the token ${id}` });
       await session.printDone({ id, deleted: true }, `Token ${id} deleted.`);
     });

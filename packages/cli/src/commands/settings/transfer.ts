@@ -13,7 +13,7 @@ export function addTransferCommands(group: Command, session: Session, kind: Sett
   group
     .command("import")
     .description(
-      `create and change ${collection} from a JSON file, also one of \`airflow ${collection} export\`: all of them, or none if one is wrong`,
+      `import ${collection} from a JSON file, also from \`airflow ${collection} export\`; all or nothing`,
     )
     .addHelpText(
       "after",
@@ -23,8 +23,8 @@ export function addTransferCommands(group: Command, session: Session, kind: Sett
         `tradewind ${collection} import - < ${file}`,
       ),
     )
-    .argument("<file>", "a JSON file, or - for standard input")
-    .option("--dry-run", "only say what would be created and changed")
+    .argument("<file>", "JSON file, or - for stdin")
+    .option("--dry-run", "only show what would be created and changed")
     .action(async (from, { dryRun = false }) => {
       const changes = await importSettings(session, kind, { dryRun, file: from });
       const summary = summaryOf(kind, changes);
@@ -37,7 +37,7 @@ export function addTransferCommands(group: Command, session: Session, kind: Sett
 
   const exporting = group
     .command("export")
-    .description(`write all ${collection} as JSON that import reads`)
+    .description(`export all ${collection} as JSON`)
     .addHelpText(
       "after",
       examples(
@@ -46,13 +46,13 @@ export function addTransferCommands(group: Command, session: Session, kind: Sett
         `tradewind ${collection} export | jq keys`,
       ),
     )
-    .argument("[file]", "where to (readable by you only); standard output when not given");
+    .argument("[file]", "output file, readable by you only (default: stdout)");
   if (!kind.hasSecrets) {
     exporting.action(async (to) => write(session, kind, { to, withSecrets: false }));
     return;
   }
   exporting
-    .option("--with-secrets", "secrets, too: read from the database, with the home's secret key")
+    .option("--with-secrets", "include secrets, read from the database with the home's secret key")
     .action(async (to, { withSecrets = false }) => write(session, kind, { to, withSecrets }));
 }
 
@@ -73,12 +73,10 @@ async function write(
 function noteHidden(session: Session, kind: SettingsKind, { entries, hidden }: Exported): void {
   if (hidden.length > 0)
     session.note(
-      `Left out, because the server does not show them: ${hidden.join(", ")}. --with-secrets exports them, too.`,
+      `Left out, because their values are secret: ${hidden.join(", ")}. Use --with-secrets to include them.`,
     );
   if (kind.collection === "connections" && Object.keys(entries).length > 0)
-    session.note(
-      "Without passwords and extra, which the server does not show. --with-secrets exports them, too.",
-    );
+    session.note("Passwords and extra are left out. Use --with-secrets to include them.");
 }
 
 function summaryOf(kind: SettingsKind, changes: readonly EntryChange[]): string {
@@ -92,7 +90,7 @@ function counted({ collection, singular }: SettingsKind, count: number): string 
 }
 
 const COLUMNS: readonly Column<EntryChange>[] = [
-  { title: "NAME", value: ({ key }) => key, flexible: true },
+  { title: "NAME", value: ({ key }) => key },
   { title: "WOULD BE", value: ({ change }) => change },
   { title: "FIELDS", value: ({ fields }) => fields.join(", "), flexible: true },
 ];

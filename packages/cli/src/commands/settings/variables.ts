@@ -14,15 +14,15 @@ import { addTransferCommands } from "./transfer.ts";
 
 export function command(session: Session) {
   const variables = new Command("variables")
-    .description("values that tasks read by name")
+    .description("manage variables: values that tasks read by name")
     .addHelpText("after", examples("tradewind variables list --values", "tradewind variables set region eu"));
 
   variables
     .command("list")
-    .description("list the variables; their values are shown with --values")
+    .description("list variables")
     .addHelpText("after", examples("tradewind variables list --values"))
-    .option("--values", "show the values too")
-    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
+    .option("--values", "show values")
+    .option("--limit <n>", "maximum number of rows; 0 = no limit", wholeNumber(0), 50)
     .action(async ({ limit, values }) => {
       const listed = await session.client.list<Variable>({ ...LIST, limit });
       const shown = values
@@ -31,23 +31,23 @@ export function command(session: Session) {
       await session.printList(
         shown,
         values ? [KEY, VALUE, DESCRIPTION] : [KEY, DESCRIPTION],
-        "There are no variables.",
+        "No variables.",
       );
     });
 
   variables
     .command("show")
-    .description("show one variable")
+    .description("show a variable")
     .addHelpText(
       "after",
       examples(
         "tradewind variables show region",
-        "# only the value, for scripts",
+        "# the value only, for scripts",
         "tradewind variables show region --value",
       ),
     )
     .argument("<key>")
-    .option("--value", "print the value and nothing else")
+    .option("--value", "print the value only")
     .action(async (key, options) => {
       const variable = await session.client.get<Variable>(path`/variables/${key}`, {
         what: `cannot show the variable ${key}`,
@@ -65,7 +65,7 @@ export function command(session: Session) {
 
   variables
     .command("set")
-    .description("create or change a variable; the value may be @file or @- for standard input")
+    .description("create or change a variable; the value may be @file or @- for stdin")
     .addHelpText(
       "after",
       examples(
@@ -92,7 +92,7 @@ export function command(session: Session) {
     .addHelpText("after", examples("tradewind variables delete region"))
     .argument("<key>")
     .action(async (key) => {
-      await session.confirm(`Delete the variable ${key}?`);
+      await session.confirm(`Delete variable ${key}?`);
       await session.client.delete(path`/variables/${key}`, { what: `cannot delete the variable ${key}` });
       await session.printDone({ key, deleted: true }, `Variable ${key} deleted.`);
     });
@@ -117,18 +117,21 @@ const DESCRIPTION: Column<Variable> = {
   optional: true,
 };
 
-/** A script would go on with the mask as if it were the value. */
+/** A script would use the mask as if it were the value. */
 function notReadable({ key, value }: Variable): CliError {
   if (value == null)
     return new CliError("TW_CLI_SECRET_HIDDEN", `the value of the variable ${key} ${SEALED_REASON}.`, {
       exit: EXIT.failed,
       remedy: "start the server with the key that sealed it, or set the variable again",
     });
-  return new CliError("TW_CLI_SECRET_HIDDEN", `the variable ${key} is a secret: its value is not shown.`, {
-    exit: EXIT.failed,
-    remedy:
-      "on the server's machine, `tradewind variables export --with-secrets` writes the values of secrets",
-  });
+  return new CliError(
+    "TW_CLI_SECRET_HIDDEN",
+    `variable ${key} is a secret, and the server does not return its value.`,
+    {
+      exit: EXIT.failed,
+      remedy: "use `tradewind variables export --with-secrets` on the server's machine",
+    },
+  );
 }
 
 interface Entry {
@@ -141,7 +144,7 @@ async function setVariable(session: Session, entry: Entry): Promise<{ made: "cha
   const what = `cannot set the variable ${entry.key}`;
   return changeOrCreate<{ made: "changed" | "created" }>(
     async () => {
-      // Only what was given is changed: without a mask a missing description would be an order to erase it.
+      // Only given fields are changed: without a mask, a missing description would delete the stored one.
       const mask = entry.description === undefined ? ["value"] : ["value", "description"];
       await session.client.patch(path`/variables/${entry.key}`, {
         what,

@@ -46,7 +46,7 @@ interface Queued {
 
 export function command(session: Session) {
   const assets = new Command("assets")
-    .description("what tasks produce and DAGs are scheduled on")
+    .description("list assets and their events, send events")
     .addHelpText("after", examples("tradewind assets list", "tradewind assets events s3://lake/orders"));
   addList(assets, session);
   addShow(assets, session);
@@ -60,9 +60,9 @@ function addList(assets: Command, session: Session): void {
     .command("list")
     .description("list assets")
     .addHelpText("after", examples("tradewind assets list orders", "tradewind assets list --dag etl"))
-    .argument("[text]", "only those with this in their address")
-    .option("--dag <id>", "only those that this DAG names")
-    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
+    .argument("[text]", "only assets whose URI contains this text")
+    .option("--dag <id>", "only assets used by this DAG")
+    .option("--limit <n>", "maximum number of rows; 0 = no limit", wholeNumber(0), 50)
     .action(async (text, { dag, limit }) => {
       const what = "cannot list the assets";
       const listed = await session.client.list<Asset>({
@@ -73,14 +73,14 @@ function addList(assets: Command, session: Session): void {
         limit,
       });
       await requireNamed(session.client, what, listed, { dag });
-      await session.printList(listed, ASSET_COLUMNS, "There are no such assets.");
+      await session.printList(listed, ASSET_COLUMNS, "No assets match.");
     });
 }
 
 function addShow(assets: Command, session: Session): void {
   assets
     .command("show")
-    .description("show an asset: who names it, and which DAGs have not made a run of its events yet")
+    .description("show an asset: producers, consumers and events not consumed yet")
     .addHelpText("after", examples("tradewind assets show s3://lake/orders"))
     .argument("<uri>")
     .action(async (uri) => {
@@ -106,13 +106,13 @@ function addShow(assets: Command, session: Session): void {
 function addEvents(assets: Command, session: Session): void {
   assets
     .command("events")
-    .description("list what happened to assets, the newest first")
+    .description("list events of assets, newest first")
     .addHelpText("after", examples("tradewind assets events s3://lake/orders --since 2026-01-31"))
-    .argument("[uri]", "only to this one")
-    .option("--dag <id>", "only what tasks of this DAG have produced")
-    .option("--partition <key>", "only of this partition")
-    .option("--since <time>", "only what happened since then", parseInstant)
-    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
+    .argument("[uri]", "only events of this asset")
+    .option("--dag <id>", "only events from tasks of this DAG")
+    .option("--partition <key>", "only events of this partition")
+    .option("--since <time>", "only events since this time", parseInstant)
+    .option("--limit <n>", "maximum number of rows; 0 = no limit", wholeNumber(0), 50)
     .action(async (uri, { dag, limit, partition, since }) => {
       if (uri !== undefined) await find(session, uri);
       const what = "cannot list the events";
@@ -130,14 +130,14 @@ function addEvents(assets: Command, session: Session): void {
         limit,
       });
       await requireNamed(session.client, what, listed, { dag });
-      await session.printList(listed, EVENT_COLUMNS, "There are no such events.");
+      await session.printList(listed, EVENT_COLUMNS, "No events match.");
     });
 }
 
 function addSend(assets: Command, session: Session): void {
   assets
     .command("send")
-    .description("say that something happened to an asset; one that is not known yet is made")
+    .description("send an event of an asset, created if it does not exist")
     .addHelpText(
       "after",
       examples(
@@ -146,9 +146,9 @@ function addSend(assets: Command, session: Session): void {
       ),
     )
     .argument("<uri>")
-    .argument("[payload]", "what there is to say: JSON, @file or @- for standard input; null when not given")
-    .option("--partition <key>", "the part of the asset that it is about; the whole when not given")
-    .option("--idempotency-key <key>", "send it once, however often this is called with the same key")
+    .argument("[payload]", "payload: JSON, @file, or @- for stdin (default: null)")
+    .option("--partition <key>", "partition of the asset (default: the whole asset)")
+    .option("--idempotency-key <key>", "send at most one event with this key")
     .action(async (uri, payload, { idempotencyKey, partition }) => {
       const source = payload === undefined ? undefined : readSource(payload, "the payload");
       const event = await session.client.post<AssetEvent>("/assets/events", {
@@ -170,9 +170,9 @@ async function find(session: Session, uri: string): Promise<Asset> {
     query: { uri, only_active: "false" },
   });
   if (assets[0] !== undefined) return assets[0];
-  throw new CliError("TW_CLI_NO_SUCH_ASSET", `there is no asset ${uri}.`, {
+  throw new CliError("TW_CLI_NO_SUCH_ASSET", `asset ${uri} does not exist.`, {
     exit: EXIT.notFound,
-    remedy: "`tradewind assets list` shows those there are",
+    remedy: "`tradewind assets list` lists the assets",
   });
 }
 
@@ -190,7 +190,7 @@ function sourceOf(event: AssetEvent): string {
 }
 
 const ASSET_COLUMNS: readonly Column<Asset>[] = [
-  { title: "ASSET", value: ({ uri }) => uri, flexible: true },
+  { title: "ASSET", value: ({ uri }) => uri },
   { title: "GROUP", value: ({ group }) => group, optional: true },
   { title: "PRODUCED BY", value: ({ producing_tasks: tasks }) => tasks.map(taskName).join(", ") },
   { title: "SCHEDULES", value: ({ scheduled_dags: dags }) => dags.map(({ dag_id }) => dag_id).join(", ") },
@@ -199,7 +199,7 @@ const ASSET_COLUMNS: readonly Column<Asset>[] = [
 
 const EVENT_COLUMNS: readonly Column<AssetEvent>[] = [
   { title: "ID", value: ({ id }) => String(id), align: "right" },
-  { title: "ASSET", value: ({ uri }) => uri, flexible: true },
+  { title: "ASSET", value: ({ uri }) => uri },
   { title: "WHEN", value: ({ timestamp }) => relativeTime(timestamp) },
   { title: "PARTITION", value: ({ partition_key }) => partition_key ?? "", optional: true },
   { title: "FROM", value: sourceOf },

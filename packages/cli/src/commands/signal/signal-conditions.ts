@@ -1,4 +1,4 @@
-/** `signals conditions`: the rules of driven runs, and how far each is. */
+/** `signals conditions`: the rules of signal-driven runs, and their progress. */
 import type { Command } from "@commander-js/extra-typings";
 import { type Listed, path } from "../../client/client.ts";
 import { findRunId, RUN_ARGUMENT } from "../../client/find-run.ts";
@@ -10,7 +10,7 @@ import type { Column } from "../../output/table.ts";
 import { relativeTime } from "../../output/when.ts";
 import type { Session } from "../../session.ts";
 
-/** A rule, a tick, or what was asked of a task. */
+/** A rule, a tick, or a command for a task. */
 interface Line {
   readonly run: RunConditions;
   readonly task: string;
@@ -24,9 +24,7 @@ interface Line {
 export function addConditions(signals: Command, session: Session): void {
   signals
     .command("conditions")
-    .description(
-      "show the rules of the runs that signals drive: what each has heard, and what it still misses",
-    )
+    .description("show the rules of signal-driven runs: signals received and signals missing")
     .addHelpText(
       "after",
       examples(
@@ -36,7 +34,7 @@ export function addConditions(signals: Command, session: Session): void {
     )
     .argument("[dag]", "only runs of this DAG")
     .argument("[run]", RUN_ARGUMENT)
-    .option("--limit <n>", "of how many runs at most; 0 = all", wholeNumber(0), 20)
+    .option("--limit <n>", "maximum number of runs; 0 = no limit", wholeNumber(0), 20)
     .action(async (dag, run, { limit }) => {
       const listed = await read(session, { dag, run }, limit);
       await requireNamed(session.client, `cannot read the conditions of ${dag}`, listed, { dag });
@@ -44,12 +42,12 @@ export function addConditions(signals: Command, session: Session): void {
       const lines = listed.items.flatMap(linesOf);
       const empty =
         listed.items.length === 0
-          ? `No run${dag === undefined ? "" : ` of ${dag}`} is driven by signals.`
-          : "Only the order of its tasks drives this run.";
+          ? `No run${dag === undefined ? "" : ` of ${dag}`} is signal-driven.`
+          : "This run is not signal-driven.";
       await session.printList({ items: lines, total: lines.length }, columns(session), empty);
       if (listed.items.length < listed.total)
         session.note(`${listed.items.length} of ${listed.total} runs shown; --limit 0 shows all.`);
-      // The same transactions hold the signals of every run back.
+      // The same transactions block the signals of every run.
       const held = new Set(listed.items.flatMap(({ held_by }) => held_by.map(({ message }) => message)));
       for (const message of held) session.note(message);
     });
@@ -77,7 +75,7 @@ async function read(
   return { items: [found], total: 1 };
 }
 
-/** What was asked for comes before what may be asked for. */
+/** Pending commands come before rules. */
 function linesOf(run: RunConditions): Line[] {
   const none = { run, missing: "", fired: "" };
   return [
@@ -111,7 +109,7 @@ function linesOf(run: RunConditions): Line[] {
   ];
 }
 
-/** A task that is asked what a signal means to it, and whether it fails to say. */
+/** A task with a signal handler, and the handler's latest error. */
 function reactionLine(run: RunConditions, task: RunConditions["tasks"][number]): Line {
   const { asking, reacts_to, task_id } = task;
   const isOpen = run.closed === null;
@@ -127,7 +125,7 @@ function reactionLine(run: RunConditions, task: RunConditions["tasks"][number]):
         ? isOpen
           ? "armed"
           : "done"
-        : `failed ${asking.attempts}x on ${asking.key} (version ${asking.version}), asked again ${asking.again_at === null ? "soon" : relativeTime(asking.again_at)}`,
+        : `failed ${asking.attempts}x on ${asking.key} (version ${asking.version}), next try ${asking.again_at === null ? "soon" : relativeTime(asking.again_at)}`,
   };
 }
 
@@ -146,7 +144,7 @@ function ruleLine(run: RunConditions, rule: SignalRule): Line {
 function columns({ terminal }: Session): readonly Column<Line>[] {
   return [
     { title: "DAG", value: ({ run }) => run.dag_id, optional: true },
-    { title: "RUN", value: ({ run }) => run.dag_run_id, flexible: true },
+    { title: "RUN", value: ({ run }) => run.dag_run_id },
     { title: "TASK", value: ({ task }) => task },
     { title: "ACTION", value: ({ action }) => action },
     { title: "CONDITION", value: ({ condition }) => condition, flexible: true },

@@ -34,7 +34,7 @@ interface DeadLetter {
 
 export function command(session: Session) {
   const signals = new Command("signals")
-    .description("send signals, and see who listens to them and what for")
+    .description("send, list and listen to signals, inspect listeners and rules")
     .addHelpText(
       "after",
       examples(`tradewind signals send model.ready '{"version": 3}'`, "tradewind signals listen 'model.*'"),
@@ -61,10 +61,10 @@ function addSend(signals: Command, session: Session): void {
       ),
     )
     .argument("<key>")
-    .argument("[value]", "its value: JSON, @file or @- for standard input; null when not given")
-    .option("--namespace <name>", '"default" when not given')
-    .option("--sender <name>", "the name of the token when not given")
-    .option("--idempotency-key <key>", "send it once, however often this is called with the same key")
+    .argument("[value]", "value: JSON, @file, or @- for stdin (default: null)")
+    .option("--namespace <name>", "namespace (default: default)")
+    .option("--sender <name>", "sender (default: the name of the token)")
+    .option("--idempotency-key <key>", "send at most one signal with this key")
     .action(async (key, value, { idempotencyKey, namespace, sender }) => {
       const source = value === undefined ? undefined : readSource(value, "the value");
       const answer = await session.client.post<{ signals: [Signal & { is_duplicate: boolean }] }>(
@@ -88,7 +88,7 @@ function addSend(signals: Command, session: Session): void {
 function addList(signals: Command, session: Session): void {
   signals
     .command("list")
-    .description("list signals, the newest last")
+    .description("list signals, newest last")
     .addHelpText(
       "after",
       examples(
@@ -96,36 +96,36 @@ function addList(signals: Command, session: Session): void {
         "tradewind signals list --sender training --limit 10",
       ),
     )
-    .argument("[key]", "only of this key; * stands for anything")
-    .option("--namespace <name>", '* stands for anything; "default" when not given')
-    .option("--sender <name>", "only of this sender")
-    .option("--after-version <n>", "only later ones", wholeNumber(0))
-    .option("--since <time>", "only those sent since then", parseInstant)
-    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
+    .argument("[key]", "only signals with this key; * matches any text")
+    .option("--namespace <name>", "namespace; * matches any text (default: default)")
+    .option("--sender <name>", "only signals of this sender")
+    .option("--after-version <n>", "only signals after this version", wholeNumber(0))
+    .option("--since <time>", "only signals since this time", parseInstant)
+    .option("--limit <n>", "maximum number of rows; 0 = no limit", wholeNumber(0), 50)
     .action(async (key, { afterVersion, limit, namespace, sender, since }) => {
       const query = { key, namespace, sender, version_gt: afterVersion, time_gte: since };
       const listed = await newest(session, query, limit);
-      await session.printList(listed, SIGNAL_COLUMNS, "There are no such signals.");
+      await session.printList(listed, SIGNAL_COLUMNS, "No signals match.");
     });
 }
 
 function addListen(signals: Command, session: Session): void {
   signals
     .command("listen")
-    .description("print signals as they come, until interrupted")
+    .description("print signals as they arrive, until interrupted")
     .addHelpText(
       "after",
       examples(
         "tradewind signals listen 'model.*'",
-        "# everything since a time, then what comes",
+        "# all signals since a time, then new ones",
         "tradewind signals listen '*' --from 2026-01-31T08:00:00Z --json",
       ),
     )
-    .argument("<pattern>", "the key; * stands for anything")
-    .option("--namespace <name>", '* stands for anything; "default" when not given')
-    .option("--sender <name>", "only of this sender")
-    .option("--from <place>", "start, now, a version, a time or a position; now when not given", startOf)
-    .option("--count <n>", "end after so many", wholeNumber(1))
+    .argument("<pattern>", "key; * matches any text")
+    .option("--namespace <name>", "namespace; * matches any text (default: default)")
+    .option("--sender <name>", "only signals of this sender")
+    .option("--from <place>", "start, now, a version, a time or a position (default: now)", startOf)
+    .option("--count <n>", "exit after this many signals", wholeNumber(1))
     .action(async (pattern, { count, from, namespace, sender }) => {
       const query = { key: pattern, namespace, sender, ...(from ?? { from: "now" }) };
       await session.interruptible(async (signal) => {
@@ -141,14 +141,14 @@ function addListen(signals: Command, session: Session): void {
 function addListeners(signals: Command, session: Session): void {
   const listeners = signals
     .command("listeners")
-    .description("list and delete listeners that have a name, and see how far each has come")
+    .description("list and delete named listeners")
     .addHelpText("after", examples("tradewind signals listeners list"));
 
   listeners
     .command("list")
-    .description("list the listeners that have a name, and how far each has come")
+    .description("list named listeners and their positions")
     .addHelpText("after", examples("tradewind signals listeners list"))
-    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
+    .option("--limit <n>", "maximum number of rows; 0 = no limit", wholeNumber(0), 50)
     .action(async ({ limit }) => {
       const listed = await session.client.list<Listener>({
         path: "/signals/listeners",
@@ -156,16 +156,16 @@ function addListeners(signals: Command, session: Session): void {
         what: "cannot list the listeners",
         limit,
       });
-      await session.printList(listed, listenerColumns(session), "There are no listeners with a name.");
+      await session.printList(listed, listenerColumns(session), "No named listeners.");
     });
 
   listeners
     .command("delete")
-    .description("delete a listener that is not active: signals are not kept for it any more")
+    .description("delete an inactive listener and its pending signals")
     .addHelpText("after", examples("tradewind signals listeners delete mailer"))
     .argument("<name>")
     .action(async (name) => {
-      await session.confirm(`Delete the listener ${name}, and what it has not dealt with yet?`);
+      await session.confirm(`Delete listener ${name} and its pending signals?`);
       const what = `cannot delete the listener ${name}`;
       await session.client.delete(path`/signals/listeners/${name}`, { what });
       await session.printDone({ name, deleted: true }, `Listener ${name} deleted.`);
@@ -175,15 +175,15 @@ function addListeners(signals: Command, session: Session): void {
 function addDeadLetters(signals: Command, session: Session): void {
   const letters = signals
     .command("dead-letters")
-    .description("list, retry and delete signals that a listener has given up")
+    .description("list, retry and delete dead letters: signals that a listener failed to process")
     .addHelpText("after", examples("tradewind signals dead-letters list --listener mailer"));
 
   letters
     .command("list")
-    .description("list signals that a listener has given up")
+    .description("list dead letters")
     .addHelpText("after", examples("tradewind signals dead-letters list --listener mailer"))
-    .option("--listener <name>", "only of this listener")
-    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
+    .option("--listener <name>", "only dead letters of this listener")
+    .option("--limit <n>", "maximum number of rows; 0 = no limit", wholeNumber(0), 50)
     .action(async ({ limit, listener }) => {
       const listed = await session.client.list<DeadLetter>({
         path: "/signals/deadLetters",
@@ -192,28 +192,28 @@ function addDeadLetters(signals: Command, session: Session): void {
         query: { listener },
         limit,
       });
-      await session.printList(listed, LETTER_COLUMNS, "There are no dead letters.");
+      await session.printList(listed, LETTER_COLUMNS, "No dead letters.");
     });
 
   letters
     .command("retry")
-    .description("have its listener try a dead letter once more")
+    .description("retry a dead letter")
     .addHelpText("after", examples("tradewind signals dead-letters retry 12"))
-    .argument("<id>", "its number in the list", wholeNumber(1))
+    .argument("<id>", "number of the dead letter, from `dead-letters list`", wholeNumber(1))
     .action(async (id) => {
       const letter = await session.client.post<DeadLetter>(path`/signals/deadLetters/${id}/retry`, {
         what: `cannot retry the dead letter ${id}`,
       });
-      await session.printDone(letter, `${letter.listener} will try ${letter.signal.key} again.`);
+      await session.printDone(letter, `Listener ${letter.listener} retries ${letter.signal.key}.`);
     });
 
   letters
     .command("delete")
     .description("delete a dead letter")
     .addHelpText("after", examples("tradewind signals dead-letters delete 12"))
-    .argument("<id>", "its number in the list", wholeNumber(1))
+    .argument("<id>", "number of the dead letter, from `dead-letters list`", wholeNumber(1))
     .action(async (id) => {
-      await session.confirm(`Delete the dead letter ${id}?`);
+      await session.confirm(`Delete dead letter ${id}?`);
       const what = `cannot delete the dead letter ${id}`;
       await session.client.delete(path`/signals/deadLetters/${id}`, { what });
       await session.printDone({ id, deleted: true }, `Dead letter ${id} deleted.`);
@@ -223,7 +223,7 @@ function addDeadLetters(signals: Command, session: Session): void {
 function addServe(signals: Command, session: Session): void {
   signals
     .command("serve")
-    .description("serve signals over gRPC against DATABASE_URL; any number may share one database")
+    .description("run a gRPC server for signals on DATABASE_URL; run as many as you need")
     .addHelpText(
       "after",
       examples(
@@ -231,11 +231,15 @@ function addServe(signals: Command, session: Session): void {
         "tradewind signals serve --tls-cert server.pem --tls-key server.key",
       ),
     )
-    .option("--port <port>", "where it listens (TRADEWIND_SIGNALS_PORT, else 8081)", wholeNumber(0, 65535))
-    .option("--host <address>", "where it listens (TRADEWIND_HOST, else 127.0.0.1)")
-    .option("--tls-cert <file>", "its certificate, PEM (TRADEWIND_SIGNALS_TLS_CERT, else without TLS)")
-    .option("--tls-key <file>", "the key of its certificate (TRADEWIND_SIGNALS_TLS_KEY)")
-    .option("--tls-ca <file>", "clients need a certificate signed by this one (TRADEWIND_SIGNALS_TLS_CA)")
+    .option(
+      "--port <port>",
+      "port to listen on (TRADEWIND_SIGNALS_PORT; default: 8081)",
+      wholeNumber(0, 65535),
+    )
+    .option("--host <address>", "address to listen on (TRADEWIND_HOST; default: 127.0.0.1)")
+    .option("--tls-cert <file>", "TLS certificate, PEM (TRADEWIND_SIGNALS_TLS_CERT; default: no TLS)")
+    .option("--tls-key <file>", "private key of the certificate (TRADEWIND_SIGNALS_TLS_KEY)")
+    .option("--tls-ca <file>", "require client certificates signed by this CA (TRADEWIND_SIGNALS_TLS_CA)")
     .action(async ({ host, port, tlsCa, tlsCert, tlsKey }) => {
       const { resolveConfig, startSignalServer } = await import("@tradewind/engine");
       const tls = { signalsTlsCert: tlsCert, signalsTlsKey: tlsKey, signalsTlsCa: tlsCa };
@@ -244,12 +248,12 @@ function addServe(signals: Command, session: Session): void {
       await serve(
         session,
         (signal) => startSignalServer(config, signal),
-        ({ url }) => session.note(`Signals are served on ${url}; the token is in ${config.home}/token.`),
+        ({ url }) => session.note(`Serving signals on ${url}. Token: ${config.home}/token`),
       );
     });
 }
 
-/** The newest of them, in the order they were sent. */
+/** The newest signals, in sending order. */
 async function newest(
   session: Session,
   query: Readonly<Record<string, string | number | undefined>>,
@@ -269,12 +273,14 @@ async function newest(
   return { items: items.reverse(), total: items.length };
 }
 
-/** Read with the other options, so that a mistake is told as one of theirs. */
+/** Parsed with the other options, so that an error is reported as a usage error. */
 function startOf(from: string): Record<string, string | number> {
   if (from === "now" || from === "start") return { from };
   if (/^\d+$/.test(from)) {
     if (Number.isSafeInteger(Number(from))) return { after_version: Number(from) };
-    throw new InvalidArgumentError(`No signal has the version ${from}: give a smaller one, or start or now.`);
+    throw new InvalidArgumentError(
+      `No signal has the version ${from}. Give a smaller version, start or now.`,
+    );
   }
   if (/^\d+-\d+$/.test(from) && !/^\d{4}-\d{2}$/.test(from)) return { position: from };
   try {
@@ -336,7 +342,7 @@ const LETTER_COLUMNS: readonly Column<DeadLetter>[] = [
   { title: "LISTENER", value: ({ listener }) => listener },
   { title: "KEY", value: ({ signal }) => signal.key },
   { title: "VERSION", value: ({ signal }) => String(signal.version), align: "right" },
-  { title: "SINCE", value: ({ is_retried, time }) => (is_retried ? "to be retried" : relativeTime(time)) },
+  { title: "SINCE", value: ({ is_retried, time }) => (is_retried ? "retry pending" : relativeTime(time)) },
   { title: "ATTEMPTS", value: ({ attempts }) => String(attempts), align: "right" },
   { title: "ERROR", value: ({ error }) => error, flexible: true },
 ];

@@ -14,25 +14,25 @@ const STATES = ["hot", "cold", "timed", "unowned"] as const;
 
 export function command(session: Session) {
   const triggers = new Command("triggers")
-    .description("what tasks and schedules wait for")
+    .description("list the triggers that tasks and schedules wait for")
     .addHelpText("after", examples("tradewind triggers list --state unowned"));
 
   triggers
     .command("list")
-    .description("list the triggers that something waits for")
+    .description("list triggers")
     .addHelpText(
       "after",
       examples("tradewind triggers list --state hot unowned", "tradewind triggers list --kind http"),
     )
-    .addOption(new Option("--state <state...>", "only in these states").choices(STATES))
-    .option("--kind <kind...>", "only of these kinds")
-    .option("--queue <queue...>", "only of these queues")
-    .option("--dag <dag>", "only the schedule of this DAG")
-    .option("--triggerer <job>", "only those this triggerer runs", wholeNumber(1))
-    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
+    .addOption(new Option("--state <state...>", "only triggers in these states").choices(STATES))
+    .option("--kind <kind...>", "only triggers of these kinds")
+    .option("--queue <queue...>", "only triggers of these queues")
+    .option("--dag <dag>", "only triggers of this DAG's schedule")
+    .option("--triggerer <job>", "only triggers of this triggerer (job number)", wholeNumber(1))
+    .option("--limit <n>", "maximum number of rows; 0 = no limit", wholeNumber(0), 50)
     .addHelpText(
       "after",
-      "\nStates: hot = a triggerer runs it · cold = it cannot fire yet · timed = it fires by the clock alone · unowned = it should be run and is not",
+      "\nStates: hot = runs in a triggerer · cold = cannot fire yet · timed = fires at a set time · unowned = waits for a triggerer",
     )
     .action(async ({ dag, kind, limit, queue, state, triggerer }) => {
       const what = "cannot list the triggers";
@@ -44,12 +44,12 @@ export function command(session: Session) {
         limit,
       });
       await requireNamed(session.client, what, listed, { dag });
-      await session.printList(listed, columns(session), "There are no such triggers: nothing waits for one.");
+      await session.printList(listed, columns(session), "No triggers match.");
     });
 
   triggers
     .command("show")
-    .description("show one trigger and the first of those that wait for it")
+    .description("show a trigger and its first waiting tasks")
     .addHelpText("after", examples("tradewind triggers show 12"))
     .argument("<id>", "its number", wholeNumber(1))
     .action(async (id) => {

@@ -17,18 +17,18 @@ interface WaitPage {
 }
 
 const PAGE = 1000;
-const WHAT = "cannot list what waits";
+const WHAT = "cannot list the waiting tasks";
 
 export function command(session: Session) {
   return new Command("waiting")
-    .description("what waits, on what, since when and until when; the longest wait first")
+    .description("list waiting tasks and schedules, longest wait first")
     .addHelpText("after", examples("tradewind waiting", "tradewind waiting --dag etl --kind file"))
     .option("--dag <dag>", "only tasks of this DAG")
     .option("--run <run>", `only tasks of this run: ${RUN_ARGUMENT}`)
     .option("--task <task>", "only this task")
-    .option("--kind <kind>", "only on triggers of this kind")
-    .option("--trigger <id>", "only on this trigger", wholeNumber(1))
-    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
+    .option("--kind <kind>", "only waits for triggers of this kind")
+    .option("--trigger <id>", "only waits for this trigger", wholeNumber(1))
+    .option("--limit <n>", "maximum number of rows; 0 = no limit", wholeNumber(0), 50)
     .action(async ({ dag, kind, limit, run: given, task, trigger }) => {
       const run = await findRunFilter(session.client, { dag, run: given });
       const query = { dag_id: dag, run_id: run, task_id: task, kind, trigger_id: trigger };
@@ -38,7 +38,7 @@ export function command(session: Session) {
     });
 }
 
-/** Page by page from where the last one ended: there may be a million, and they go while they are read. */
+/** Each page continues after the last entry: there may be a million entries, and they disappear while they are read. */
 async function read(
   { client }: Session,
   filter: Readonly<Record<string, string | number | undefined>>,
@@ -64,7 +64,7 @@ export function runnerName({ hostname, id, is_alive }: TriggerRunner): string {
   return `${id}${hostname ? ` on ${hostname}` : ""}${is_alive === false ? " (dead)" : ""}`;
 }
 
-/** Of many triggers each wait says what it is for; of one they all are for the same. */
+/** Waits for several triggers name theirs; waits for one trigger do not repeat it. */
 export function waitColumns(
   waits: readonly Wait[],
   of: "many triggers" | "one trigger",
@@ -72,7 +72,7 @@ export function waitColumns(
   const all: readonly Column<Wait>[] = [
     ...instanceColumns(waits),
     { title: "DAG", value: ({ dag_id }) => dag_id },
-    { title: "RUN", value: ({ dag_run_id }) => dag_run_id, flexible: true },
+    { title: "RUN", value: ({ dag_run_id }) => dag_run_id },
     { title: "SINCE", value: ({ since }) => relativeTime(since) },
     { title: "UNTIL", value: ({ until }) => relativeTime(until) },
   ];
@@ -83,6 +83,7 @@ export function waitColumns(
     {
       title: "TRIGGERER",
       value: ({ trigger_state, triggerer }) => (triggerer ? runnerName(triggerer) : trigger_state),
+      optional: true,
     },
     { title: "POLLED", value: ({ last_polled_at }) => relativeTime(last_polled_at), optional: true },
     { title: "ARGUMENTS", value: ({ args_text }) => args_text, flexible: true, optional: true },

@@ -18,28 +18,28 @@ interface WebhookReceipt {
 
 export function command(session: Session) {
   const webhooks = new Command("webhooks")
-    .description("let others report what tasks and schedules wait for")
+    .description("print webhook URLs and send test webhooks")
     .addHelpText("after", examples("tradewind webhooks url payment"));
 
   webhooks
     .command("url")
-    .description("print the URL by which a third party can send this webhook, and nothing else")
+    .description("print the URL of a webhook")
     .addHelpText("after", examples("tradewind webhooks url payment"))
     .argument("<name>", "A-Z a-z 0-9 _ . -")
     .action(async (name) => {
       const found = await session.client.get<WebhookUrl>(path`/webhooks/${name}`, {
         what: `cannot get the URL of the webhook ${name}`,
       });
-      // Without a public URL, the address that this command reached: the server does not know how others reach it.
+      // Without a public URL, use the address of this command's server: the server does not know how others reach it.
       const url = found.url ?? `${session.client.target.url}${found.path}`;
       if (session.format !== "table") return session.printObject({ ...found, url }, []);
       session.terminal.data(url);
-      session.note("Whoever has it can send this webhook, without a token. Send it with POST.");
+      session.note("Anyone with this URL can send the webhook with POST, without a token.");
     });
 
   webhooks
     .command("send")
-    .description("send a webhook, as a third party would")
+    .description("send a webhook")
     .addHelpText(
       "after",
       examples(
@@ -48,7 +48,7 @@ export function command(session: Session) {
       ),
     )
     .argument("<name>")
-    .option("--data <json>", "its body: JSON, @file or @- for standard input; null when not given")
+    .option("--data <json>", "body: JSON, @file, or @- for stdin (default: null)")
     .action(async (name, { data }) => {
       const source = data === undefined ? undefined : readSource(data, "--data");
       const receipt = await session.client.post<WebhookReceipt>(path`/webhooks/${name}`, {

@@ -5,7 +5,7 @@ import type { Session } from "../../session.ts";
 
 export function command(session: Session) {
   return new Command("completion")
-    .description("print a script that completes commands, options and values in your shell")
+    .description("print a shell completion script")
     .addHelpText(
       "after",
       examples(

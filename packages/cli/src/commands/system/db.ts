@@ -9,11 +9,11 @@ import type { Session } from "../../session.ts";
 
 export function command(session: Session) {
   const db = new Command("db")
-    .description("migrate, inspect and clean the database (DATABASE_URL, or the embedded one of the home)")
+    .description("migrate, inspect and clean the database (DATABASE_URL, or the home's embedded one)")
     .addHelpText("after", examples("tradewind db status", "tradewind db clean --older-than 90d --dry-run"));
 
   db.command("migrate")
-    .description("bring the database's schema up to this version")
+    .description("migrate the database schema to this version")
     .addHelpText("after", examples("tradewind db migrate"))
     .action(async () => {
       await withDatabase(session, async ({ engine, database }) => {
@@ -23,13 +23,13 @@ export function command(session: Session) {
         const names = applied.map(title);
         await session.printDone(
           { applied: names },
-          names.length === 0 ? "The database was up to date." : "The database is up to date.",
+          names.length === 0 ? "The database was already up to date." : "The database is up to date.",
         );
       });
     });
 
   db.command("status")
-    .description("say which migrations were applied and which are missing; exit 1 when some are")
+    .description("list applied and missing migrations; exit 1 if any are missing")
     .addHelpText("after", examples("tradewind db status"))
     .action(async () => {
       requireDatabase(session);
@@ -39,7 +39,7 @@ export function command(session: Session) {
           ...applied.map((each) => ({ migration: title(each), applied_at: each.appliedAt.toISOString() })),
           ...pending.map((each) => ({ migration: title(each), applied_at: null })),
         ];
-        await session.printList({ items, total: items.length }, COLUMNS, "There are no migrations.");
+        await session.printList({ items, total: items.length }, COLUMNS, "No migrations.");
         if (pending.length === 0) return;
         session.note("Run `tradewind db migrate` to apply the missing ones.");
         session.exitCode = EXIT.failed;
@@ -48,7 +48,7 @@ export function command(session: Session) {
 
   db.command("clean")
     .description(
-      "delete what ended long ago, while everything runs: runs with their tasks, outputs and logs, signals, and more",
+      "delete old data: runs with their tasks, outputs and logs, signals and more; safe while services run",
     )
     .addHelpText(
       "after",
@@ -57,21 +57,21 @@ export function command(session: Session) {
         "tradewind db clean --older-than 30d --only runs logs",
       ),
     )
-    .requiredOption("--older-than <duration>", "what ended before that, e.g. 30d", parseDuration)
-    .option("--only <what...>", "only these: runs, signals, logs … (--dry-run names them all)")
+    .requiredOption("--older-than <duration>", "minimum age, e.g. 30d", parseDuration)
+    .option("--only <what...>", "only these: runs, signals, logs … (--dry-run lists all)")
     .option(
       "--stale-listeners <duration>",
-      "signals are not kept for listeners that nobody has run for so long; 7d when not given",
+      "delete pending signals of listeners inactive for this long (default: 7d)",
       parseDuration,
     )
-    .option("--batch <rows>", "how many rows a transaction deletes at most", wholeNumber(1), 1_000)
+    .option("--batch <rows>", "maximum number of rows deleted per transaction", wholeNumber(1), 1_000)
     .option("--dry-run", "only count")
     .action(async ({ olderThan, dryRun, only, staleListeners, batch }) => {
       requireDatabase(session);
       await withDatabase(session, async ({ engine, config, database }) => {
         const tellStale = ({ name, seenAt }: { name: string; seenAt: Date }) =>
           session.note(
-            `No signals are kept for the listener ${name}: it was last run ${moment(seenAt.toISOString())}.`,
+            `Signals are not kept for listener ${name}: last active ${moment(seenAt.toISOString())}.`,
           );
         const options = {
           olderThanMs: olderThan,
@@ -102,7 +102,7 @@ export function command(session: Session) {
           session.exitCode = EXIT.interrupted;
           await session.printDone(
             deleted,
-            `Interrupted. Deleted so far: ${summary(deleted)}. The same command goes on with the rest.`,
+            `Interrupted. Deleted so far: ${summary(deleted)}. Run the command again to continue.`,
           );
         });
       });
@@ -134,16 +134,15 @@ function parseKinds(
   known: Engine["CLEANABLE"],
 ): readonly Cleanable[] | undefined {
   const unknown = given?.find((name) => !known.some((each) => each === name));
-  if (unknown !== undefined)
-    throw usageError(`there is nothing called ${unknown} to clean.`, `one of ${known.join(", ")}`);
+  if (unknown !== undefined) throw usageError(`unknown kind "${unknown}".`, `use one of ${known.join(", ")}`);
   return given && known.filter((each) => given.includes(each));
 }
 
 function requireDatabase(session: Session): void {
   if (session.hasDatabase) return;
-  throw new CliError("TW_CLI_NO_DATABASE", `there is no database in ${session.home}.`, {
+  throw new CliError("TW_CLI_NO_DATABASE", `no database in ${session.home}.`, {
     exit: EXIT.notFound,
-    remedy: "name the home with --home, or set DATABASE_URL; tradewind db migrate makes a database",
+    remedy: "set --home or DATABASE_URL, or create a database with `tradewind db migrate`",
   });
 }
 
@@ -173,7 +172,7 @@ function summary(counts: Readonly<Record<string, number>>): string {
     : parts.map(([name, count]) => `${count} ${name.replaceAll("_", " ")}`).join(", ");
 }
 
-/** Of what was found: more may have become old meanwhile. */
+/** Relative to the counts at the start: more rows may have reached the age since. */
 function progress(
   deleted: Readonly<Record<string, number>>,
   found: Readonly<Record<string, number>>,

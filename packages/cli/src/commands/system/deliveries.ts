@@ -1,4 +1,5 @@
 import { Command, Option } from "@commander-js/extra-typings";
+import { instanceText } from "@tradewind/sdk/wording";
 import { path } from "../../client/client.ts";
 import { findRunFilter, RUN_ARGUMENT } from "../../client/find-run.ts";
 import { requireNamed } from "../../client/named-filter.ts";
@@ -33,40 +34,36 @@ const EVENTS = ["success", "failure", "retry", "deadline"] as const;
 
 export function command(session: Session) {
   const deliveries = new Command("deliveries")
-    .description(
-      "webhooks, mails and signals of tasks and runs that ended, were retried or missed a deadline",
-    )
+    .description("list and retry deliveries: webhooks, mails and signals about events of runs and tasks")
     .addHelpText("after", examples("tradewind deliveries list --dead"));
 
   deliveries
     .command("list")
-    .description("list deliveries, the latest first")
+    .description("list deliveries, latest first")
     .addHelpText(
       "after",
       examples("tradewind deliveries list --dead", "tradewind deliveries list --dag etl --event failure"),
     )
-    .option("--dead", "only those that were given up")
-    .addOption(new Option("--state <state...>", "only in these states").choices(STATES).conflicts("dead"))
-    .addOption(new Option("--event <event...>", "only of these events").choices(EVENTS))
-    .option("--dag <dag>", "only of this DAG")
-    .option("--run <run>", `only of this run: ${RUN_ARGUMENT}`)
-    .option("--task <task>", "only of this task")
-    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
+    .option("--dead", "only failed deliveries that are not retried")
+    .addOption(
+      new Option("--state <state...>", "only deliveries in these states").choices(STATES).conflicts("dead"),
+    )
+    .addOption(new Option("--event <event...>", "only deliveries for these events").choices(EVENTS))
+    .option("--dag <dag>", "only deliveries of this DAG")
+    .option("--run <run>", `only deliveries of this run: ${RUN_ARGUMENT}`)
+    .option("--task <task>", "only deliveries of this task")
+    .option("--limit <n>", "maximum number of rows; 0 = no limit", wholeNumber(0), 50)
     .action(async ({ dag, dead, event, limit, run: given, state, task }) => {
       const run = await findRunFilter(session.client, { dag, run: given });
       const filter = { states: dead ? ["dead"] : state, events: event, dag, run, task };
-      await session.printList(
-        await read(session, filter, limit),
-        columns(session),
-        "There are no such deliveries.",
-      );
+      await session.printList(await read(session, filter, limit), columns(session), "No deliveries match.");
     });
 
   deliveries
     .command("show")
-    .description("show one delivery, with its whole error")
+    .description("show a delivery with its full error")
     .addHelpText("after", examples("tradewind deliveries show 12"))
-    .argument("<id>", "its number, from `tradewind deliveries list`", deliveryId)
+    .argument("<id>", "number of the delivery, from `tradewind deliveries list`", deliveryId)
     .action(async (id) => {
       const what = `cannot show the delivery ${id}`;
       const delivery = await session.client.get<Delivery>(path`/deliveries/${id}`, { what });
@@ -75,23 +72,23 @@ export function command(session: Session) {
 
   deliveries
     .command("retry")
-    .description("begin again with deliveries that were given up")
+    .description("retry dead deliveries")
     .addHelpText(
       "after",
       examples("tradewind deliveries retry 12 13", "tradewind deliveries retry --all --dag etl"),
     )
     .argument(
       "[ids...]",
-      "their numbers, from `tradewind deliveries list --dead`",
+      "numbers of deliveries, from `tradewind deliveries list --dead`",
       (text, others: readonly number[]) => [...others, deliveryId(text)],
       [],
     )
-    .option("--all", "all that were given up")
-    .option("--dag <dag>", "with --all: only those of this DAG")
+    .option("--all", "retry all dead deliveries")
+    .option("--dag <dag>", "with --all: only deliveries of this DAG")
     .action(async (ids, { all, dag }) => {
       if (ids.length > 0 === (all === true))
         throw usageError(
-          "say which deliveries: their numbers, or --all",
+          "give either numbers of deliveries or --all.",
           "`tradewind deliveries list --dead` lists them",
         );
       const chosen = all
@@ -102,10 +99,13 @@ export function command(session: Session) {
         const what = `cannot retry the delivery ${id}`;
         begun.push(await session.client.post<Delivery>(path`/deliveries/${id}/retry`, { what }));
         if (chosen.length > 20 && begun.length % 20 === 0)
-          session.note(`${begun.length} of ${chosen.length} begin again.`);
+          session.note(`${begun.length} of ${chosen.length} queued for retry.`);
       }
-      const count = `${begun.length} ${begun.length === 1 ? "delivery begins" : "deliveries begin"}`;
-      await session.printDone(begun, begun.length === 0 ? "Nothing was given up." : `${count} again.`);
+      const count = `${begun.length} ${begun.length === 1 ? "delivery" : "deliveries"}`;
+      await session.printDone(
+        begun,
+        begun.length === 0 ? "No dead deliveries." : `${count} queued for retry.`,
+      );
     });
 
   return deliveries;
@@ -132,9 +132,9 @@ function columns({ terminal }: Session): readonly Column<Delivery>[] {
   return [
     { title: "ID", value: ({ id }) => String(id), align: "right" },
     { title: "EVENT", value: ({ event }) => event },
-    { title: "DAG", value: ({ dag_id }) => dag_id, flexible: true },
-    { title: "RUN", value: ({ dag_run_id }) => dag_run_id, flexible: true, optional: true },
-    { title: "TASK", value: placeOf, flexible: true },
+    { title: "DAG", value: ({ dag_id }) => dag_id },
+    { title: "RUN", value: ({ dag_run_id }) => dag_run_id, optional: true },
+    { title: "TASK", value: placeOf },
     { title: "TO", value: receiverOf, flexible: true },
     { title: "WHEN", value: ({ occurred_at }) => relativeTime(occurred_at), optional: true },
     {
@@ -171,5 +171,5 @@ function receiverOf({ kind, receiver }: Delivery): string {
 function placeOf({ group_id, map_index, task_id }: Delivery): string {
   const name = task_id ?? group_id;
   if (name === null) return "-";
-  return map_index < 0 ? name : `${name}[${map_index}]`;
+  return instanceText(name, map_index, null);
 }

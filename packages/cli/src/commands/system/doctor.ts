@@ -8,7 +8,7 @@ const MARKS = { ok: ["green", "ok  "], warn: ["yellow", "warn"], fail: ["red", "
 
 export function command(session: Session) {
   return new Command("doctor")
-    .description("check this installation and say what to do; exit 1 when something is broken")
+    .description("check this installation and suggest fixes; exit 1 if a check fails")
     .addHelpText("after", examples("tradewind doctor", "tradewind doctor --json"))
     .action(async () => {
       const checks: Check[] = [];
@@ -21,8 +21,8 @@ export function command(session: Session) {
         checks.reduce((sum, check) => sum + (check.result === result ? (check.count ?? 1) : 0), 0);
       const [failed, warned] = [amount("fail"), amount("warn")];
       if (failed > 0) session.exitCode = EXIT.failed;
-      if (failed + warned === 0) session.note("Everything is in order.");
-      else session.note(`${failed} broken, ${warned} to look at.`);
+      if (failed + warned === 0) session.note("All checks passed.");
+      else session.note(`${failed} failed, ${warned} warning${warned === 1 ? "" : "s"}.`);
     });
 }
 

@@ -1,4 +1,5 @@
 import { Command } from "@commander-js/extra-typings";
+import { instanceText } from "@tradewind/sdk/wording";
 import { path } from "../../client/client.ts";
 import { findRunFilter, RUN_ARGUMENT } from "../../client/find-run.ts";
 import { requireNamed } from "../../client/named-filter.ts";
@@ -18,39 +19,39 @@ interface AuditEvent {
   readonly run_id: string | null;
   readonly task_id: string | null;
   readonly map_index: number | null;
-  /** The text of a JSON object. */
+  /** A JSON object as text. */
   readonly extra: string | null;
 }
 
 export function command(session: Session) {
   const events = new Command("events")
-    .description("the audit log: who changed what, and when")
+    .description("list the audit log: who changed what, and when")
     .addHelpText("after", examples("tradewind events list --dag etl", "tradewind events show 12"));
 
   events
     .command("list")
-    .description("list what was done, newest first")
+    .description("list events, newest first")
     .addHelpText(
       "after",
       examples(
         "tradewind events list --dag etl --since 2d",
-        "# who has paused or unpaused DAGs?",
+        "# who paused or unpaused DAGs?",
         "tradewind events list --event pause_dag unpause_dag",
         "tradewind events list --user ci --limit 0 -o json",
       ),
     )
-    .option("--dag <dag>", "only of this DAG")
-    .option("--run <run>", `only of this run: ${RUN_ARGUMENT}`)
-    .option("--task <task>", "only of this task")
-    .option("--user <name>", "only by this user: the name of a token")
-    .option("--event <event...>", "only these, e.g. trigger_dag_run, clear_dag_run, patch_variable")
+    .option("--dag <dag>", "only events of this DAG")
+    .option("--run <run>", `only events of this run: ${RUN_ARGUMENT}`)
+    .option("--task <task>", "only events of this task")
+    .option("--user <name>", "only events of this user (a token name)")
+    .option("--event <event...>", "only these events, e.g. trigger_dag_run, clear_dag_run, patch_variable")
     .option(
       "--since <date>",
-      "only from then on: 2026-01-31, 2026-01-31T08:00 (UTC), or 3h, 2d ago",
+      "only events since this time: 2026-01-31, 2026-01-31T08:00 (UTC), 3h, 2d",
       parseBound,
     )
-    .option("--until <date>", "only up to then; a day is included as a whole", parseBound)
-    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 50)
+    .option("--until <date>", "only events until this time (a day is included as a whole)", parseBound)
+    .option("--limit <n>", "maximum number of rows; 0 = no limit", wholeNumber(0), 50)
     .action(async ({ dag, event, limit, run: given, since, task, until, user }) => {
       const what = "cannot list the events";
       const run = await findRunFilter(session.client, { dag, run: given });
@@ -64,7 +65,7 @@ export function command(session: Session) {
           task_id: task,
           owner: user,
           included_events: event,
-          // Both exclude the instant itself.
+          // Both filters exclude the instant itself.
           after: since && new Date(sinceInstant(since, "UTC").getTime() - 1).toISOString(),
           before: until && untilInstant(until, "UTC").toISOString(),
           order_by: "-event_log_id",
@@ -72,14 +73,14 @@ export function command(session: Session) {
         limit,
       });
       await requireNamed(session.client, what, listed, { dag, run, task });
-      await session.printList(listed, COLUMNS, "There are no such events.");
+      await session.printList(listed, COLUMNS, "No events match.");
     });
 
   events
     .command("show")
-    .description("show one event and its details")
+    .description("show an event with its details")
     .addHelpText("after", examples("tradewind events show 12"))
-    .argument("<id>", "its number in the list", wholeNumber(1))
+    .argument("<id>", "number of the event, from `tradewind events list`", wholeNumber(1))
     .action(async (id) => {
       const event = await session.client.get<AuditEvent>(path`/eventLogs/${id}`, {
         what: `cannot show the event ${id}`,
@@ -101,7 +102,7 @@ export function command(session: Session) {
 
 function taskOf({ map_index, task_id }: AuditEvent): string {
   if (task_id === null) return "";
-  return map_index === null || map_index < 0 ? task_id : `${task_id}[${map_index}]`;
+  return instanceText(task_id, map_index ?? -1, null);
 }
 
 const COLUMNS: readonly Column<AuditEvent>[] = [
@@ -110,7 +111,7 @@ const COLUMNS: readonly Column<AuditEvent>[] = [
   { title: "USER", value: ({ owner }) => owner ?? "-" },
   { title: "EVENT", value: ({ event }) => event },
   { title: "DAG", value: ({ dag_id }) => dag_id ?? "" },
-  { title: "RUN", value: ({ run_id }) => run_id ?? "", flexible: true, optional: true },
+  { title: "RUN", value: ({ run_id }) => run_id ?? "", optional: true },
   { title: "TASK", value: taskOf, optional: true },
   { title: "DETAILS", value: ({ extra }) => extra ?? "", flexible: true, optional: true },
 ];

@@ -5,7 +5,7 @@ import { cliVersion } from "../../version.ts";
 
 export function command(session: Session) {
   return new Command("version")
-    .description("print the version of this command and of its Node.js")
+    .description("print the versions of tradewind and Node.js")
     .addHelpText("after", examples("tradewind version"))
     .action(async () => {
       const facts = {

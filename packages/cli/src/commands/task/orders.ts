@@ -1,4 +1,4 @@
-/** Orders by hand: start, restart or stop a task of a run; with the task null, close the run. */
+/** Manual commands: start, restart or stop a task of a run; with task null, close the run. */
 
 import { path } from "../../client/client.ts";
 import {
@@ -19,7 +19,7 @@ export interface Order {
   readonly action: "start" | "restart" | "stop";
 }
 
-/** Gives the order, and asks first where something would be lost by it; about what there is, and nothing else. */
+/** Sends the command. Asks first if it discards work; the task and run must exist. */
 export async function giveOrder(session: Session, order: Order): Promise<void> {
   const { action, dagId, runId, taskId } = order;
   const run = path`/dags/${dagId}/dagRuns/${runId}`;
@@ -33,11 +33,10 @@ export async function giveOrder(session: Session, order: Order): Promise<void> {
   );
 }
 
-/** A start loses nothing, but for the outputs of a run that is over. */
+/** A start discards nothing, except the outputs of a run that has ended. */
 async function confirm(session: Session, order: Order, run: string, what: string): Promise<void> {
   const { action, dagId, runId, taskId } = order;
-  if (taskId === null)
-    return session.confirm(`Close the run ${runId} of ${dagId} and stop its streaming tasks?`);
+  if (taskId === null) return session.confirm(`Close run ${runId} of ${dagId} and stop its streaming tasks?`);
   const isEnded = isRunEnded(await session.client.get<DagRun>(run, { what }));
   if (action === "start" && !isEnded) return;
   await requireTask(session, order, run, what);
@@ -45,14 +44,14 @@ async function confirm(session: Session, order: Order, run: string, what: string
   if (isEnded) {
     const { is_driven: isDriven } = await session.client.get<RunConditions>(`${run}/conditions`, { what });
     const effect = isDriven
-      ? `It opens again as a whole: its rules and times are armed, its streaming tasks run, until it is closed (tradewind runs stop ${dagId} ${runId}). `
+      ? `This reopens the whole run with its rules, timers and streaming tasks, until you close it (tradewind runs stop ${dagId} ${runId}). `
       : "";
-    return session.confirm(`The run ${runId} is over. ${effect}Run ${taskId} and what comes after it again?`);
+    return session.confirm(`Run ${runId} has ended. ${effect}Rerun ${taskId} and its downstream tasks?`);
   }
   if (action === "restart") await session.confirm(`Restart ${taskId} of ${runId}?`);
 }
 
-/** A task of the DAG, or one that an earlier version had and the run has. */
+/** A task of the DAG, or of the run's earlier version. */
 async function requireTask(
   { client }: Session,
   { dagId, runId, taskId }: Order,
@@ -77,14 +76,14 @@ async function requireTask(
   if (items.some(({ task_id }) => task_id === taskId)) return;
   throw new CliError("NOT_FOUND", `${what}: the run has no task "${taskId}".`, {
     exit: EXIT.notFound,
-    remedy: `\`tradewind tasks list ${dagId} ${runId}\` shows those it has`,
+    remedy: `\`tradewind tasks list ${dagId} ${runId}\` lists its tasks`,
   });
 }
 
 function told({ action, runId, taskId }: Order, { cleared, version }: Ordered): string {
   if (cleared.length > 0) {
     const names = new Set(cleared.map(({ task_id }) => task_id));
-    return `The run ${runId} was over. Will run again: ${[...names].join(", ")}.`;
+    return `Run ${runId} had ended. Rerunning: ${[...names].join(", ")}.`;
   }
   const what =
     taskId === null ? `The run ${runId} is to close` : `Task ${taskId} of ${runId} is to ${action}`;

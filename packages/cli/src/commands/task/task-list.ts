@@ -29,31 +29,27 @@ const STATES = [
   "removed",
 ] as const;
 
-/** `tasks list`: the tasks of a DAG, or of one of its runs with their states; upstream before downstream. */
+/** `tasks list`: the tasks of a DAG, or of a run with their states; upstream before downstream. */
 export function addListCommand(tasks: Command, session: Session): void {
   tasks
     .command("list")
-    .description("list the tasks of a DAG, or of a run with their states, in topological order")
+    .description("list the tasks of a DAG, or of a run with their states")
     .argument("<dag>")
-    .argument("[run]", `${RUN_ARGUMENT}; the tasks of the DAG itself when not given`)
-    .addOption(new Option("--state <state...>", "of a run: only in these states").choices(STATES))
-    .option("--limit <n>", "how many at most; 0 = all", wholeNumber(0), 200)
+    .argument("[run]", `${RUN_ARGUMENT} (default: the tasks of the DAG, without states)`)
+    .addOption(new Option("--state <state...>", "only tasks in these states (needs a run)").choices(STATES))
+    .option("--limit <n>", "maximum number of rows; 0 = no limit", wholeNumber(0), 200)
     .addHelpText(
       "after",
       examples(
         "tradewind tasks list etl",
         "tradewind tasks list etl @latest",
-        "# what failed, and what did not run because of that",
+        "# tasks that failed, or did not run because of a failure",
         "tradewind tasks list etl @latest --state failed upstream_failed",
       ),
     )
     .action(async (dag, run, { limit, state }) => {
       if (run === undefined) {
-        if (state !== undefined)
-          throw usageError(
-            "--state needs a run: a task has a state only in a run.",
-            `add one: ${dag} @latest`,
-          );
+        if (state !== undefined) throw usageError("--state needs a run.", `add a run, e.g. ${dag} @latest`);
         return listTasks(session, dag, limit);
       }
       const runId = await findRunId(session.client, dag, run);
@@ -66,7 +62,7 @@ export function addListCommand(tasks: Command, session: Session): void {
       });
       const isTable = session.format === "table";
       if (isTable && listed.items.length === 0 && (await noteUnstartedRun(session, dag, runId))) return;
-      await session.printList(listed, instanceTable(session, listed.items), "There are no such tasks.");
+      await session.printList(listed, instanceTable(session, listed.items), "No tasks match.");
     });
 }
 

@@ -1,4 +1,3 @@
-/** `tradewind tasks logs`. */
 import type { Command } from "@commander-js/extra-typings";
 import type { Client } from "../../client/client.ts";
 import { findRunId, RUN_ARGUMENT } from "../../client/find-run.ts";
@@ -20,13 +19,13 @@ import { RunFacts } from "../../why/run-facts.ts";
 export function addLogsCommand(tasks: Command, session: Session): void {
   tasks
     .command("logs")
-    .description("print the log of a task; `runs logs` has those of all tasks of a run")
+    .description("print the log of a task; `runs logs` prints the logs of all tasks of a run")
     .argument("<dag>")
     .argument("<run>", RUN_ARGUMENT)
     .argument("<task>")
-    .option("-f, --follow", "go on until the task has ended")
-    .option("--try <n>", "which try; the latest when not given", wholeNumber(1))
-    .option("--map-index <which>", `which instance of a mapped task: ${MAP_INDEX_FORMS}`)
+    .option("-f, --follow", "follow the log until the task has ended")
+    .option("--try <n>", "try number (default: the latest)", wholeNumber(1))
+    .option("--map-index <which>", `instance of a mapped task: ${MAP_INDEX_FORMS}`)
     .addHelpText(
       "after",
       examples(
@@ -38,7 +37,7 @@ export function addLogsCommand(tasks: Command, session: Session): void {
     )
     .action(async (dag, run, taskId, options) => {
       const { follow, mapIndex } = options;
-      // One that is still to come is waited for: nothing is known of it but its index.
+      // An instance given by its index may not exist yet.
       const isAwaited = follow === true && /^\d{1,9}$/.test(mapIndex ?? "");
       const task = { dagId: dag, runId: await findRunId(session.client, dag, run), taskId };
       const found = await findMapIndex(session.client, task, isAwaited ? undefined : mapIndex);
@@ -54,7 +53,7 @@ async function prints(session: Session, name: InstanceName, wanted: number | und
   if (count === 0) await noteEmptyLog(session, name, { instance, tryNumber });
 }
 
-/** undefined: a task of a run that has not started. */
+/** undefined: the run of the task has not started. */
 async function findInstance(client: Client, name: InstanceName): Promise<TaskInstance | undefined> {
   try {
     return await getInstance(client, name);
@@ -86,13 +85,13 @@ async function follows(session: Session, name: InstanceName, wanted: number | un
   });
 }
 
-/** Before the first try, the log to come is that of try 1. */
+/** Before the first try, follow the log of try 1. */
 function chosenTry(instance: TaskInstance, wanted: number | undefined): number {
   const latest = Math.max(instance.try_number, 1);
   if (wanted === undefined || wanted <= latest) return wanted ?? latest;
   throw new CliError(
     "TW_CLI_NO_SUCH_TRY",
-    `the task ${instanceName(instance)} is at try ${instance.try_number}; there is no try ${wanted}.`,
-    { exit: EXIT.notFound, remedy: "`tradewind tasks list` shows how many there are" },
+    `task ${instanceName(instance)} has no try ${wanted}; the latest is ${instance.try_number}.`,
+    { exit: EXIT.notFound, remedy: "`tradewind tasks list` shows the number of tries" },
   );
 }

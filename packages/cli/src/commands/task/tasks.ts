@@ -15,17 +15,17 @@ import { addListCommand } from "./task-list.ts";
 import { addLogsCommand } from "./task-logs.ts";
 import { addTestCommand } from "./task-test.ts";
 
-const MAP_INDEX = `which instance of a mapped task: ${MAP_INDEX_FORMS}`;
+const MAP_INDEX = `instance of a mapped task: ${MAP_INDEX_FORMS}`;
 
 const ORDERS = [
-  ["start", "start a task of a run now, and once more if it is under way"],
-  ["restart", "stop a task if it is under way, and start it again"],
-  ["stop", "stop a task that is under way, and forget starts that wait"],
+  ["start", "start a task of a run now; if it is running, start it once more afterwards"],
+  ["restart", "stop a task if it is running, then start it"],
+  ["stop", "stop a running task and discard its pending starts"],
 ] as const;
 
 export function command(session: Session) {
   const tasks = new Command("tasks")
-    .description("list and test tasks, read logs and outputs, ask why one waits, start, stop, clear and mark")
+    .description("list, test, explain, rerun and mark tasks, read their logs and outputs")
     .addHelpText(
       "after",
       examples("tradewind tasks list etl @latest", "tradewind tasks why etl @latest load"),
@@ -46,7 +46,7 @@ export function command(session: Session) {
 
   tasks
     .command("output")
-    .description("print what a task returned, as JSON")
+    .description("print the output of a task as JSON")
     .argument("<dag>")
     .argument("<run>", RUN_ARGUMENT)
     .argument("<task>")
@@ -55,7 +55,7 @@ export function command(session: Session) {
       "after",
       examples(
         "tradewind tasks output etl @latest report",
-        "# of one item of a mapped task",
+        "# one item of a mapped task",
         "tradewind tasks output etl @latest load --map-index 3 | jq .rows",
       ),
     )
@@ -65,7 +65,7 @@ export function command(session: Session) {
 
   tasks
     .command("why")
-    .description("say why a task is, or is not, running")
+    .description("explain why a task is or is not running")
     .argument("<dag>")
     .argument("<run>", RUN_ARGUMENT)
     .argument("<task>")
@@ -99,23 +99,23 @@ export function command(session: Session) {
 
   tasks
     .command("clear")
-    .description("run tasks again")
+    .description("rerun tasks")
     .argument("<dag>")
     .argument("<run>", RUN_ARGUMENT)
     .argument("<task...>")
-    .option("--downstream", "and everything after them")
-    .option("--upstream", "and everything before them")
-    .option("--only-failed", "only those that failed or were cancelled")
+    .option("--downstream", "include downstream tasks")
+    .option("--upstream", "include upstream tasks")
+    .option("--only-failed", "only tasks that failed or were cancelled")
     .option("--map-index <which>", `only this instance of a mapped task: ${MAP_INDEX_FORMS}`)
-    .option("--latest-version", "with the DAG's current version; the run's own when not given")
-    .option("--dry-run", "only say which tasks")
+    .option("--latest-version", "use the current version of the DAG (default: the version of the run)")
+    .option("--dry-run", "only show the tasks")
     .addHelpText(
       "after",
       examples(
         "tradewind tasks clear etl @latest load --downstream",
-        "# only say what would run again",
+        "# preview",
         "tradewind tasks clear etl @latest extract --downstream --dry-run",
-        "# with the code as it is now",
+        "# with the current code",
         "tradewind tasks clear etl @latest load --latest-version --yes",
       ),
     )
@@ -139,26 +139,26 @@ export function command(session: Session) {
           },
         });
       const { task_instances: affected } = await clear(true);
-      if (affected.length === 0) return session.printDone(affected, "No task would run again.");
+      if (affected.length === 0) return session.printDone(affected, "Nothing to clear.");
       const move = options.latestVersion ? await findMove(client, dag, runId) : null;
       const { again, others, where } = tellMove(affected, move);
       const list = `${where}: ${again.map(instanceName).join(", ") || "none"}${others}`;
-      if (options.dryRun) return session.printDone(affected, `Would run again${list}.`);
-      await session.confirm(`Run again${list}?`);
+      if (options.dryRun) return session.printDone(affected, `Would rerun${list}.`);
+      await session.confirm(`Rerun${list}?`);
       await clear(false);
-      await session.printDone(affected, `Will run again${list}.`);
+      await session.printDone(affected, `Rerunning${list}.`);
     });
 
   tasks
     .command("mark")
-    .description("set the state of a task by hand")
+    .description("set the state of a task manually")
     .argument("<dag>")
     .argument("<run>", RUN_ARGUMENT)
     .argument("<task>")
     .addArgument(new Argument("<state>").choices(["success", "failed", "skipped"]))
     .option("--map-index <which>", MAP_INDEX)
-    .option("--downstream", "and everything after it")
-    .option("--upstream", "and everything before it")
+    .option("--downstream", "include downstream tasks")
+    .option("--upstream", "include upstream tasks")
     .addHelpText(
       "after",
       examples(

@@ -1,4 +1,4 @@
-/** Options that `dags test` and `tasks test` have in common, as the test takes them. */
+/** Options shared by `dags test` and `tasks test`. */
 import { parseTestSignal } from "../../dag-test/given-signal.ts";
 import type { TestOptions } from "../../dag-test/parent.ts";
 import { parseTestConnections } from "../../input/connection-uri.ts";

@@ -1,4 +1,4 @@
-/** A DAG as it is drawn: its tasks in topological order, and what is special about each. */
+/** A DAG for drawing: its tasks in topological order, and their properties. */
 import type { Task } from "../../client/resources.ts";
 
 export type NodeKind = "task" | "branch" | "setup" | "teardown";
@@ -6,12 +6,12 @@ export type NodeKind = "task" | "branch" | "setup" | "teardown";
 export interface GraphNode {
   readonly id: string;
   readonly kind: NodeKind;
-  /** Once per item of a list. */
+  /** A mapped task. */
   readonly isMapped: boolean;
-  /** The groups that it is in, the outermost first. */
+  /** The enclosing groups, outermost first. */
   readonly groups: readonly string[];
   readonly upstream: readonly string[];
-  /** Of a teardown. */
+  /** The setup of a teardown. */
   readonly setup: string | null;
 }
 
@@ -39,19 +39,19 @@ function graphNode(task: Task): GraphNode {
   };
 }
 
-/** As the command line names the instances of a mapped task, without an index. */
+/** The name of a mapped task with empty brackets. */
 export function nodeLabel({ id, isMapped }: GraphNode): string {
   return isMapped ? `${id}[]` : id;
 }
 
-/** Without the names of the group around it, which its box has. */
+/** Without the name of the enclosing group, which its box shows. */
 export function labelInGroup(node: GraphNode): string {
   const group = node.groups.at(-1);
   const label = nodeLabel(node);
   return group !== undefined && label.startsWith(`${group}.`) ? label.slice(group.length + 1) : label;
 }
 
-/** Each group once, parents first. */
+/** Each group once, parents before children. */
 export function groupsOf({ nodes }: DagGraph): { readonly id: string; readonly parent: string | null }[] {
   const groups = new Map<string, string | null>();
   for (const node of nodes)
@@ -59,7 +59,7 @@ export function groupsOf({ nodes }: DagGraph): { readonly id: string; readonly p
   return [...groups].map(([id, parent]) => ({ id, parent }));
 }
 
-/** By the longest way from the beginning: 0 has no upstream. */
+/** By the longest path from a start: 0 has no upstream. */
 export function levelsOf({ nodes }: DagGraph): ReadonlyMap<string, number> {
   const levels = new Map<string, number>();
   for (const { id, upstream } of nodes)

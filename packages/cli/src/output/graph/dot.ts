@@ -1,4 +1,4 @@
-/** A DAG in the language of Graphviz. */
+/** A DAG in Graphviz syntax. */
 import { type DagGraph, type GraphNode, groupsOf, labelInGroup } from "./dag-graph.ts";
 
 const STYLES: Readonly<Record<GraphNode["kind"], string>> = {
@@ -39,12 +39,12 @@ export function dotText(graph: DagGraph): string {
   ].join("\n");
 }
 
-/** Of a mapped task, with a second border. */
+/** A mapped task has a second border. */
 function styleOf({ isMapped, kind }: GraphNode): string {
   return `${STYLES[kind]}${isMapped ? ", peripheries=2" : ""}`;
 }
 
-/** Ids have no quotes and no backslashes. */
+/** Ids contain no quotes or backslashes. */
 function quoted(id: string): string {
   return `"${id}"`;
 }

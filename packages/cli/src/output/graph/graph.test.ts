@@ -55,7 +55,7 @@ const drawn = (...nodes: GraphNode[]) =>
     ...(connector === null ? [] : [connector]),
   ]);
 
-describe("a graph of text", () => {
+describe("text graph", () => {
   it("draws a line between the tasks of a chain, and none between independent tasks", () => {
     expect(drawn(node("a"), node("b", "a"), node("c", "b"))).toEqual(["● a", "│", "● b", "│", "● c"]);
     expect(drawn(node("a"), node("b"), node("c"))).toEqual(["● a", "● b", "● c"]);
@@ -91,7 +91,7 @@ describe("a graph of text", () => {
     expect(lines.slice(1)).toEqual(["● a   task            0", "│", "● b   task            0"]);
   });
 
-  it("takes two lanes for a fan-out and its fan-in, however wide", () => {
+  it("uses two lanes for a fan-out and fan-in of any width", () => {
     const names = Array.from({ length: 30 }, (_, index) => `t${index}`);
     const lines = drawn(node("start"), ...names.map((name) => node(name, "start")), node("end", ...names));
     expect(lines?.slice(0, 3)).toEqual(["●     start", "├▸●─╮ t0", "├▸●▸┤ t1"]);
@@ -103,7 +103,7 @@ describe("a graph of text", () => {
     expect(lines).toEqual(["●     a", "│ ●   b", "├─┼▸● x", "│ ●◂╯ y", "●◂╯   z"]);
   });
 
-  it("leads every edge down a lane that is open from its first task to its last", () => {
+  it("routes every edge along a lane that stays open between its two tasks", () => {
     const graphs = fc.array(fc.array(fc.nat(30), { maxLength: 4 }), { minLength: 1, maxLength: 30 });
     fc.assert(
       fc.property(graphs, (picks) => {
@@ -139,7 +139,7 @@ describe("a graph of text", () => {
     for (const line of lines) expect(line.length).toBeLessThanOrEqual(80);
   });
 
-  it("falls back to levels where lanes could not be followed", () => {
+  it("falls back to levels if there are too many lanes", () => {
     const roots = Array.from({ length: 20 }, (_, index) => task(`r${index}`, []));
     const leaves = Array.from({ length: 20 }, (_, index) =>
       task(`l${index}`, [`r${index}`, `r${(index + 7) % 20}`, `r${(index + 13) % 20}`]),
@@ -152,10 +152,10 @@ describe("a graph of text", () => {
   });
 });
 
-describe("a graph for other programs", () => {
+describe("graph export", () => {
   const sales = dagGraph("sales", SALES);
 
-  it("in dot is accepted by Graphviz, with all tasks, groups and edges", async () => {
+  it("writes dot that Graphviz accepts, with all tasks, groups and edges", async () => {
     const graphviz = await Graphviz.load();
     const laidOut = JSON.parse(graphviz.dot(dotText(sales), "json")) as {
       objects: { name: string; label?: string }[];
@@ -170,7 +170,7 @@ describe("a graph for other programs", () => {
     expect(laidOut.edges.filter(({ style }) => style === "dashed")).toHaveLength(1);
   });
 
-  it("in Mermaid uses ids that are no keywords, and closes every group", () => {
+  it("writes Mermaid without keywords as ids, and closes every group", () => {
     const lines = mermaidText(sales).split("\n");
     expect(lines.slice(0, 4)).toEqual(["---", 'title: "sales"', "---", "flowchart LR"]);
     const statement =
@@ -183,7 +183,7 @@ describe("a graph for other programs", () => {
     expect(lines).toContain('    t4[["each[]"]]');
   });
 
-  it("in SVG has each task in its group and apart from the others", async () => {
+  it("draws each task in its group without overlaps in SVG", async () => {
     const laidOut = await layOut(sales, () => ({ width: 80, height: 34 }));
     const groups = new Map(laidOut.groups.map(({ box, id }) => [id, box]));
     for (const { box, node: each } of laidOut.nodes) {
@@ -203,7 +203,7 @@ describe("a graph for other programs", () => {
     }
   });
 
-  it("in SVG has no boxes around groups whose tasks wait for each other to and fro", async () => {
+  it("draws no boxes in SVG around groups that depend on each other in both directions", async () => {
     const woven = Array.from({ length: 200 }, (_, index) =>
       task(`g${index % 7}.t${index}`, index < 10 ? [] : [`g${(index - 10) % 7}.t${index - 10}`], {
         task_group_path: [`g${index % 7}`],
@@ -215,7 +215,7 @@ describe("a graph for other programs", () => {
     expect(svg).toContain(">g3.t10</text>");
   });
 
-  it("in SVG closes every element and escapes what it shows", async () => {
+  it("closes every SVG element and escapes texts", async () => {
     const svg = await svgText(dagGraph("a<b", SALES));
     expect(svg).toContain("<title>a&lt;b</title>");
     const open: string[] = [];
@@ -229,7 +229,7 @@ describe("a graph for other programs", () => {
     expect(svg).not.toContain("NaN");
   });
 
-  it("of a DAG without tasks or with one is drawn, too", async () => {
+  it("draws a DAG with one task or none", async () => {
     const graphviz = await Graphviz.load();
     for (const tasks of [[], [task("only", [])]]) {
       const graph = dagGraph("small", tasks);

@@ -1,19 +1,19 @@
-/** Which lane each edge of a graph takes, and in which order the tasks come so that few lanes are open at once. */
+/** Assigns a lane to each edge, and orders the tasks so that few lanes are open at once. */
 import type { GraphNode } from "./dag-graph.ts";
 
-/** One task, on its lane. */
+/** A task on its lane. */
 export interface LaneRow {
   readonly node: GraphNode;
   readonly at: number;
-  /** Lanes that lead to it, and that it leads to. */
+  /** Incoming and outgoing lanes. */
   readonly from: readonly number[];
   readonly to: readonly number[];
-  /** Which lanes are open before and after it. */
+  /** Open lanes before and after the task. */
   readonly above: readonly boolean[];
   readonly below: readonly boolean[];
 }
 
-/** null: more than `mostLanes` would be open at once. */
+/** null if more than `mostLanes` lanes would be open at once. */
 export function planLanes(nodes: readonly GraphNode[], mostLanes: number): LaneRow[] | null {
   const plan = new LanePlan(nodes);
   const rows: LaneRow[] = [];
@@ -25,10 +25,10 @@ export function planLanes(nodes: readonly GraphNode[], mostLanes: number): LaneR
   return rows;
 }
 
-/** Edges that share a lane: those out of one task, or into one. */
+/** Edges that share a lane: all out of one task, or all into one. */
 interface Bundle {
   lane: number | null;
-  /** Edges whose task is still to come. */
+  /** Edges whose target is not placed yet. */
   unended: number;
 }
 
@@ -86,7 +86,7 @@ class LanePlan {
     for (const { lane } of ended) this.#lanes[lane!] = null;
     for (const bundle of outOf) {
       if (bundle.lane !== null) continue;
-      // Beside the tasks of a fan-out, not below the first of them: the others go between both lanes.
+      // Put the lane beside the tasks of a fan-out, not below the first of them: the others go between both lanes.
       const isBeside = ended.length === 0 && from.length > 0 && bundle.unended > 1 && outOf.size === 1;
       bundle.lane = this.#freeLane(isBeside && this.#isFanIn(bundle, node) ? at + 1 : at);
       this.#lanes[bundle.lane] = bundle;
@@ -96,7 +96,7 @@ class LanePlan {
     return { node, at, from, to, above, below: this.#open() };
   }
 
-  /** The one after which the fewest lanes are open; of those, the one that follows most closely on what was placed last. */
+  /** The task that leaves the fewest lanes open; of several, the one closest to the task placed last. */
   #takeNext(): GraphNode {
     let best = this.#ready.length - 1;
     let least = Number.POSITIVE_INFINITY;
@@ -120,7 +120,7 @@ class LanePlan {
     return begun - ended;
   }
 
-  /** It leads to a task that others lead to. */
+  /** It leads to a task with other upstream tasks. */
   #isFanIn(bundle: Bundle, node: GraphNode): boolean {
     return (this.#downstream.get(node.id) ?? []).some((down) => this.#sharedEdges(bundle, down) > 1);
   }
@@ -129,7 +129,7 @@ class LanePlan {
     return bundle.unended === this.#sharedEdges(bundle, node);
   }
 
-  /** Of the edges into this task, those in this bundle. */
+  /** The edges into this task that belong to this bundle. */
   #sharedEdges(bundle: Bundle, { upstream }: GraphNode): number {
     return upstream.filter((up) => this.#edges.get(up)?.outOf.has(bundle)).length;
   }

@@ -17,9 +17,9 @@ import { planLanes } from "./lane-plan.ts";
 
 export interface DrawnNode {
   readonly node: GraphNode;
-  /** The lanes at its line: as wide for each node. */
+  /** The lanes on its line; equally wide for all nodes. */
   readonly gutter: string;
-  /** The lanes of a line after it; null: the next task follows at once. */
+  /** The lanes on a line after it; null: no such line. */
   readonly connector: string | null;
 }
 
@@ -30,7 +30,7 @@ export const MARKS: Readonly<Record<NodeKind, string>> = {
   teardown: "▼",
 };
 
-/** null: it needs more than `mostLanes` lanes, which is not readable. */
+/** null if it needs more than `mostLanes` lanes, which is not readable. */
 export function drawLanes(nodes: readonly GraphNode[], mostLanes: number): DrawnNode[] | null {
   const rows = planLanes(nodes, mostLanes);
   if (rows === null) return null;
@@ -45,7 +45,7 @@ export function drawLanes(nodes: readonly GraphNode[], mostLanes: number): Drawn
   }));
 }
 
-/** Two marks in one lane look the same with and without an edge between them: the edge needs a line of its own. */
+/** Two tasks on adjacent lines of a lane look the same with and without an edge: the edge needs a line in between. */
 function connectorOf({ at, below }: Row, next: Row | undefined, lanes: number): string | null {
   if (next?.at !== at || !below[at]) return null;
   return Array.from({ length: lanes }, (_, lane) => (below[lane] ? "│" : " ")).join(" ");
@@ -72,7 +72,7 @@ function gutterOf(row: Row, lanes: number): string {
   return text;
 }
 
-/** Where an edge arrives: at the task, or at a lane that was open before. */
+/** The end of an edge: at the task, or at a lane that was already open. */
 function arrowAfter(lane: number, { above, at, from, to }: Row): string | null {
   if (lane === at - 1 && from.some((each) => each < at)) return "▸";
   if (lane === at && from.some((each) => each > at)) return "◂";
@@ -80,7 +80,7 @@ function arrowAfter(lane: number, { above, at, from, to }: Row): string | null {
   return lane + 1 > at && to.includes(lane + 1) && above[lane + 1] ? "▸" : null;
 }
 
-/** By whether a line leaves up, down, left and right. */
+/** By the directions in which lines leave: up, down, left, right. */
 const CORNERS: Readonly<Record<string, string>> = {
   "1100": "│",
   "1101": "├",

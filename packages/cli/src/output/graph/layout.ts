@@ -1,4 +1,4 @@
-/** Where the tasks, groups and edges of a picture go: layers from left to right, by dagre. */
+/** Positions of tasks, groups and edges in an image: layers from left to right, by dagre. */
 import { type DagGraph, type GraphNode, groupsOf } from "./dag-graph.ts";
 
 export interface Point {
@@ -17,7 +17,7 @@ interface Box extends Size {
 }
 
 interface Layout extends Size {
-  /** Not above 0: what is highest. */
+  /** The highest point; at most 0. */
   readonly top: number;
   readonly nodes: readonly { readonly node: GraphNode; readonly box: Box }[];
   readonly groups: readonly { readonly id: string; readonly box: Box }[];
@@ -28,20 +28,20 @@ interface Layout extends Size {
   }[];
 }
 
-/** Room for the name of a group above what is in it. */
+/** Space for the name of a group above its contents. */
 const GROUP_TITLE = 14;
 
 /** A task and a group may have the same id. */
 const groupKey = (id: string) => `group ${id}`;
 
-/** With a box around each group, unless the tasks of many groups wait for each other to and fro. */
+/** With a box around each group, unless many groups depend on each other in both directions. */
 export async function layOut(graph: DagGraph, sizeOf: Picture["sizeOf"]): Promise<Layout> {
   if (graph.nodes.length === 0) return { top: 0, width: 0, height: 0, nodes: [], groups: [], edges: [] };
   const dagre = await import("@dagrejs/dagre");
   try {
     return withTitles(place(dagre, { graph, groups: groupsOf(graph), sizeOf }), graph);
   } catch {
-    // dagre finds no place for some edges between many such groups. Ids have their groups in them.
+    // dagre cannot route some edges between many such groups. Ids contain the names of their groups.
   }
   return place(dagre, { graph, groups: [], sizeOf });
 }
@@ -97,7 +97,7 @@ function withTitles(laidOut: Layout, graph: DagGraph): Layout {
   return { ...laidOut, groups, top: Math.min(0, ...groups.map(({ box }) => box.top)) };
 }
 
-/** How many names stand above each other at the top of a group: its own, and those of groups in it. */
+/** Number of title lines at the top of a group: its own, and those of nested groups. */
 function titleLines(groups: ReturnType<typeof groupsOf>): ReadonlyMap<string, number> {
   const lines = new Map(groups.map(({ id }) => [id, 1]));
   for (const { id, parent } of [...groups].reverse())

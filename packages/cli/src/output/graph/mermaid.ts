@@ -10,7 +10,7 @@ const SHAPES: Readonly<Record<GraphNode["kind"], readonly [string, string]>> = {
 const MAPPED = ["[[", "]]"] as const;
 
 export function mermaidText(graph: DagGraph): string {
-  // Words such as "end" and "default" cannot be ids of nodes.
+  // Words such as "end" and "default" cannot be node ids.
   const ids = new Map(graph.nodes.map(({ id }, index) => [id, `t${index}`]));
   const groups = groupsOf(graph);
   const groupIds = new Map(groups.map(({ id }, index) => [id, `g${index}`]));
@@ -44,7 +44,7 @@ function shape(node: GraphNode): string {
   return `${open}${quoted(labelInGroup(node))}${close}`;
 }
 
-/** Ids have no quotes and no backslashes. */
+/** Ids contain no quotes or backslashes. */
 function quoted(id: string): string {
   return `"${id}"`;
 }

@@ -1,4 +1,4 @@
-/** A DAG as a picture that any browser shows, in light and dark. */
+/** A DAG as an SVG image with light and dark colours. */
 import { type DagGraph, type GraphNode, labelInGroup, nodeLabel } from "./dag-graph.ts";
 import { layOut, type Point } from "./layout.ts";
 
@@ -87,7 +87,7 @@ const SIGNS: Readonly<Record<GraphNode["kind"], string>> = {
   teardown: "▼ ",
 };
 
-/** Without the name of its group where a box around it has that. */
+/** Without the name of its group if a box shows it. */
 function shown(node: GraphNode, isBoxed: boolean): string {
   return `${SIGNS[node.kind]}${isBoxed ? labelInGroup(node) : nodeLabel(node)}`;
 }
@@ -96,7 +96,7 @@ function widthOf(node: GraphNode, isBoxed: boolean): number {
   return shown(node, isBoxed).length * CHARACTER + 2 * PADDING + (node.kind === "branch" ? 10 : 0);
 }
 
-/** Through the middles of the parts, which keeps it off the corners. */
+/** A curve through the midpoints of the segments, which rounds the corners. */
 function curve(points: readonly Point[]): string {
   const [first, ...rest] = points;
   const last = points.at(-1);

@@ -1,11 +1,11 @@
-/** The tasks of a DAG on a terminal: as a graph where it can be followed, else level by level. */
+/** The tasks of a DAG on a terminal: a graph if it is readable, else level by level. */
 import type { Task } from "../../client/resources.ts";
 import type { Session } from "../../session.ts";
 import { type Column, renderTable } from "../table.ts";
 import { type DagGraph, dagGraph, levelsOf, type NodeKind, nodeLabel } from "./dag-graph.ts";
 import { drawLanes, MARKS } from "./lanes.ts";
 
-/** What fits beside the names on 80 columns. */
+/** Fits beside the names in 80 columns. */
 const MOST_LANES = 12;
 const MOST_DRAWN = 300;
 
@@ -55,7 +55,7 @@ function levelTable(
   return renderTable(nodes, columns, width);
 }
 
-/** Rules and pools only where one is not the default. */
+/** Rules and pools only if one differs from the default. */
 function detailColumns<Row>(
   tasks: readonly Task[],
   taskOf: (row: Row) => Task | null,
@@ -82,7 +82,7 @@ const KINDS: readonly (readonly [NodeKind, string])[] = [
   ["teardown", "teardown"],
 ];
 
-/** Of the marks that are not obvious. */
+/** Explains the marks that are not obvious. */
 function legendOf({ nodes }: DagGraph): string {
   const marks = KINDS.filter(([kind]) => nodes.some((node) => node.kind === kind)).map(
     ([kind, words]) => `${MARKS[kind]} ${words}`,

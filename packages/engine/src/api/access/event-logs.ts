@@ -1,4 +1,4 @@
-/** `/eventLogs`: who did what, from the audit table. */
+/** `/eventLogs`: the audit log. */
 import { z } from "zod";
 import { AUDIT_ORDER, type AuditRow, findAudit, listAudit } from "../../store/access/audit.ts";
 import { pageOf } from "../dag/dags.ts";
@@ -58,7 +58,7 @@ const listQuery = z.strictObject({
   task_id_prefix_pattern: text.optional(),
   owner_prefix_pattern: text.optional(),
   event_prefix_pattern: text.optional(),
-  try_number: int(0).optional().describe("Events are of no try: whatever is asked for, none has it."),
+  try_number: int(0).optional().describe("Events have no try number: this filter matches none."),
   order_by: orderBy(AUDIT_ORDER, "id"),
 });
 
@@ -112,7 +112,7 @@ export const eventLogs: Resource = (app, { database }) => {
     },
     async ({ params }) => {
       const row = await findAudit(database, params.event_log_id);
-      if (row === undefined) throw notFound(`There is no event log ${params.event_log_id}`);
+      if (row === undefined) throw notFound(`Event log ${params.event_log_id} does not exist`);
       return show(row);
     },
   );

@@ -11,7 +11,7 @@ beforeAll(async () => {
 const asked = async (token: string) =>
   (await tw.app.inject({ url: "/api/v2/dags", headers: { authorization: `Bearer ${token}` } })).statusCode;
 
-test("are made, told once, listed without themselves, and revoked at once", async () => {
+test("are created, shown once, listed without their secrets, and revoked at once", async () => {
   const made = await tw.call("POST", "/tokens", { name: "ci" });
   expect(made.statusCode).toBe(201);
   const { id, token } = made.json();
@@ -40,7 +40,7 @@ test("are made, told once, listed without themselves, and revoked at once", asyn
   expect(JSON.stringify(deeds)).not.toContain(token);
 });
 
-test("end the streams they opened within 5 s of being revoked", async () => {
+test("close their open streams within 5 s of being revoked", async () => {
   const app = await createApi(tw.options);
   onTestFinished(() => app.close());
   const url = await app.listen({ port: 0 });
@@ -67,14 +67,14 @@ test("end the streams they opened within 5 s of being revoked", async () => {
   await kept.cancel();
 });
 
-test("cannot revoke themselves: whoever revokes one holds another", async () => {
+test("cannot revoke themselves", async () => {
   const [own] = (await tw.call("GET", "/tokens")).json().tokens;
   const refused = await tw.call("DELETE", `/tokens/${own.id}`);
   expect([refused.statusCode, refused.json().code]).toEqual([409, "CONFLICT"]);
   expect(await asked(tw.token)).toBe(200);
 });
 
-test("do not include what stands for callers without one", async () => {
+test("do not include the internal row for callers without a token", async () => {
   const [row] = await tw.sql<{ id: number }>(
     "INSERT INTO api_token (name, sha256, expires_at) VALUES ('nobody', $1, 'epoch') RETURNING id",
     [Buffer.alloc(32)],
@@ -83,7 +83,7 @@ test("do not include what stands for callers without one", async () => {
   expect((await tw.call("DELETE", `/tokens/${row!.id}`)).statusCode).toBe(404);
 });
 
-test("may have an end, which must lie ahead; no answer with one is kept for an Idempotency-Key", async () => {
+test("may have an expiry in the future, and are never stored for an Idempotency-Key", async () => {
   const soon = new Date(Date.now() + 3_600_000).toISOString();
   const headers = { "idempotency-key": "token-1" };
   const first = await tw.call("POST", "/tokens", { name: "short", expires_at: soon }, headers);

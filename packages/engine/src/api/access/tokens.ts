@@ -1,6 +1,6 @@
 /**
- * `/tokens`: who may call. A token is told once, in the answer that makes it; what is stored is its hash. Airflow has no
- * such resource. All tokens may do everything; names tell their deeds apart in the event log.
+ * `/tokens`: API tokens. A token is shown only in the response that creates it; the database has its hash. Airflow has no such
+ * resource. All tokens have full access; the audit log shows their names.
  */
 import { z } from "zod";
 import { newToken } from "../../service/home.ts";
@@ -24,7 +24,7 @@ const shape = {
   created_at: date,
   expires_at: nullableDate,
   last_used_at: nullableDate,
-  /** The one this request was made with. */
+  /** The token of this request. */
   is_current: z.boolean(),
 };
 const tokenDocument = z.object(shape).meta({ id: "TokenResponse" });
@@ -52,14 +52,14 @@ export const tokens: Resource = (app, options) => {
     },
   );
 
-  // Without Idempotency-Key: the answer would have to be kept, and the token with it.
+  // No Idempotency-Key: the stored response would contain the token.
   app.post(
     "/api/v2/tokens",
     { schema: { body: createBody, response: { 201: newTokenDocument }, tags } },
     async (request, reply) => {
       const { name, expires_at: expiresAt = null } = request.body;
       if (expiresAt !== null && expiresAt.getTime() <= Date.now())
-        throw invalid(["body", "expires_at"], "Must lie in the future");
+        throw invalid(["body", "expires_at"], "Must be in the future");
       const token = newToken();
       const row = await change(options, request, async (tx) => {
         const result = await createToken(tx, { name, token, expiresAt });
@@ -78,12 +78,12 @@ export const tokens: Resource = (app, options) => {
     { schema: { params: z.object({ token_id: int(1) }), response: { 204: z.null() }, tags } },
     async (request, reply) => {
       const tokenId = request.params.token_id;
-      // So that nobody is left outside: whoever revokes a token holds another.
+      // Prevents a lockout: a token can only be revoked with another token.
       if (tokenId === principalOf(request).tokenId)
-        throw conflict("This is the token of this request: revoke it with another one");
+        throw conflict("A token cannot revoke itself: use another token");
       await change(options, request, async (tx) => {
         const name = await deleteToken(tx, tokenId);
-        if (name === undefined) throw notFound(`There is no token ${tokenId}`);
+        if (name === undefined) throw notFound(`Token ${tokenId} does not exist`);
         return {
           result: undefined,
           deed: { action: "delete_token", about: `tokens/${tokenId}`, details: { id: tokenId, name } },

@@ -1,4 +1,4 @@
-/** Assets and what happened to them, as Airflow's API has them, and what it has not: payloads that are no objects. */
+/** Assets and their events in the form of Airflow's API, extended by payloads that are not objects. */
 import type { Json } from "@tradewind/sdk/manifest";
 import { z } from "zod";
 import type { QueuedEvents } from "../../store/asset/asset-queue.ts";
@@ -77,7 +77,7 @@ export const queuedDocument = z
     dag_display_name: z.string(),
     asset_id: z.number(),
     uri: z.string(),
-    /** How many there are; the time is that of the first. */
+    /** The number of events; the time is that of the first one. */
     events: z.number(),
     created_at: date,
   })
@@ -159,7 +159,7 @@ function showMadeRun(run: MadeRun): z.output<typeof madeRunDocument> {
   };
 }
 
-/** Of an instant that came in JSON of the database. */
+/** An instant from JSON of the database. */
 function isoText(text: string): string {
   return new Date(text).toISOString();
 }

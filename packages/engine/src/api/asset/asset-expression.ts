@@ -1,7 +1,7 @@
-/** The condition of a schedule on assets, as Airflow's API writes it. */
+/** The condition of an asset schedule in the form of Airflow's API. */
 import type { AssetManifest, Json, ScheduleManifest, SignalCondition } from "@tradewind/sdk/manifest";
 
-/** null: it is not a schedule on assets. */
+/** null: not an asset schedule. */
 export function assetExpression(schedule: ScheduleManifest | undefined): { [key: string]: Json } | null {
   if (schedule?.kind !== "signal" || schedule.gather === undefined) return null;
   const { assets, time } = schedule.gather;

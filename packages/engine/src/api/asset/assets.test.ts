@@ -1,4 +1,4 @@
-/** `/assets`: Airflow's paths and JSON, on what DAGs name and what happened. */
+/** `/assets`: Airflow's paths and JSON for assets and their events. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { Installation, manifestOf } from "../../../test/api/installation.ts";
 import { setAssets } from "../../store/asset/asset-publish.ts";
@@ -40,7 +40,7 @@ const send = (body: unknown, headers = {}) => tw.call("POST", "/assets/events", 
 const idOf = async (uri: string): Promise<number> =>
   (await get(`/assets?uri=${encodeURIComponent(uri)}`)).assets[0].id;
 
-test("assets with who names them", async () => {
+test("lists assets with their producers and consumers", async () => {
   const { assets, total_entries } = await get("/assets?order_by=-uri");
   expect(total_entries).toBe(2);
   expect(assets[0]).toMatchObject({
@@ -62,11 +62,14 @@ test("assets with who names them", async () => {
   expect(asset_aliases).toMatchObject([{ name: "daily", group: "asset" }]);
   expect(await get(`/assets/aliases/${asset_aliases[0].id}`)).toEqual(asset_aliases[0]);
   const gone = await tw.call("GET", "/assets/4711");
-  expect([gone.statusCode, gone.json().detail]).toEqual([404, expect.stringContaining("no asset 4711")]);
+  expect([gone.statusCode, gone.json().detail]).toEqual([
+    404,
+    expect.stringContaining("Asset 4711 does not exist"),
+  ]);
 });
 
-describe("what is told from outside", () => {
-  test("is stored once, however often it is sent with the same key", async () => {
+describe("events sent over the API", () => {
+  test("stores an event once per idempotency key", async () => {
     const body = { asset_id: await idOf("s3://orders"), extra: { rows: 7 }, partition_key: "mon" };
     const first = await send(body, { "idempotency-key": "one" });
     expect(first.statusCode).toBe(200);
@@ -89,7 +92,7 @@ describe("what is told from outside", () => {
     expect(signal!.value).toMatchObject({ payload: { rows: 7 }, partition: "mon", source: null });
   });
 
-  test("makes an asset that is not there yet, if it is given by its address", async () => {
+  test("creates an unknown asset given by its URI", async () => {
     const made = (await send({ uri: "s3://new", payload: 3 })).json();
     expect(made).toMatchObject({ uri: "s3://new", extra: null, payload: 3 });
     expect(await get(`/assets/${made.asset_id}`)).toMatchObject({ last_asset_event: { id: made.id } });
@@ -98,11 +101,11 @@ describe("what is told from outside", () => {
   test.each([
     [{}, 422, "asset_id or uri"],
     [{ asset_id: 1, uri: "s3://a" }, 422, "asset_id or uri"],
-    [{ asset_id: 4711 }, 404, "no asset 4711"],
+    [{ asset_id: 4711 }, 404, "Asset 4711 does not exist"],
     [{ uri: "s3://*" }, 422, "must not contain"],
-    [{ uri: "s3://a", extra: {}, payload: 1 }, 422, "not both"],
+    [{ uri: "s3://a", extra: {}, payload: 1 }, 422, "either extra or payload"],
     [{ uri: "s3://a", payload: "x".repeat(70_000) }, 422, "at most 65536"],
-  ])("%o is refused", async (body, status, words) => {
+  ])("rejects %o", async (body, status, words) => {
     const refused = await send(body);
     expect([refused.statusCode, JSON.stringify(refused.json())]).toEqual([
       status,
@@ -111,7 +114,7 @@ describe("what is told from outside", () => {
   });
 });
 
-test("what a schedule has not made a run of yet is queued, until somebody drops it", async () => {
+test("queues events until a run consumes them or they are deleted", async () => {
   const orders = await idOf("s3://orders");
   const { queued_events } = await get("/dags/report/assets/queuedEvents");
   expect(queued_events).toMatchObject([{ dag_id: "report", asset_id: orders, events: 1 }]);
@@ -124,7 +127,7 @@ test("what a schedule has not made a run of yet is queued, until somebody drops 
   expect(await get("/dags/report/assets/queuedEvents")).toMatchObject({ total_entries: 0 });
 });
 
-test("an asset is made by a run of the one DAG that produces it", async () => {
+test("materializes an asset by a run of the only DAG that produces it", async () => {
   const made = await tw.call("POST", `/assets/${await idOf("s3://orders")}/materialize`, { conf: { x: 1 } });
   expect(made.json()).toMatchObject({ dag_id: "sell", run_type: "manual", conf: { x: 1 } });
   const several = await tw.call("POST", `/assets/${await idOf("s3://copies")}/materialize`);
@@ -136,7 +139,7 @@ test("an asset is made by a run of the one DAG that produces it", async () => {
   expect([none.statusCode, none.json().detail]).toEqual([404, expect.stringContaining("No DAG produces")]);
 });
 
-test("DAGs and runs tell of assets", async () => {
+test("shows assets of DAGs and runs", async () => {
   const ids = async (query: string) =>
     (await get(`/dags?${query}`)).dags.map((dag: { dag_id: string }) => dag.dag_id);
   expect(await ids("has_asset_schedule=true")).toEqual(["report"]);

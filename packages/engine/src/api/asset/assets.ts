@@ -1,6 +1,5 @@
 /**
- * `/assets`: Airflow's resource. What happens to an asset outside of any task is told here, too; an asset that no DAG
- * names comes to be with its first event, if it is given by its address.
+ * `/assets`: Airflow's resource. Also accepts events from outside of tasks; an event for an unknown URI creates the asset.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import { z } from "zod";
@@ -70,7 +69,7 @@ const assetQuery = z.strictObject({
   name_prefix_pattern: text.optional(),
   uri_pattern: text.optional(),
   uri_prefix_pattern: text.optional(),
-  uri: uri.optional().describe("Exactly this one."),
+  uri: uri.optional().describe("Exactly this URI."),
   dag_ids: many(id).optional(),
   only_active: flag.default(true),
   order_by: orderBy(ASSET_ORDER, "id"),
@@ -98,9 +97,9 @@ const eventQuery = z.strictObject({
 
 const eventBody = z.strictObject({
   asset_id: z.int().min(0).optional(),
-  uri: uri.optional().describe("Instead of asset_id; an asset that is not there yet is made."),
+  uri: uri.optional().describe("Instead of asset_id; an unknown asset is created."),
   extra: z.record(z.string(), z.json()).optional(),
-  payload: z.json().optional().describe("Instead of extra, if it is not an object."),
+  payload: z.json().optional().describe("Instead of extra, for a value that is not an object."),
   partition_key: partition.nullish(),
 });
 
@@ -163,7 +162,7 @@ export const assets: Resource = (app, options) => {
     async (request) => {
       const aliasId = request.params.asset_alias_id;
       const { rows } = await listAliases(database, { id: aliasId }, { limit: 1, offset: 0 });
-      if (rows[0] === undefined) throw notFound(`There is no asset alias ${aliasId}`);
+      if (rows[0] === undefined) throw notFound(`Asset alias ${aliasId} does not exist`);
       return showAlias(rows[0]);
     },
   );
@@ -240,9 +239,7 @@ function sending(app: Parameters<Resource>[0], options: ApiOptions): void {
       if (dagId === undefined) throw notFound(`No DAG produces the asset "${asset.uri}"`);
       if (others.length > 0) {
         const names = [dagId, ...others].map((name) => `"${name}"`).join(", ");
-        throw conflict(
-          `Several DAGs produce the asset "${asset.uri}": ${names}. Trigger the one that is meant.`,
-        );
+        throw conflict(`Several DAGs produce the asset "${asset.uri}": ${names}. Trigger one of them.`);
       }
       return triggerRun(options, { request, reply }, { dagId, body: request.body ?? {}, paramsCheck });
     },
@@ -315,25 +312,25 @@ function pageOf(query: { limit: number; offset: number; order_by: readonly strin
 
 async function requireAsset(connection: Connection, assetId: number): Promise<AssetRow> {
   const row = await findAsset(connection, { id: assetId });
-  if (row === undefined) throw notFound(`There is no asset ${assetId}: see GET /api/v2/assets`);
+  if (row === undefined) throw notFound(`Asset ${assetId} does not exist: see GET /api/v2/assets`);
   return row;
 }
 
 async function addressOf(tx: Connection, body: z.output<typeof eventBody>): Promise<string> {
   if ((body.uri === undefined) === (body.asset_id === undefined))
-    throw invalid(["body", "asset_id"], "Give asset_id or uri, and not both");
+    throw invalid(["body", "asset_id"], "Give either asset_id or uri");
   return body.uri ?? (await requireAsset(tx, body.asset_id!)).uri;
 }
 
 function payloadOf({ extra, payload }: z.output<typeof eventBody>): Json {
   if (extra !== undefined && payload !== undefined)
-    throw invalid(["body", "payload"], "Give extra or payload, and not both");
+    throw invalid(["body", "payload"], "Give either extra or payload");
   const given = (extra ?? payload ?? null) as Json;
   const bytes = Buffer.byteLength(JSON.stringify(given));
   if (bytes > MAX_PAYLOAD_BYTES) {
     throw invalid(
       ["body", extra === undefined ? "payload" : "extra"],
-      `It has ${bytes} bytes, at most ${MAX_PAYLOAD_BYTES} are allowed: what is more belongs at the asset's address`,
+      `It has ${bytes} bytes, at most ${MAX_PAYLOAD_BYTES} are allowed: store larger data at the asset's URI`,
     );
   }
   return given;

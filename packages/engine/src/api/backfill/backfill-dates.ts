@@ -1,7 +1,7 @@
 /**
- * The dates that a request for a backfill means, counted; refused with the field that is wrong, and while somebody waits
- * for the answer. A schedule by time is arithmetic. A timetable of the author's own is asked in a child process, and its
- * dates are fixed with that: the backfill keeps them as a list, and its job runs no code to find them.
+ * Resolves and counts the dates of a backfill request, and rejects it with the invalid field. A schedule by time is computed.
+ * A custom timetable runs in a child process; its dates are then fixed: the backfill stores them as a list, and its job runs no
+ * user code to find them.
  */
 import { setImmediate as otherWork } from "node:timers/promises";
 import type { Json } from "@tradewind/sdk/manifest";
@@ -30,7 +30,7 @@ import type { ParamsCheck } from "../dag/params-check.ts";
 import type { ApiOptions } from "../server/context.ts";
 import { conflict, invalid } from "../server/problem.ts";
 
-/** Dates counted before other work of the process gets its turn. */
+/** Dates counted before yielding to other work of the process. */
 const AT_ONCE = 200;
 
 export interface BackfillWish {
@@ -47,15 +47,15 @@ export interface BackfillDates {
   readonly to: Date;
   readonly schedule: TimeSchedule | ListedSchedule;
   readonly anchor: Date | null;
-  /** What counted as due. */
+  /** The time up to which dates are due. */
   readonly now: Date;
   readonly versionId: number;
   readonly total: number;
-  /** The one to begin with. */
+  /** The first date to run. */
   readonly first: DueRun;
-  /** The logical dates at both ends, the earlier one first. */
+  /** The earliest and the latest logical date. */
   readonly ends: readonly [number, number];
-  /** In the order in which they are made; so many at most. */
+  /** In the order in which the runs are created, at most this many. */
   readonly dates: (most: number) => DueRun[];
 }
 
@@ -69,7 +69,7 @@ export async function planBackfillDates(
   const version = dag.version_id === null ? undefined : await loadVersion(database, dag.version_id);
   if (dag.is_stale || dag.version_id === null || version === undefined)
     throw conflict(
-      `DAG "${wish.dag_id}" is gone from its file or never loaded: repair the file first (see /importErrors)`,
+      `DAG "${wish.dag_id}" is not loaded: no file exports it, or its file fails to load (see /importErrors)`,
     );
   const { manifest } = version;
   paramsCheck.check({ id: dag.version_id, schema: manifest.paramsSchema }, (wish.dag_run_conf ?? {}) as Json);
@@ -132,7 +132,8 @@ async function asked(
   { dagId, bundleHash }: DagVersion,
   { from, to, until, anchor, isReverse }: BackfillRange,
 ): Promise<Plan> {
-  if (timetables === undefined) throw conflict("This API cannot ask timetables: use another one");
+  if (timetables === undefined)
+    throw conflict("This API server cannot evaluate custom timetables: use another one");
   const last = await lastScheduledRun(database, dagId, new Date(from));
   let runs: DueRun[];
   try {

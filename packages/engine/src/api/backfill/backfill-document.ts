@@ -1,4 +1,4 @@
-/** A backfill, in Airflow's form with what it has not, and how far it is. */
+/** A backfill in Airflow's form, with additional fields and its progress. */
 import { z } from "zod";
 import type { BackfillRow } from "../../store/backfill/backfills.ts";
 import { date, iso, nullableDate } from "../server/fields.ts";
@@ -26,14 +26,14 @@ export const backfillDocument = z
     total_runs: z.number(),
     started_at: nullableDate,
     created_by: z.string().nullable(),
-    /** It makes no more runs and ends as soon as those under way have. */
+    /** No more runs are created; it ends when its running runs have ended. */
     is_stopping: z.boolean(),
-    /** Why nothing new is started although it is not over; null when that is not so. */
+    /** Why no runs start although it has not ended; null otherwise. */
     waits_because: z.string().nullable(),
   })
   .meta({ id: "BackfillResponse" });
 
-/** As it is made: also the first and the last of its dates. */
+/** The response to a create request: also has the first and the last date. */
 export const madeDocument = backfillDocument.extend({ first_date: date, last_date: date }).meta({
   id: "CreatedBackfillResponse",
 });
@@ -53,7 +53,7 @@ export const progressDocument = z
     runs: z.object({ ...tally, elsewhere: z.number(), cleared: z.number() }),
     tasks: z.object(tally),
     percent: z.number(),
-    /** By the pace of the last runs; null: nobody can tell, or nothing is started at present. */
+    /** Estimated from the latest runs; null if unknown or if no runs start at present. */
     eta: nullableDate,
     remaining_seconds: z.number().nullable(),
   })
@@ -98,9 +98,11 @@ export function showBackfill(row: BackfillRow): z.output<typeof backfillDocument
 function waitsBecause(row: BackfillRow): string | null {
   if (row.ended_at !== null || row.ending !== null) return null;
   if (row.state === "paused") return "the backfill is paused";
-  if (row.dag_is_stale) return "the DAG is gone from its file";
+  if (row.dag_is_stale) return "no file exports the DAG any more";
   if (row.dag_is_paused) return "the DAG is paused";
-  return row.is_owned
-    ? null
-    : "no process has taken it up yet: a scheduler, a standalone or `tradewind backfill serve` does";
+  if (!row.is_owned)
+    return "no scheduler has picked it up; start `tradewind standalone`, `scheduler` or `backfill serve`";
+  const awaited = row.awaited_run;
+  if (awaited === null) return null;
+  return `run ${awaited.run_id}, started outside of the backfill, is ${awaited.state}; see \`tradewind runs show ${row.dag_id} ${awaited.run_id}\``;
 }

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Installation, manifestOf } from "../../../test/api/installation.ts";
+import { seedJob } from "../../../test/support/catalogue-seed.ts";
 import { artefactHash } from "../../code/artefact-hash.ts";
 import { BundleCache } from "../../code/bundle-cache.ts";
 import { TimetableDates } from "../../plan/timetable-dates.ts";
@@ -36,7 +37,7 @@ const body = { dag_id: "daily", from_date: "2020-01-01T00:00:00Z", to_date: "202
 const make = async (more: object = {}) => (await tw.call("POST", "/backfills", { ...body, ...more })).json();
 
 describe("backfills", () => {
-  test("are made with Airflow's fields and ours, listed, and read", async () => {
+  test("are created, listed and read with Airflow's and additional fields", async () => {
     const made = await tw.call("POST", "/backfills", body);
     expect(made.statusCode).toBe(200);
     expect(made.json()).toMatchObject({
@@ -73,7 +74,7 @@ describe("backfills", () => {
     });
   });
 
-  test("with an Idempotency-Key are made once", async () => {
+  test("are created once per Idempotency-Key", async () => {
     const key = { "idempotency-key": "january" };
     const [one, two] = [
       await tw.call("POST", "/backfills", body, key),
@@ -87,7 +88,7 @@ describe("backfills", () => {
     ["none", ["created", "kept", "kept", "awaited", "created"]],
     ["failed", ["created", "kept", "cleared", "awaited", "created"]],
     ["completed", ["created", "cleared", "cleared", "awaited", "created"]],
-  ])("a dry run with reprocess %s tells what would become of each date", async (reprocess, actions) => {
+  ])("previews each date in a dry run with reprocess %s", async (reprocess, actions) => {
     const answer = await tw.call("POST", "/backfills/dry_run", { ...body, reprocess_behavior: reprocess });
     const { backfills, total_entries } = answer.json();
     expect(total_entries).toBe(5);
@@ -99,7 +100,7 @@ describe("backfills", () => {
     });
   });
 
-  test("a dry run backwards begins with the last date", async () => {
+  test("begins a backwards dry run with the last date", async () => {
     const { backfills } = (
       await tw.call("POST", "/backfills/dry_run", { ...body, run_backwards: true })
     ).json();
@@ -137,7 +138,7 @@ describe("backfills", () => {
     ]);
   });
 
-  test("take days as a whole, in the zone of the schedule", async () => {
+  test("include whole days in the time zone of the schedule", async () => {
     const expression = "30 23 * * *";
     const schedule = { kind: "cron", expression, timezone: "America/New_York", style: "trigger" } as const;
     await tw.addDag(manifestOf("late", [{ taskId: "a" }], { schedule }));
@@ -161,14 +162,30 @@ describe("backfills", () => {
     ]);
   });
 
-  test("says why nothing happens", async () => {
+  test("names the reason if no runs start", async () => {
     const { id } = await make();
     expect((await tw.call("GET", `/backfills/${id}`)).json().waits_because).toMatch(
-      /no process has taken it up/,
+      /no scheduler has picked it up/,
     );
     await tw.call("PATCH", "/dags/daily", { is_paused: true });
     expect((await tw.call("GET", `/backfills/${id}`)).json().waits_because).toBe("the DAG is paused");
     await tw.call("PATCH", "/dags/daily", { is_paused: false });
+  });
+
+  test("names the run that it waits for", async () => {
+    const { id } = await make();
+    const reason = async () => (await tw.call("GET", `/backfills/${id}`)).json().waits_because;
+    await tw.sql("UPDATE backfill SET owner_job = $2 WHERE id = $1", [id, await seedJob(tw.database)]);
+    await tw.sql(
+      `INSERT INTO backfill_date (backfill_id, ordinal, logical_date, action, dag_run_id)
+       SELECT $1, 0, logical_date, 'awaited', id FROM dag_run WHERE run_id = 'busy'`,
+      [id],
+    );
+    expect(await reason()).toBe(null);
+    await tw.sql("UPDATE backfill SET next_date = NULL WHERE id = $1", [id]);
+    expect(await reason()).toBe(
+      "run busy, started outside of the backfill, is running; see `tradewind runs show daily busy`",
+    );
   });
 
   test.each([
@@ -181,7 +198,7 @@ describe("backfills", () => {
     [{ max_active_runs: 0 }, 422, /./],
     [{ reprocess_behavior: "all" }, 422, /./],
     [{ dag_run_conf: { region: 7 } }, 422, /string/],
-  ])("%j is refused with %i", async (wrong, status, why) => {
+  ])("rejects %j with %i", async (wrong, status, why) => {
     for (const to of ["/backfills", "/backfills/dry_run"]) {
       const answer = await tw.call("POST", to, { ...body, ...wrong });
       expect(answer.statusCode).toBe(status);
@@ -189,14 +206,14 @@ describe("backfills", () => {
     }
   });
 
-  test("of more dates than can be counted are refused", async () => {
+  test("rejects a range with too many dates", async () => {
     const wrong = { dag_id: "minutely", to_date: "2021-01-01T00:00:00Z" };
     const answer = await tw.call("POST", "/backfills", { ...body, ...wrong });
     expect(answer.statusCode).toBe(422);
     expect(JSON.stringify(answer.json())).toMatch(/more than 100000 dates/);
   });
 
-  test("that are not there are not found", async () => {
+  test("returns 404 for unknown backfills", async () => {
     for (const [method, to] of [
       ["GET", ""],
       ["GET", "/progress"],
@@ -207,8 +224,8 @@ describe("backfills", () => {
   });
 });
 
-describe("of a timetable of the author's own", () => {
-  /** Every 36 hours after the last run; what it does not know it throws. */
+describe("backfill of a custom timetable", () => {
+  /** Every 36 hours after the last run; throws for unknown dates. */
   const program = `export default { [Symbol.for("tradewind.program")]: { protocol: 1, describe: () => ({ dagId: "own" }),
     async due({ last, start, end }) {
       const at = (last?.logicalDate ?? start) + ${36 * 3_600_000};
@@ -246,7 +263,7 @@ describe("of a timetable of the author's own", () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  test("goes on from the last run that its schedule made, and keeps its dates", async () => {
+  test("continues after the last scheduled run and stores its dates", async () => {
     const wish = { ...body, dag_id: "own", run_backwards: true };
     const dates = ["2020-01-03T19:00:00.000Z", "2020-01-02T07:00:00.000Z"];
     const dry = (await post("/dry_run", wish)).json as { backfills: { logical_date: string }[] };
@@ -269,7 +286,7 @@ describe("of a timetable of the author's own", () => {
     expect(await hasLater(dates[1])).toBe(true);
   });
 
-  test("is refused with the code of what went wrong, and where nobody can ask", async () => {
+  test("is rejected with the error code, and if this server cannot evaluate timetables", async () => {
     const wish = { ...body, dag_id: "own", to_date: "2020-07-01T00:00:00Z" };
     const { status, json } = await post("/dry_run", wish);
     expect(status).toBe(422);

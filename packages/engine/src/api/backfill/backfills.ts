@@ -1,6 +1,6 @@
 /**
- * `/backfills`: Airflow's resource, and what it has not: progress, a change of the limit while it runs, a stop at the
- * first failure, backwards with a dry run that tells what would become of each date.
+ * `/backfills`: Airflow's resource, extended by progress, changes while it runs, a stop at the first failure, and a backwards
+ * order with a dry run that shows the action for each date.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import { z } from "zod";
@@ -36,13 +36,17 @@ import {
 } from "./backfill-document.ts";
 
 const DEFAULT_MAX_ACTIVE = 10;
-/** What a dry run shows at most; the total counts all. */
+/** Maximum number of dates in a dry run; the total counts all. */
 const DRY_RUN_SHOWN = 10_000;
 
 const createBody = z.strictObject({
   dag_id: id,
-  from_date: instantOrDay.describe("A date without a time: that day of the schedule's time zone begins."),
-  to_date: instantOrDay.describe("A date without a time: that day of the schedule's time zone ends."),
+  from_date: instantOrDay.describe(
+    "A date without a time means the start of that day in the schedule's time zone.",
+  ),
+  to_date: instantOrDay.describe(
+    "A date without a time means the end of that day in the schedule's time zone.",
+  ),
   run_backwards: z.boolean().default(false),
   dag_run_conf: z.record(z.string(), z.json()).nullish(),
   reprocess_behavior: z.enum(REPROCESS).default("none"),
@@ -152,8 +156,8 @@ export const backfills: Resource = (app, options) => {
             total_entries: z.number(),
             from_date: date.describe("Not in Airflow: the first instant of the range."),
             to_date: date.describe("Not in Airflow: the last instant of the range."),
-            first_date: date.describe("Not in Airflow: the earliest of the dates."),
-            last_date: date.describe("Not in Airflow: the latest of the dates."),
+            first_date: date.describe("Not in Airflow: the earliest date."),
+            last_date: date.describe("Not in Airflow: the latest date."),
           }),
         },
         tags,
@@ -227,7 +231,7 @@ async function edit(
     const result = await work(tx, backfillId);
     if (result.kind === "not_found") throw noBackfill(backfillId);
     if (result.kind === "over")
-      throw conflict(`Backfill ${backfillId} is ${result.state}: it cannot be changed any more`);
+      throw conflict(`Backfill ${backfillId} is ${result.state}: it can no longer be changed`);
     const after = await requireBackfill(tx, backfillId);
     const deed = { action, dagId: after.dag_id, details: { backfill: backfillId } };
     return { result: { row: after, runIds: result.runIds }, ...(result.changed ? { deed } : {}) };
@@ -244,14 +248,14 @@ async function requireBackfill(connection: Connection, backfillId: number): Prom
 }
 
 function noBackfill(backfillId: number) {
-  return notFound(`There is no backfill ${backfillId}`);
+  return notFound(`Backfill ${backfillId} does not exist`);
 }
 
 async function showProgress(
   database: Connection,
   backfillId: number,
 ): Promise<z.output<typeof progressDocument>> {
-  // Its state first: once it is over, the figures no longer move, and those counted afterwards are the last ones.
+  // Read the state first: after the end the figures are final, so later counts are correct.
   const row = await requireBackfill(database, backfillId);
   const counted = await countBackfill(database, backfillId);
   if (counted === undefined) throw noBackfill(backfillId);

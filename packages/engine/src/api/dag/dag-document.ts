@@ -55,8 +55,8 @@ const dagShape = {
   next_dagrun_data_interval_end: nullableDate,
   next_dagrun_run_after: nullableDate,
   last_run: lastRunDocument.nullable().describe("The run with the latest run_after."),
-  timezone: z.string().nullable().describe("Of the times that its schedule names."),
-  pause_reason: z.string().nullable().describe("Why it is paused, when nobody did it by hand."),
+  timezone: z.string().nullable().describe("Time zone of the schedule."),
+  pause_reason: z.string().nullable().describe("Why it was paused automatically; null if a user paused it."),
   schedule_error: scheduleErrorDocument.nullable(),
   allowed_run_types: z.array(z.string()).nullable(),
   owners: z.array(z.string()),
@@ -70,16 +70,16 @@ export const dagDetailsDocument = z
   .object({
     ...dagShape,
     catchup: z.boolean(),
-    next_runs: z.array(upcomingDocument).describe("The next five, as far as they follow from times."),
+    next_runs: z.array(upcomingDocument).describe("The next five runs of a time-based schedule."),
     dag_run_timeout: z.string().nullable(),
-    jitter: z.string().nullable().describe("How much later than its moment a scheduled run may be due."),
+    jitter: z.string().nullable().describe("Maximum random delay of a scheduled run."),
     run_retries: z
       .object({ retries: z.number(), delay: z.number(), from: z.enum(["failure", "start"]) })
       .nullable()
-      .describe("How a failed run is tried again; the delay in seconds."),
+      .describe("Retries of a failed run; the delay is in seconds."),
     group_retries: z
       .array(z.object({ group_id: z.string(), retries: z.number(), delay: z.number() }))
-      .describe("The groups that are tried again as a whole; the delay in seconds."),
+      .describe("Groups that are retried as a unit; the delay is in seconds."),
     asset_expression: z.record(z.string(), z.any()).nullable(),
     doc_md: z.string().nullable(),
     start_date: nullableDate,
@@ -212,7 +212,7 @@ export async function showDagDetails(
   };
 }
 
-/** The parameters that have a default, as Airflow shows them. */
+/** Parameters with a default, in Airflow's form. */
 function defaultsOf(schema: unknown): Record<string, unknown> | null {
   const properties = (schema as { properties?: Record<string, { default?: unknown }> } | null)?.properties;
   if (typeof properties !== "object" || properties === null) return null;

@@ -1,4 +1,4 @@
-/** `/dagVersions/diff`: what changed from one version of a DAG to another; from the one before to the current one. */
+/** `/dagVersions/diff`: the changes between two versions of a DAG; by default between the previous and the current one. */
 import { z } from "zod";
 import { diffVersions, isSameShape, unifiedDiff } from "../../model/index.ts";
 import type { Connection } from "../../store/database/database.ts";
@@ -22,16 +22,16 @@ const diffDocument = z
     dag_id: z.string(),
     from: versionDocument,
     to: versionDocument,
-    /** The same tasks, edges and options: what differs is code. */
+    /** Tasks, edges and options are equal: only code differs. */
     is_same_shape: z.boolean(),
-    /** False with the same source, too, when code that the file imports has changed. */
+    /** Also false if the file is equal but imported code has changed. */
     is_same_code: z.boolean(),
     options: z.array(fieldChange),
     tasks: parts,
     edges: z.object({ added: z.array(edge), removed: z.array(edge) }),
     groups: parts,
     maps: parts,
-    /** Of the DAG's file, as `diff -u` writes it; empty when the file is the same. */
+    /** Unified diff of the DAG's file; empty if it is unchanged. */
     source_diff: z.string(),
   })
   .meta({ id: "DagVersionDiff" });

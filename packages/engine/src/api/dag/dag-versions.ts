@@ -1,4 +1,4 @@
-/** `/dagVersions` and `/dagSources`: what code a DAG had, and when. */
+/** `/dagVersions` and `/dagSources`: the versions of a DAG and their code. */
 import type { FastifyReply } from "fastify";
 import { z } from "zod";
 import {

@@ -66,7 +66,7 @@ const ids = async (query: string) =>
   (await tw.call("GET", `/dags${query}`)).json().dags.map((dag: { dag_id: string }) => dag.dag_id);
 
 describe("dags", () => {
-  test("lists with Airflow's fields, stale ones left out", async () => {
+  test("lists DAGs with Airflow's fields, without stale ones", async () => {
     const body = (await tw.call("GET", "/dags")).json();
     expect(body.total_entries).toBe(2);
     expect(body.dags[1]).toMatchObject({
@@ -86,7 +86,7 @@ describe("dags", () => {
     });
   });
 
-  test("lists each with its latest run, and the zone of its schedule", async () => {
+  test("lists each DAG with its latest run and the time zone of its schedule", async () => {
     await tw.addRun("sales", {
       runId: "earlier",
       state: "success",
@@ -124,11 +124,11 @@ describe("dags", () => {
       ["sales"],
     ],
     ["?limit=1&offset=1", ["sales"]],
-  ])("%s finds %j", async (query, expected) => {
+  ])("returns for %s: %j", async (query, expected) => {
     expect(await ids(query)).toEqual(expected);
   });
 
-  test("reads one, with details", async () => {
+  test("reads a DAG with details", async () => {
     expect((await tw.call("GET", "/dags/sales")).json().dag_id).toBe("sales");
     const details = (await tw.call("GET", "/dags/sales/details")).json();
     expect(details).toMatchObject({
@@ -138,10 +138,10 @@ describe("dags", () => {
       latest_dag_version: { version_number: 2 },
     });
     expect((await tw.call("GET", "/dags/nope")).statusCode).toBe(404);
-    expect((await tw.call("GET", "/dags/nope/details")).json().detail).toBe('There is no DAG "nope"');
+    expect((await tw.call("GET", "/dags/nope/details")).json().detail).toBe('DAG "nope" does not exist');
   });
 
-  test("pauses and unpauses, tells the scheduler, and keeps a record", async () => {
+  test("pauses and unpauses, notifies the scheduler, and writes an audit record", async () => {
     tw.changes.length = 0;
     const paused = await tw.call("PATCH", "/dags/sales?update_mask=is_paused", { is_paused: true });
     expect([paused.statusCode, paused.json().is_paused]).toEqual([200, true]);
@@ -163,13 +163,13 @@ describe("dags", () => {
     expect((await tw.call("PATCH", "/dags/sales", { is_paused: "yes" })).statusCode).toBe(422);
   });
 
-  test("pauses by pattern", async () => {
+  test("pauses DAGs by pattern", async () => {
     const body = (await tw.call("PATCH", "/dags?dag_id_pattern=sal", { is_paused: true })).json();
     expect(body.dags.map((dag: { is_paused: boolean }) => dag.is_paused)).toEqual([true]);
     await tw.call("PATCH", "/dags?dag_id_pattern=sal", { is_paused: false });
   });
 
-  test("is deleted with its history, but not while a run is unfinished", async () => {
+  test("deletes a DAG with its history, but not with unfinished runs", async () => {
     await tw.addDag(manifestOf("doomed", [{ taskId: "t" }]));
     const run = await tw.addRun("doomed", { state: "queued" });
     expect((await tw.call("DELETE", "/dags/doomed")).statusCode).toBe(409);
@@ -179,7 +179,7 @@ describe("dags", () => {
     expect(await tw.sql("SELECT 1 FROM dag_run WHERE id = $1", [run])).toEqual([]);
   });
 
-  test("stats and tags", async () => {
+  test("returns statistics and tags", async () => {
     const stats = (await tw.call("GET", "/dagStats?dag_ids=sales")).json();
     expect(stats.dags).toEqual([
       {
@@ -198,14 +198,14 @@ describe("dags", () => {
 });
 
 describe("tasks, versions, sources, import errors", () => {
-  test("tasks come from the current manifest", async () => {
+  test("returns tasks of the current manifest", async () => {
     const body = (await tw.call("GET", "/dags/sales/tasks")).json();
     expect(body.total_entries).toBe(2);
     expect(body.tasks[0]).toMatchObject({
       task_id: "extract",
       downstream_task_ids: ["load"],
       execution_timeout: null,
-      // Airflow's "off": the delay between two tries stays the same.
+      // 0 is Airflow's "off": the delay between tries is constant.
       retry_exponential_backoff: 0,
     });
     expect((await tw.call("GET", "/dags/sales/tasks/load")).json()).toMatchObject({
@@ -222,7 +222,7 @@ describe("tasks, versions, sources, import errors", () => {
     expect((await tw.call("GET", "/dags/nope/tasks")).statusCode).toBe(404);
   });
 
-  test("tasks have their place in topological order, their groups and their role", async () => {
+  test("returns the topological index, groups and role of tasks", async () => {
     await tw.addDag(
       manifestOf(
         "placed",
@@ -255,7 +255,7 @@ describe("tasks, versions, sources, import errors", () => {
     await tw.call("DELETE", "/dags/placed");
   });
 
-  test("versions, newest first when asked", async () => {
+  test("returns versions, newest first on request", async () => {
     const body = (await tw.call("GET", "/dags/sales/dagVersions?order_by=-version_number")).json();
     expect(body.dag_versions.map((version: { version_number: number }) => version.version_number)).toEqual([
       2, 1,
@@ -270,7 +270,7 @@ describe("tasks, versions, sources, import errors", () => {
     expect((await tw.call("GET", "/dags/sales/dagVersions/9")).statusCode).toBe(404);
   });
 
-  test("what changed from one version to the next", async () => {
+  test("returns the changes between two versions", async () => {
     const diff = (await tw.call("GET", "/dags/sales/dagVersions/diff")).json();
     expect(diff).toMatchObject({
       from: { version_number: 1 },
@@ -289,7 +289,7 @@ describe("tasks, versions, sources, import errors", () => {
     expect((await tw.call("GET", "/dags/sales/dagVersions/diff?from=x")).statusCode).toBe(422);
   });
 
-  test("sources as JSON and as text", async () => {
+  test("returns sources as JSON and as text", async () => {
     expect((await tw.call("GET", "/dagSources/sales")).json()).toMatchObject({
       content: "// the source, version 2",
       version_number: 2,
@@ -317,7 +317,7 @@ describe("tasks, versions, sources, import errors", () => {
 });
 
 describe("monitor", () => {
-  test("health follows the leases", async () => {
+  test("reports health by leases", async () => {
     const read = async () => (await tw.app.inject("/api/v2/monitor/health")).json();
     expect(await read()).toEqual({
       metadatabase: { status: "healthy" },
@@ -342,7 +342,7 @@ describe("monitor", () => {
     });
   });
 
-  test("health names DAGs that no live scheduler serves, and a job tells which DAGs it serves", async () => {
+  test("reports DAGs without a live scheduler in health, and the DAGs of a job", async () => {
     const unserved = async () =>
       (await tw.app.inject("/api/v2/monitor/health")).json().scheduler.unserved_dags as string[];
     const served = "UPDATE job SET dags = $1 WHERE kind = 'scheduler'";
@@ -362,13 +362,13 @@ describe("monitor", () => {
     await tw.sql(served, [null]);
   });
 
-  test("health shows crashes, full triggerers and unclaimed triggers", async () => {
+  test("reports crashes, full triggerers and unclaimed triggers in health", async () => {
     const facts = { triggers: 5, capacity: 5, queues: ["default"], crashes: 3, suspects: 2 };
     await tw.addJob("triggerer");
     await tw.sql("UPDATE job SET facts = $1 WHERE kind = 'triggerer'", [JSON.stringify(facts)]);
     await seedTrigger(tw.database, { queue: "gpu", wakeMs: -60_000 });
     await seedTrigger(tw.database, { queue: "gpu", wakeMs: -60_000 });
-    // New, or not due yet.
+    // A new trigger, and one that is not due yet.
     await seedTrigger(tw.database, { queue: "slow" });
     await seedTrigger(tw.database, { queue: "slow", wakeMs: 60_000 });
     expect((await tw.app.inject("/api/v2/monitor/health")).json().triggerer).toMatchObject({
@@ -399,7 +399,7 @@ describe("monitor", () => {
     });
   });
 
-  test("event logs filter and read", async () => {
+  test("filters and reads event logs", async () => {
     const body = (
       await tw.call("GET", "/eventLogs?included_events=pause_dag&included_events=unpause_dag")
     ).json();

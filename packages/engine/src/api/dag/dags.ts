@@ -57,7 +57,7 @@ const filterQuery = {
     ),
   has_asset_schedule: flag.optional(),
   asset_dependency: text.optional(),
-  is_favorite: flag.optional().describe("No DAG is anybody's favourite."),
+  is_favorite: flag.optional().describe("Favourites are not supported: this filter matches none."),
   order_by: orderBy(DAG_ORDER, "dag_id"),
 };
 const listQuery = z.strictObject(filterQuery);
@@ -209,18 +209,18 @@ export async function requireDag(connection: Connection, dagId: string): Promise
   return row;
 }
 
-/** As it is once that is set: a reason counts no more when somebody has decided. */
+/** The row after the change: a manual decision clears the pause reason. */
 function afterwards(row: DagRow, isPaused: boolean): DagRow {
   return row.is_paused === isPaused ? row : { ...row, is_paused: isPaused, pause_reason: null };
 }
 
-/** For lists below a DAG: an empty answer would look like a DAG without any. */
+/** For lists below a DAG: an empty list would hide that the DAG does not exist. */
 export async function requireDagExists(connection: Connection, dagId: string): Promise<void> {
   if (!(await dagExists(connection, dagId))) throw noDag(dagId);
 }
 
 export function noDag(dagId: string) {
-  return notFound(`There is no DAG "${dagId}"`);
+  return notFound(`DAG "${dagId}" does not exist`);
 }
 
 export function pageOf(query: { limit: number; offset: number; order_by: readonly string[] }) {
@@ -247,7 +247,7 @@ async function pause(
   if (changed.length > 0) options.notify({ kind: "dag_changed", dagIds: changed });
 }
 
-/** Airflow's classes, whose full or bare names its clients filter by. */
+/** Airflow's timetable classes; clients filter by full or bare names. */
 const TIMETABLES: ReadonlyMap<string, string> = new Map([
   ["NullTimetable", "none"],
   ["OnceTimetable", "once"],

@@ -70,7 +70,7 @@ export const importErrors: Resource = (app, { database }) => {
     },
     async ({ params }) => {
       const row = await findImportError(database, params.import_error_id);
-      if (row === undefined) throw notFound(`There is no import error ${params.import_error_id}`);
+      if (row === undefined) throw notFound(`Import error ${params.import_error_id} does not exist`);
       return show(row);
     },
   );

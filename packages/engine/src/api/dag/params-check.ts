@@ -1,4 +1,4 @@
-/** A run's conf that its DAG's params refuse, as an answer that names each field. */
+/** Checks a run's conf against its DAG's params; the error names each field. */
 import type { Json } from "@tradewind/sdk/manifest";
 import { type CheckedVersion, ParamsValidator } from "../../service/params-validator.ts";
 import { Problem } from "../server/problem.ts";
@@ -6,7 +6,7 @@ import { Problem } from "../server/problem.ts";
 export class ParamsCheck {
   readonly #validator = new ParamsValidator();
 
-  /** Throws the 422 that names the field; does nothing when the version publishes no schema. */
+  /** Throws a 422 that names the field. Does nothing if the version has no schema. */
   check(version: CheckedVersion, conf: Json): void {
     const fields = this.#validator.problems(version, conf).map(({ keyword, path, problem }) => {
       const loc = ["body", "conf", ...path];

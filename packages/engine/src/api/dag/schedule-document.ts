@@ -1,4 +1,4 @@
-/** A DAG's schedule in the JSON of Airflow's API, and what is wrong with it. */
+/** A DAG's schedule in the form of Airflow's API, and its error. */
 import type { ScheduleManifest } from "@tradewind/sdk/manifest";
 import { durationText } from "@tradewind/sdk/wording";
 import { z } from "zod";
@@ -11,12 +11,12 @@ export const scheduleErrorDocument = z
     code: z.string(),
     message: z.string(),
     at: z.string(),
-    failures: z.number().describe("In a row."),
+    failures: z.number().describe("Consecutive failures."),
     next_try: nullableDate,
   })
   .meta({
     id: "ScheduleError",
-    description: "Why a timetable of the DAG's own has no answer. It is asked again.",
+    description: "The latest error of a custom timetable. It is retried.",
   });
 
 export function scheduleError(row: DagRow): z.output<typeof scheduleErrorDocument> | null {
@@ -26,14 +26,14 @@ export function scheduleError(row: DagRow): z.output<typeof scheduleErrorDocumen
   return { code, message, at, failures: failures ?? 0, next_try: iso(next) };
 }
 
-/** So many runs ahead are shown. */
+/** Number of upcoming runs shown. */
 const UPCOMING = 5;
 
 export const upcomingDocument = z
   .object({ logical_date: z.string(), run_after: z.string() })
-  .meta({ id: "UpcomingRun", description: "A run that the schedule asks for, and when it is due." });
+  .meta({ id: "UpcomingRun", description: "An upcoming run of the schedule and its due time." });
 
-/** As if the DAG were not paused. */
+/** Ignores whether the DAG is paused. */
 export function upcoming({ manifest, ...row }: DagRow): z.output<typeof upcomingDocument>[] {
   const { next_logical_date: logicalDate, next_run_after: runAfter } = row;
   if (manifest === null || logicalDate === null || runAfter === null) return [];
@@ -60,7 +60,7 @@ export function timetable(given: ScheduleManifest | undefined) {
   };
 }
 
-/** How many dates a summary names. */
+/** Number of dates in a summary. */
 const SHOWN_DATES = 3;
 
 function summary(schedule: ScheduleManifest): string | null {
@@ -91,7 +91,7 @@ function summary(schedule: ScheduleManifest): string | null {
 function description(schedule: ScheduleManifest): string {
   switch (schedule.kind) {
     case "none":
-      return "Never, runs are started by hand";
+      return "Never, runs are started manually";
     case "once":
       return "Once, as soon as possible";
     case "continuous":
@@ -105,7 +105,7 @@ function description(schedule: ScheduleManifest): string {
     case "several":
       return schedule.of.map(description).join("; or ");
     case "timetable":
-      return `As the timetable ${schedule.name} of its file says`;
+      return `By the timetable ${schedule.name} of its file`;
     case "trigger":
       return `At each event of ${schedule.trigger.kind}`;
     case "signal":

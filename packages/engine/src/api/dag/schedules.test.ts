@@ -1,4 +1,4 @@
-/** What the API says of schedules, and of what went wrong with them. */
+/** Schedules in the API, and their errors. */
 import type { ScheduleManifest } from "@tradewind/sdk/manifest";
 import { beforeAll, expect, test } from "vitest";
 import { Installation, manifestOf } from "../../../test/api/installation.ts";
@@ -36,8 +36,8 @@ test.each([
     `At 09:00, every day, Europe/Berlin; or At 09:00, every day, Asia/Tokyo; or At ${days[0]}`,
     true,
   ],
-  ["own", "WorkingDays", "As the timetable WorkingDays of its file says", false],
-])("%s is shown as %s", async (dagId, summary, description, isBackfillable) => {
+  ["own", "WorkingDays", "By the timetable WorkingDays of its file", false],
+])("shows %s as %s", async (dagId, summary, description, isBackfillable) => {
   expect((await tw.call("GET", `/dags/${dagId}`)).json()).toMatchObject({
     timetable_summary: summary,
     timetable_description: description,
@@ -49,12 +49,12 @@ test.each([
   });
 });
 
-test("a zone is told when it is the only one", async () => {
+test("shows the time zone if all schedules share it", async () => {
   expect((await tw.call("GET", "/dags/one_zone/details")).json().timezone).toBe("Europe/Berlin");
   expect((await tw.call("GET", "/dags/markets/details")).json().timezone).toBe("UTC");
 });
 
-test("DAGs are found by the kind of their schedule, also by Airflow's name of it", async () => {
+test("filters DAGs by the kind of schedule, also by Airflow's names", async () => {
   const found = async (type: string) =>
     (await tw.call("GET", `/dags?timetable_type=${type}`))
       .json()
@@ -65,7 +65,7 @@ test("DAGs are found by the kind of their schedule, also by Airflow's name of it
   expect(await found("MultipleCronTriggerTimetable")).toEqual(["markets", "one_zone"]);
 });
 
-test("a timetable that has no answer is told with its code, and when it is asked again", async () => {
+test("shows the error code of a timetable and the time of the next attempt", async () => {
   const error = { code: "NO_CALENDAR", message: "no calendar", at: "2026-01-01T00:00:00.000Z" };
   await tw.sql(
     `INSERT INTO dag_timetable (dag_id, failures, ask_at, error)
@@ -77,7 +77,7 @@ test("a timetable that has no answer is told with its code, and when it is asked
   expect(listed[0].schedule_error).toEqual(shown);
 });
 
-test("a reason to be paused is told until somebody decides", async () => {
+test("shows the pause reason until a user pauses or unpauses the DAG", async () => {
   await tw.sql("UPDATE dag SET is_paused = true, pause_reason = 'it failed' WHERE dag_id = 'own'");
   expect((await tw.call("GET", "/dags/own")).json()).toMatchObject({
     is_paused: true,
@@ -91,14 +91,14 @@ test("a reason to be paused is told until somebody decides", async () => {
   expect((await tw.call("GET", "/dags/own")).json()).toMatchObject({ is_paused: false, pause_reason: null });
 });
 
-test("what waits says why its DAG is paused", async () => {
+test("names the pause reason of the DAG in `why`", async () => {
   await tw.addRun("single", { runId: "waiting", state: "queued" });
   await tw.sql("UPDATE dag SET is_paused = true, pause_reason = 'it failed' WHERE dag_id = 'single'");
   const why = (await tw.call("GET", "/dags/single/dagRuns/waiting/taskInstances/a/why")).json();
   expect(JSON.stringify(why)).toContain('DAG \\"single\\" is paused (it failed)');
 });
 
-test("a backfill takes dates and lists", async () => {
+test("accepts a backfill of date lists and several schedules", async () => {
   const dryRun = (dag_id: string) =>
     tw.call("POST", "/backfills/dry_run", {
       dag_id,
@@ -111,7 +111,7 @@ test("a backfill takes dates and lists", async () => {
   expect(dates).toEqual(["2026-06-01T00:00:00.000Z", "2026-06-01T07:00:00.000Z", "2026-06-02T00:00:00.000Z"]);
 });
 
-test("the next five runs are shown with the details", async () => {
+test("shows the next five runs in the details", async () => {
   await tw.sql("UPDATE dag SET next_logical_date = $1, next_run_after = $1 WHERE dag_id = 'one_zone'", [
     new Date("2126-03-01T08:00:00Z"),
   ]);

@@ -50,10 +50,10 @@ const taskDocument = z
     is_mapped: z.boolean(),
     topological_index: z
       .number()
-      .describe("Its place in an order in which every task comes after its upstream."),
-    task_group_path: z.array(z.string()).describe("The groups that it is in, the outermost first."),
+      .describe("Position in topological order: higher than that of each upstream task."),
+    task_group_path: z.array(z.string()).describe("The enclosing groups, outermost first."),
     role: z.enum(["work", "setup", "teardown"]),
-    teardown_of: z.string().nullable().describe("Of a teardown: its setup."),
+    teardown_of: z.string().nullable().describe("The setup of a teardown."),
     extra_links: z.array(z.string()),
   })
   .meta({ id: "TaskResponse" });
@@ -116,7 +116,7 @@ const SORTABLE = [
   "topological_index",
 ] as const;
 
-/** @throws Where there is no such run, or the run's version of its DAG has no such task. */
+/** @throws If the run does not exist, or its version of the DAG has no such task. */
 export async function requireTask(
   connection: Connection,
   params: { readonly dag_id: string; readonly dag_run_id: string; readonly task_id: string },
@@ -143,7 +143,7 @@ function comparing(order: readonly string[]) {
   };
 }
 
-/** null: the DAG never had a good version. */
+/** null: no version of the DAG has ever loaded. */
 async function currentManifest(connection: Connection, dagId: string): Promise<DagManifest | null> {
   const { version_id } = await requireDag(connection, dagId);
   return version_id === null
@@ -189,7 +189,7 @@ function show(manifest: DagManifest, task: TaskManifest): Omit<TaskDocument, Pla
     pool_slots: task.poolSlots,
     execution_timeout: task.timeoutMs === null ? null : delta(task.timeoutMs),
     retry_delay: delta(task.retryDelayMs),
-    // The factor; 0 where the delay stays the same.
+    // The factor; 0 for a constant delay.
     retry_exponential_backoff: task.retryBackoff <= 1 ? 0 : task.retryBackoff,
     priority_weight: task.priority,
     weight_rule: task.weightRule,

@@ -1,4 +1,4 @@
-/** A running component, in Airflow's form: a resource of its own, and part of a deferred task instance. */
+/** A running service in Airflow's form: a resource of its own, and part of a deferred task instance. */
 import { z } from "zod";
 import type { JobRow } from "../../store/list/jobs.ts";
 import { iso, nullableDate } from "../server/fields.ts";
@@ -18,12 +18,12 @@ export const jobDocument = z
     pid: z.number(),
     version: z.string(),
     is_alive: z.boolean(),
-    /** What it tells about itself, e.g. the queues and the number of triggers of a triggerer, the DAGs of a scheduler that serves only some. */
+    /** Facts reported by the service, e.g. queues and trigger count of a triggerer, or the DAGs of a restricted scheduler. */
     facts: z.any(),
   })
   .meta({ id: "JobResponse" });
 
-/** Airflow's names of the kinds, which its clients filter by and look for. Kinds it has not keep their own. */
+/** Airflow's names of job kinds, used by its clients. Kinds unknown to Airflow keep their own names. */
 export const JOB_KINDS: ReadonlyMap<string, string> = new Map([
   ["BackfillJob", "backfill"],
   ["SchedulerJob", "scheduler"],

@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 
 describe("deadlines", () => {
-  test("are listed, the latest first, and by filter", async () => {
+  test("are listed latest first and by filter", async () => {
     const all = (await tw.call("GET", "/deadlines")).json();
     expect(all.total_entries).toBe(3);
     expect(all.deadlines.map((each: { dag_id: string; state: string }) => [each.dag_id, each.state])).toEqual(
@@ -62,7 +62,7 @@ describe("deadlines", () => {
     expect((await tw.call("GET", "/deadlines?state=late")).statusCode).toBe(422);
   });
 
-  test("have deliveries, which show their receivers without what may be secret", async () => {
+  test("have deliveries that show their receivers without secrets", async () => {
     const answer = await tw.call("GET", `/deliveries?deadline_id=${id.missed}&order_by=id`);
     expect(answer.body).not.toContain("hunter2");
     expect(answer.json().deliveries).toMatchObject([
@@ -81,12 +81,12 @@ describe("deadlines", () => {
     expect(dead).toMatchObject({ total_entries: 1, deliveries: [{ id: id.dead }] });
   });
 
-  test("have dead deliveries that begin again, once, and it is on the audit log", async () => {
+  test("have dead deliveries that can be retried once, with an audit record", async () => {
     const retry = (delivery: number) => tw.call("POST", `/deliveries/${delivery}/retry`);
     expect((await retry(id.dead)).json()).toMatchObject({ id: id.dead, state: "pending", attempts: 0 });
     const again = await retry(id.dead);
     expect(again.statusCode).toBe(409);
-    expect(again.json().detail).toContain("is pending: only dead ones");
+    expect(again.json().detail).toContain("is pending: only dead deliveries");
     expect((await retry(999_999)).statusCode).toBe(404);
     const [deed] = await tw.sql<{ dag_id: string }>(
       "SELECT dag_id FROM audit_event WHERE action = 'retry_delivery'",

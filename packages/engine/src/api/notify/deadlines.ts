@@ -1,6 +1,6 @@
 /**
- * `/deadlines`: by when runs and tasks have to have succeeded, and which they missed. What is sent then is in `/deliveries`.
- * Airflow has no public resource for it.
+ * `/deadlines`: the deadlines of runs and tasks, and their outcome. The notices of missed deadlines are in `/deliveries`.
+ * Airflow has no public resource for deadlines.
  */
 import { z } from "zod";
 import {
@@ -17,9 +17,9 @@ const deadlineDocument = z
     id: z.number(),
     dag_id: z.string(),
     dag_run_id: z.string(),
-    /** null: of the run. */
+    /** null: deadline of the run. */
     task_id: z.string().nullable(),
-    /** Its place among the deadlines of the DAG or the task. */
+    /** Its index among the deadlines of the DAG or task. */
     ordinal: z.number(),
     after: z.string(),
     due_at: date,
@@ -27,7 +27,7 @@ const deadlineDocument = z
     decided_at: nullableDate,
     dag_run_state: z.string(),
     deliveries: z.number(),
-    /** Of those: how many have been made, and how many were given up. */
+    /** How many deliveries have succeeded, and how many are dead. */
     done_deliveries: z.number(),
     dead_deliveries: z.number(),
   })

@@ -1,6 +1,6 @@
 /**
- * `/deliveries`: what is sent when tasks, groups and runs have ended, when they are tried again and when they miss a
- * deadline, and what became of it. Airflow has no such resource.
+ * `/deliveries`: notices about ended or retried tasks, groups and runs and about missed deadlines, and their outcome. Airflow
+ * has no such resource.
  */
 import type { DeadlineAction } from "@tradewind/sdk/manifest";
 import { z } from "zod";
@@ -22,22 +22,22 @@ const deliveryDocument = z
   .object({
     id: z.number(),
     event: z.enum(DELIVERY_EVENTS),
-    /** null: not of a deadline. */
+    /** null: not about a deadline. */
     deadline_id: z.number().nullable(),
     dag_id: z.string(),
     dag_run_id: z.string(),
-    /** null: of the run, or of a group. */
+    /** null: about the run or a group. */
     task_id: z.string().nullable(),
     group_id: z.string().nullable(),
     map_index: z.number(),
     kind: z.enum(["function", "webhook", "email", "signal"]),
-    /** A connection, an address without what may be secret in it, a signal; null: a function of the DAG. */
+    /** A connection, an address without secrets, or a signal; null: a function of the DAG. */
     receiver: z.string().nullable(),
     occurred_at: date,
-    /** handed: a worker has the function. dead: given up. */
+    /** handed: a worker runs the function. dead: failed and no longer retried. */
     state: z.enum(DELIVERY_STATES),
     attempts: z.number(),
-    /** null: there is none. */
+    /** null: no further try. */
     next_try_at: nullableDate,
     error: z.string().nullable(),
     ended_at: nullableDate,
@@ -89,7 +89,7 @@ export const deliveries: Resource = (app, options) => {
     { schema: { params: deliveryParams, response: { 200: deliveryDocument }, tags } },
     async ({ params: { delivery_id: deliveryId } }) => {
       const row = await findDelivery(database, deliveryId);
-      if (row === undefined) throw notFound(`There is no delivery ${deliveryId}`);
+      if (row === undefined) throw notFound(`Delivery ${deliveryId} does not exist`);
       return showDelivery(row);
     },
   );
@@ -102,11 +102,9 @@ export const deliveries: Resource = (app, options) => {
         const { delivery_id: deliveryId } = request.params;
         const [revived] = await reviveDeliveries(tx, [deliveryId]);
         const row = await findDelivery(tx, deliveryId);
-        if (row === undefined) throw notFound(`There is no delivery ${deliveryId}`);
+        if (row === undefined) throw notFound(`Delivery ${deliveryId} does not exist`);
         if (revived === undefined)
-          throw conflict(
-            `Delivery ${deliveryId} is ${row.state}: only dead ones, which have been given up, begin again`,
-          );
+          throw conflict(`Delivery ${deliveryId} is ${row.state}: only dead deliveries can be retried`);
         const deed = {
           action: "retry_delivery",
           dagId: row.dag_id,

@@ -1,4 +1,4 @@
-/** What can be done to a run: patch, cancel, clear, delete. */
+/** Changes to a run: patch, cancel, clear, delete. */
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { clearTasks } from "../../store/edit/clear-tasks.ts";
@@ -60,7 +60,7 @@ export const dagRunEdits: Resource = (app, options) => {
         const run = await requireRun(tx, request.params);
         const { changed } = await cancelRun(tx, run.id, `cancelled by ${request.principal?.name}`);
         if (!changed)
-          throw conflict(`Run "${run.run_id}" of DAG "${run.dag_id}" is already over (${run.state})`);
+          throw conflict(`Run "${run.run_id}" of DAG "${run.dag_id}" has already ended (${run.state})`);
         return { result: run.id, deed: { action: "cancel_dag_run", dagId: run.dag_id, runId: run.run_id } };
       });
       options.notify({ kind: "run_edited", dagRunIds: [id] });
@@ -113,7 +113,7 @@ async function editRun(
   return showDagRun((await findDagRunById(options.database, id))!);
 }
 
-/** A dry run answers the instances it would clear; the real one answers the run. */
+/** A dry run returns the instances it would clear; the real one returns the run. */
 async function clearRun(
   options: ApiOptions,
   request: FastifyRequest,

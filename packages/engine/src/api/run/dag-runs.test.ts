@@ -58,7 +58,7 @@ const found = async (path: string) =>
     .dag_runs.map((run: { dag_id: string; dag_run_id: string }) => `${run.dag_id}/${run.dag_run_id}`);
 
 describe("reading runs", () => {
-  test("one run has Airflow's fields", async () => {
+  test("returns a run with Airflow's fields", async () => {
     expect((await tw.call("GET", "/dags/sales/dagRuns/r1")).json()).toMatchObject({
       dag_run_id: "r1",
       dag_id: "sales",
@@ -90,11 +90,11 @@ describe("reading runs", () => {
     ["/dags/~/dagRuns?dag_id_prefix_pattern=oth", ["other/r1"]],
     ["/dags/~/dagRuns?run_type=scheduled", []],
     ["/dags/sales/dagRuns?dag_version=1&end_date_lte=2026-01-02T12:00:00Z", ["sales/r1"]],
-  ])("%s finds %j", async (path, expected) => {
+  ])("returns for %s: %j", async (path, expected) => {
     expect(await found(path)).toEqual(expected);
   });
 
-  test("the batch form takes the same filters in a body", async () => {
+  test("accepts the same filters in the body of the batch form", async () => {
     const body = (
       await tw.call("POST", "/dags/~/dagRuns/list", {
         dag_ids: ["sales"],
@@ -112,7 +112,7 @@ describe("reading runs", () => {
 });
 
 describe("creating runs", () => {
-  test("makes a queued run, wakes the scheduler, keeps a record", async () => {
+  test("creates a queued run, wakes the scheduler and writes an audit record", async () => {
     tw.changes.length = 0;
     const response = await tw.call("POST", "/dags/sales/dagRuns", {
       dag_run_id: "mine",
@@ -135,7 +135,7 @@ describe("creating runs", () => {
     expect(events).toMatchObject([{ event: "trigger_dag_run", dag_id: "sales", owner: "admin" }]);
   });
 
-  test("needs nothing but an empty body", async () => {
+  test("accepts an empty body", async () => {
     const body = (await tw.call("POST", "/dags/sales/dagRuns", {})).json();
     expect(body).toMatchObject({
       dag_run_id: expect.stringMatching(/^manual__/),
@@ -144,7 +144,7 @@ describe("creating runs", () => {
     });
   });
 
-  test("the same run id and the same logical date are conflicts", async () => {
+  test("rejects a duplicate run id and a duplicate logical date", async () => {
     const byId = await tw.call("POST", "/dags/sales/dagRuns", { dag_run_id: "r1" });
     expect([byId.statusCode, byId.json().detail]).toEqual([409, 'DAG "sales" already has a run "r1"']);
     const byDate = await tw.call("POST", "/dags/sales/dagRuns", { logical_date: "2026-01-02T00:00:00Z" });
@@ -171,13 +171,13 @@ describe("creating runs", () => {
     [{ note: "x".repeat(1001) }, ["body", "note"]],
     [{ state: "success" }, ["body", "state"]],
     [{ partition_key: "p" }, ["body", "partition_key"]],
-  ])("%j is a 422 at %j", async (body, loc) => {
+  ])("rejects %j with a 422 at %j", async (body, loc) => {
     const response = await tw.call("POST", "/dags/sales/dagRuns", body);
     expect(response.statusCode).toBe(422);
     expect(response.json().detail[0].loc).toEqual(loc);
   });
 
-  test("unknown and stale DAGs", async () => {
+  test("rejects unknown and stale DAGs", async () => {
     expect((await tw.call("POST", "/dags/nope/dagRuns", {})).statusCode).toBe(404);
     await tw.addDag(manifestOf("gone", [{ taskId: "t" }]));
     await tw.sql("UPDATE dag SET is_stale = true WHERE dag_id = 'gone'");
@@ -190,7 +190,7 @@ describe("creating runs", () => {
     [{ region: "eu", days: [1, "two"] }, ["body", "conf", "days", "1"]],
     [{ region: "eu", colour: "red" }, ["body", "conf", "colour"]],
     [{ region: "eu", dais: [1] }, ["body", "conf", "dais"]],
-  ])("conf %j breaks the DAG's schema at %j", async (conf, loc) => {
+  ])("rejects conf %j at %j by the DAG's schema", async (conf, loc) => {
     const response = await tw.call("POST", "/dags/typed/dagRuns", { conf });
     expect(response.statusCode).toBe(422);
     expect(response.json().detail[0].loc).toEqual(loc);
@@ -201,10 +201,10 @@ describe("creating runs", () => {
     ).toBe(200);
   });
   test.each<[string, object, number]>([
-    ["that says nothing of other keys", {}, 422],
+    ["without a rule for other keys", {}, 422],
     ["that is closed and composed", { additionalProperties: false, allOf: [{ type: "object" }] }, 422],
     ["that allows other keys", { additionalProperties: true }, 200],
-  ])("a conf with a misspelled key and a schema %s", async (_, more, status) => {
+  ])("checks a conf with a misspelled key against a schema %s", async (_, more, status) => {
     const paramsSchema = { type: "object", properties: { region: { type: "string" } }, ...more };
     await tw.addDag(manifestOf("strict", [{ taskId: "a" }], { paramsSchema }));
     const response = await tw.call("POST", "/dags/strict/dagRuns", { conf: { regoin: "eu" } });
@@ -220,7 +220,7 @@ describe("Idempotency-Key", () => {
     tw.call("POST", "/dags/other/dagRuns", body, { "idempotency-key": key });
   const count = async () => (await tw.call("GET", "/dags/other/dagRuns?limit=0")).json().total_entries;
 
-  test("the same request again gets the same answer and does nothing", async () => {
+  test("returns the stored response for a repeated request and does nothing", async () => {
     const before = await count();
     const first = await post("key-1", { conf: { n: 1 } });
     tw.changes.length = 0;
@@ -234,7 +234,7 @@ describe("Idempotency-Key", () => {
     expect(tw.changes).toEqual([]);
   });
 
-  test("another request under the same key is refused", async () => {
+  test("rejects another request with the same key", async () => {
     await post("key-2", { conf: { n: 1 } });
     const other = await post("key-2", { conf: { n: 2 } });
     expect(other.statusCode).toBe(422);
@@ -248,12 +248,12 @@ describe("Idempotency-Key", () => {
     expect(otherPath.statusCode).toBe(422);
   });
 
-  test("a failed request leaves the key free", async () => {
+  test("keeps the key free after a failed request", async () => {
     expect((await post("key-3", { dag_run_id: "r1" })).statusCode).toBe(409);
     expect((await post("key-3", { dag_run_id: "r1-other" })).statusCode).toBe(200);
   });
 
-  test("of many at once exactly one takes effect; the others see its answer or that it is in flight", async () => {
+  test("runs exactly one of many concurrent requests, and returns its response or a 409 for the others", async () => {
     const before = await count();
     const answers = await Promise.all(Array.from({ length: 8 }, () => post("key-4", { conf: { n: 4 } })));
     expect(await count()).toBe(before + 1);
@@ -265,7 +265,7 @@ describe("Idempotency-Key", () => {
     expect((await post("key-4", { conf: { n: 4 } })).headers["idempotency-replayed"]).toBe("true");
   });
 
-  test("a request that is still being handled is a 409", async () => {
+  test("returns a 409 while the first request is in progress", async () => {
     const [token] = await tw.sql<{ id: number }>("SELECT id FROM api_token");
     await tw.database.transaction(async (tx) => {
       expect(await claimKey(tx, token!.id, "key-5")).toEqual({ kind: "free" });
@@ -276,11 +276,11 @@ describe("Idempotency-Key", () => {
         "1",
       ]);
     });
-    // The holder died without an answer: the key is free again, nothing is stuck.
+    // The first request ended without a response: the key is free again.
     expect((await post("key-5", {})).statusCode).toBe(200);
   });
 
-  test("a connection that dies after the effect leaves neither run nor key; the retry makes both", async () => {
+  test("stores neither run nor key if the connection breaks before the commit, and both on the retry", async () => {
     const before = await count();
     await tw.sql(`CREATE FUNCTION end_connection() RETURNS trigger LANGUAGE plpgsql AS
       'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END'`);
@@ -302,7 +302,7 @@ describe("Idempotency-Key", () => {
     expect(await count()).toBe(before + 1);
   });
 
-  test("after a day a key may be used again; the stored answer is sealed", async () => {
+  test("allows reuse of a key after a day, and encrypts the stored response", async () => {
     await post("key-6", { conf: { canary: "not-in-clear-6" } });
     const [row] = await tw.sql<{ body: string }>("SELECT body FROM idempotency_key WHERE key = 'key-6'");
     expect(JSON.stringify(row)).not.toContain("not-in-clear-6");
@@ -310,7 +310,7 @@ describe("Idempotency-Key", () => {
     expect((await post("key-6", { conf: { n: 7 } })).statusCode).toBe(200);
   });
 
-  test("a key must be visible ASCII", async () => {
+  test("rejects a key that is not visible ASCII", async () => {
     expect((await post("x".repeat(300), {})).statusCode).toBe(422);
     expect((await post("two words", {})).statusCode).toBe(422);
   });
@@ -327,7 +327,7 @@ describe("editing runs", () => {
     return id;
   };
 
-  test("a note is set and removed", async () => {
+  test("sets and removes a note", async () => {
     await run("noted", "success");
     expect((await tw.call("PATCH", "/dags/sales/dagRuns/noted", { note: "look here" })).json().note).toBe(
       "look here",
@@ -342,7 +342,7 @@ describe("editing runs", () => {
     expect((await tw.call("PATCH", "/dags/sales/dagRuns/nope", { note: "x" })).statusCode).toBe(404);
   });
 
-  test("a running run is marked, cancelled only while it runs, and deleted only when it does not", async () => {
+  test("marks a running run, cancels it only while it runs, and deletes it only after its end", async () => {
     const marked = await run("marked", "running");
     tw.changes.length = 0;
     await tw.sql("UPDATE pool SET occupied = 2 WHERE name = 'default_pool'");
@@ -362,7 +362,7 @@ describe("editing runs", () => {
     expect((await tw.call("DELETE", "/dags/sales/dagRuns/cancelled")).statusCode).toBe(404);
   });
 
-  test("clear: a dry run changes nothing, the real one sets the run to queued", async () => {
+  test("changes nothing in a dry run of clear, and sets the run to queued otherwise", async () => {
     const id = await run("cleared", "failed");
     const dry = (await tw.call("POST", "/dags/sales/dagRuns/cleared/clear", { only_failed: true })).json();
     expect(dry.task_instances.map((each: { task_id: string }) => each.task_id)).toEqual(["b"]);
@@ -382,7 +382,7 @@ describe("editing runs", () => {
 });
 
 describe("waiting for a run", () => {
-  test("a finished run answers at once, a running one when it ends", async () => {
+  test("returns at once for a finished run, and at the end of a running one", async () => {
     const id = await tw.addRun("sales", { runId: "waited", state: "running" });
     const waiting = tw.call("GET", "/dags/sales/dagRuns/waited/wait?interval=0.05");
     await tw.sql("UPDATE dag_run SET state = 'success', ended_at = now() WHERE id = $1", [id]);
@@ -400,7 +400,7 @@ describe("waiting for a run", () => {
     expect((await tw.call("GET", "/dags/sales/dagRuns/waited/wait")).body.trim().split("\n")).toHaveLength(1);
   });
 
-  test("the last line has the outputs that were asked for", async () => {
+  test("includes the requested outputs in the last line", async () => {
     const id = await tw.addRun("sales", { runId: "with_results", state: "success" });
     await tw.sql(
       `INSERT INTO xcom (dag_run_id, task_id, map_index, key, value)
@@ -414,7 +414,7 @@ describe("waiting for a run", () => {
     expect(await results("")).toBeUndefined();
   });
 
-  test("ends at its timeout", async () => {
+  test("ends after its timeout", async () => {
     const response = await tw.call("GET", "/dags/sales/dagRuns/r3/wait?timeout=0.1&interval=0.05");
     expect(JSON.parse(response.body.trim())).toMatchObject({ state: "running" });
     expect((await tw.call("GET", "/dags/sales/dagRuns/r3/wait?timeout=-1")).statusCode).toBe(422);

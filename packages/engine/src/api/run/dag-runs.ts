@@ -63,7 +63,7 @@ const listQuery = z.strictObject({
   ...cursorQuery,
   ...ranges,
   ...instantRange("updated_at"),
-  /** The logical date or, of a run that has none, `run_after`. */
+  /** The logical date, or `run_after` for a run without one. */
   ...instantRange("run_date"),
   state: many(z.enum(RUN_STATES)).optional(),
   run_type: many(z.enum(RUN_TYPES)).optional(),
@@ -79,10 +79,10 @@ const listQuery = z.strictObject({
   dag_id_prefix_pattern: text.optional(),
   partition_key_pattern: text.optional(),
   partition_key_prefix_pattern: text.optional(),
-  partition_date_gte: absent("dates of partitions"),
-  partition_date_lte: absent("dates of partitions"),
+  partition_date_gte: absent("partition dates"),
+  partition_date_lte: absent("partition dates"),
   consuming_asset_pattern: text.optional(),
-  /** Both: only runs that tasks of this one have asked for. */
+  /** Both together: only runs started by tasks of this run. */
   parent_dag_id: id.optional(),
   parent_dag_run_id: id.optional(),
   order_by: orderBy(DAG_RUN_ORDER, "id"),
@@ -235,7 +235,7 @@ async function createdRun(tx: Connection, input: CreateRunInput): Promise<number
       throw noDag(input.dagId);
     case "stale_dag":
       throw conflict(
-        `DAG "${input.dagId}" is gone from its file or never loaded: repair the file first (see /importErrors)`,
+        `DAG "${input.dagId}" is not loaded: no file exports it, or its file fails to load (see /importErrors)`,
       );
     case "conflict":
       throw conflict(
@@ -256,7 +256,7 @@ function runInput(dagId: string, body: z.output<typeof createBody>, user: string
     );
   }
   if (start != null && end != null && start > end) {
-    throw invalid(["body", "data_interval_end"], "data_interval_end lies before data_interval_start");
+    throw invalid(["body", "data_interval_end"], "data_interval_end is before data_interval_start");
   }
   return {
     conf: (body.conf ?? {}) as { [key: string]: Json },
@@ -309,7 +309,7 @@ function batchFilter(body: z.output<typeof batchBody>): DagRunFilter {
   };
 }
 
-/** The filters of a query, as they may appear in a body: null means not given. */
+/** The filters of a query in the form of a body: null means not given. */
 function nullable<S extends Record<string, z.ZodType>>(shape: S): { [K in keyof S]: z.ZodNullable<S[K]> } {
   return Object.fromEntries(Object.entries(shape).map(([key, schema]) => [key, schema.nullable()])) as {
     [K in keyof S]: z.ZodNullable<S[K]>;

@@ -1,15 +1,15 @@
 /**
- * Lines of many log files in the order of their times. Each file is in order by itself, so one line of each that is open
- * has to be known. A file is opened when the merge reaches its first unread line, and closed when it has been read to its
- * end: in memory there is a piece of each file that was written at the same time as others, however large the logs are.
+ * Merges the lines of many log files by time. Each file is ordered by itself, so one line per open file is enough. A file is
+ * opened when the merge reaches its first unread line and closed after its last one. Memory holds one piece of each file that
+ * was written at the same time as others, for logs of any size.
  */
 import { type LogLine, readLog } from "../../log/task-log.ts";
 import { Heap } from "../../model/pool/heap.ts";
 import type { FoundLog, LogSource } from "./run-log-tree.ts";
 
-/** Of each open file, about so much is in memory. */
+/** About this much of each open file is in memory. */
 const PIECE_BYTES = 32 * 1024;
-/** Enough for the first line of a file, most often. */
+/** Usually enough for the first line of a file. */
 const FIRST_BYTES = 1024;
 
 export interface MergedLine {
@@ -17,13 +17,13 @@ export interface MergedLine {
   readonly source: LogSource;
 }
 
-/** A file, and how far it has been read. */
+/** A file and its read position. */
 interface LogCursor {
   readonly path: string;
   readonly source: LogSource;
   /** The first unread byte. */
   offset: number;
-  /** Its size when it was last found. */
+  /** Its size at the last scan. */
   size: number;
 }
 
@@ -31,13 +31,13 @@ interface OpenLog {
   readonly cursor: LogCursor;
   readonly lines: readonly LogLine[];
   at: number;
-  /** The time of its next line. A line that is older than the one before it keeps its place. */
+  /** The time of the next line. A line that is older than its predecessor keeps its place. */
   time: string;
 }
 
 export class LogMerge {
   readonly #cursors = new Map<string, LogCursor>();
-  /** Those that may have unread lines. */
+  /** Files that may have unread lines. */
   readonly #unread = new Set<LogCursor>();
 
   add({ path, size, source }: FoundLog): void {
@@ -47,7 +47,7 @@ export class LogMerge {
     if (size > cursor.offset) this.#unread.add(cursor);
   }
 
-  /** All lines that the files had when they were found: one that grows all the time must not hold up the others. */
+  /** All lines up to the scanned sizes: a file that keeps growing must not delay the others. */
   async *lines(stop: AbortSignal): AsyncGenerator<MergedLine, void, undefined> {
     const waiting = new Heap<{ cursor: LogCursor; time: string }>((a, b) => isBefore(a, b));
     const open = new Heap<OpenLog>((a, b) => isBefore(a, b));
@@ -90,7 +90,7 @@ interface Placed {
   readonly cursor: LogCursor;
 }
 
-/** Equal times: one file after the other, so that what was written at once stays together. */
+/** Files with equal times come one after the other, so that simultaneous lines stay together. */
 function isBefore(a: Placed, b: Placed): boolean {
   return a.time < b.time || (a.time === b.time && a.cursor.source.name < b.cursor.source.name);
 }

@@ -63,7 +63,7 @@ function show(each: Line | "end"): string {
   return `${each.task_id} ${each.map_index} ${each.try_number} ${each.line.event}`;
 }
 
-test("merges the logs of all tasks, map indexes and tries in the order of time", async () => {
+test("merges the logs of all tasks, map indexes and tries by time", async () => {
   const run = await tw.addRun("etl", { runId: "merged", state: "success" });
   await write(run, "a/-1/1-x.log", line(1, "a1"), line(4, "a4"), line(9, "a9"));
   await write(run, "b/0/1-y.log", line(2, "b2"), line(4, "b4"));
@@ -97,7 +97,7 @@ test("merges the logs of all tasks, map indexes and tries in the order of time",
   expect(await read("merged", "level=error")).toEqual(["b 1 2 b3", "end"]);
 });
 
-test("merges logs that are larger than what is read at once", async () => {
+test("merges logs larger than one read", async () => {
   const run = await tw.addRun("etl", { runId: "large", state: "success" });
   const padding = "x".repeat(400);
   for (const [index, task] of ["a", "b"].entries()) {
@@ -110,7 +110,7 @@ test("merges logs that are larger than what is read at once", async () => {
   expect(numbers).toEqual(Array.from({ length: 2_000 }, (_, at) => at));
 });
 
-test("follows a run from before its first line to its end, with tasks that start meanwhile", async () => {
+test("follows a run from before its first line to its end, with tasks that start later", async () => {
   const run = await tw.addRun("etl", { runId: "followed", state: "running" });
   const lines = await open("followed", "follow=true");
   const next = async () => show((await lines.next()).value as Line);
@@ -127,7 +127,7 @@ test("follows a run from before its first line to its end, with tasks that start
   expect((await lines.next()).value).toBe("end");
 });
 
-test("a run that does not exist, and a level that does not, are refused", async () => {
+test("rejects an unknown run and an unknown level", async () => {
   expect((await tw.call("GET", "/dags/etl/dagRuns/nope/logs/stream")).statusCode).toBe(404);
   expect((await tw.call("GET", "/dags/etl/dagRuns/merged/logs/stream?level=loud")).statusCode).toBe(422);
 });

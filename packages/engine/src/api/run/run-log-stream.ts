@@ -1,8 +1,8 @@
 /**
- * `/dagRuns/{id}/logs/stream`: the logs of all tasks of a run as one, in the order of time, as server-sent events; with
- * `follow` until the run has ended. What is there at the beginning is in order; of what is added later, lines that
- * arrive together are. With each line come its task, map index and try. `attempt` names its file: the n-th line of a file is
- * always the same, so a client that connects again can leave out as many lines of each as it has seen.
+ * `/dagRuns/{id}/logs/stream`: the logs of all tasks of a run, merged by time, as server-sent events; with `follow` until the
+ * run has ended. Existing lines are fully ordered; later lines are ordered within the same read. Each line has its task, map
+ * index and try. `attempt` names its file: the n-th line of a file never changes, so a client that reconnects can skip as many
+ * lines per file as it has received.
  */
 import type { FastifyReply } from "fastify";
 import { z } from "zod";
@@ -22,15 +22,15 @@ const LEVELS = ["debug", "info", "warn", "error"] as const;
 const EVENT_BYTES = 64 * 1024;
 const KEEP_ALIVE_MS = 15_000;
 const LOOK_MS = 1_000;
-/** Reading all folders takes at most this part of the time. */
+/** Full scans of the folders take at most 1/20 of the time. */
 const LOOK_SHARE = 20;
 const WATCH_MS = 15_000;
 
 const query = z.strictObject({
-  task_id: many(id).optional().describe("Only of these tasks."),
-  level: z.enum(LEVELS).default("debug").describe("Only lines of this level or above."),
-  callbacks: flag.default(false).describe("With what callbacks and onSignal have logged."),
-  follow: flag.default(false).describe("Until the run has ended."),
+  task_id: many(id).optional().describe("Only these tasks."),
+  level: z.enum(LEVELS).default("debug").describe("Minimum level."),
+  callbacks: flag.default(false).describe("Include the logs of callbacks and onSignal."),
+  follow: flag.default(false).describe("Continue until the run has ended."),
 });
 
 export const runLogStream: Resource = (app, options) => {
@@ -73,11 +73,11 @@ async function* runLog(options: ApiOptions, call: RunLogCall): AsyncGenerator<st
   let lookMs = LOOK_MS;
   let lookAt = 0;
   let sentAt = performance.now();
-  // Sent at once, so that a client knows it is connected before the first line is written.
+  // Sent at once, so that a client sees the connection before the first line is written.
   yield "retry: 1000\n\n";
   try {
     while (!stop.aborted) {
-      // Decided before the logs are read: lines written before the end are still sent.
+      // Read the state before the logs: lines written before the end are still sent.
       const isLast =
         hasEnded && !(follow && call.callbacks && (await hasOpenCallbacks(options.database, run.id)));
       const began = performance.now();
@@ -105,12 +105,12 @@ async function* runLog(options: ApiOptions, call: RunLogCall): AsyncGenerator<st
   }
 }
 
-/** Returns when the run has ended, is gone, or the client has left. */
+/** Returns when the run has ended or was deleted, or the client has disconnected. */
 async function awaitEnd({ database }: ApiOptions, { run, stop, watch }: RunLogCall): Promise<void> {
   let now: DagRunRow | undefined = run;
   while (now && !isOver(now) && !stop.aborted) {
     await watch.change(now, { ms: WATCH_MS, stop });
-    // While the database does not answer, the last known state counts.
+    // While the database is unreachable, use the last known state.
     now = await findDagRunById(database, run.id).catch(() => now);
   }
 }

@@ -1,21 +1,20 @@
 /**
- * The log files of one run: `<task>/<map index>/<try>-….log`, and those in `callbacks/` and `signals/`, which the run's own
- * code writes. A folder is read again only after something in it has changed. While the run is followed each folder is
- * watched from before it is read, so that no file created meanwhile is missed. Some file systems report no changes: the
- * caller reads everything again now and then.
+ * The log files of one run: `<task>/<map index>/<try>-….log`, and the files in `callbacks/` and `signals/` of the run's own
+ * code. A folder is read again only after a change. While the run is followed, each folder is watched before it is read, so that
+ * no new file is missed. Some file systems report no changes, so the caller rescans everything from time to time.
  */
 import { type Dirent, type FSWatcher, watch } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { join, resolve, sep } from "node:path";
 import { LogGrowth } from "../task/log-growth.ts";
 
-/** Where a line comes from. */
+/** The source of a line. */
 export interface LogSource {
-  /** null: a callback, or `onSignal`. */
+  /** null: a callback or `onSignal`. */
   readonly taskId: string | null;
   readonly mapIndex: number;
   readonly tryNumber: number | null;
-  /** Of the file: its path below the folder of the run, without its ending. */
+  /** The path of the file below the folder of the run, without its extension. */
   readonly name: string;
 }
 
@@ -26,7 +25,7 @@ export interface FoundLog {
 }
 
 interface TreeOptions {
-  /** Missing: those of all tasks. */
+  /** undefined: all tasks. */
   readonly taskIds?: readonly string[] | undefined;
   readonly withCallbacks: boolean;
   readonly isFollowed: boolean;
@@ -37,12 +36,12 @@ const END = ".log";
 
 export class RunLogTree {
   readonly #options: TreeOptions;
-  /** null: an id such as ".." leads elsewhere. */
+  /** null: an id such as ".." leads outside. */
   readonly #root: string | null;
-  /** By path: the names below the folder of the run. */
+  /** Names below the folder of the run, by path. */
   readonly #folders = new Map<string, readonly string[]>();
   readonly #changed = new Set<string>();
-  /** Of the folder of the run, which may not exist yet. */
+  /** Watches the folder of the run, which may not exist yet. */
   readonly #growth: LogGrowth;
   readonly #watchers = new Map<string, FSWatcher>();
   #mark = 0;
@@ -58,13 +57,13 @@ export class RunLogTree {
     if (this.#root !== null) this.#folders.set(this.#root, []);
   }
 
-  /** The files of folders that have changed since the last call; of all folders if asked for. */
+  /** The files of folders that changed since the last call, or of all folders. */
   async *changed({ isAll }: { readonly isAll: boolean }): AsyncGenerator<FoundLog, void, undefined> {
     const mark = this.#options.isFollowed ? this.#growth.mark() : 0;
     if (mark !== this.#mark && this.#root !== null) this.#changed.add(this.#root);
     this.#mark = mark;
     const queue = [...(isAll ? this.#folders.keys() : this.#changed)];
-    // Changes from here on belong to the next call: a file that grows all the time must not keep this one from its end.
+    // Later changes belong to the next call: a file that keeps growing must not prevent this one from ending.
     this.#changed.clear();
     for (const path of queue) {
       const names = this.#folders.get(path)!;
@@ -77,13 +76,13 @@ export class RunLogTree {
         this.#folders.set(below, [...names, entry.name]);
         queue.push(below);
       }
-      // isFile() is false for a symbolic link: its target may be outside of the logs.
+      // isFile() is false for a symbolic link, whose target may be outside of the logs.
       const files = entries.filter((entry) => entry.isFile() && entry.name.endsWith(END));
       yield* (await Promise.all(files.map(({ name }) => this.#find(path, [...names, name])))).flat();
     }
   }
 
-  /** Waits for a change since the last call of `changed`, at most so long. */
+  /** Waits for a change since the last call of `changed`, at most this long. */
   async wait({ ms, stop }: { readonly ms: number; readonly stop: AbortSignal }): Promise<void> {
     if (this.#changed.size === 0 && !this.#isWoken) {
       const woken = new AbortController();
@@ -94,7 +93,7 @@ export class RunLogTree {
     this.#isWoken = false;
   }
 
-  /** Ends the wait, or the next one. */
+  /** Ends the current wait, or the next one. */
   wake(): void {
     this.#isWoken = true;
     this.#wake();
@@ -109,7 +108,7 @@ export class RunLogTree {
   #hasFolder([top = "", ...rest]: readonly string[]): boolean {
     const { taskIds } = this.#options;
     if (rest.length > 0) return rest.length === 1 && /^-?\d+$/.test(rest[0]!);
-    // A task may have the name of one of the run's own folders: then its logs are in folders below it.
+    // A task may have the name of one of the run's own folders; its logs are then in subfolders.
     return taskIds === undefined || taskIds.includes(top) || OWN_FOLDERS.has(top);
   }
 
@@ -132,7 +131,7 @@ export class RunLogTree {
     return found({ taskId: top, mapIndex: Number(index), tryNumber, name });
   }
 
-  /** The folder of the run is watched by `#growth`. */
+  /** `#growth` watches the folder of the run itself. */
   #watch(path: string, names: readonly string[]): void {
     if (!this.#options.isFollowed || names.length === 0 || this.#watchers.has(path)) return;
     try {
@@ -146,7 +145,7 @@ export class RunLogTree {
       });
       this.#watchers.set(path, watcher);
     } catch {
-      // No watches left, or the folder is gone: the caller reads it again now and then.
+      // No watches left, or the folder was deleted: the caller rescans it from time to time.
     }
   }
 }

@@ -23,7 +23,7 @@ async function write(kind: string, file: string, text: string): Promise<void> {
 const at = (second: number, message: string) =>
   logLine(message).replace("00:00:00.000", `00:00:0${second}.000`);
 
-/** Piece by piece until there is no more. */
+/** Reads all pieces. */
 async function read(): Promise<string[]> {
   const events: string[] = [];
   for (let token: string | null = "0"; token !== null; ) {
@@ -36,14 +36,14 @@ async function read(): Promise<string[]> {
   return events;
 }
 
-test("nothing said, nothing shown", async () => {
+test("returns an empty log if nothing was logged", async () => {
   expect((await tw.call("GET", "/dags/etl/dagRuns/silent/logs")).json()).toEqual({
     content: [],
     continuation_token: null,
   });
 });
 
-test("callbacks and onSignal follow each other in the order of their first lines", async () => {
+test("orders callbacks and onSignal by their first lines", async () => {
   await write("callbacks", "run-9.log", at(5, 'Callback "failure" of run "r1".') + at(9, "mailed"));
   await write("callbacks", "a-1.log", at(3, 'Callback "retry" of task "a".'));
   await write("signals", "a-2.log", at(4, 'Signal "paid", version 7, for task "a".'));
@@ -59,7 +59,7 @@ test("callbacks and onSignal follow each other in the order of their first lines
   ]);
 });
 
-test("a run that is not there has none", async () => {
+test("returns 404 for an unknown run", async () => {
   const answer = await tw.call("GET", "/dags/etl/dagRuns/nope/logs");
   expect([answer.statusCode, answer.json().code]).toEqual([404, "NOT_FOUND"]);
   expect((await tw.call("GET", `${LOGS}?token=-1`)).statusCode).toBe(422);

@@ -1,7 +1,7 @@
 /**
- * `/dagRuns/{id}/logs`: what a run's own code has said, which is in no task's log: callbacks of the run, callbacks of
- * tasks whose process was gone, and `onSignal`. Each opens with a line that says what it is. By byte offset, as the log
- * of a try; they may still grow after the run has ended, for its callbacks are called then.
+ * `/dagRuns/{id}/logs`: log lines of a run that belong to no task's log: callbacks of the run, callbacks of tasks whose process
+ * had ended, and `onSignal`. Each begins with a line that names it. Paged by byte offset, like the log of a try. It may grow after
+ * the end of the run, because callbacks run then.
  */
 import { z } from "zod";
 import type { Resource } from "../server/context.ts";

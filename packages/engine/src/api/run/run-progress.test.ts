@@ -1,4 +1,4 @@
-/** What a single run tells beyond a list of runs: who drives it, how far it is, what it has used. */
+/** Fields of a single run that lists leave out: owner, progress and used slots. */
 import { randomUUID } from "node:crypto";
 import { beforeEach, expect, test } from "vitest";
 import { Installation, manifestOf } from "../../../test/api/installation.ts";
@@ -14,7 +14,7 @@ beforeEach(async () => {
 
 const read = async () => (await tw.call("GET", "/dags/daily/dagRuns/r1")).json();
 
-test("a run without tasks has no percentage, and no lock while no scheduler owns it", async () => {
+test("has no percentage without tasks, and no lock without an owner", async () => {
   expect(await read()).toMatchObject({
     lock: null,
     progress: { total: 0, finished: 0, percent: null, by_state: {} },
@@ -24,7 +24,7 @@ test("a run without tasks has no percentage, and no lock while no scheduler owns
   for (const name of ["lock", "progress", "slot_seconds"]) expect(listed).not.toHaveProperty(name);
 });
 
-test("progress counts the tasks that have ended", async () => {
+test("counts ended tasks in the progress", async () => {
   await tw.addInstance(run, "a", { state: "success" });
   await tw.addInstance(run, "b", { state: "upstream_failed" });
   await tw.addInstance(run, "c", { state: "up_for_retry" });
@@ -36,7 +36,7 @@ test("progress counts the tasks that have ended", async () => {
   });
 });
 
-test("the lock names the owner, its generation and since when", async () => {
+test("shows the owner, its generation and the start of the ownership", async () => {
   await tw.addJob("scheduler");
   const [job] = await tw.sql<{ id: number; hostname: string; pid: number }>(
     "SELECT id, hostname, pid FROM job",
@@ -52,7 +52,7 @@ test("the lock names the owner, its generation and since when", async () => {
   });
 });
 
-test("slot seconds add up all attempts, each once, and waits apart", async () => {
+test("adds up slot seconds of all attempts once, and of waits separately", async () => {
   await tw.addInstance(run, "a", { state: "success" });
   const [first, second] = [randomUUID(), randomUUID()];
   // The first attempt was queued at 0:00, ran from 0:01 to 0:03 and deferred for a minute; the second ran from 1:05 to 1:09.
@@ -75,13 +75,13 @@ test("slot seconds add up all attempts, each once, and waits apart", async () =>
   );
   const expected = { running: 2 + 4, occupied: 3 * (3 + 5), deferred: 60 };
   expect((await read()).slot_seconds).toEqual(expected);
-  // The current attempt is on record, too, once an edit has ended the run: it counts once.
+  // An edit that ends the run also records the current attempt: it counts once.
   await tw.sql(
     `INSERT INTO task_attempt (attempt, dag_run_id, task_id, map_index, try_number, state, queued_at, started_at, ended_at)
      SELECT attempt, dag_run_id, task_id, map_index, 2, state, queued_at, attempt_started_at, ended_at FROM task_instance`,
   );
   expect((await read()).slot_seconds).toEqual(expected);
-  // A task that is its trigger: it began by waiting, and its wait ended it. No process ran.
+  // A task that consists of its trigger: it began with a wait that ended it. No process ran.
   await tw.addInstance(run, "sensor", { state: "success" });
   const wait = randomUUID();
   await tw.sql(

@@ -1,10 +1,10 @@
 /**
- * What started a run, in Airflow's words and in ours. Clients of Airflow know a closed list of values and reject any
- * other, so runs that signals or triggers start are shown to them as started by an asset: the nearest that Airflow has.
+ * The cause of a run in Airflow's terms and in ours. Airflow's clients know a closed list of values and reject others, so runs
+ * started by signals or triggers are shown as started by an asset, the closest value.
  */
 import type { DagRunRow } from "../../store/list/dag-runs.ts";
 
-/** As stored. */
+/** Stored values. */
 export const RUN_KINDS = [
   "backfill",
   "scheduled",
@@ -52,7 +52,7 @@ export function runTypes({ run_type, triggered_by }: Pick<DagRunRow, "run_type" 
   };
 }
 
-/** The stored kinds that a filter by Airflow's types finds; undefined: no filter. */
+/** The stored kinds that match a filter by Airflow's types; undefined: no filter. */
 export function kindsOf(types: readonly RunType[] | undefined): readonly string[] | undefined {
   return types?.flatMap((type) => (type === "asset_triggered" ? [type, "signal_triggered"] : [type]));
 }

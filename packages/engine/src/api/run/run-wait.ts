@@ -1,6 +1,6 @@
 /**
- * `/dagRuns/{id}/wait`: NDJSON, one line now, one at each change of the run's state and one every `interval`, until
- * the run is over or the timeout has passed. Nobody polls meanwhile: `RunWatch` hears of runs that end.
+ * `/dagRuns/{id}/wait`: NDJSON with one line now, one at each state change and one every `interval`, until the run has ended or
+ * the timeout has passed. Does not poll: `RunWatch` receives the ends of runs.
  */
 import type { FastifyReply } from "fastify";
 import { z } from "zod";
@@ -22,16 +22,14 @@ const waitQuery = z.strictObject({
     .gt(0)
     .max(DAY_SECONDS)
     .default(15)
-    .describe(
-      "Seconds between two lines while the state stays the same, at least 1. A change is told at once.",
-    ),
+    .describe("Seconds between two lines without a state change, at least 1. A change is sent at once."),
   timeout: z.coerce
     .number()
     .min(0)
     .max(DAY_SECONDS)
     .default(DAY_SECONDS)
-    .describe("Seconds after which the answer ends, finished or not."),
-  result: many(id).optional().describe("Tasks whose outputs the last line shall have."),
+    .describe("Seconds after which the response ends, even if the run has not ended."),
+  result: many(id).optional().describe("Tasks whose outputs are included in the last line."),
 });
 
 export const runWait: Resource = (app, options) => {
@@ -85,7 +83,7 @@ function show({ dag_id, end_reason, ended_at, run_id, started_at, state }: DagRu
   };
 }
 
-/** As Airflow has it: the value of a task, or the list of a mapped one's. */
+/** In Airflow's form: the value of a task, or a list for a mapped task. */
 async function resultsOf(
   found: Awaited<ReturnType<typeof readOutputs>>,
   reader: OutputReader | undefined,

@@ -24,26 +24,26 @@ afterEach(() => watch.close());
 
 const end = (id = run.id) => tw.sql("UPDATE dag_run SET state = 'success' WHERE id = $1", [id]);
 
-/** Waits until the watch has begun to wait: its first look has found nothing new. */
+/** Waits until the first poll of the watch has found no change. */
 async function waiting(): Promise<{ over: Promise<void>; isOver: () => boolean }> {
   let isOver = false;
   const over = watch.change(run, forever).then(() => {
     isOver = true;
   });
-  // Somebody else's change is told after the looks before it: then our own first look is done, too.
+  // The change of another run is reported after earlier polls, so our first poll is done too.
   const other = await tw.addRun("sales", { state: "success" });
   await watch.change({ id: other, state: "running" }, forever);
   return { over, isOver: () => isOver };
 }
 
-describe("a wait for a run ends", () => {
-  test("at once when its state is another already, or it is gone", async () => {
+describe("wait for a run", () => {
+  test("ends at once if the state has already changed or the run was deleted", async () => {
     await end();
     await watch.change(run, forever);
     await watch.change({ id: 4_000_000_000, state: "running" }, forever);
   });
 
-  test("when somebody in this process says that a run ended", async () => {
+  test("ends at a wake-up of this process", async () => {
     const { isOver, over } = await waiting();
     expect(isOver()).toBe(false);
     await end();
@@ -51,11 +51,11 @@ describe("a wait for a run ends", () => {
     await over;
   });
 
-  test("when another process starts it: that is published while it is waited for", async () => {
+  test("ends when another process starts the run, which is published while a waiter exists", async () => {
     const others = new WakeUps(tw.database, { intervalMs: 0, askMs: 20 });
     try {
       await others.listen(() => {});
-      // From here on the watch listens.
+      // The watch is subscribed from here on.
       const first = await waiting();
       await end();
       others.send("ended");
@@ -70,7 +70,7 @@ describe("a wait for a run ends", () => {
     }
   });
 
-  test("when another process says so, or that this run was edited", async () => {
+  test("ends at a wake-up of another process, or after an edit of the run", async () => {
     const others = new WakeUps(tw.database, { intervalMs: 0 });
     try {
       for (const topic of ["ended", `run:${run.id}`] as const) {
@@ -85,7 +85,7 @@ describe("a wait for a run ends", () => {
     }
   });
 
-  test("when nobody says anything, a little later", async () => {
+  test("ends at the next poll if the wake-up is lost", async () => {
     const patient = new RunWatch({ database: tw.database, wakeUps: tw.wakeUps, fallbackMs: 20 });
     try {
       const over = patient.change(run, forever);
@@ -96,7 +96,7 @@ describe("a wait for a run ends", () => {
     }
   });
 
-  test("after its time, when it is stopped, and when the watch is closed", async () => {
+  test("ends after its timeout, when stopped, and when the watch is closed", async () => {
     await watch.change(run, { ms: 5, stop: forever.stop });
     const leaving = new AbortController();
     const left = watch.change(run, { ms: NEVER_MS, stop: leaving.signal });
@@ -109,7 +109,7 @@ describe("a wait for a run ends", () => {
   });
 });
 
-test("an end of some other run leaves the wait alone", async () => {
+test("continues after the end of another run", async () => {
   const { isOver, over } = await waiting();
   tw.wakeUps.send("ended");
   const other = { id: await tw.addRun("sales", { state: "running" }), state: "running" };

@@ -1,8 +1,8 @@
 /**
- * Tells those who wait for a run that its state has changed. A wake-up says only that some run ended, or, while a queued run
- * is waited for, that some state changed; one query for all the runs waited for then tells which, at most one at a time
- * and not more often than `GAP_MS`: a thousand waiting clients cost as much as one. Wake-ups may get lost, so while anybody
- * waits it also looks by itself, now and then.
+ * Notifies waiters when the state of their run changes. A wake-up only reports that some run ended or, while a waiter waits for a
+ * queued run, that some state changed. One query for all awaited runs then finds the changed ones; queries do not overlap and
+ * are at least `GAP_MS` apart, so a thousand waiters cost as much as one. Wake-ups may get lost, so it also polls while
+ * there are waiters.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Topic, tellsOfStates, type WakeUps } from "../../job/wake-up.ts";
@@ -12,7 +12,7 @@ import { readRunStates } from "../../store/list/dag-runs.ts";
 interface RunWatchOptions {
   readonly database: Database;
   readonly wakeUps: Pick<WakeUps, "listen" | "onLocal" | "wantStates">;
-  /** How often it looks although nobody called. */
+  /** Poll interval without wake-ups. */
   readonly fallbackMs?: number;
 }
 
@@ -33,7 +33,7 @@ export class RunWatch {
   #fallback: NodeJS.Timeout | null = null;
   #isLooking = false;
   #isCalled = false;
-  /** Waiters for a run that is queued. */
+  /** Waiters for queued runs. */
   #queued = 0;
 
   constructor(options: RunWatchOptions) {
@@ -41,7 +41,7 @@ export class RunWatch {
     this.#offLocal = options.wakeUps.onLocal((topic) => this.#hear(topic));
   }
 
-  /** Returns when the run is no longer in this state, or is gone; after `ms`; or when stopped. */
+  /** Returns when the run has left this state or was deleted, after `ms`, or when stopped. */
   async change(
     run: { readonly id: number; readonly state: string },
     { ms, stop }: { readonly ms: number; readonly stop: AbortSignal },
@@ -72,12 +72,12 @@ export class RunWatch {
     await (await this.#listening)?.close();
   }
 
-  /** From the first who waits on: a connection that listens, kept for the next ones, and the look now and then. */
+  /** Starts with the first waiter: a subscription, kept for later waiters, and the poll timer. */
   #attend(): void {
     this.#listening ??= this.#options.wakeUps
       .listen((topic) => this.#hear(topic))
       .then((listening) => {
-        // What was said before anybody listened.
+        // Catches changes from before the subscription.
         void this.#look();
         return listening;
       })
@@ -88,7 +88,7 @@ export class RunWatch {
     this.#fallback ??= setInterval(() => void this.#look(), this.#options.fallbackMs ?? FALLBACK_MS);
   }
 
-  /** That a run started is published only on request. */
+  /** Starts of runs are published only on request. */
   #count(state: string, by: 1 | -1): void {
     if (state !== "queued") return;
     this.#queued += by;
@@ -112,7 +112,7 @@ export class RunWatch {
     while (this.#isCalled && this.#waiters.size > 0) {
       this.#isCalled = false;
       const began = performance.now();
-      // A database that is away is asked again: by the next wake-up, or by the timer.
+      // After a database error, the next wake-up or the timer polls again.
       await this.#compare().catch(() => {});
       if (this.#isCalled) await sleep(Math.max(0, began + GAP_MS - performance.now()));
     }

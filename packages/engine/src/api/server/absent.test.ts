@@ -1,4 +1,4 @@
-/** What lies below a DAG, a run or a task that does not exist is not found, rather than an empty list. */
+/** Resources below an unknown DAG, run or task return 404, not an empty list. */
 import { beforeAll, expect, test } from "vitest";
 import { Installation, manifestOf } from "../../../test/api/installation.ts";
 
@@ -15,10 +15,10 @@ const PRESENT: Readonly<Record<string, string>> = { dag_id: "daily", dag_run_id:
 const NUMBERS =
   /number|index|^(asset|asset_alias|backfill|event_log|import_error|job|deadline|delivery|trigger)_id$/;
 
-/** A webhook is a name that anyone may make up; `mapIndex` requires a query. */
+/** A webhook may have any name; `mapIndex` requires a query. */
 const EXCEPT = /\/webhooks\/|\/mapIndex$/;
 
-test("every GET below something absent answers 404", async () => {
+test("returns 404 for every GET below an unknown object", async () => {
   const paths = tw.app.swagger().paths as Record<string, { readonly get?: unknown }>;
   const answers: Record<string, number> = {};
   for (const [path, methods] of Object.entries(paths)) {
@@ -37,7 +37,7 @@ test("every GET below something absent answers 404", async () => {
   expect(Object.entries(answers).filter(([, status]) => status !== 404)).toEqual([]);
 });
 
-test("a list of a task that exists may be empty", async () => {
+test("returns an empty list for an existing task", async () => {
   for (const path of ["xcomEntries", "listMapped"]) {
     const response = await tw.call("GET", `/dags/daily/dagRuns/r1/taskInstances/a/${path}?map_index=3`);
     expect(response.statusCode, path).toBe(200);

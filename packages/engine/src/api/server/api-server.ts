@@ -1,4 +1,4 @@
-/** The API as a service: listens, tidies up old idempotency keys, and closes without waiting for streams. */
+/** The API as a service: listens, deletes old idempotency keys, and closes without waiting for streams. */
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -23,7 +23,7 @@ export class ApiServer implements Service {
     this.#options = options;
   }
 
-  /** Where it listens; with port 0, the port it was given. */
+  /** The address it listens on, with the actual port. */
   get url(): string {
     if (this.#url === null)
       throw new EngineError("API_NOT_STARTED", "The API has no address before it is started.");
@@ -42,11 +42,11 @@ export class ApiServer implements Service {
     this.#app = app;
     this.#tidy = setInterval(() => {
       purgeKeys(database).catch((error: unknown) =>
-        logger.warn("Old idempotency keys were not removed", { error: messageOf(error) }),
+        logger.warn("could not delete old idempotency keys", { error: messageOf(error) }),
       );
     }, TIDY_MS);
     this.#tidy.unref();
-    logger.info("API is listening", { url: this.#url });
+    logger.info("API server is listening", { url: this.#url });
   }
 
   async stop(): Promise<void> {
@@ -56,7 +56,7 @@ export class ApiServer implements Service {
     this.#url = null;
     if (app === null) return;
     const closed = app.close();
-    // A client that neither reads nor leaves must not keep the process from ending.
+    // A client that neither reads nor disconnects must not keep the process alive.
     const grace = new AbortController();
     await Promise.race([
       app.inFlight.over(),
@@ -68,7 +68,7 @@ export class ApiServer implements Service {
   }
 }
 
-/** Throws what `start` would throw about the address, for a process that does much else before. */
+/** Throws the address error of `start` early, for a process that does other work first. */
 export async function requireAddress({ host, port }: { host: string; port: number }): Promise<void> {
   const probe = createServer();
   try {
@@ -92,7 +92,7 @@ function listenError(error: unknown, host: string, port: number): unknown {
         : "is not an address of this machine";
   return new EngineError(
     "API_ADDRESS",
-    `The API cannot listen on ${host}:${port}: it ${why}. Choose another with --host and --port.`,
+    `The API cannot listen on ${host}:${port}: it ${why}. Choose another address with --host and --port.`,
     { cause: error },
   );
 }

@@ -1,4 +1,4 @@
-/** Rules that hold for the whole API: who may call, how errors look, what no answer ever contains. */
+/** Rules of the whole API: authentication, error format, and secrets in responses. */
 import { once } from "node:events";
 import { connect } from "node:net";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
@@ -14,7 +14,7 @@ beforeAll(async () => {
   await tw.addDag(manifestOf("sales", [{ taskId: "extract" }, { taskId: "load", upstream: ["extract"] }]));
 });
 
-/** Every route of the router, with something in each parameter. */
+/** Every route, with a value for each parameter. */
 function routes(): { method: "GET" | "POST" | "PATCH" | "PUT" | "DELETE"; url: string }[] {
   const tree = tw.app.printRoutes({ commonPrefix: false, includeHooks: false });
   const found: { method: "GET"; url: string }[] = [];
@@ -44,7 +44,7 @@ function routes(): { method: "GET" | "POST" | "PATCH" | "PUT" | "DELETE"; url: s
 describe("authentication", () => {
   const OPEN = ["GET /", "GET /api/v2/version", "GET /api/v2/monitor/health"];
 
-  test("every route but the welcome, version and health refuses a caller without a valid token", async () => {
+  test("rejects calls without a valid token on every route except welcome, version and health", async () => {
     const all = routes();
     expect(all.length).toBeGreaterThan(60);
     const answers = await Promise.all(
@@ -70,12 +70,12 @@ describe("authentication", () => {
     expect(answers.filter((answer) => answer.status === 401 && answer.challenge === undefined)).toEqual([]);
   });
 
-  test("an unknown path needs a token, too", async () => {
+  test("requires a token for unknown paths", async () => {
     expect((await tw.app.inject("/api/v2/nothing")).statusCode).toBe(401);
     expect((await tw.call("GET", "/nothing")).statusCode).toBe(404);
   });
 
-  test("an expired and a deleted token are refused at once", async () => {
+  test("rejects expired and deleted tokens at once", async () => {
     const { token } = tw;
     await tw.sql("UPDATE api_token SET expires_at = now() - interval '1 second'");
     expect((await tw.call("GET", "/dags")).statusCode).toBe(401);
@@ -86,7 +86,7 @@ describe("authentication", () => {
     ).not.toContain(token);
   });
 
-  test("a 401 says how to do it, as problem+json", async () => {
+  test("explains a 401 as problem+json", async () => {
     const response = await tw.app.inject("/api/v2/dags");
     expect(response.headers["content-type"]).toBe("application/problem+json");
     expect(response.headers["www-authenticate"]).toBe('Bearer realm="tradewind"');
@@ -98,7 +98,7 @@ describe("authentication", () => {
   });
 });
 
-test("the address itself says what is there and how to call it, as text or as JSON", async () => {
+test("describes the server at its root address, as text or JSON", async () => {
   const text = await tw.app.inject("/");
   expect([text.statusCode, text.headers["content-type"]]).toEqual([200, "text/plain; charset=utf-8"]);
   expect(text.body).toMatch(/Tradewind 0\.1\.0-test[\s\S]*\/openapi\.json[\s\S]*Authorization: Bearer/);
@@ -136,14 +136,14 @@ describe("bodies", () => {
     ["an array", "[]", "invalid_type"],
     ["null", "null", "invalid_type"],
     ["nothing", "", "invalid_type"],
-  ])("%s is a 422 with the field", async (_, payload, type) => {
+  ])("rejects %s with a 422 that names the field", async (_, payload, type) => {
     const response = await post(payload);
     expect(response.statusCode).toBe(422);
     const [first] = response.json().detail;
     expect(first).toMatchObject({ loc: expect.arrayContaining(["body"]), msg: expect.any(String), type });
   });
 
-  test("half a character is refused wherever it is, with where it is", async () => {
+  test("rejects lone surrogates anywhere and names their place", async () => {
     const body = { dag_id: "a", dag_run_conf: { a: ["ok", { b: "x\ud800" }] } };
     const response = await tw.call("POST", "/backfills", body);
     expect(response.statusCode).toBe(422);
@@ -154,16 +154,16 @@ describe("bodies", () => {
         type: "string_surrogate",
       },
     ]);
-    // A whole one is two of them.
+    // A complete character has two surrogates.
     const emoji = await post('{"name":"p","slots":1,"description":"\\ud83d\\ude00"}');
     expect([emoji.statusCode, emoji.json().description]).toEqual([201, "\u{1f600}"]);
   });
 
-  test("a URL that cannot be decoded is a 400", async () => {
+  test("rejects an undecodable URL with a 400", async () => {
     expect((await tw.call("GET", "/dags/%E0%A4")).json()).toMatchObject({ status: 400, code: "BAD_REQUEST" });
   });
 
-  test("more than 1 MB is a 413, another content type a 415", async () => {
+  test("rejects more than 1 MB with a 413 and other content types with a 415", async () => {
     const answer = async (...given: Parameters<typeof post>) => {
       const response = await post(...given);
       return [response.statusCode, response.json().code];
@@ -200,7 +200,7 @@ describe("queries and paths", () => {
     "/eventLogs/99999999999999999999999",
     "/dags/sales/dagRuns/r/taskInstances/extract/logs/0",
     "/dags/sales/dagRuns/r/taskInstances/extract/logs/1?token=-3",
-  ])("%s is a 422", async (path) => {
+  ])("rejects %s with a 422", async (path) => {
     const response = await tw.call("GET", path);
     expect([path, response.statusCode]).toEqual([path, 422]);
     expect(response.json().detail[0].loc[0]).toMatch(/^(query|path)$/);
@@ -215,12 +215,12 @@ describe("queries and paths", () => {
     ["/dags?limit=1.5", ["query", "limit"], "Must be a whole number"],
     ["/dags/~/dagRuns?duration_gte=long", ["query", "duration_gte"], "Must be a number"],
     ["/dags?order_by=password", ["query", "order_by"], "Can order by: dag_id"],
-  ])("%s tells what is allowed", async (path, loc, msg) => {
+  ])("names the allowed values for %s", async (path, loc, msg) => {
     const { detail } = (await tw.call("GET", path)).json();
     expect(detail).toEqual([{ loc, msg: expect.stringContaining(msg), type: expect.any(String) }]);
   });
 
-  test("a value in a body that may be of two forms is judged by the one it comes closest to", async () => {
+  test("validates a body value with two possible forms against the closest form", async () => {
     const body = { dag_run_id: "r", task_ids: [["extract", "first"]] };
     const { detail } = (await tw.call("POST", "/dags/sales/clearTaskInstances", body)).json();
     expect(detail).toMatchObject([
@@ -231,18 +231,18 @@ describe("queries and paths", () => {
     expect(marked.json().detail[0].msg).toBe("Must be one of: success, failed, skipped");
   });
 
-  test("broken percent-encoding is a 400", async () => {
+  test("rejects broken percent-encoding with a 400", async () => {
     expect((await tw.call("GET", "/dags/%E0%A4%A")).statusCode).toBe(400);
   });
 
-  test("a quote in a name is data, not SQL", async () => {
+  test("treats a quote in a name as data, not SQL", async () => {
     const response = await tw.call("GET", `/dags/${encodeURIComponent("x' OR '1'='1")}`);
     expect(response.statusCode).toBe(404);
-    expect(response.json().detail).toBe(`There is no DAG "x' OR '1'='1"`);
+    expect(response.json().detail).toBe(`DAG "x' OR '1'='1" does not exist`);
     expect((await tw.call("GET", "/dags?dag_id_pattern=%25%5C")).statusCode).toBe(200);
   });
 
-  test("limits above the cap are lowered to it, and 0 asks for the count alone", async () => {
+  test("caps large limits, and returns only the count for 0", async () => {
     expect((await tw.call("GET", "/dags?limit=1000000")).json().dags).toHaveLength(1);
     expect((await tw.call("GET", "/dags?limit=0")).json()).toEqual({ dags: [], total_entries: 1 });
   });
@@ -251,21 +251,21 @@ describe("queries and paths", () => {
 test.each([
   ["run_after_gte=yesterday", "Must be an ISO 8601 date-time"],
   ["run_after_gte=2026-02-30", "Must be an ISO 8601 date-time"],
-  ["run_after_gte=0001-01-01T00:00:00Z", "Out of range: must lie between 0002-01-01 and 9998-12-31"],
-  ["run_after_gte=9999-01-01T00:00:00Z", "Out of range: must lie between 0002-01-01 and 9998-12-31"],
+  ["run_after_gte=0001-01-01T00:00:00Z", "Out of range: must be between 0002-01-01 and 9998-12-31"],
+  ["run_after_gte=9999-01-01T00:00:00Z", "Out of range: must be between 0002-01-01 and 9998-12-31"],
   // 0001-12-31 in UTC.
   ["run_after_gte=0002-01-01T00:00:00%2B01:00", "Out of range"],
-])("%s: what is wrong with a date", async (query, msg) => {
+])("names the error in the date of %s", async (query, msg) => {
   const { detail } = (await tw.call("GET", `/dags/~/dagRuns?${query}`)).json();
   expect(detail).toMatchObject([{ msg: expect.stringContaining(msg) }]);
 });
 
-test.each(["0002-01-01T00:00:00Z", "9998-12-31T23:59:59.999Z"])("%s is in range", async (date) => {
+test.each(["0002-01-01T00:00:00Z", "9998-12-31T23:59:59.999Z"])("accepts the date %s", async (date) => {
   expect((await tw.call("GET", `/dags/~/dagRuns?run_after_gte=${date}`)).statusCode).toBe(200);
 });
 
 describe("HEAD", () => {
-  test("answers on every path like GET, without a body", async () => {
+  test("responds on every path like GET, without a body", async () => {
     const paths = routes().filter(({ method }) => method === "GET");
     expect(paths.length).toBeGreaterThan(40);
     for (const { url } of paths) {
@@ -283,7 +283,7 @@ describe("HEAD", () => {
     }
   });
 
-  test("of a stream tells its type and ends; of a log, too", async () => {
+  test("returns the content type of a stream or log and ends", async () => {
     const run = await tw.addRun("sales", { runId: "headed", state: "running" });
     await tw.addInstance(run, "extract", { state: "running", tryNumber: 1 });
     const server = new ApiServer(tw.options);
@@ -317,7 +317,7 @@ describe("HEAD", () => {
   });
 });
 
-test("answers tell browsers and caches to keep their hands off", async () => {
+test("sends headers against caching and content sniffing", async () => {
   for (const path of ["/version", "/dags", "/nothing"]) {
     const { headers } = await tw.call("GET", path);
     expect(headers).toMatchObject({ "x-content-type-options": "nosniff", "cache-control": "no-store" });
@@ -325,7 +325,7 @@ test("answers tell browsers and caches to keep their hands off", async () => {
   }
 });
 
-test("the OpenAPI description has every route and needs a token", async () => {
+test("describes every route in OpenAPI, and requires a token", async () => {
   const document = (await tw.call("GET", "/openapi.json")).json();
   expect(document.openapi).toMatch(/^3\.1/);
   const described = Object.entries<Record<string, unknown>>(document.paths).flatMap(([path, methods]) =>
@@ -341,7 +341,7 @@ test("the OpenAPI description has every route and needs a token", async () => {
   ).toEqual(document);
 });
 
-test("an error nobody foresaw is a 500 that tells a request id and no SQL", async () => {
+test("returns an unexpected error as a 500 with a request id and without SQL", async () => {
   await tw.sql("ALTER TABLE import_error RENAME TO hidden");
   try {
     const response = await tw.call("GET", "/importErrors");
@@ -353,7 +353,7 @@ test("an error nobody foresaw is a 500 that tells a request id and no SQL", asyn
   }
 });
 
-test("without a database: health says so, everything else is a 503 that may be tried again", async () => {
+test("reports an unreachable database in health, and returns a retryable 503 elsewhere", async () => {
   const database = Database.connect("postgres://nobody@127.0.0.1:1/none");
   const app = await createApi({ ...tw.options, database });
   try {
@@ -371,7 +371,7 @@ test("without a database: health says so, everything else is a 503 that may be t
   }
 });
 
-test("a database without disk space: a 503 with its code, and the health check says so", async () => {
+test("returns a 503 with a code for a full disk, and reports it in health", async () => {
   const metadatabase = async () => (await tw.app.inject("/api/v2/monitor/health")).json().metadatabase.status;
   await tw.sql(`CREATE FUNCTION no_space() RETURNS trigger LANGUAGE plpgsql AS
     $$BEGIN RAISE EXCEPTION 'could not extend file "base/1/2": No space left on device' USING ERRCODE = '53100'; END$$`);
@@ -392,7 +392,7 @@ test("a database without disk space: a 503 with its code, and the health check s
   expect((await tw.call("POST", "/pools", { name: "full", slots: 1 })).statusCode).toBe(201);
 });
 
-test("stopping waits for no connection that asks for nothing, nor for a request that does not come to its end", async () => {
+test("does not wait for idle connections or incomplete requests on stop", async () => {
   const server = new ApiServer(tw.options);
   await server.start();
   const port = Number(new URL(server.url).port);
@@ -416,7 +416,7 @@ test("stopping waits for no connection that asks for nothing, nor for a request 
   expect(performance.now() - began).toBeLessThan(4_000);
 });
 
-test("over a real socket: starts, answers, refuses a taken port, stops while a stream is open", async () => {
+test("starts, responds, rejects a port in use, and stops with an open stream on a real socket", async () => {
   const server = new ApiServer(tw.options);
   await server.start();
   const { url } = server;

@@ -1,7 +1,6 @@
 /**
- * The REST API, put together: Airflow's paths and JSON under /api/v2. Resources are one file each; here are the rules
- * that hold for all of them: a token for everything that does not say otherwise, JSON in and out, checked both ways,
- * one form of error, headers that keep browsers from guessing and caches from keeping.
+ * The REST API: Airflow's paths and JSON under /api/v2. Each resource has its own file; the rules here apply to all: a token
+ * unless the route is open, JSON in and out, validated both ways, one error format, headers against content sniffing and caching.
  */
 import { randomUUID } from "node:crypto";
 import swagger from "@fastify/swagger";
@@ -113,7 +112,7 @@ const BODY_LIMIT = 1024 * 1024;
 export async function createApi(options: ApiOptions): Promise<FastifyInstance> {
   const app = fastify({
     bodyLimit: BODY_LIMIT,
-    // As its GET, without the body; streams know of it and do not begin.
+    // Like GET without a body; streams check for HEAD and do not start.
     exposeHeadRoutes: true,
     forceCloseConnections: "idle",
     frameworkErrors: (_error, _request, reply) => {
@@ -126,7 +125,7 @@ export async function createApi(options: ApiOptions): Promise<FastifyInstance> {
     logger: false,
     rewriteUrl: ({ url = "/" }) => slashesInNames(url),
     requestTimeout: 60_000,
-    // Longer than any id may be, so that the schema refuses it and not the router.
+    // Longer than any id, so that the schema rejects it and not the router.
     routerOptions: { maxParamLength: 4096 },
   }).withTypeProvider<ZodTypeProvider>();
 
@@ -169,7 +168,7 @@ export async function createApi(options: ApiOptions): Promise<FastifyInstance> {
     const response = schema?.response as Record<string, unknown> | undefined;
     if (response !== undefined) response["4xx"] ??= problemDocument;
   });
-  // After the OpenAPI plugin, so that it sees every route.
+  // After the OpenAPI plugin, which must see every route.
   await app.register(async (scope) => {
     for (const resource of RESOURCES) resource(scope as ApiApp, options);
   });
@@ -177,13 +176,13 @@ export async function createApi(options: ApiOptions): Promise<FastifyInstance> {
   return app as unknown as FastifyInstance;
 }
 
-/** Names of variables and pools may contain slashes, and Airflow's clients do not encode them. */
+/** Names of variables and pools may contain slashes, which Airflow's clients do not encode. */
 function slashesInNames(url: string): string {
   const [, start, name, query] = /^(\/api\/v2\/(?:variables|pools)\/)([^?]+)(.*)$/s.exec(url) ?? [];
   return start === undefined || name === undefined ? url : `${start}${name.replaceAll("/", "%2F")}${query}`;
 }
 
-/** Every other content type is a 415; no parser means nothing to attack. */
+/** Other content types get a 415, which keeps the attack surface small. */
 function acceptJsonOnly(app: ApiApp): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(

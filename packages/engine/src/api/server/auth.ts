@@ -1,6 +1,6 @@
 /**
- * Who is calling. Default deny: a route is open only if its own config says `open: true`, so a route added without a
- * thought is closed. Unknown paths are closed too; they tell a stranger nothing about which paths exist.
+ * Authentication. Default deny: a route is open only if its config has `open: true`, so a new route is closed by default.
+ * Unknown paths are closed too, so that they do not reveal which paths exist.
  */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { findToken } from "../../store/access/tokens.ts";
@@ -10,9 +10,9 @@ import { Problem, sendProblem } from "./problem.ts";
 export interface Principal {
   readonly tokenId: number;
   readonly name: string;
-  /** The bearer token itself: kept for the request only, as the key of hashes that must not be guessable. */
+  /** The bearer token, kept only during the request: the key of hashes that must not be guessable. */
   readonly token: string;
-  /** Set where many callers share one principal: their idempotency keys are kept apart by it. */
+  /** Set if many callers share one principal: separates their idempotency keys. */
   readonly scope?: string;
 }
 
@@ -21,14 +21,14 @@ declare module "fastify" {
     principal: Principal | null;
   }
   interface FastifyContextConfig {
-    /** Answered without a token. */
+    /** No token required. */
     open?: boolean;
-    /** Another way in than a token; null: it does not apply, a token is needed. */
+    /** Another authentication method; null: not applicable, a token is required. */
     otherwise?: (request: FastifyRequest) => Promise<Principal | null>;
   }
 }
 
-/** The hook that lets a request through or answers 401. */
+/** Hook that authenticates a request or returns 401. */
 export function requireToken(database: Database) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
     if (request.routeOptions.config.open === true && !request.is404) return undefined;

@@ -1,4 +1,4 @@
-/** `PATCH` on `/connections`, `/pools` and `/variables`: many objects, all or none. */
+/** `PATCH` on `/connections`, `/pools` and `/variables`: many objects, all or nothing. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { Installation } from "../../../test/api/installation.ts";
 import { openConnection } from "../../store/settings/connections.ts";
@@ -20,7 +20,7 @@ async function names(path: string, key: string): Promise<string[]> {
 }
 
 describe("bulk requests", () => {
-  test("create and change, and tell which fields", async () => {
+  test("creates and changes objects, and reports the changed fields", async () => {
     const first = await put("/variables", [
       { key: "b", value: { n: 1 } },
       { key: "a", value: "1", description: "one" },
@@ -52,7 +52,7 @@ describe("bulk requests", () => {
     expect(JSON.parse(event.extra)).toEqual({ changed: ["b"], created: ["c"] });
   });
 
-  test("change nothing when an entry is wrong, and name every wrong one", async () => {
+  test("changes nothing if an entry is invalid, and names every invalid entry", async () => {
     const answer = await put("/connections", [
       { connection_id: "good", conn_type: "http" },
       { connection_id: "no spaces", conn_type: "http" },
@@ -72,7 +72,7 @@ describe("bulk requests", () => {
     const refused = await tw.call("PATCH", "/pools", { actions });
     expect(refused.statusCode).toBe(422);
     expect(refused.json().detail).toMatchObject([
-      { loc: ["body", "actions", 1, "entities", 0], msg: '"default_pool" exists already' },
+      { loc: ["body", "actions", 1, "entities", 0], msg: '"default_pool" already exists' },
       { loc: ["body", "actions", 2, "entities", 0], msg: '"none" does not exist' },
       { loc: ["body", "actions", 2, "entities", 1], msg: '"none2" does not exist' },
       { loc: ["body", "actions", 3, "entities", 0], msg: '"none3" does not exist' },
@@ -81,12 +81,12 @@ describe("bulk requests", () => {
       { name: "p2", slots: 1 },
       { name: "p2", slots: 2 },
     ]);
-    expect(twice.json().detail).toMatchObject([{ msg: '"p2" is named twice' }]);
+    expect(twice.json().detail).toMatchObject([{ msg: '"p2" occurs twice' }]);
     expect(await names("/connections", "connection_id")).toEqual([]);
     expect(await names("/pools", "name")).toEqual(["default_pool"]);
   });
 
-  test("do nothing in a dry run but tell what would be done", async () => {
+  test("reports the changes of a dry run without applying them", async () => {
     const before = (await tw.call("GET", "/eventLogs")).json().total_entries;
     const entities = [
       { name: "default_pool", slots: 7 },
@@ -101,7 +101,7 @@ describe("bulk requests", () => {
     expect((await tw.call("GET", "/eventLogs")).json().total_entries).toBe(before);
   });
 
-  test("update, delete and skip", async () => {
+  test("updates, deletes and skips objects", async () => {
     await put("/pools", [
       { name: "gpu", slots: 2, include_deferred: true },
       { name: "old", slots: 1 },
@@ -140,7 +140,7 @@ describe("bulk requests", () => {
     ]);
   });
 
-  test("keep secrets that are not given, and compare those that are", async () => {
+  test("keeps omitted secrets and compares given ones", async () => {
     const secret = { password: "s3cret", extra: '{"a":1}' };
     const open = { connection_id: "db", conn_type: "postgres", host: "db.example", port: 5432 };
     await put("/connections", [{ ...open, ...secret }]);

@@ -1,7 +1,7 @@
 /**
- * Airflow's bulk requests: `PATCH` on a collection creates, changes and deletes many of its objects. Unlike Airflow's it is
- * one transaction: either all of it is done, or nothing and the answer names every entry that is wrong. With `dry_run` the
- * transaction is rolled back after the work, so what is answered is what would happen, secrets compared as well.
+ * Airflow's bulk requests: `PATCH` on a collection creates, changes and deletes many objects. Unlike in Airflow, it is one
+ * transaction: either everything is done, or nothing, and the response names every invalid entry. With `dry_run` the
+ * transaction is rolled back after the work, so the response is exact, including compared secrets.
  */
 import { z } from "zod";
 import type { Connection } from "../../store/database/database.ts";
@@ -10,28 +10,28 @@ import { flag } from "./fields.ts";
 import { change } from "./idempotent.ts";
 import { type FieldError, Problem } from "./problem.ts";
 
-/** Of one object, by the names of the API's fields; undefined: not given. */
+/** The values of one object by API field; undefined: not given. */
 export type BulkValues = Readonly<Record<string, unknown>>;
 
-/** A collection that takes bulk requests. */
+/** A collection that accepts bulk requests. */
 export interface BulkTarget {
-  /** `pools`: the last part of its path, and the first of the names in the audit log. */
+  /** `pools`: the last part of its path, and the first part of its names in the audit log. */
   readonly collection: string;
   readonly tag: string;
-  /** The field that names an object. */
+  /** The field with the name of an object. */
   readonly key: string;
   readonly create: z.ZodObject;
-  /** All but the key optional. */
+  /** All fields except the key are optional. */
   readonly update: z.ZodObject;
-  /** All but the key, as they are stored: numbers, texts, null. */
+  /** All fields except the key in their stored form: numbers, texts, null. */
   values(entity: BulkValues): BulkValues;
-  /** False: the name is taken. */
+  /** Returns false if the name exists. */
   add(tx: Connection, key: string, values: BulkValues): Promise<boolean>;
-  /** What is stored, locked until the end of the transaction. */
+  /** The stored values, locked until the end of the transaction. */
   lock(tx: Connection, key: string): Promise<BulkValues | undefined>;
-  /** @param stored As `lock` has read it. */
+  /** @param stored The values read by `lock`. */
   alter(tx: Connection, key: string, change: { stored: BulkValues; changes: BulkValues }): Promise<void>;
-  /** Why it cannot be deleted, or null. */
+  /** The reason why it cannot be deleted, or null. */
   remove(tx: Connection, key: string): Promise<string | null>;
   /** Called after the commit. */
   onChanged?(key: string): void;
@@ -40,7 +40,7 @@ export interface BulkTarget {
 const MAX_ENTITIES = 10_000;
 const BODY_LIMIT = 16 * 1024 * 1024;
 const query = z.strictObject({
-  dry_run: flag.optional().describe("Not in Airflow: answer what would be done, and do nothing."),
+  dry_run: flag.optional().describe("Not in Airflow: only report what would be done."),
 });
 const done = z.object({ success: z.array(z.string()), errors: z.array(z.object({})) }).nullable();
 const bulkDocument = z
@@ -56,7 +56,7 @@ const bulkDocument = z
           fields: z.array(z.string()),
         }),
       )
-      .describe("Not in Airflow: what became of each entry; of a changed one, which fields."),
+      .describe("Not in Airflow: the result of each entry, with the changed fields."),
   })
   .meta({ id: "BulkResponse" });
 
@@ -77,7 +77,7 @@ interface Entry {
   readonly loc: readonly (string | number)[];
 }
 
-/** Carries the answer of a dry run out of the transaction that it rolls back. */
+/** Carries the result of a dry run out of its rolled-back transaction. */
 class DryRun extends Error {
   readonly changes: EntryChange[];
 
@@ -151,7 +151,7 @@ function bodyOf({ create, key, update }: BulkTarget) {
   });
 }
 
-/** In the order of their names: two requests at once then lock the same rows in the same order. */
+/** Sorted by name, so that concurrent requests lock rows in the same order. */
 function entriesOf(
   target: BulkTarget,
   actions: z.output<ReturnType<typeof bodyOf>>["actions"],
@@ -171,7 +171,7 @@ function entriesOf(
   });
   const seen = new Set<string>();
   const twice = entries.filter(({ key }) => seen.size === seen.add(key).size);
-  if (twice.length > 0) throw refusal(twice.map((entry) => problem(entry, `"${entry.key}" is named twice`)));
+  if (twice.length > 0) throw refusal(twice.map((entry) => problem(entry, `"${entry.key}" occurs twice`)));
   return entries.toSorted((a, b) => (a.key < b.key ? -1 : 1));
 }
 
@@ -187,14 +187,14 @@ async function apply(tx: Connection, target: BulkTarget, entries: readonly Entry
   return changes;
 }
 
-/** What became of it, or why it cannot be done. */
+/** The result, or the reason why it failed. */
 async function applyOne(tx: Connection, target: BulkTarget, entry: Entry): Promise<EntryChange | string> {
   const { key, step, values } = entry;
   if (step.action === "create") {
     if (await target.add(tx, key, values))
       return { key, change: "created", fields: Object.keys(values).filter((field) => values[field] != null) };
     if (step.onExistence === "skip") return { key, change: "skipped", fields: [] };
-    if (step.onExistence === "fail") return `"${key}" exists already`;
+    if (step.onExistence === "fail") return `"${key}" already exists`;
   }
   const stored = await target.lock(tx, key);
   if (stored === undefined)
@@ -218,7 +218,7 @@ function isChange({ change: what }: EntryChange): boolean {
   return what !== "unchanged" && what !== "skipped";
 }
 
-/** One record for all, with names and no values. */
+/** One audit record for all entries, with names but no values. */
 function deedOf({ collection }: BulkTarget, changes: readonly EntryChange[]) {
   const changed = changes.filter(isChange);
   if (changed.length === 0) return {};

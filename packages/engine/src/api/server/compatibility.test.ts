@@ -1,4 +1,4 @@
-/** Parameters Airflow documents for what both have: accepted, and honoured where they mean something here. */
+/** Parameters of Airflow's documented API: accepted, and applied where they have a meaning. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { Installation, manifestOf } from "../../../test/api/installation.ts";
 
@@ -96,7 +96,7 @@ test.each<[string, unknown[]]>([
   ["/eventLogs?event_prefix_pattern=create_v&order_by=extra", ["create_variable"]],
   ["/eventLogs?try_number=1", []],
   ["/eventLogs?dag_id_prefix_pattern=d&owner_prefix_pattern=a&order_by=logical_date", []],
-])("%s finds %j", async (path, expected) => {
+])("returns for %s: %j", async (path, expected) => {
   expect(await found(path)).toEqual(expected);
 });
 
@@ -104,11 +104,11 @@ test.each([
   "/variables?order_by=_val&order_by=-is_encrypted",
   "/connections?order_by=-team_name",
   "/dags/~/dagRuns/~/taskInstances/~/xcomEntries?dag_display_name_pattern=d&dag_display_name_prefix_pattern=d&run_id_prefix_pattern=r&task_id_prefix_pattern=a",
-])("%s is answered", async (path) => {
+])("accepts %s", async (path) => {
   expect((await tw.call("GET", path)).statusCode).toBe(200);
 });
 
-test("a run is found by the dates it is shown with", async () => {
+test("finds a run by the dates in its response", async () => {
   const id = await tw.addRun("manual", { runId: "precise" });
   await tw.sql(
     `UPDATE dag_run SET started_at = '2026-02-03T04:05:06.789123Z', ended_at = '2026-02-03T04:05:07.000999Z' WHERE id = $1`,
@@ -123,7 +123,7 @@ test("a run is found by the dates it is shown with", async () => {
   await tw.sql("DELETE FROM dag_run WHERE id = $1", [id]);
 });
 
-test("runs that signals start have Airflow's nearest values, and ours beside them", async () => {
+test("shows Airflow's closest values for signal-started runs beside our own", async () => {
   for (const by of ["signal", "trigger"]) {
     const id = await tw.addRun("manual", { runId: by });
     await tw.sql("UPDATE dag_run SET run_type = 'signal_triggered', triggered_by = $2 WHERE id = $1", [
@@ -143,7 +143,7 @@ test("runs that signals start have Airflow's nearest values, and ours beside the
   await tw.sql("DELETE FROM dag_run WHERE run_type = 'signal_triggered'");
 });
 
-test("a read ignores unknown query parameters and names them; a change refuses them", async () => {
+test("ignores and names unknown query parameters of reads, and rejects those of changes", async () => {
   const read = await tw.call("GET", "/dags?brand_new=1&limit=1&s%C3%BC%C3%9F=2");
   expect(read.statusCode).toBe(200);
   expect(read.json().dags).toHaveLength(1);
@@ -153,7 +153,7 @@ test("a read ignores unknown query parameters and names them; a change refuses t
   expect(changed.json()).toMatchObject({ status: 422, detail: [{ loc: ["query", "update_mack"] }] });
 });
 
-test("names of variables and pools may have slashes, encoded or not", async () => {
+test("accepts slashes in names of variables and pools, encoded or not", async () => {
   for (const path of ["/variables/team/url", "/variables/team%2Furl"]) {
     expect((await tw.call("GET", path)).json()).toMatchObject({ key: "team/url" });
   }
@@ -161,13 +161,13 @@ test("names of variables and pools may have slashes, encoded or not", async () =
   expect((await tw.call("DELETE", "/pools/gpu/a")).statusCode).toBe(204);
 });
 
-describe("pages of what grows with history", () => {
+describe("pages of growing lists", () => {
   const ids = Array.from({ length: 10 }, (_, n) => `p${n}`);
 
   beforeAll(async () => {
     await tw.addDag(manifestOf("paged", [{ taskId: "t" }]));
     for (const [n, runId] of ids.entries()) {
-      // Every third has no start, and starts come in twos: an order with nulls and ties.
+      // Every third run has no start, and starts come in pairs: an order with nulls and ties.
       const startedAt = n % 3 === 0 ? undefined : new Date(Date.UTC(2026, 1, 1 + Math.floor(n / 4)));
       const id = await tw.addRun("paged", { runId, state: "success", startedAt });
       await tw.addInstance(id, "t", { state: "success" });
@@ -186,7 +186,7 @@ describe("pages of what grows with history", () => {
   const names = ({ dag_runs }: Paged) => dag_runs.map((run) => run.dag_run_id);
 
   test.each(["id", "-id", "start_date", "-start_date", "-duration", "state&order_by=-start_date"])(
-    "by cursor, ordered by %s, forth and back: as by offset, nothing twice, nothing left out",
+    "returns the same rows by cursor as by offset, ordered by %s, in both directions",
     async (order) => {
       const path = `/dags/paged/dagRuns?order_by=${order}&limit=3`;
       const whole = names((await tw.call("GET", `/dags/paged/dagRuns?order_by=${order}`)).json());
@@ -210,7 +210,7 @@ describe("pages of what grows with history", () => {
     },
   );
 
-  test("a row that goes meanwhile shifts no other", async () => {
+  test("does not shift rows if a row is deleted between pages", async () => {
     const path = "/dags/paged/dagRuns/~/taskInstances?limit=4";
     const seen = async (cursor: string) => (await tw.call("GET", `${path}&cursor=${cursor}`)).json();
     const first = await seen("");
@@ -221,7 +221,7 @@ describe("pages of what grows with history", () => {
     );
   });
 
-  test("what is no cursor of this order is refused", async () => {
+  test("rejects a cursor of another order", async () => {
     const { next_cursor } = await page("/dags/paged/dagRuns?limit=2", "");
     const forged = Buffer.from(JSON.stringify(["next", ["id"], ["1; drop table dag"]])).toString("base64url");
     for (const query of ["cursor=x", `order_by=-id&cursor=${next_cursor}`, `cursor=${forged}`]) {
@@ -232,7 +232,7 @@ describe("pages of what grows with history", () => {
     }
   });
 
-  test("totals are exact for few, an estimate for very many, and never hide a row from who goes by them", async () => {
+  test("returns exact totals for few rows and estimates for many, never too low for paging", async () => {
     const many = 10_500;
     await tw.addDag(manifestOf("crowd", [{ taskId: "t" }]));
     const version = (

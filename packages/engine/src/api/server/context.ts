@@ -1,4 +1,4 @@
-/** What every resource of the API is given. */
+/** Dependencies of every API resource. */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from "fastify";
@@ -14,9 +14,9 @@ import type { OutputReader } from "../task/shown-output.ts";
 interface ApiConfig {
   readonly host: string;
   readonly port: number;
-  /** How others reach this API, without a slash at the end. */
+  /** The public URL of this API, without a trailing slash. */
   readonly publicUrl?: string | undefined;
-  /** Of Tradewind, as `GET /version` tells it. */
+  /** The version of Tradewind, as returned by `GET /version`. */
   readonly version: string;
 }
 
@@ -25,17 +25,17 @@ export interface ApiOptions {
   readonly logger: Logger;
   readonly config: ApiConfig;
   readonly secretBox: SecretBox;
-  /** `<home>/logs`: only ever read, and only below folders of rows that exist. */
+  /** `<home>/logs`: read-only, and only below folders of existing rows. */
   readonly logsDir: string;
-  /** Reads large outputs; without it only what is known of them is shown. Whoever gives it closes it. */
+  /** Reads large outputs; without it only their metadata is shown. Closed by the caller. */
   readonly outputs?: OutputReader | undefined;
-  /** Lists the dates of timetables, for backfills; without it there are none of such DAGs. Whoever gives it stops it. */
+  /** Lists the dates of custom timetables for backfills; without it such backfills are rejected. Stopped by the caller. */
   readonly timetables?: Pick<TimetableDates, "list"> | undefined;
-  /** For those who wait for a run to end. */
+  /** For waiters for the end of a run. */
   readonly wakeUps: Pick<WakeUps, "listen" | "onLocal" | "wantStates">;
-  /** The one of the configuration; on `database` unless given. Whoever gives it closes it. */
+  /** The configured signal service; by default one on `database`. Closed by the caller. */
   readonly signals?: SignalService | undefined;
-  /** Called after the commit of a change a scheduler may want to know of; it must not throw. */
+  /** Called after the commit of a change that concerns schedulers; must not throw. */
   readonly notify: (change: Change) => void;
 }
 
@@ -45,7 +45,7 @@ export type Change =
   | { readonly kind: "backfill_changed"; readonly backfillId: number }
   | { readonly kind: "pool_changed"; readonly pool: string }
   | { readonly kind: "signal_sent"; readonly key: string }
-  /** Something was done that is on the audit log, whatever it was. */
+  /** An action was recorded in the audit log. */
   | { readonly kind: "deed_done" }
   | { readonly kind: "signals_sent" };
 

@@ -1,6 +1,6 @@
 /**
- * Whether the database has lately refused a write of this process for lack of disk space. It can still be read, and small
- * changes may still succeed, so the health check has to be told.
+ * Whether the database has recently rejected a write of this process for lack of disk space. Reads and small changes may still
+ * succeed then, so the health check needs this flag.
  */
 import type { FastifyInstance } from "fastify";
 import { DATABASE_FULL, type Problem } from "./problem.ts";

@@ -1,6 +1,7 @@
-/** How rows become the JSON of Airflow's API: versions, runs and task instances, which several resources share. */
+/** Converts rows to the JSON of Airflow's API: versions, runs and task instances, shared by several resources. */
 
 import { createHash } from "node:crypto";
+import { instanceText } from "@tradewind/sdk/wording";
 import { z } from "zod";
 import { PATH_SEPARATOR } from "../../model/map/map-labels.ts";
 import type { DagRunRow } from "../../store/list/dag-runs.ts";
@@ -57,7 +58,9 @@ export const dagRunDocument = z
     run_type: z.enum(RUN_TYPES),
     run_kind: z
       .enum(RUN_KINDS)
-      .describe("What started the run. `run_type` has Airflow's nearest value: it knows no signals."),
+      .describe(
+        "The cause of the run. `run_type` has Airflow's closest value, which does not cover signals.",
+      ),
     state: z.enum(RUN_STATES),
     triggered_by: z.enum(TRIGGERED_BY).nullable(),
     triggering_user_name: z.string().nullable(),
@@ -68,14 +71,14 @@ export const dagRunDocument = z
     max_tries: z.number().nullable(),
     retry_at: nullableDate,
     /**
-     * Only of one run, and only when there are any: the groups with retries or callbacks that have ended, or are at another
-     * try. Of a mapped group with retries, the items that have failed a try; about the first 200 of them.
+     * Only for a single run, and only if there are any: groups with retries or callbacks that have ended or are at a later try.
+     * For a mapped group with retries, the items with a failed try, about the first 200.
      */
     groups: z
       .array(
         z.object({
           group_id: z.string(),
-          /** Of an item of a mapped group; -1 otherwise. */
+          /** The item of a mapped group; -1 otherwise. */
           map_index: z.number(),
           state: z.string(),
           try_number: z.number(),
@@ -84,7 +87,7 @@ export const dagRunDocument = z
         }),
       )
       .optional(),
-    /** Only of one run: who drives it. null: no scheduler owns it. */
+    /** Only for a single run: the job that drives it; null: no owner. */
     lock: z
       .object({
         job_id: z.number(),
@@ -96,9 +99,9 @@ export const dagRunDocument = z
       })
       .nullable()
       .optional(),
-    /** Only of one run: why it is queued, or, of a running one, why none of its tasks starts. */
+    /** Only for a single run: why it is queued or, if running, why none of its tasks starts. */
     held_by: z.array(z.object({ code: z.string(), message: z.string(), until: nullableDate })).optional(),
-    /** Only of one run: how many of its task instances have ended. */
+    /** Only for a single run: the number of ended task instances. */
     progress: z
       .object({
         total: z.number(),
@@ -107,9 +110,9 @@ export const dagRunDocument = z
         by_state: z.record(z.string(), z.number()),
       })
       .optional(),
-    /** Only of one run: the time its tasks ran, held slots of pools, and were deferred, in seconds. */
+    /** Only for a single run: seconds in which its tasks ran, held pool slots, and were deferred. */
     slot_seconds: z.object({ running: z.number(), occupied: z.number(), deferred: z.number() }).optional(),
-    /** The task that asked for it; it is a part of that task when it is a sub-DAG. */
+    /** The task that started it; a sub-DAG run is a part of that task. */
     parent: z
       .object({
         dag_id: z.string(),
@@ -154,10 +157,10 @@ function showDetails({ groups, heldBy, progress }: RunDetails) {
   };
 }
 
-/** What is shown of one run, and not in a list of runs. */
+/** Fields of a single run that lists leave out. */
 interface RunDetails {
   readonly groups: readonly StoredGroup[];
-  /** What keeps it from starting, or from going on. */
+  /** Why it does not start or continue. */
   readonly heldBy: readonly Finding[];
   readonly progress: RunProgress;
 }
@@ -195,7 +198,7 @@ export function showDagRun(row: DagRunRow, details?: RunDetails): DagRunDocument
 }
 
 function showGroup({ group_id, map_index, max_tries, retry_at, state, try_number }: StoredGroup) {
-  // As of a run: all tries.
+  // Like for a run: the total number of tries.
   return { group_id, map_index, state, try_number, max_tries: max_tries + 1, retry_at: iso(retry_at) };
 }
 
@@ -251,7 +254,7 @@ export const failedUpstreamDocument = z
   .object({ task_id: z.string(), map_index: z.number(), rendered_map_index: z.string().nullable() })
   .meta({
     id: "FailedUpstream",
-    description: "Of an instance that is upstream_failed: the failed one at the start of the chain.",
+    description: "For an instance in state upstream_failed: the failed instance at the start of the chain.",
   });
 
 export const instanceDocument = z
@@ -261,7 +264,7 @@ export const instanceDocument = z
     run_after: date,
     note: z.string().nullable(),
     rendered_map_index: z.string().nullable(),
-    /** Its index in each list around it, from the outermost on. */
+    /** Its index in each enclosing list, outermost first. */
     map_path: z.array(z.number()).nullable(),
     failed_upstream: failedUpstreamDocument.nullable(),
     rendered_fields: z.record(z.string(), z.any()),
@@ -332,7 +335,7 @@ export function showFailedUpstream(row: TaskInstanceRow["failed_upstream"]) {
   return row && { task_id: row.task_id, map_index: row.map_index, rendered_map_index: renderedMapIndex(row) };
 }
 
-/** Its label, or its path; what stands for all that are to come in an item ends with a star. */
+/** Label or path; the path of a placeholder for future instances of an item ends with a star. */
 export function renderedMapIndex({
   map_index,
   place,
@@ -341,10 +344,8 @@ export function renderedMapIndex({
   return label ?? (path && [...path, ...(map_index < 0 ? ["*"] : [])].join(PATH_SEPARATOR));
 }
 
-/** As the command line names it: `load`, `load[3]`, `load[2/0]`, `load[north]`. */
 export function instanceName(row: Pick<TaskInstanceRow, "map_index" | "place" | "task_id">): string {
-  const index = renderedMapIndex(row) ?? (row.map_index < 0 ? null : row.map_index);
-  return index === null ? row.task_id : `${row.task_id}[${index}]`;
+  return instanceText(row.task_id, row.map_index, renderedMapIndex(row));
 }
 
 export function showInstances({ next, previous, rows, total }: ListedPage<TaskInstanceRow>) {
@@ -356,7 +357,7 @@ export function showInstances({ next, previous, rows, total }: ListedPage<TaskIn
   };
 }
 
-/** All that an edit touched, on one page. */
+/** All instances changed by an edit, on one page. */
 export function showAllInstances(rows: TaskInstanceRow[]) {
   return showInstances({ rows, total: rows.length, next: null, previous: null });
 }
@@ -371,7 +372,7 @@ function versionOf(row: DagRunRow | TryRow): DagVersionRow {
   };
 }
 
-/** A stable name in Airflow's form. Not the attempt: that token lets its holder speak for the instance. */
+/** A stable id in Airflow's form. Not the attempt: that token authorizes reports for the instance. */
 function instanceUuid({ dag_run_id, map_index, task_id }: TaskInstanceRow): string {
   const hex = createHash("sha256").update(`${dag_run_id}/${map_index}/${task_id}`).digest("hex");
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;

@@ -1,16 +1,16 @@
-/** The building blocks of request and response schemas: ids, dates, filters, pages. */
+/** Building blocks of request and response schemas: ids, dates, filters, pages. */
 import { z } from "zod";
 import { readCursor } from "../../store/list/keyset.ts";
 import type { Page, Range } from "../../store/list/query.ts";
 import { invalid } from "./problem.ts";
 
-/** The one bundle every DAG comes from: the DAG folder. */
+/** The only bundle: the DAG folder. */
 export const BUNDLE_NAME = "dags-folder";
 
 const MAX_ID = 250;
 const MAX_INT4 = 2_147_483_647;
 
-/** A name in a path or a filter. What characters it may have is the creator's business; here it must only be storable. */
+/** A name in a path or filter. Its characters are checked on creation; here it must only be storable. */
 export const id = z
   .string()
   .min(1)
@@ -18,13 +18,13 @@ export const id = z
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it refuses
   .regex(/^[^\u0000-\u001f\u007f]*$/, "Must not contain control characters");
 
-/** A name somebody makes up now. */
+/** A new name. */
 export const newId = z
   .string()
   .min(1)
   .max(MAX_ID)
   .regex(/^(?!\.+$)[\w.~:+-]+$/, "May contain letters, digits and _ . ~ : + - only, and not only dots")
-  .refine((value) => value !== "~", "Must not be ~, which stands for any in paths");
+  .refine((value) => value !== "~", "Must not be ~, which means any in paths");
 
 export const text = z
   .string()
@@ -32,37 +32,37 @@ export const text = z
   .regex(/^[^\0]*$/, "Must not contain NUL characters");
 export const note = z.string().max(1000).nullable();
 
-/** A path segment, unless it is "~": any. */
+/** A path segment; undefined for "~", which means any. */
 export function named(value: string): string | undefined {
   return value === "~" ? undefined : value;
 }
 
-/** For filters that take lists of names. */
+/** For filters with lists of names. */
 export function namedList(value: string): readonly string[] | undefined {
   return value === "~" ? undefined : [value];
 }
 
 const ISO = /^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2})?)?$/i;
 
-/** So that in any time zone, and a period before or after, a year still has its four digits. */
+/** Keeps four-digit years in any time zone, also one period before or after. */
 const FIRST = new Date("0002-01-01T00:00:00Z");
 const LAST = new Date("9998-12-31T23:59:59.999Z");
 const NOT_ISO = "Must be an ISO 8601 date-time, e.g. 2026-01-31T02:00:00Z";
-const OUT_OF_RANGE = "Out of range: must lie between 0002-01-01 and 9998-12-31, in UTC";
+const OUT_OF_RANGE = "Out of range: must be between 0002-01-01 and 9998-12-31, in UTC";
 
-/** An instant, ISO 8601; without an offset it is UTC. */
+/** An ISO 8601 instant; UTC without an offset. */
 export const instant = z
   .string()
   .max(40)
   .transform((value, ctx) => {
-    // A "+" that a client forgot to encode arrives as a blank.
+    // An unencoded "+" of a client arrives as a space.
     const found = parseInstant(value.trim().replace(/ (\d{2}:?\d{2})$/, "+$1"));
     if (found instanceof Date) return found;
     ctx.addIssue({ code: "custom", message: found });
     return z.NEVER;
   });
 
-/** An instant, or with a date alone the whole day: what zone it is a day of depends on what it is used for. */
+/** An instant, or a date for the whole day; the caller decides the time zone of the day. */
 export const instantOrDay = z
   .string()
   .max(40)
@@ -73,7 +73,7 @@ export const instantOrDay = z
     return z.NEVER;
   });
 
-/** The instant, or what is wrong. */
+/** The instant, or the error message. */
 function parseInstant(value: string): Date | string {
   const match = ISO.exec(value);
   if (match === null) return NOT_ISO;
@@ -93,11 +93,11 @@ export const int = (min: number, max = MAX_INT4) =>
     .int("Must be a whole number")
     .min(min)
     .max(max);
-/** Below -1: what stands for the instances to come in an item of a map. */
+/** Below -1: placeholder for the future instances of an item of a map. */
 export const mapIndex = int(-MAX_INT4 - 1);
 export const flag = z.stringbool();
 
-/** A query parameter that may be repeated. */
+/** A repeatable query parameter. */
 export function many<T extends z.ZodType>(item: T) {
   return z
     .union([z.array(item).max(1000), item])
@@ -113,7 +113,7 @@ export const pageQuery = {
   offset: int(0).default(0),
 };
 
-/** Pages of what grows with history: by cursor as well. Totals are exact up to 10,000, beyond that an estimate. */
+/** Pages of growing lists, also by cursor. Totals are exact up to 10,000 and estimates above. */
 export const cursorQuery = {
   ...pageQuery,
   cursor: z
@@ -121,11 +121,11 @@ export const cursorQuery = {
     .max(10_000)
     .optional()
     .describe(
-      "Empty for the first page, then next_cursor or previous_cursor of the answer. Offset is then ignored and total_entries is null.",
+      "Empty for the first page, then next_cursor or previous_cursor of the response. Offset is then ignored, and total_entries is null.",
     ),
 };
 
-/** What a query of `cursorQuery` asks for. */
+/** The page requested by a query of `cursorQuery`. */
 export function cursorPageOf(query: {
   limit: number;
   offset: number;
@@ -138,32 +138,32 @@ export function cursorPageOf(query: {
   if (cursor === null)
     throw invalid(
       ["query", "cursor"],
-      "Not a cursor of this list in this order: begin again with an empty one",
+      "Invalid cursor for this list and order: start again with an empty cursor",
     );
   return { ...page, cursor };
 }
 
-/** A filter by something Airflow has and Tradewind has not: given, it finds nothing. */
+/** A filter for a feature of Airflow that does not exist here: it matches nothing. */
 export function absent(what: string) {
   return text
     .transform((value) => value !== "" && value !== "~")
     .optional()
-    .describe(`There are no ${what}: whatever is asked for, nothing has it.`);
+    .describe(`Tradewind has no ${what}: this filter matches nothing.`);
 }
 
-/** The filter by bundle name: all DAGs come from one. */
+/** The filter by bundle name: all DAGs are in one bundle. */
 export const bundleName = text.optional().describe(`Every DAG comes from "${BUNDLE_NAME}".`);
 
 export function isOtherBundle(name: string | undefined): boolean {
   return name !== undefined && name !== "" && name !== BUNDLE_NAME;
 }
 
-/** `order_by`, limited to what the resource can be ordered by. */
+/** `order_by`, limited to the sortable fields of the resource. */
 export function orderBy(order: Readonly<Record<string, string>>, initial: string) {
   const keys = Object.keys(order);
   const allowed = new Set(keys.flatMap((key) => [key, `-${key}`]));
   const one = z.string().refine((value) => allowed.has(value), {
-    message: `Can order by: ${keys.join(", ")}; "-" in front reverses`,
+    message: `Can order by: ${keys.join(", ")}; prefix "-" reverses the order`,
   });
   return z
     .union([z.array(one).max(10), one])
@@ -198,12 +198,12 @@ type Suffixed<N extends string, T> = Partial<
   Record<`${N}_gte` | `${N}_gt` | `${N}_lte` | `${N}_lt`, T | null>
 >;
 
-/** Collects what `instantRange` let through. */
+/** Collects the parameters of `instantRange`. */
 export function instantsOf<N extends string>(query: Suffixed<N, Date>, name: N): Range<Date> {
   return rangeOf(query, name);
 }
 
-/** Collects what `numberRange` let through. */
+/** Collects the parameters of `numberRange`. */
 function numbersOf<N extends string>(query: Suffixed<N, number>, name: N): Range<number> {
   return rangeOf(query, name);
 }
@@ -217,7 +217,7 @@ function rangeOf<N extends string, T>(query: Suffixed<N, T>, name: N): Range<T> 
   };
 }
 
-/** Fields of a resource that exist in Airflow and have no meaning here: null is accepted, anything else refused. */
+/** Fields of Airflow without a meaning here: null is accepted, other values are rejected. */
 export const unused = z.null().optional();
 
 export const RUN_STATES = ["queued", "running", "success", "failed"] as const;
@@ -236,7 +236,7 @@ export const TASK_STATES = [
   "deferred",
 ] as const;
 
-/** What is written: dates as ISO strings. */
+/** Dates in responses are ISO strings. */
 export const date = z.string();
 export const nullableDate = z.string().nullable();
 
@@ -246,7 +246,7 @@ export function iso(value: Date | null): string | null {
   return value === null ? null : value.toISOString();
 }
 
-/** Seconds between two instants; up to now while the second is missing. */
+/** Seconds between two instants; until now if the second is missing. */
 export function seconds(from: Date | null, to: Date | null): number | null {
   return from === null || to === null ? null : (to.getTime() - from.getTime()) / 1000;
 }
@@ -256,7 +256,7 @@ type RangeValues = Parameters<
 >[0] &
   Parameters<typeof numbersOf<"duration">>[0];
 
-/** The ranges that runs and task instances are filtered by alike. */
+/** The range filters shared by runs and task instances. */
 export function rangesOf(query: RangeValues) {
   return {
     durationSeconds: numbersOf(query, "duration"),

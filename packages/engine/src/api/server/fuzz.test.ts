@@ -1,6 +1,6 @@
 /**
- * Whatever a caller sends, the answer is never a 5xx. Requests are made from the API's own description: every route,
- * with values that fit, nearly fit, or attack, in every place the description names.
+ * No request gets a 5xx. Requests are generated from the API's own description: every route, with valid, nearly valid and
+ * malicious values in every described place.
  */
 import fc from "fast-check";
 import { beforeAll, expect, test } from "vitest";
@@ -24,7 +24,7 @@ beforeAll(async () => {
     }),
   );
   await tw.addDag(manifestOf("odd name", [{ taskId: "t" }]));
-  // Unfinished and never named, so that no request can delete the DAG.
+  // Unfinished and never addressed, so that no request can delete the DAG.
   await tw.addRun("etl", { runId: "blocker", state: "queued" });
   for (const [index, runId] of RUN_IDS.entries()) {
     const day = index + 1;
@@ -43,7 +43,7 @@ beforeAll(async () => {
   const document = (await tw.call("GET", "/openapi.json")).json();
   operations = Object.entries<Record<string, Described>>(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods)
-      // These answer until the run or the try is over, which here may be never.
+      // These respond until the end of the run or try, which may never come here.
       .filter(() => !/\/(wait|stream|listen)$/.test(path))
       .map(([method, described]) => ({
         method: method.toUpperCase() as "GET",
@@ -128,7 +128,7 @@ const json = fc.oneof(
   { weight: 1, arbitrary: fc.jsonValue({ maxDepth: 3 }) },
 );
 
-/** What would be right in a place of this name. */
+/** Valid values for a place with this name. */
 const FITTING: Readonly<Record<string, readonly unknown[]>> = {
   dag_id: ["etl", "odd name"],
   dag_run_id: [...RUN_IDS, "made-1", "made-2"],
@@ -158,13 +158,13 @@ const FITTING: Readonly<Record<string, readonly unknown[]>> = {
   partition_key: [null],
 };
 
-/** Five times in six a fitting value, where one is known. */
+/** A valid value in five of six cases, if one is known. */
 function choose(name: string, dice: number, other: unknown): unknown {
   const fitting = FITTING[name];
   return fitting === undefined || dice % 6 === 0 ? other : fitting[dice % fitting.length];
 }
 
-/** Evenly spread: fast-check would rather try small numbers, and so the same few routes. */
+/** Evenly distributed: fast-check prefers small numbers, which would select the same few routes. */
 const dice = fc.noBias(fc.nat());
 
 const request = fc.record({
@@ -172,7 +172,7 @@ const request = fc.record({
   path: fc.array(fc.tuple(dice, word), { minLength: 6, maxLength: 6 }),
   query: fc.array(fc.tuple(dice, fc.oneof(word, states)), { maxLength: 2 }),
   body: fc.array(fc.tuple(dice, dice, json), { maxLength: 3 }),
-  /** Starts from a body in which every field fits. */
+  /** Starts from a body in which every field is valid. */
   complete: fc.option(dice, { freq: 1, nil: undefined }),
   raw: fc.option(json, { freq: 10, nil: undefined }),
   key: fc.option(word, { freq: 8, nil: undefined }),
@@ -218,7 +218,7 @@ function send({ body, complete, key, path, pick, query, raw }: Request) {
   });
 }
 
-test("random requests never get a 5xx", async () => {
+test("never returns a 5xx for random requests", async () => {
   const seen = new Map<number, number>();
   await fc.assert(
     fc.asyncProperty(request, async (each) => {
@@ -230,7 +230,7 @@ test("random requests never get a 5xx", async () => {
     }),
     { numRuns: 2500 },
   );
-  // The requests reached past the front door: some did something, others were refused for each reason.
+  // The requests got past validation: some succeeded, others failed for each reason.
   for (const status of [200, 404, 409, 422])
     expect([status, seen.get(status) ?? 0]).toEqual([status, expect.toSatisfy((count: number) => count > 0)]);
 });

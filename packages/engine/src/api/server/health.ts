@@ -1,4 +1,4 @@
-/** Liveness for load balancers and people. A component is healthy while one job of its kind holds its lease. */
+/** Health for load balancers and users. A component is healthy while a job of its kind holds its lease. */
 import { z } from "zod";
 import { unservedDags } from "../../store/job/served-dags.ts";
 import { componentHealth } from "../../store/list/jobs.ts";
@@ -9,7 +9,7 @@ import { iso } from "./fields.ts";
 const MAX_UNSERVED = 10;
 const status = z.string().nullable();
 
-/** What Airflow does not have. Null while the database does not answer. */
+/** Additional to Airflow. Null while the database is unreachable. */
 const triggers = {
   triggers: z.number().nullable(),
   capacity: z.number().nullable(),
@@ -31,7 +31,7 @@ export const health: Resource = (app, { database, logger }) => {
             scheduler: z.object({
               status,
               latest_scheduler_heartbeat: z.string().nullable(),
-              /** What Airflow does not have: the first DAGs that no live scheduler serves. */
+              /** Additional to Airflow: the first DAGs without a live scheduler. */
               unserved_dags: z.array(z.string()).nullable(),
             }),
             triggerer: z.object({ status, latest_triggerer_heartbeat: z.string().nullable(), ...triggers }),
@@ -48,12 +48,12 @@ export const health: Resource = (app, { database, logger }) => {
         unservedDags(database, MAX_UNSERVED),
       ]);
       const [jobs, triggering, unserved] = await read.catch((error: unknown) => {
-        logger.warn("The database does not answer the health check", { error: String(error) });
+        logger.warn("database does not respond to the health check", { error: String(error) });
         return [null, null, null] as const;
       });
       const of = (kind: string) => {
         const job = jobs?.find((each) => each.kind === kind);
-        // A component that never was is unknown rather than sick; a scheduler there must be.
+        // A component that never ran is unknown, not unhealthy; a scheduler is required.
         const absent = kind === "scheduler" || jobs === null ? "unhealthy" : null;
         return {
           status: job === undefined ? absent : job.is_alive ? "healthy" : "unhealthy",

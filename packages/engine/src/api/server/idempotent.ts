@@ -1,7 +1,7 @@
 /**
- * Changes made through the API. `change` runs one in a transaction together with its audit row; `create` does the same
- * for creating POSTs and honours `Idempotency-Key`: effect, audit row and answer are committed together, so a client
- * that never saw the answer, for whatever reason, gets it by asking again.
+ * Changes made through the API. `change` runs one in a transaction with its audit row. `create` does the same for creating
+ * POSTs and honours `Idempotency-Key`: effect, audit row and response are committed together, so a client that did not receive
+ * the response gets it by repeating the request.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
@@ -14,7 +14,7 @@ import { invalid, Problem } from "./problem.ts";
 
 export interface Changed<T> {
   readonly result: T;
-  /** Missing: nothing changed, so there is nothing to record. Who did it is added here. */
+  /** undefined: nothing changed, so nothing is recorded. The user is added here. */
   readonly deed?: Deed;
 }
 
@@ -39,7 +39,7 @@ export interface Creation<B> {
   readonly deed?: Deed;
 }
 
-/** Sends the answer. The second value is true when it is a former answer and nothing was done now. */
+/** Sends the response. The second value is true for a stored response of an earlier request. */
 export async function create<B>(
   options: ApiOptions,
   call: { readonly request: FastifyRequest; readonly reply: FastifyReply },
@@ -53,7 +53,7 @@ export async function create<B>(
     if (kept !== null) return { ...kept, replayed: true } as const;
     const { body, deed, status } = await work(tx);
     if (key !== null) {
-      // Sealed, because an answer may repeat a value that the database otherwise holds only sealed.
+      // Encrypted, because a response may repeat a value that the database otherwise stores encrypted.
       const sealedBody = options.secretBox
         .seal(JSON.stringify(body), context(principal.tokenId, key))
         .toString("base64");
@@ -86,7 +86,7 @@ async function keptAnswer(
     throw new Problem(
       409,
       "IDEMPOTENCY_IN_PROGRESS",
-      `A request with Idempotency-Key "${key}" is being handled. Send the same request again for its answer.`,
+      `A request with Idempotency-Key "${key}" is in progress. Repeat the request later to get its response.`,
       1,
     );
   if (!timingSafeEqual(state.requestHash, hashOf(request))) {
@@ -98,7 +98,7 @@ async function keptAnswer(
       },
     ]);
   }
-  const whose = `The answer that was kept for Idempotency-Key "${key}"`;
+  const whose = `The stored response for Idempotency-Key "${key}"`;
   const body = options.secretBox.open(Buffer.from(state.sealedBody, "base64"), context(tokenId, key), whose);
   return { body: JSON.parse(body) as unknown, status: state.status };
 }
@@ -113,7 +113,7 @@ function keyOf(request: FastifyRequest): string | null {
   return scope === undefined ? key : `${scope} ${key}`;
 }
 
-/** Keyed with the bearer token, which is not stored: a request with a password in it cannot be guessed from its hash. */
+/** Keyed with the bearer token, which is not stored: a password in a request cannot be guessed from the hash. */
 function hashOf(request: FastifyRequest): Buffer {
   return createHmac("sha256", principalOf(request).token)
     .update(JSON.stringify([request.method, request.url, request.body ?? null]))

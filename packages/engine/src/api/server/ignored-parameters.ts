@@ -1,7 +1,6 @@
 /**
- * Query parameters that a route does not know. Reads ignore them, as Airflow does: its clients send parameters of newer
- * versions. The answer's header names them, so that a typing error in a filter can be found. Requests that change
- * something refuse them instead.
+ * Unknown query parameters. Reads ignore them like Airflow, because its clients send parameters of newer versions. A response
+ * header names them, so that a typo in a filter can be found. Requests that change something reject them.
  */
 import type { FastifyInstance, FastifyRequest } from "fastify";
 

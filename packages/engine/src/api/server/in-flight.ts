@@ -1,7 +1,6 @@
 /**
- * The requests being answered: a server that stops waits for these and nothing else. Node's own idea of an idle
- * connection leaves out the one that was opened and never used, as browsers and HTTP clients do in advance, and the
- * one whose request never comes to an end; both would hold up the end until they are cut.
+ * Requests in progress: a stopping server waits only for these. Node's idle connections do not include connections that were
+ * opened in advance and never used, or requests that never complete; both would delay the stop until they are cut.
  */
 import type { IncomingMessage } from "node:http";
 import type { FastifyInstance } from "fastify";
@@ -21,7 +20,7 @@ export class InFlight {
     app.decorate("inFlight", inFlight);
     app.addHook("onRequest", async ({ raw }, reply) => {
       inFlight.#requests.add(raw);
-      // "close" comes in any case, also when the client leaves before the answer.
+      // "close" is emitted in any case, also if the client disconnects before the response.
       reply.raw.once("close", () => {
         inFlight.#requests.delete(raw);
         inFlight.#changed();
@@ -29,7 +28,7 @@ export class InFlight {
     });
   }
 
-  /** Resolves when every request that has wholly arrived is answered. */
+  /** Resolves when every completely received request has its response. */
   async over(): Promise<void> {
     while ([...this.#requests].some((request) => request.complete)) {
       await new Promise<void>((resolve) => {

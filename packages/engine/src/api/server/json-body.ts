@@ -1,19 +1,15 @@
 /**
- * Reads a request's JSON. Malformed text, keys that reach for an object's prototype, absurd nesting, NUL characters
- * (which PostgreSQL cannot store) and half characters (which other readers of JSON choke on) are the caller's mistakes
- * and answered as such, before any schema sees the value.
+ * Parses a request's JSON. Malformed text, keys that modify an object's prototype, extreme nesting, NUL characters (which
+ * PostgreSQL cannot store) and lone surrogates (which other JSON parsers reject) are client errors, reported before any schema
+ * sees the value.
  */
 import { invalid } from "./problem.ts";
 
 const MAX_DEPTH = 64;
 
-/**
- * undefined for an empty body: a DELETE with a JSON content type and nothing in it is common. `forbidden`: the keys
- * that are refused, wherever they are.
- */
 const UTF8 = new TextDecoder("utf-8", { fatal: true });
 
-/** @throws Where the bytes are not UTF-8: replacing them would store something that was not sent. */
+/** @throws If the bytes are not UTF-8: replacement characters would store other data than was sent. */
 export function textOfBody(bytes: Buffer): string {
   try {
     return UTF8.decode(bytes);
@@ -22,6 +18,10 @@ export function textOfBody(bytes: Buffer): string {
   }
 }
 
+/**
+ * Returns undefined for an empty body: a DELETE with a JSON content type and no body is common.
+ * @param forbidden Keys rejected at any depth.
+ */
 export function parseJsonBody(text: string, forbidden: ReadonlySet<string> = FORBIDDEN): unknown {
   if (text.trim() === "") return undefined;
   let value: unknown;
@@ -39,7 +39,7 @@ interface Visit {
   readonly loc: readonly (string | number)[];
 }
 
-/** Level by level rather than recursive: the depth is the caller's choice, the stack is ours. */
+/** Iterative, because the client chooses the depth and the stack is limited. */
 function refuseHostile(root: unknown, forbidden: ReadonlySet<string>): void {
   let level: Visit[] = [{ value: root, loc: ["body"] }];
   for (let depth = 0; level.length > 0; depth++) {
@@ -63,7 +63,7 @@ function childrenOf({ value, loc }: Visit, forbidden: ReadonlySet<string>): Visi
   });
 }
 
-/** The same that a task's output must not have (checkText of the SDK). */
+/** The same restrictions as for a task's output (checkText of the SDK). */
 function refuseUnstorable(text: string, what: "Text" | "Keys", loc: Visit["loc"]): void {
   if (text.includes("\0")) throw invalid(loc, `${what} must not contain NUL characters`, "string_nul");
   if (!text.isWellFormed())

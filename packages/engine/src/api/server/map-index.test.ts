@@ -1,4 +1,4 @@
-/** Instances of maps as people name them: paths, labels, indexes that are not there; and `why` of a map as a whole. */
+/** Names of mapped instances: paths, labels and unknown indexes; and `why` for a whole map. */
 import type { MapManifest } from "@tradewind/sdk/manifest";
 import { beforeAll, describe, expect, test } from "vitest";
 import { Installation, manifestOf } from "../../../test/api/installation.ts";
@@ -75,7 +75,7 @@ const reasonsOf = async (runId: string, taskId: string) => {
   ]);
 };
 
-/** A run whose instances are in these states, the mapped ones not expanded. Answers with their reasons. */
+/** A run with instances in these states; mapped ones are not expanded. Returns their reasons. */
 async function mapEnd(runId: string, states: Record<string, string>, ownReason?: string) {
   const run = await tw.addRun("sources", { runId, state: "running" });
   for (const [taskId, state] of Object.entries(states)) {
@@ -97,7 +97,7 @@ const find = async (task: string, which: string) => {
   return map_index ?? detail;
 };
 
-test("an instance is shown by its label, or by its path through the maps around it", async () => {
+test("shows an instance by its label, or by its path in nested maps", async () => {
   const { task_instances } = await get("?order_by=map_index&order_by=task_id");
   const shown = (task_instances as Record<string, unknown>[])
     .filter(({ map_index }) => map_index !== -1)
@@ -122,7 +122,7 @@ test("an instance is shown by its label, or by its path through the maps around 
   expect(plain).toMatchObject({ rendered_map_index: null, map_path: null });
 });
 
-test("one is found by index, path or label; what is not there is said with what is", async () => {
+test("finds an instance by index, path or label, and names the existing ones if it is unknown", async () => {
   expect(await find("load", "2")).toBe(2);
   expect(await find("load", "north")).toBe(0);
   expect(await find("load", "south")).toMatch(
@@ -142,7 +142,7 @@ test("one is found by index, path or label; what is not there is said with what 
   expect(await find("nope", "x")).toBe('Run "one" of DAG "maps" has no task "nope"');
 });
 
-test("what stands for the instances to come in an item is there like any other", async () => {
+test("treats the placeholder of an item like any instance", async () => {
   expect(await find("region.work", "0/*")).toBe(-2);
   for (const which of ["1/*", "7/*", "0/0/*", "*", "/*"])
     expect(await find("region.work", which), which).toMatch(/has no instance/);
@@ -156,7 +156,7 @@ test("what stands for the instances to come in an item is there like any other",
   expect(cleared.json().task_instances).toMatchObject([{ map_index: -2 }]);
 });
 
-test("where all lists in a list are empty, each item is named all the same", async () => {
+test("names each item if all nested lists are empty", async () => {
   const run = await tw.addRun("maps", { runId: "empty", state: "running" });
   for (const mapIndex of [-2, -3]) await tw.addInstance(run, "region.work", { mapIndex, state: "skipped" });
   await tw.sql(
@@ -168,14 +168,14 @@ test("where all lists in a list are empty, each item is named all the same", asy
   expect(shown.sort()).toEqual(["0/*", "1/*"]);
 });
 
-test("a map has no log of its own: one of its instances has", async () => {
+test("has no log for a map as a whole", async () => {
   expect((await get("/load")).detail).toMatch(
     / has 3 mapped instances: choose one by its map index, 0 to 2$/,
   );
   expect((await get("/region.work")).detail).toMatch(/0 to 2$/);
 });
 
-test("an edit of one that is not there changes nothing", async () => {
+test("changes nothing for an unknown instance", async () => {
   const body = {
     dry_run: false,
     only_failed: false,
@@ -194,7 +194,7 @@ test("an edit of one that is not there changes nothing", async () => {
 });
 
 describe("why", () => {
-  test("of a map as a whole counts, and says what holds one of each kind back", async () => {
+  test("counts the instances of a map, and explains one of each state", async () => {
     const { instances, reasons, state } = await get("/load/why");
     expect(state).toBeNull();
     expect(instances).toEqual([
@@ -205,12 +205,12 @@ describe("why", () => {
       { code: "MAPPED", message: "It is mapped, and has 3 instances: 2 scheduled, 1 success." },
       {
         code: "POOL_FULL",
-        message: expect.stringMatching(/^2 are scheduled, such as load\[south\]: Pool "tiny" is full/),
+        message: expect.stringMatching(/^2 are scheduled, e\.g\. load\[1\] south: Pool "tiny" is full/),
       },
     ]);
   });
 
-  test("of a map that ended before it had instances names what ended it", async () => {
+  test("explains a map that ended before it was expanded", async () => {
     const ended = await mapEnd("ended", {
       list: "failed",
       "each.a": "upstream_failed",
@@ -218,18 +218,18 @@ describe("why", () => {
     });
     expect(await ended("each.b")).toEqual([
       ["FINISHED", "It has ended: upstream_failed (source of the map: upstream_failed)."],
-      ["MAP_SOURCE", "Its map has no list to run over: list is failed.", "list[-1] failed"],
+      ["MAP_SOURCE", "Its map has no list: list is failed.", "list[-1] failed"],
     ]);
     const skipped = await mapEnd("skipped", { list: "skipped", "each.a": "skipped", "each.b": "skipped" });
     expect((await skipped("each.a"))[1]).toEqual([
       "MAP_SOURCE",
-      "Its map has no list to run over: list is skipped.",
+      "Its map has no list: list is skipped.",
       "list[-1] skipped",
     ]);
     const rule = await mapEnd("rule", { list: "success", other: "failed", one: "upstream_failed" });
     expect((await rule("one"))[1]).toEqual([
       "UPSTREAM_DECIDED",
-      "Its rule allSuccess says upstream_failed: other is failed.",
+      "Its rule allSuccess gives upstream_failed: other is failed.",
       "other[-1] failed",
     ]);
     const empty = await mapEnd(
@@ -239,14 +239,14 @@ describe("why", () => {
     );
     expect(await empty("each.a")).toEqual([
       ["FINISHED", "It has ended: skipped (mapped over an empty list)."],
-      ["MAP_EMPTY", "Its map runs over an empty list, which list gave."],
+      ["MAP_EMPTY", "It is mapped over an empty list returned by list."],
     ]);
     const bad = 'MAP_UNUSABLE: the output of "list" is an object, but a map needs a list';
     const unusable = await mapEnd("unusable", { list: "success", "each.a": "upstream_failed" }, bad);
     expect(await unusable("each.a")).toEqual([["FINISHED", `It has ended: upstream_failed (${bad}).`]]);
   });
 
-  test("of an expanded map names the upstream of the first instance of each kind, in its own item", async () => {
+  test("names the upstream of the first instance of each state in its own item", async () => {
     const run = await tw.addRun("sources", { runId: "items", state: "running" });
     await tw.addInstance(run, "list", { state: "success" });
     for (const [mapIndex, state] of ["success", "failed", "skipped", "running"].entries())
@@ -264,25 +264,25 @@ describe("why", () => {
       ],
       [
         "UPSTREAM",
-        "1 is not started, namely each.b[3]: Its rule allSuccess waits for upstream tasks: each.a is running.",
+        "each.b[3] is not started: Its rule allSuccess waits for upstream tasks: each.a is running.",
         "each.a[3] running",
       ],
-      ["FINISHED", "1 is skipped, namely each.b[2]: It has ended: skipped."],
+      ["FINISHED", "each.b[2] is skipped: It has ended: skipped."],
       [
         "UPSTREAM_DECIDED",
-        "1 is skipped, namely each.b[2]: Its rule allSuccess says skipped: each.a is skipped.",
+        "each.b[2] is skipped: Its rule allSuccess gives skipped: each.a is skipped.",
         "each.a[2] skipped",
       ],
-      ["FINISHED", "1 is upstream_failed, namely each.b[1]: It has ended: upstream_failed."],
+      ["FINISHED", "each.b[1] is upstream_failed: It has ended: upstream_failed."],
       [
         "UPSTREAM_DECIDED",
-        "1 is upstream_failed, namely each.b[1]: Its rule allSuccess says upstream_failed: each.a is failed.",
+        "each.b[1] is upstream_failed: Its rule allSuccess gives upstream_failed: each.a is failed.",
         "each.a[1] failed",
       ],
     ]);
   });
 
-  test("of one that is not there is an error, of one that is there what it was", async () => {
+  test("rejects an unknown instance, and explains an existing one", async () => {
     expect((await get("/load/9/why")).detail).toMatch(/no instance "9": there are 0 to 2$/);
     expect(await get("/load/0/why")).toMatchObject({ instances: null, reasons: [{ code: "FINISHED" }] });
   });

@@ -1,6 +1,6 @@
 /**
- * Which instance of a mapped task is meant: by its map index, by its path where maps are nested, or by its label where
- * only one has it. What means none is refused with what there is.
+ * Finds an instance of a mapped task by its map index, by its path in nested maps, or by a unique label. An unknown name is
+ * rejected with the existing ones.
  */
 import { z } from "zod";
 import { PATH_SEPARATOR } from "../../model/index.ts";
@@ -15,7 +15,7 @@ import { describe, taskParams } from "../task/task-instances.ts";
 import type { Resource } from "./context.ts";
 import { conflict, notFound, type Problem } from "./problem.ts";
 
-/** What ends the path of one that stands for those to come. */
+/** The end of the path of a placeholder for future instances. */
 const TO_COME = `${PATH_SEPARATOR}*`;
 const whichQuery = z.strictObject({ which: z.string().min(1).max(1000) });
 const answer = z.object({ map_index: z.number() });
@@ -63,12 +63,12 @@ async function find(connection: Connection, { run, taskId }: TaskOfRun, which: s
   if (path?.length !== depth || depth === 1) throw nothingThere({ run, taskId }, { maps, range, which });
   const found = maps.find(taskId, path);
   if (typeof found === "object") throw nothingThere({ run, taskId }, { maps, range, which, ...found });
-  // A long list is made piece by piece.
+  // A long list is expanded in pieces.
   if ((await readMapRange(connection, task, found)).has) return found;
   throw nothingThere({ run, taskId }, { maps, range, which });
 }
 
-/** @throws Where a task has no instance with that map index: says which it has. */
+/** @throws If a task has no instance with this map index; names the existing ones. */
 export async function requireMapIndex(
   connection: Connection,
   { run, taskId }: TaskOfRun,
@@ -91,7 +91,7 @@ interface Missing {
   readonly maps: RunMaps;
   readonly range: MapRange;
   readonly which: string;
-  /** Where its path goes astray: beneath this item there are so many. */
+  /** The item at which the path is wrong, and the number of its entries. */
   readonly at?: readonly number[];
   readonly length?: number;
 }
@@ -125,7 +125,7 @@ function nameOf({ run, taskId }: TaskOfRun): string {
   return describe({ dagId: run.dag_id, runId: run.run_id, taskId, mapIndex: -1 });
 }
 
-/** Null: it is none. A number that no map index can be is none either. */
+/** Null: not a path. A number that cannot be a map index is not a path either. */
 function pathOf(which: string): number[] | null {
   return /^\d{1,9}(?:\/\d{1,9})*$/.test(which) ? which.split(PATH_SEPARATOR).map(Number) : null;
 }

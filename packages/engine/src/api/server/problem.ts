@@ -1,7 +1,7 @@
 /**
- * Every answer that is not a success: `application/problem+json` (RFC 9457) whose `detail` is what Airflow's clients
- * read: a sentence, or for 422 a list of `{ loc, msg, type }`. Errors nobody foresaw become a 500 that tells a request
- * id and nothing else; the log has the rest. No text of the database ever reaches a caller.
+ * Error responses: `application/problem+json` (RFC 9457) whose `detail` has the form that Airflow's clients read: a sentence,
+ * or for 422 a list of `{ loc, msg, type }`. Unexpected errors become a 500 with only a request id; the details are in the log.
+ * Messages of the database never reach a client.
  */
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -19,7 +19,7 @@ export interface FieldError {
   readonly type: string;
 }
 
-/** For the description of the API; `sendProblem` writes it. */
+/** Used in the API description; `sendProblem` writes it. */
 export const problemDocument = z
   .object({
     type: z.string(),
@@ -40,7 +40,7 @@ export class Problem extends Error {
   readonly statusCode: number;
   readonly code: string;
   readonly detail: string | readonly FieldError[];
-  /** When the same request may do better. */
+  /** When to repeat the request. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(
@@ -65,16 +65,16 @@ export function conflict(detail: string): Problem {
   return new Problem(409, "CONFLICT", detail);
 }
 
-/** A value that is well formed but cannot be meant: names the field like any validation error. */
+/** A well-formed but invalid value: names the field like a schema error. */
 export function invalid(loc: readonly (string | number)[], msg: string, type = "value_error"): Problem {
   return new Problem(422, "VALIDATION", [{ loc, msg, type }]);
 }
 
-/** For Fastify: checks a part of the request against its schema. */
+/** Validates a part of the request against its schema, for Fastify. */
 export function validatorCompiler({ schema, httpPart }: { schema: unknown; httpPart?: string }) {
   const place = LOCATIONS[httpPart ?? "body"] ?? httpPart ?? "body";
   return (data: unknown) => {
-    // With the input, which tells a field that is not there from one that is wrong. It is not sent back.
+    // The input distinguishes a missing field from a wrong one. It is not sent back.
     const result = safeParse(schema as $ZodType, data, { reportInput: true });
     if (result.success) return { value: result.data };
     return {
@@ -102,7 +102,7 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
     });
 }
 
-/** @param onProblem Hears of each. */
+/** @param onProblem Called for each problem. */
 export function errorHandler(logger: Logger, onProblem: (problem: Problem) => void) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const problem = problemOf(error);
@@ -127,7 +127,7 @@ const LOCATIONS: Readonly<Record<string, string>> = {
   querystring: "query",
 };
 
-/** For what the HTTP server itself refuses, by status. */
+/** Codes of errors from the HTTP server itself, by status. */
 const CODES: Readonly<Record<number, string>> = {
   413: "BODY_TOO_LARGE",
   415: "CONTENT_TYPE_UNSUPPORTED",
@@ -168,7 +168,7 @@ function fieldErrors(place: string, issue: $ZodIssue): FieldError[] {
   return [{ loc, msg: issue.message, type: issue.code }];
 }
 
-/** Of the forms a value may have, the one it comes closest to, with the fewest mistakes: what is wrong with that one helps, "invalid" does not. */
+/** The branch of a union with the fewest issues: its message is more useful than "invalid". */
 function meantBranch(branches: readonly $ZodIssue[][]): readonly $ZodIssue[] | undefined {
   const closeness = (issues: readonly $ZodIssue[]) =>
     Math.max(0, ...issues.map(({ code, path }) => 2 * path.length + (code === "invalid_type" ? 0 : 1)));
@@ -182,7 +182,7 @@ function problemOf(error: FastifyError): Problem {
     return new Problem(
       503,
       "OUTCOME_UNKNOWN",
-      "The database went away while the change was being stored. Look whether it is there before trying again, or retry with the same Idempotency-Key.",
+      "The connection to the database broke during the commit. Check whether the change was stored before repeating it, or retry with the same Idempotency-Key.",
     );
   }
   const state = sqlState(error);
@@ -194,7 +194,7 @@ function problemOf(error: FastifyError): Problem {
     );
   }
   if (state !== null && CONTENDED.has(state)) {
-    return new Problem(503, "BUSY", "Others changed the same rows at this moment. Try again.");
+    return new Problem(503, "BUSY", "Conflict with concurrent changes to the same rows. Try again.");
   }
   if (state === DISK_FULL) {
     return new Problem(
@@ -205,9 +205,9 @@ function problemOf(error: FastifyError): Problem {
     );
   }
   if (isTransient(error) || state === "57014") {
-    return new Problem(503, "DATABASE_AWAY", "The database does not answer at this moment. Try again.");
+    return new Problem(503, "DATABASE_AWAY", "The database is not responding. Try again.");
   }
-  // What is stored and the key of this server do not fit: nothing a second try would change.
+  // The stored secret does not match the key of this server: a retry would not help.
   if (error instanceof EngineError && error.code === SECRET_UNREADABLE)
     return new Problem(409, error.code, error.message);
   if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500) {
@@ -223,8 +223,8 @@ function problemOf(error: FastifyError): Problem {
 export const DATABASE_FULL = "DATABASE_FULL";
 const DISK_FULL_RETRY_SECONDS = 30;
 
-/** Values PostgreSQL itself refuses: number out of range, bad text, bad date, bad escape, bad json. */
+/** Values rejected by PostgreSQL: number out of range, invalid text, date, escape or JSON. */
 const REFUSED = new Set(["22003", "22021", "22007", "22008", "22025", "22P02", "22P05", "54000"]);
 
-/** Serialisation failure, deadlock, lock timeout, and our own: fenced, no room, a state moved on. */
+/** Serialization failure, deadlock, lock timeout, and our own: fenced, no free slot, state changed. */
 const CONTENDED = new Set(["40001", "40P01", "55P03", "TW001", "TW002", "TW003"]);

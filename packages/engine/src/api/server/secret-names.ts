@@ -1,17 +1,17 @@
 /**
- * What is never shown, by its name. Arguments of triggers are plain JSON in the database; authors are told to name a
- * connection there, and some will write the password all the same.
+ * Masks secrets by name. Arguments of triggers are plain JSON in the database; authors should name a connection there, but some
+ * write a password.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 
-/** Names whose values are secrets. Not plain "key": that names an object in S3 or Redis more often than a secret. */
+/** Names of secrets. Not plain "key", which usually names an object in S3 or Redis. */
 export const SENSITIVE =
   /pass(word|wd|phrase)|secret|token|api_?key|private_?key|access_?key|authorization|credential|keyfile/i;
 
 const HIDDEN = "***";
 const ALSO = /^(?:cookie|set-cookie|signature|sig|dsn)$|api-key|signature$/i;
 
-/** The same with every value hidden whose key, or whose place in a URL, says that it is a secret. */
+/** The value with every secret masked, found by its key or its place in a URL. */
 export function maskSecrets(value: Json): Json {
   if (typeof value === "string") return maskUrls(value);
   if (typeof value !== "object" || value === null) return value;

@@ -2,7 +2,7 @@ import { fastify } from "fastify";
 import { expect, onTestFinished, test } from "vitest";
 import { prepareStreams, stream } from "./streaming.ts";
 
-test("a stream that is asked for with HEAD does not begin", async () => {
+test("does not start a stream for HEAD", async () => {
   const app = fastify({ exposeHeadRoutes: true });
   onTestFinished(() => app.close());
   prepareStreams(app, async () => true);

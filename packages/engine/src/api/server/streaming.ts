@@ -1,13 +1,13 @@
-/** Answers that go on: they end when the work is done, the client leaves, its token is revoked, or the server stops. */
+/** Streamed responses: they end when the work is done, the client disconnects, its token is revoked, or the server stops. */
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import { TokenWatch } from "../../service/token-watch.ts";
 
 declare module "fastify" {
   interface FastifyInstance {
-    /** Aborted when the server begins to close: open streams must not hold it up. */
+    /** Aborted when the server begins to close: open streams must not delay it. */
     closing: AbortSignal;
-    /** Of the tokens of open streams. */
+    /** Watches the tokens of open streams. */
     tokenWatch: TokenWatch;
   }
 }
@@ -20,8 +20,8 @@ export function prepareStreams(app: FastifyInstance, isValid: (token: string) =>
 }
 
 /**
- * Sends what `produce` yields, piece by piece. It must return soon after its signal is aborted. For HEAD it is not called:
- * what goes on would otherwise go on for nobody.
+ * Streams the pieces that `produce` yields. `produce` must return soon after its signal is aborted. It is not called for HEAD,
+ * because no client would read the stream.
  */
 export function stream(
   reply: FastifyReply,
@@ -41,7 +41,7 @@ export function stream(
     reply
       .type(type)
       .header("x-accel-buffering", "no")
-      // A connection kept alive after the stream would hold up a server that closes meanwhile.
+      // A kept-alive connection would delay a server that closes after the stream.
       .header("connection", "close")
       .send(Readable.from(pieces, { objectMode: false, highWaterMark: 64 * 1024 }))
   );

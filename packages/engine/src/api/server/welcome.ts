@@ -1,4 +1,4 @@
-/** `GET /`: for whoever opens the address to see what is there. Tells strangers no more than `/api/v2/version` does. */
+/** `GET /`: describes the server. Reveals no more than `/api/v2/version`. */
 import { z } from "zod";
 import type { Resource } from "./context.ts";
 

@@ -1,4 +1,4 @@
-/** `/connections`. Password and extra can be written, never read: the row this API reads does not even have them. */
+/** `/connections`. Password and extra are write-only: the rows read here do not contain them. */
 import { z } from "zod";
 import type { Connection } from "../../store/database/database.ts";
 import {
@@ -39,7 +39,7 @@ const connectionId = z
   .min(1)
   .max(200)
   .regex(/^[\w.-]+$/, "May contain letters, digits and _ . - only");
-/** As Airflow has it: an object, or nothing. */
+/** As in Airflow: an object, or nothing. */
 const extra = z
   .string()
   .max(100_000)
@@ -122,7 +122,7 @@ export const connections: Resource = (app, options) => {
           extra: given.extra ?? null,
         };
         if (!(await createConnection(tx, secretBox, values)))
-          throw conflict(`There already is a connection "${values.connId}"`);
+          throw conflict(`Connection "${values.connId}" already exists`);
         const deed = {
           action: "create_connection",
           about: `connections/${values.connId}`,
@@ -205,10 +205,10 @@ async function requireConnection(connection: Connection, connId: string): Promis
 }
 
 function noConnection(connId: string) {
-  return notFound(`There is no connection "${connId}"`);
+  return notFound(`Connection "${connId}" does not exist`);
 }
 
-/** A secret that is null is one that was not shown when it was exported: it is kept. */
+/** A null secret was masked in an export: the stored one is kept. */
 function bulkTarget({ secretBox }: ApiOptions): BulkTarget {
   const valuesOf = (connId: string, values: BulkValues) =>
     ({
@@ -259,8 +259,8 @@ function masked(body: PatchBody, mask: readonly string[] | undefined): PatchBody
 }
 
 /**
- * A client that reads, edits and writes back sends null for a secret it was never shown: that keeps it. Naming the
- * field in update_mask says that the null is meant.
+ * A client that reads, edits and writes back sends null for a secret it never received: the secret is kept. If update_mask names
+ * the field, the null is intended.
  */
 function secret(
   field: "password" | "extra",
@@ -270,7 +270,7 @@ function secret(
   return body[field] === null && !(mask?.includes(field) ?? false) ? undefined : body[field];
 }
 
-/** The fields that are no secrets: what is given, else what was there. */
+/** The fields that are not secret: given values, else former ones. */
 function open(former: Partial<ConnectionRow>, given: Partial<PatchBody>) {
   const pick = <K extends "description" | "host" | "login" | "schema" | "port">(field: K): ConnectionRow[K] =>
     (given[field] === undefined ? (former[field] ?? null) : given[field]) as ConnectionRow[K];

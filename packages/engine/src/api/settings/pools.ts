@@ -38,7 +38,7 @@ const poolDocument = z
 
 /** -1 is Airflow's "no limit". */
 const slots = z.number().int().min(-1).max(1_000_000);
-const name = id.regex(/^(?!@)/, "Names that start with @ are the engine's own");
+const name = id.regex(/^(?!@)/, "Names that start with @ are reserved for the engine");
 const createBody = z.strictObject({
   name,
   slots,
@@ -98,7 +98,7 @@ export const pools: Resource = (app, options) => {
       const { description = null, include_deferred, name, slots } = request.body;
       const { body, replayed } = await create(options, { request, reply }, async (tx) => {
         if (!(await createPool(tx, name, { slots, description, includeDeferred: include_deferred }))) {
-          throw conflict(`There already is a pool "${name}"`);
+          throw conflict(`Pool "${name}" already exists`);
         }
         return {
           status: 201,
@@ -164,7 +164,7 @@ export const pools: Resource = (app, options) => {
   addBulkRoute(app, options, bulkTarget(options));
 };
 
-const PROTECTED = "The default pool cannot be deleted: tasks that name no pool use it";
+const PROTECTED = "The default pool cannot be deleted: tasks without a pool use it";
 
 function occupied(name: string): string {
   return `Tasks occupy slots of pool "${name}": wait for them or cancel their runs`;
@@ -198,10 +198,10 @@ function bulkTarget({ notify }: ApiOptions): BulkTarget {
   };
 }
 
-/** The engine's own counters look like any pool that is not there. */
+/** Internal counters are treated like unknown pools. */
 async function requirePool(connection: Connection, name: string): Promise<PoolRow> {
   const row = name.startsWith("@") ? undefined : await findPool(connection, name);
-  if (row === undefined) throw notFound(`There is no pool "${name}"`);
+  if (row === undefined) throw notFound(`Pool "${name}" does not exist`);
   return row;
 }
 

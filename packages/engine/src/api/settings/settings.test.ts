@@ -1,4 +1,4 @@
-/** Pools, variables and connections; and that what is secret stays so, in every answer and in the database. */
+/** Pools, variables and connections; secrets never appear in a response or in the database. */
 import { randomBytes } from "node:crypto";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { Installation, manifestOf } from "../../../test/api/installation.ts";
@@ -51,7 +51,7 @@ describe("pools", () => {
     expect((await tw.call("PATCH", "/pools/gpu", { slots: 1 })).statusCode).toBe(404);
   });
 
-  test("show what occupies them; an occupied one and the default one stay", async () => {
+  test("show their usage, and cannot be deleted while in use or if default", async () => {
     await tw.addDag(manifestOf("etl", [{ taskId: "a" }]));
     const run = await tw.addRun("etl");
     await tw.call("POST", "/pools", { name: "busy", slots: 3 });
@@ -71,7 +71,7 @@ describe("pools", () => {
     expect((await tw.call("PATCH", "/pools/default_pool", { slots: 64 })).json().slots).toBe(64);
   });
 
-  test("the engine's own counters are not to be seen or touched", async () => {
+  test("hide internal counters", async () => {
     await tw.sql("INSERT INTO pool (name, slots) VALUES ('@etl/a', 1)");
     expect((await tw.call("GET", "/pools")).body).not.toContain("@etl");
     for (const method of ["GET", "PATCH", "DELETE"] as const) {
@@ -95,14 +95,14 @@ describe("pools", () => {
     [{ name: "x", slots: 1e12 }, "slots"],
     [{ name: "x".repeat(300), slots: 1 }, "name"],
     [{ name: "x", slots: 1, include_deferred: "no" }, "include_deferred"],
-  ])("%j is refused at %s", async (body, field) => {
+  ])("rejects %j at %s", async (body, field) => {
     const response = await tw.call("POST", "/pools", body);
     expect(response.statusCode).toBe(422);
-    // One mistake is told once.
+    // Each error is reported once.
     expect(response.json().detail).toMatchObject([{ loc: ["body", field] }]);
   });
 
-  test("creating with a key is repeatable", async () => {
+  test("is created once per Idempotency-Key", async () => {
     const post = () =>
       tw.call("POST", "/pools", { name: "once", slots: 1 }, { "idempotency-key": "pool-once" });
     const [first, again] = [await post(), await post()];
@@ -149,7 +149,7 @@ describe("variables", () => {
     expect((await tw.call("PATCH", "/variables/region", { value: "x" })).statusCode).toBe(404);
   });
 
-  test("a value sealed with a lost key does not hide the others", async () => {
+  test("lists other variables beside one encrypted with a lost key", async () => {
     await tw.call("POST", "/variables", { key: "readable", value: "yes" });
     await tw.sql("INSERT INTO variable (key, sealed) VALUES ('unreadable', '\\x00')");
     const { variables } = (await tw.call("GET", "/variables")).json();
@@ -157,7 +157,7 @@ describe("variables", () => {
     expect(variables).toContainEqual(expect.objectContaining({ key: "readable", value: "yes" }));
   });
 
-  test("one whose value cannot be opened is an error, until it is set again", async () => {
+  test("returns an error for an undecryptable value until it is set again", async () => {
     const other = new SecretBox([randomBytes(32)]);
     await createVariable(tw.database, other, { key: "sealed", value: "abc", description: "elsewhere" });
     const refused = {
@@ -174,7 +174,7 @@ describe("variables", () => {
     expect((await tw.call("GET", "/variables/sealed")).json().value).toBe("again");
   });
 
-  test("an answer that another server's key has sealed is no answer, and no 500", async () => {
+  test("rejects a stored response encrypted with another key without a 500", async () => {
     const call = {
       method: "POST",
       url: "/api/v2/variables",
@@ -191,7 +191,7 @@ describe("variables", () => {
     });
   });
 
-  test("a missing value is told like any missing field", async () => {
+  test("reports a missing value like any missing field", async () => {
     expect((await tw.call("POST", "/variables", { key: "k" })).json().detail).toEqual([
       { loc: ["body", "value"], msg: "Field required", type: "missing" },
     ]);
@@ -203,7 +203,7 @@ describe("variables", () => {
     [{ key: "", value: "v" }],
     [{ key: "k", value: "v", team_name: "t" }],
     [{ key: 1, value: "v" }],
-  ])("%j is a 422", async (body) => {
+  ])("rejects %j with a 422", async (body) => {
     expect((await tw.call("POST", "/variables", body)).statusCode).toBe(422);
   });
 });
@@ -220,7 +220,7 @@ describe("connections", () => {
     extra: '{"ssl":true}',
   };
 
-  test("are created, read, changed and deleted; secrets only go in", async () => {
+  test("are created, read, changed and deleted with write-only secrets", async () => {
     const created = await tw.call("POST", "/connections", body);
     expect([created.statusCode, created.json()]).toEqual([
       201,
@@ -239,7 +239,7 @@ describe("connections", () => {
       extra: { ssl: true },
     });
 
-    // Read, edit, write back: what was never shown is not lost.
+    // Read, edit, write back: masked values are kept.
     const shown = (await tw.call("GET", "/connections/db")).json();
     expect((await tw.call("PATCH", "/connections/db", { ...shown, host: "db2.local" })).json().host).toBe(
       "db2.local",
@@ -277,16 +277,16 @@ describe("connections", () => {
     [{ ...body, extra: '"text"' }, "extra"],
     [{ ...body, extra: "null" }, "extra"],
     [{ ...body, uri: "postgres://" }, "uri"],
-  ])("%j is refused at %s", async (bad, field) => {
+  ])("rejects %j at %s", async (bad, field) => {
     const response = await tw.call("POST", "/connections", bad);
     expect([response.statusCode, response.json().detail[0].loc]).toEqual([422, ["body", field]]);
   });
 });
 
-describe("what is secret of a connection", () => {
+describe("secrets of a connection", () => {
   const stored = { connType: "http", description: null, host: null, port: null, login: null, schema: null };
 
-  test("and cannot be opened keeps nobody from the rest, and can only be replaced as a whole", async () => {
+  test("do not block other fields if undecryptable, and can only be replaced as a whole", async () => {
     const other = new SecretBox([randomBytes(32)]);
     await createConnection(tw.database, other, { ...stored, connId: "sealed", password: "p", extra: "{}" });
     expect((await tw.call("GET", "/connections/sealed")).statusCode).toBe(200);
@@ -303,7 +303,7 @@ describe("what is secret of a connection", () => {
     expect(opened).toMatchObject({ password: "q", extra: { a: 1 } });
   });
 
-  test("extra that is no object is refused in a change, too, and not repeated; empty is none", async () => {
+  test("reject extra that is not an object without repeating it, and treat empty as none", async () => {
     await createConnection(tw.database, tw.options.secretBox, { ...stored, connId: "plain" });
     const refused = await tw.call("PATCH", "/connections/plain", { extra: "{canary" });
     expect(refused.json().detail).toMatchObject([
@@ -323,7 +323,7 @@ describe("secrets", () => {
     "canary-rejected-0b1f",
   ];
 
-  test("appear in no answer, no record, and nowhere in the database", async () => {
+  test("appear in no response, audit record or table", async () => {
     const [password, extra, value, rejected] = CANARIES as [string, string, string, string];
     const answers = [
       await tw.call(

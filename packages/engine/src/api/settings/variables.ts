@@ -1,4 +1,4 @@
-/** `/variables`. Values whose key sounds like a secret are write-only, as in Airflow. */
+/** `/variables`. Values whose key looks like a secret are write-only, as in Airflow. */
 import type { Json } from "@tradewind/sdk/manifest";
 import { z } from "zod";
 import type { Connection } from "../../store/database/database.ts";
@@ -89,7 +89,7 @@ export const variables: Resource = (app, options) => {
       const { body } = await create(options, { request, reply }, async (tx) => {
         const variable = { key, value: textOf(value), description };
         if (!(await createVariable(tx, secretBox, variable)))
-          throw conflict(`There already is a variable "${key}"`);
+          throw conflict(`Variable "${key}" already exists`);
         return {
           status: 201,
           body: show(variable),
@@ -117,7 +117,7 @@ export const variables: Resource = (app, options) => {
         if (former === undefined) throw noVariable(key);
         const variable = {
           key,
-          // One that cannot be opened can be set again, and not be kept.
+          // An undecryptable value can be replaced but not kept.
           value: given("value")
             ? textOf(body.value ?? null)
             : (await requireVariable(options, tx, key)).value,
@@ -152,7 +152,7 @@ export const variables: Resource = (app, options) => {
   addBulkRoute(app, options, bulkTarget(options));
 };
 
-/** @throws SECRET_UNREADABLE when the value cannot be opened: null would be taken for a value. */
+/** @throws SECRET_UNREADABLE if the value cannot be decrypted: null would look like a value. */
 async function requireVariable(options: ApiOptions, connection: Connection, key: string): Promise<Variable> {
   const variable = await findVariable(connection, options.secretBox, key);
   if (variable === undefined) throw noVariable(key);
@@ -160,7 +160,7 @@ async function requireVariable(options: ApiOptions, connection: Connection, key:
 }
 
 function noVariable(key: string) {
-  return notFound(`There is no variable "${key}"`);
+  return notFound(`Variable "${key}" does not exist`);
 }
 
 function bulkTarget({ secretBox }: ApiOptions): BulkTarget {
@@ -178,7 +178,7 @@ function bulkTarget({ secretBox }: ApiOptions): BulkTarget {
       createVariable(tx, secretBox, { key, value, description } as Variable),
     lock: async (tx, key) => (await lockVariable(tx, secretBox, key)) as BulkValues | undefined,
     alter: async (tx, key, { changes, stored }) => {
-      // One that cannot be opened can be set again, and not be kept: reading it says why.
+      // An undecryptable value can be replaced but not kept: reading it throws the reason.
       const value = changes.value ?? stored.value ?? (await findVariable(tx, secretBox, key))?.value;
       await updateVariable(tx, secretBox, { ...stored, ...changes, key, value } as Variable);
     },
@@ -189,7 +189,7 @@ function bulkTarget({ secretBox }: ApiOptions): BulkTarget {
   };
 }
 
-/** Tasks read text; whatever else is given is kept as its JSON. */
+/** Tasks read text; other values are stored as JSON. */
 function textOf(value: Json): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }

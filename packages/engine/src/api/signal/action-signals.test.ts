@@ -1,4 +1,4 @@
-/** What people do is on the signal log, too: who did what to what, and nothing else. */
+/** User actions in the signal log: user, action and object, and no other data. */
 import type { Json } from "@tradewind/sdk/manifest";
 import { beforeAll, beforeEach, expect, it } from "vitest";
 import { Installation, manifestOf } from "../../../test/api/installation.ts";
@@ -35,7 +35,7 @@ async function done(
   }
 }
 
-it("tells of runs and tasks under their names", async () => {
+it("logs actions on runs and tasks by name", async () => {
   await done(["POST", "/dags/etl/dagRuns", { dag_run_id: "r1", logical_date: null }]);
   const [run] = await tw.sql<{ id: number }>("SELECT id FROM dag_run WHERE run_id = 'r1'");
   for (const task of ["load", "after"])
@@ -63,7 +63,7 @@ it("tells of runs and tasks under their names", async () => {
   ]);
 });
 
-it("tells of DAGs, and of each of several", async () => {
+it("logs actions on DAGs, one signal per DAG", async () => {
   await done(
     ["PATCH", "/dags/etl", { is_paused: true }],
     ["PATCH", "/dags/etl", { is_paused: true }],
@@ -84,7 +84,7 @@ it("tells of DAGs, and of each of several", async () => {
   ]);
 });
 
-it("tells of settings by their names, without what they hold", async () => {
+it("logs actions on settings by name, without values", async () => {
   await done(
     ["POST", "/pools", { name: "gpu", slots: 2, description: "secret" }],
     ["PATCH", "/pools/gpu", { slots: 3 }],
@@ -113,21 +113,21 @@ it("tells of settings by their names, without what they hold", async () => {
   expect(JSON.stringify(rows)).not.toContain("secret");
 });
 
-it("tells once what is answered twice, and nothing of what is refused", async () => {
+it("logs a repeated request once, and a rejected one not at all", async () => {
   const send = (body: unknown) => tw.call("POST", "/pools", body, { "idempotency-key": "once" });
   for (let n = 0; n < 2; n++) expect((await send({ name: "one", slots: 1 })).statusCode).toBe(201);
   expect((await tw.call("POST", "/pools", { name: "one", slots: 1 })).statusCode).toBe(409);
   expect(await told()).toEqual([["pools/one", by("create_pool")]]);
 });
 
-it("tells of orders as orders: no other action has their names", async () => {
+it("logs manual commands under names of their own", async () => {
   const id = await tw.addRun("etl", { runId: "r2" });
   await tw.addInstance(id, "load", { state: "none" });
   await done(["POST", "/dags/etl/dagRuns/r2/taskInstances/load/stop"]);
   expect(await told()).toEqual([["etl/r2/load", by("stop")]]);
   const [audit] = await tw.sql<{ action: string }>("SELECT action FROM audit_event");
   expect(audit?.action).toBe("stop_task_instance");
-  // In a run that is over it is no order: what is to start was cleared.
+  // In an ended run it is no command: the tasks to start were cleared.
   await tw.sql("UPDATE dag_run SET state = 'failed' WHERE id = $1", [id]);
   await tw.sql("UPDATE task_instance SET state = 'failed', try_number = 1 WHERE dag_run_id = $1", [id]);
   await done(["POST", "/dags/etl/dagRuns/r2/taskInstances/load/start"]);

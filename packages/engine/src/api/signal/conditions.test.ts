@@ -15,8 +15,8 @@ const running = (dagId: string, runId: string) => tw.addRun(dagId, { runId, star
 const conditionsOf = async (dagId: string, runId: string) =>
   (await tw.call("GET", `/dags/${dagId}/dagRuns/${runId}/conditions`)).json();
 
-describe("the conditions of a run", () => {
-  test("say what each rule has heard and still misses, and what was asked for", async () => {
+describe("conditions of a run", () => {
+  test("show received and missing signals of each rule, and pending commands", async () => {
     await drive(tw, await running("online", "half"), (each, tell) => {
       tell("a");
       tell("mode", "closed");
@@ -74,7 +74,7 @@ describe("the conditions of a run", () => {
     ]);
   });
 
-  test("say which onSignal fails on what, and when it is asked again", async () => {
+  test("show a failing onSignal, its signal and the next attempt", async () => {
     const againAt = STARTED_AT.getTime() + 4_000;
     await drive(tw, await running("online", "failing"), (each) =>
       each.setAsking("ask", { key: "ask.it", version: 12, attempts: 3, error: "no idea", againAt }),
@@ -86,7 +86,7 @@ describe("the conditions of a run", () => {
     });
   });
 
-  test("of a run that is over: what closed it, if the log says so, and no figures", async () => {
+  test("show the cause of the close for an ended run, without counts", async () => {
     await tw.addRun("online", { runId: "gone", state: "success", startedAt: STARTED_AT });
     const tell = `INSERT INTO signal (namespace, key, value, sender) VALUES ('run', 'online/gone', $1, 'engine')`;
     await tw.sql(tell, ['{"state":"running"}']);
@@ -97,7 +97,7 @@ describe("the conditions of a run", () => {
     expect(gone.rules.map((rule: { fired: number | null }) => rule.fired)).toEqual(Array(4).fill(null));
   });
 
-  test("are empty while it is queued, and over when it is closed or has ended", async () => {
+  test("are empty for a queued run, and disarmed for a closed or ended run", async () => {
     await tw.addRun("online", { runId: "queued", state: "queued" });
     const queued = await conditionsOf("online", "queued");
     expect(queued).toMatchObject({ is_driven: true, closed: null, next_tick: null });
@@ -113,7 +113,7 @@ describe("the conditions of a run", () => {
     expect(ended.rules[0]).toMatchObject({ is_armed: false });
   });
 
-  test("are none where the order of tasks is all, until somebody gives an order", async () => {
+  test("are empty for a run that is not signal-driven, until a manual command", async () => {
     await running("etl", "plain");
     expect(await conditionsOf("etl", "plain")).toMatchObject({ is_driven: false, rules: [], tasks: [] });
     await tw.call("POST", "/dags/etl/dagRuns/plain/taskInstances/a/start");
@@ -122,7 +122,7 @@ describe("the conditions of a run", () => {
   });
 });
 
-test("of all runs that are running and driven, page by page", async () => {
+test("lists the conditions of all running signal-driven runs, page by page", async () => {
   await tw.sql("DELETE FROM run_drive");
   for (let n = 0; n < 5; n++) await drive(tw, await running("online", `page-${n}`), (_, tell) => tell("a"));
   await drive(tw, await running("other", "elsewhere"), () => {});

@@ -1,6 +1,6 @@
 /**
- * `…/conditions`: what drives a run besides the order of its tasks, and how far each rule is. The engine's own model says
- * so, of what the run's owner has stored; a signal that it has not come to yet has no part in it.
+ * `…/conditions`: the signal rules of a run, and the progress of each. Computed by the engine's model from the state stored by
+ * the run's owner; signals that the owner has not processed yet are not included.
  */
 import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import { z } from "zod";
@@ -34,27 +34,27 @@ import { notFound } from "../server/problem.ts";
 
 const ruleDocument = z
   .object({
-    /** null: the run's own, which closes it. */
+    /** null: a rule that closes the run. */
     task_id: z.string().nullable(),
-    /** Its place among the rules of its task. */
+    /** Its index among the rules of its task. */
     rule_index: z.number(),
     action: z.enum(["start", "restart", "stop"]),
     once: z.boolean(),
-    /** As it is written. */
+    /** The condition as written. */
     condition: z.string(),
-    /** What is still to be heard for it to fire. */
+    /** The signals that are still missing. */
     missing: z.string(),
-    /** false: it has fired and was to fire once, or the run is closed. */
+    /** false: a one-time rule that has fired, or the run is closed. */
     is_armed: z.boolean(),
-    /** null: the run is over, and with it the count. */
+    /** null after the end of the run: the count is not kept. */
     fired: z.number().nullable(),
     parts: z.array(
       z.object({
         text: z.string(),
         is_met: z.boolean(),
-        /** Of the signal that it has heard last. */
+        /** Version of the last received signal. */
         version: z.number().nullable(),
-        /** The latest value, where that counts; left out when it is large. */
+        /** The latest value if it matters; omitted if large. */
         latest: z.any().optional(),
       }),
     ),
@@ -63,17 +63,17 @@ const ruleDocument = z
 
 const taskDocument = z.object({
   task_id: z.string(),
-  /** It does not start by its upstream tasks alone. */
+  /** Upstream tasks alone do not start it. */
   needs_start: z.boolean(),
   is_streaming: z.boolean(),
-  /** Starts that were asked for and wait. */
+  /** Requested starts that are pending. */
   pending_starts: z.number(),
-  /** By what its current attempt is being stopped. */
+  /** What stops its current attempt. */
   stopping: z.string().nullable(),
   next_tick: nullableDate,
-  /** What its `onSignal` is asked about: keys, before them the namespace if it is not the default one. */
+  /** Signals handled by its `onSignal`: keys, prefixed with the namespace unless it is the default. */
   reacts_to: z.array(z.string()),
-  /** Its `onSignal` has failed on this one and is asked again; its later signals wait. */
+  /** The signal on which its `onSignal` failed and which is retried; later signals wait. */
   asking: z
     .object({
       key: z.string(),
@@ -87,17 +87,17 @@ const taskDocument = z.object({
 
 const blockerDocument = z
   .object({
-    /** null: a prepared transaction, which has a gid. */
+    /** null: a prepared transaction, identified by gid. */
     pid: z.number().nullable(),
     gid: z.string().nullable(),
     database: z.string(),
     user: z.string(),
     application: z.string().nullable(),
-    /** null, as age_seconds and query: the server's role is not allowed to read it. */
+    /** null, like age_seconds and query, if the server's role has no permission to read it. */
     state: z.string().nullable(),
     age_seconds: z.number().nullable(),
     query: z.string().nullable(),
-    /** All of this in a sentence, with the remedy. */
+    /** A summary with the remedy. */
     message: z.string(),
   })
   .meta({ id: "SignalBlocker" });
@@ -107,15 +107,15 @@ const conditionsDocument = z
     dag_id: z.string(),
     dag_run_id: z.string(),
     run_state: z.string(),
-    /** false: its tasks follow each other, and that is all. */
+    /** false: not signal-driven. */
     is_driven: z.boolean(),
-    /** By what: nothing is heard any more. "its end": the run is over, and had not been closed before. */
+    /** The cause of the close, after which no signals are received. "its end": the run ended without being closed. */
     closed: z.string().nullable(),
     next_tick: nullableDate,
     rules: z.array(ruleDocument),
-    /** Those that signals, ticks or orders have to do with. */
+    /** Tasks with signals, ticks or manual commands. */
     tasks: z.array(taskDocument),
-    /** Open transactions because of which the run does not receive signals that were sent; the oldest first. */
+    /** Open transactions that block signals to the run, oldest first. */
     held_by: z.array(blockerDocument),
   })
   .meta({ id: "RunConditions" });
@@ -166,7 +166,7 @@ export const conditions: Resource = (app, { database }) => {
   );
 };
 
-/** A run and what drives it, as the engine would load it. */
+/** A run with its rules, as loaded by the engine. */
 export interface DrivenRun {
   readonly run: DrivenRunRow;
   readonly manifest: DagManifest;
@@ -174,7 +174,7 @@ export interface DrivenRun {
   readonly isDriven: boolean;
 }
 
-/** null: there is no such run. */
+/** null: unknown run. */
 export async function readDrivenRun(
   connection: Connection,
   dagId: string,
@@ -184,7 +184,7 @@ export async function readDrivenRun(
   return row === undefined ? null : (await withDrives(connection, [row]))[0]!;
 }
 
-/** Rules are compiled once per version: many runs of a page have the same. */
+/** Compiles rules once per version: many runs of a page share one. */
 async function withDrives(connection: Connection, rows: readonly DrivenRunRow[]): Promise<DrivenRun[]> {
   const manifests = await readManifests(
     connection,
@@ -204,7 +204,7 @@ async function withDrives(connection: Connection, rows: readonly DrivenRunRow[])
         Array.from({ length: count }, (_, ordinal) => ({ taskId, ordinal, cause: null })),
       ),
     });
-    // What drove it was forgotten with its end: it hears nothing.
+    // The state is deleted with the end of a run: it receives no signals.
     if (isOver(run)) drive.close(run.closed_by ?? "its end");
     return { run, manifest, drive, isDriven: run.has_drive || isDriven(manifest) };
   });
@@ -212,7 +212,7 @@ async function withDrives(connection: Connection, rows: readonly DrivenRunRow[])
 
 function show(driven: DrivenRun, blockers: readonly SignalBlocker[]): z.output<typeof conditionsDocument> {
   const { drive, isDriven, manifest, run } = driven;
-  // Until it starts nobody knows from when on its intervals count.
+  // Before the start, the base of its intervals is unknown.
   const tick = (at: number | null) => (at === null || run.state !== "running" ? null : iso(new Date(at)));
   const tasks = manifest.tasks.map((task) => ({
     task_id: task.taskId,
@@ -257,10 +257,10 @@ function showBlocker(blocker: SignalBlocker): z.output<typeof blockerDocument> {
 }
 
 export function blockerMessage(blocker: SignalBlocker): string {
-  return `Signals are held back: ${describeBlocker(blocker)}. To go on, ${blockerRemedy(blocker)}`;
+  return `Signals are blocked: ${describeBlocker(blocker)}. Remedy: ${blockerRemedy(blocker)}`;
 }
 
-/** What the `onSignal` of a task is asked about. */
+/** The signals handled by the `onSignal` of a task. */
 export function signalNames({ reacts = [] }: TaskManifest): string[] {
   return reacts.map(({ key, namespace }) => (namespace === "default" ? key : `${namespace}:${key}`));
 }

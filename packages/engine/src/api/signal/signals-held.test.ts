@@ -1,4 +1,4 @@
-/** A transaction that has sent signals and stays open is named by `why` and `…/conditions`. */
+/** `why` and `…/conditions` name an open transaction that has sent signals. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { drive, drivenManifest, STARTED_AT } from "../../../test/api/driven.ts";
@@ -51,14 +51,14 @@ afterAll(async () => {
   await sending;
 });
 
-test("conditions name it, of runs that receive signals", async () => {
+test("names the transaction in conditions of runs that receive signals", async () => {
   expect((await conditionsOf("open")).held_by).toEqual([
     {
       ...{ pid, gid: null, application: "tradewind", state: "idle in transaction" },
       ...{ database: expect.any(String), user: expect.any(String), query: expect.any(String) },
       age_seconds: expect.any(Number),
       message: expect.stringMatching(
-        new RegExp(`^Signals are held back: session ${pid} .* SELECT pg_terminate_backend\\(${pid}\\)$`),
+        new RegExp(`^Signals are blocked: session ${pid} .* SELECT pg_terminate_backend\\(${pid}\\)$`),
       ),
     },
   ]);
@@ -74,7 +74,7 @@ test("conditions name it, of runs that receive signals", async () => {
   ).toEqual({ open: [pid], closed: [] });
 });
 
-test("why names it, of tasks that signals start, stop or wake", async () => {
+test("names the transaction in `why` of tasks that signals start, stop or wake", async () => {
   const codes = async (runId: string, taskId: string) => (await why(runId, taskId)).map(({ code }) => code);
   expect(await codes("open", "train")).toEqual(["SIGNAL", "UPSTREAM", "SIGNALS_HELD"]);
   expect(await codes("open", "serve")).toEqual(["FINISHED", "SIGNAL", "SIGNALS_HELD"]);

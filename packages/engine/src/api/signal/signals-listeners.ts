@@ -1,4 +1,4 @@
-/** `/signals/listeners` and `/signals/deadLetters`: who listens, how far each has come, and what it has given up. */
+/** `/signals/listeners` and `/signals/deadLetters`: named listeners, their positions and their dead letters. */
 import { z } from "zod";
 import { readChange, showDeadLetter, showPlace, showRetry } from "../../signal/http-documents.ts";
 import { deadLetterOf } from "../../signal/postgres-records.ts";
@@ -30,10 +30,10 @@ const listenerDocument = z
     is_active: z.boolean(),
     host: z.string().nullable(),
     processed: z.number(),
-    /** Signals after its position, whether it wants them or not; 10,000 stands for more. */
+    /** Number of signals after its position, also those it does not subscribe to; 10,000 means that many or more. */
     behind: z.number(),
     dead_letters: z.number(),
-    /** Keys that wait for another try; the first hundred. */
+    /** Keys with a pending retry; the first hundred. */
     retrying: z.array(
       z.object({
         namespace: z.string(),
@@ -132,10 +132,8 @@ export const signalListeners: Resource = (app, options) => {
             deed: { action: "delete_signal_listener", about: `listeners/${name}`, details: { name } },
           };
         if (await findListener(tx, name))
-          throw conflict(
-            `The listener "${name}" is active. Stop the process that listens under its name first.`,
-          );
-        throw notFound(`There is no listener "${name}"`);
+          throw conflict(`Listener "${name}" is active. Stop its process first.`);
+        throw notFound(`Listener "${name}" does not exist`);
       });
       return reply.code(204).send(null);
     },
@@ -162,7 +160,7 @@ export const signalListeners: Resource = (app, options) => {
         },
         tags,
         description:
-          "Makes the holder, a name made up for this claim, the one active listener under this name until lease_ms after its last commit. Not claimed: another is active.",
+          "Makes the holder (a name chosen for this claim) the only active listener with this name, until lease_ms after its last commit. Not claimed if another holder is active.",
       },
     },
     async ({ body, params }) =>
@@ -195,7 +193,7 @@ export const signalListeners: Resource = (app, options) => {
         response: { 200: z.object({ has_redeliveries: z.boolean() }) },
         tags,
         description:
-          "Stores how far the holder has come, and prolongs its lease. 409: another has taken over.",
+          "Stores the position of the holder and renews its lease. 409: another holder has taken over.",
       },
     },
     async ({ body, params }) =>
@@ -289,19 +287,19 @@ export const signalListeners: Resource = (app, options) => {
   );
 };
 
-/** The run whose owner is to be told; null: none has to be. */
+/** The run whose owner must be notified; null: none. */
 function retried(result: LetterResult, letterId: number): number | null {
   if (result.kind === "retried") return result.dagRunId;
   if (result.kind === "unknown") throw missing(letterId);
   const { dagId, runId, taskId } = result.task;
-  const fate = result.state === null ? "is gone" : `is over (${result.state})`;
+  const fate = result.state === null ? "does not exist any more" : `has ended (${result.state})`;
   throw new Problem(
     409,
     "RUN_OVER",
-    `Run "${runId}" of DAG "${dagId}" ${fate}: its task "${taskId}" is asked about signals no more. To delete the letter: tradewind signals dead-letters delete ${letterId}`,
+    `Run "${runId}" of DAG "${dagId}" ${fate}: its task "${taskId}" no longer receives signals. Delete the dead letter with: tradewind signals dead-letters delete ${letterId}`,
   );
 }
 
 function missing(letterId: number) {
-  return notFound(`There is no dead letter ${letterId}: it was dealt with or deleted`);
+  return notFound(`Dead letter ${letterId} does not exist: it was processed or deleted`);
 }

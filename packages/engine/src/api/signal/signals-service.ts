@@ -1,4 +1,4 @@
-/** The signal service of one API server, and how its errors are answered. */
+/** The signal service of an API server, and the mapping of its errors. */
 import { EngineError } from "../../service/errors.ts";
 import { PostgresSignals } from "../../signal/postgres-signals.ts";
 import type { SignalService } from "../../signal/signal-service.ts";
@@ -7,7 +7,7 @@ import { invalid, Problem } from "../server/problem.ts";
 
 const services = new WeakMap<ApiOptions, SignalService>();
 
-/** The one the process was given, else one on the API's own database, closed with the API. */
+/** The given service, else one on the API's own database, closed with the API. */
 export function signalsOf(app: ApiApp, options: ApiOptions): SignalService {
   const known = options.signals ?? services.get(options);
   if (known !== undefined) return known;
@@ -27,7 +27,7 @@ export function signalsOf(app: ApiApp, options: ApiOptions): SignalService {
   return service;
 }
 
-/** Errors of the service, by its codes, as problems of a request. */
+/** Maps errors of the service to problems by code. */
 export async function signalProblem<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -23,7 +23,7 @@ async function values(path: string): Promise<unknown[]> {
 }
 
 describe("POST /signals", () => {
-  it("stores one, or many, and tells version and position", async () => {
+  it("stores one or many signals, and returns version and position", async () => {
     const one = await send({ key: "one", value: { a: [1] } });
     expect(one.statusCode).toBe(201);
     expect(one.json()).toEqual({
@@ -49,7 +49,7 @@ describe("POST /signals", () => {
     ]);
   });
 
-  it("stores once what comes twice: by client and sequence, by Idempotency-Key", async () => {
+  it("stores a repeated signal once, by client and sequence or by Idempotency-Key", async () => {
     const numbered = { key: "numbered", value: 1, client: "c", sequence: 7 };
     const first = (await send(numbered)).json().signals[0];
     const second = (await send({ ...numbered, value: 2 })).json().signals[0];
@@ -66,7 +66,7 @@ describe("POST /signals", () => {
     expect(await values("/signals?key=keyed")).toHaveLength(2);
   });
 
-  it("refuses what is no signal, and the engine's own namespaces", async () => {
+  it("rejects invalid signals and reserved namespaces", async () => {
     const refused: [unknown, string][] = [
       [{ key: "" }, "SIGNAL_INVALID"],
       [{ key: "a*" }, "SIGNAL_INVALID"],
@@ -83,7 +83,7 @@ describe("POST /signals", () => {
       expect([response.statusCode, response.json().code], JSON.stringify(body)).toEqual([422, code]);
     }
     expect(await values("/signals?key=good")).toEqual([]);
-    // Of the two forms a request may have, the one that was meant.
+    // The error is about the closer of the two possible forms.
     expect((await send({ value: 1 })).json().detail).toMatchObject([
       { loc: ["body", "key"], msg: "Field required" },
     ]);
@@ -91,7 +91,7 @@ describe("POST /signals", () => {
 });
 
 describe("GET /signals", () => {
-  it("filters and pages", async () => {
+  it("filters and pages signals", async () => {
     for (const n of [1, 2, 3]) await send({ key: `list.${n}`, value: n, sender: n === 2 ? "bob" : "ada" });
     expect(await values("/signals?key=list.*")).toEqual([1, 2, 3]);
     expect(await values("/signals?key=list.1&key=list.3")).toEqual([1, 3]);
@@ -108,7 +108,7 @@ describe("GET /signals", () => {
 });
 
 describe("GET /signals/listen", () => {
-  it("waits for the next signal, and tells where to go on", async () => {
+  it("waits for the next signal, and returns the position to resume from", async () => {
     const { position } = (await tw.call("GET", "/signals/listen?key=poll&timeout=0")).json();
     const waiting = tw.call("GET", `/signals/listen?key=poll&position=${position}&timeout=20`);
     const sql = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'LISTEN%'";
@@ -132,12 +132,12 @@ describe("GET /signals/listen", () => {
     expect(empty.json()).toEqual({ signals: [], position: expect.stringMatching(/^\d+-\d+$/) });
   });
 
-  it("refuses a position that is none, and two beginnings", async () => {
+  it("rejects an invalid position and two start points", async () => {
     for (const query of ["position=x", "from=start&after_version=1", "since=yesterday", "timeout=-1"])
       expect((await tw.call("GET", `/signals/listen?${query}`)).statusCode, query).toBe(422);
   });
 
-  it("streams events, and goes on after Last-Event-ID", async () => {
+  it("streams events, and resumes after Last-Event-ID", async () => {
     const events = async (headers: Record<string, string>, count: number, begun?: () => Promise<unknown>) => {
       const stop = new AbortController();
       const response = await fetch(`${url}/api/v2/signals/listen?key=live`, {
@@ -176,7 +176,7 @@ describe("GET /signals/listen", () => {
     expect(resumed.map(({ value }) => value)).toEqual([2, 3]);
   });
 
-  it("lets the server close although somebody waits", async () => {
+  it("lets the server close with a waiting client", async () => {
     const other = await Installation.open();
     const address = await other.app.listen({ host: "127.0.0.1", port: 0 });
     const poll = fetch(`${address}/api/v2/signals/listen?timeout=30`, {
@@ -201,7 +201,7 @@ describe("GET /signals/listen", () => {
 });
 
 describe("listeners and dead letters", () => {
-  it("are shown, tried again and deleted, and the deeds are kept", async () => {
+  it("are shown, retried and deleted with audit records", async () => {
     const service = new PostgresSignals({ database: tw.database, wakeUps: tw.wakeUps });
     let isCured = false;
     const collector = new Collector(async () => {
@@ -275,7 +275,7 @@ describe("listeners and dead letters", () => {
   });
 });
 
-it("needs a token, everywhere", async () => {
+it("requires a token on all routes", async () => {
   for (const [method, path] of [
     ["POST", "/signals"],
     ["GET", "/signals"],

@@ -1,4 +1,4 @@
-/** `/signals`: send them, list them, wait for them. Those who listen under a name: signals-listeners.ts. */
+/** `/signals`: send, list and wait for signals. Named listeners: signals-listeners.ts. */
 import type { FastifyReply } from "fastify";
 import { z } from "zod";
 import { showPlace, showSignal } from "../../signal/http-documents.ts";
@@ -23,11 +23,11 @@ export const signalDocument = z
     namespace: z.string(),
     key: z.string(),
     value: z.any(),
-    /** Strictly increasing for each key. */
+    /** Strictly increasing per key. */
     version: z.number(),
     sender: z.string(),
     time: date,
-    /** Its place among all signals. */
+    /** Its position in the log of all signals. */
     position: z.string(),
   })
   .meta({ id: "Signal" });
@@ -41,8 +41,8 @@ const newSignal = z
     namespace: z.string().optional(),
     key: z.string(),
     value: z.any().optional(),
-    sender: z.string().optional().describe("The name of the token unless given."),
-    client: z.string().optional().describe("With sequence: stored once, however often it is sent."),
+    sender: z.string().optional().describe("Default: the name of the token."),
+    client: z.string().optional().describe("With sequence: a repeated signal is stored once."),
     sequence: z.number().optional(),
   })
   .meta({ id: "NewSignal" });
@@ -55,12 +55,12 @@ const pattern = z
   .regex(/^[^\u0000-\u001f\u007f]*$/, "Must not contain control characters");
 
 export const filterShape = {
-  namespace: pattern.optional().describe('With * as a wildcard; "default" unless given.'),
-  key: many(pattern).optional().describe("With * as a wildcard; may be repeated."),
+  namespace: pattern.optional().describe('* is a wildcard; default: "default".'),
+  key: many(pattern).optional().describe("* is a wildcard; repeatable."),
   sender: pattern.optional(),
 };
 
-/** Where to begin: one of these; now, if none is given. */
+/** The start point: one of these; default: now. */
 export const startShape = {
   from: z.enum(["now", "start"]).optional(),
   after_version: int(0, Number.MAX_SAFE_INTEGER).optional(),
@@ -132,7 +132,7 @@ export const signals: Resource = (app, options) => {
           limit: int(1)
             .default(50)
             .transform((value) => Math.min(value, 1_000)),
-          cursor: z.string().max(100).optional().describe("next_cursor of the page before."),
+          cursor: z.string().max(100).optional().describe("next_cursor of the previous page."),
         }),
         response: {
           200: z.object({ signals: z.array(signalDocument), next_cursor: z.string().nullable() }),
@@ -205,12 +205,12 @@ export const signals: Resource = (app, options) => {
             .min(0)
             .default(MAX_WAIT_SECONDS)
             .transform((value) => Math.min(value, MAX_WAIT_SECONDS))
-            .describe("Seconds to wait for the first signal, 30 at most. Not for text/event-stream."),
+            .describe("Seconds to wait for the first signal, at most 30. Not used for text/event-stream."),
         }),
         response: { 200: z.any() },
         tags,
         description:
-          "Waits for signals and answers them with the position to go on from. With Accept: text/event-stream it goes on until the client leaves; the id of each event is a position, and Last-Event-ID resumes.",
+          "Waits for signals and returns them with the position to resume from. With Accept: text/event-stream the stream continues until the client disconnects; the id of each event is a position, and Last-Event-ID resumes after it.",
       },
     },
     async ({ headers, method, query }, reply) =>
@@ -229,7 +229,7 @@ export const signals: Resource = (app, options) => {
         const abort = AbortSignal.any([gone.signal, app.closing]);
         const subscription = service.subscribe(filter, place);
         try {
-          // Whoever asks with HEAD learns of no signal, so there is none to wait for.
+          // A HEAD request returns no signals, so it does not wait.
           const waitMs = method === "HEAD" ? 0 : query.timeout * 1000;
           const batch = await subscription.next({ limit: query.limit, waitMs, abort });
           return { signals: batch.signals.map(showSignal), position: batch.position };
@@ -247,7 +247,7 @@ async function* events(
   const { filter, limit, place, stop } = request;
   const subscription = service.subscribe(filter, place);
   try {
-    // The place as an id: a client that is cut off before the first signal resumes from here.
+    // The start position as an id: a client disconnected before the first signal resumes from here.
     yield `retry: 1000\nid: ${place.position}\nevent: position\ndata: ${JSON.stringify(showPlace(place))}\n\n`;
     while (!stop.aborted) {
       const batch = await subscription.next({ limit, waitMs: KEEP_ALIVE_MS, abort: stop });
@@ -279,7 +279,7 @@ type StartQuery = {
   readonly position?: string | undefined;
 };
 
-/** A position may come with bounds: those of the place it belongs to. */
+/** A position may come with the bounds of the place it belongs to. */
 async function placeOf(service: SignalService, query: StartQuery): Promise<SignalPlace> {
   const { after_version: afterVersion = null, position, since = null } = query;
   if (position !== undefined) {
@@ -303,7 +303,7 @@ function draftOf({ client, key, namespace = "default", sender, sequence, value =
   return { namespace, key, value, sender: sender!, client, sequence };
 }
 
-/** For a service without transactions a key is a client, and the places in the list are its numbers. */
+/** For a service without transactions, a key acts as client and the list indexes as sequence numbers. */
 function withKey(
   drafts: readonly SignalToSend[],
   key: string | string[] | undefined,

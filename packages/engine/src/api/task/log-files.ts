@@ -1,8 +1,7 @@
 /**
- * Log files that belong together, as one growing text with byte offsets; they follow each other in the order of their
- * first lines. Those of one try: it may have had several attempts, lost ones and one after each wait, and there are
- * those of the triggers they waited for. Those of a run itself: its callbacks, and what decided on signals. Paths are
- * made from rows that exist, never from what a caller sent.
+ * Related log files as one growing text with byte offsets, ordered by their first lines: the attempts of one try (lost ones, and
+ * one after each wait) with the triggers they waited for; or the callbacks and `onSignal` calls of a run. Paths are built from
+ * existing rows, never from request data.
  */
 import type { Dirent } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
@@ -15,7 +14,7 @@ import { LogGrowth } from "./log-growth.ts";
 interface LogPiece {
   readonly lines: readonly LogLine[];
   readonly nextOffset: number;
-  /** Nothing more was there at the time. */
+  /** The end of the log at the time of reading. */
   readonly end: boolean;
 }
 
@@ -27,7 +26,7 @@ abstract class LogReader {
     const root = resolve(logsDir);
     this.#folders = folders
       .map((names) => resolve(join(root, ...names)))
-      // An id such as ".." was stored by nobody we trust with paths.
+      // An id such as ".." is not trusted as a path.
       .filter((folder) => folder.startsWith(`${root}${sep}`));
   }
 
@@ -37,7 +36,7 @@ abstract class LogReader {
     return this.#folders[0] ?? null;
   }
 
-  /** Whole lines from `offset` on, about `limit` bytes of them. */
+  /** Complete lines from `offset` on, about `limit` bytes. */
   async read(offset: number, limit: number): Promise<LogPiece> {
     const files = await this.#files();
     let base = 0;
@@ -71,13 +70,13 @@ abstract class LogReader {
     const entries: Dirent[] = await readdir(folder, { withFileTypes: true }).catch(() => []);
     return (
       entries
-        // isFile() is false for a symbolic link: what it points to may not be ours to show.
+        // isFile() is false for a symbolic link, whose target may be outside of the logs.
         .filter((entry) => entry.isFile() && entry.name.endsWith(".log") && this.has(entry.name))
         .map((entry) => join(folder, entry.name))
     );
   }
 
-  /** The time of its first line. A file that has none yet comes last. */
+  /** The time of its first line. A file without lines comes last. */
   async #begun(path: string): Promise<string> {
     const known = this.#beginnings.get(path);
     if (known !== undefined) return known;
@@ -95,7 +94,7 @@ export class TryLogReader extends LogReader {
     this.#tryNumber = tryNumber;
   }
 
-  /** To be closed by whoever asks for it. */
+  /** To be closed by the caller. */
   growth(): LogGrowth {
     return new LogGrowth(this.folder);
   }

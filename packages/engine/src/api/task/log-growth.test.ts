@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { LogGrowth } from "./log-growth.ts";
 
-/** No timer helps. */
+/** Long enough that no timer ends the wait. */
 const forever = { ms: 3_600_000, stop: new AbortController().signal };
 
 let root: string;
@@ -21,7 +21,7 @@ afterEach(async () => {
   await rm(root, { recursive: true });
 });
 
-it("reports a file in a folder that did not exist when the wait began", async () => {
+it("reports a file in a folder created after the start of the wait", async () => {
   const folder = join(root, "etl", "1", "a", "-1");
   const file = join(folder, "1-x.log");
   const follow = async () => {

@@ -1,11 +1,11 @@
-/** Wakes the follower of a try's log when a file in its folder was written, or is new. */
+/** Wakes the follower of a log when a file in its folder is written or created. */
 import { existsSync, type FSWatcher, watch } from "node:fs";
 import { dirname } from "node:path";
 
 export class LogGrowth {
   readonly #folder: string | null;
   #watcher: FSWatcher | null = null;
-  /** The folder, or the nearest one above it while it does not exist. */
+  /** The folder, or its nearest existing parent. */
   #watched: string | null = null;
   #count = 0;
   #wake: () => void = () => {};
@@ -14,13 +14,13 @@ export class LogGrowth {
     this.#folder = folder;
   }
 
-  /** Taken before reading: what is written after it ends the next wait at once. */
+  /** Taken before reading: later writes end the next wait at once. */
   mark(): number {
     this.#open();
     return this.#count;
   }
 
-  /** Waits for growth since the mark. `ms` limits it: some file systems tell nothing. */
+  /** Waits for growth since the mark, at most `ms`: some file systems report no changes. */
   async after(mark: number, { ms, stop }: { ms: number; stop: AbortSignal }): Promise<void> {
     if (this.#count !== mark || stop.aborted) return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -40,7 +40,7 @@ export class LogGrowth {
     this.#watched = null;
   }
 
-  /** Until the folder exists: a folder on the way to it may be created before the one above it is watched. */
+  /** Retries until the folder exists: a parent may be created before it is watched. */
   #open(): void {
     if (this.#folder === null) return;
     for (let next = nearest(this.#folder); next !== this.#watched; next = nearest(this.#folder)) {
@@ -60,7 +60,7 @@ export class LogGrowth {
       this.#watched = folder;
       return true;
     } catch {
-      // Gone again, or no watches left: the timer looks again.
+      // Deleted again, or no watches left: the timer retries.
       return false;
     }
   }

@@ -1,11 +1,11 @@
-/** Outputs as the API shows them: of large ones the value, as long as it is not too large to be shown; else what is known. */
+/** Outputs in API responses: large values are included up to a limit, above it only their metadata. */
 import type { Json } from "@tradewind/sdk/manifest";
 import { LargeValue } from "../../model/index.ts";
 import type { LargeOutputs, OpenText } from "../../output/large-outputs.ts";
 import { EngineError } from "../../service/errors.ts";
 import { Problem } from "../server/problem.ts";
 
-/** Bytes of JSON. An answer is put together in memory. */
+/** Bytes of JSON. A response is built in memory. */
 const MOST_SHOWN = 16 * 1024 * 1024;
 
 export type OutputReader = Pick<LargeOutputs, "open" | "read" | "requireThere">;
@@ -17,7 +17,7 @@ export interface ShownObject {
   readonly items: number | null;
 }
 
-/** Null in place of a value that is not shown; it must be there all the same. */
+/** Null for a value that is too large; its object must still exist. */
 export async function shownOutput(
   value: Json | LargeValue,
   outputs: OutputReader | undefined,
@@ -33,14 +33,14 @@ export async function shownOutput(
   });
 }
 
-/** As JSON, however large it is: proven before anything of it is sent. */
+/** The output as JSON of any size, verified before the first byte is sent. */
 export async function outputText(
   value: Json | LargeValue,
   outputs: OutputReader | undefined,
 ): Promise<OpenText> {
   if (!(value instanceof LargeValue)) return { pieces: () => whole(value), close() {} };
   if (outputs === undefined)
-    throw new Problem(502, "OUTPUT_UNREADABLE", "This server has no store of large outputs.");
+    throw new Problem(502, "OUTPUT_UNREADABLE", "This server has no store for large outputs.");
   return await reading(() => outputs.open(value));
 }
 
@@ -57,7 +57,7 @@ async function reading<T>(read: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Of a run's end, where one that cannot be read must not hide the others. All of them together are shown up to the limit. */
+/** For the end of a run: an unreadable output must not hide the others. The limit applies to all together. */
 export async function shownOutputs(
   values: readonly (Json | LargeValue)[],
   outputs: OutputReader | undefined,

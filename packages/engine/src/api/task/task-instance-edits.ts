@@ -1,4 +1,4 @@
-/** What can be done to task instances: mark, note, clear; each with its dry run. */
+/** Changes to task instances: mark, note, clear; each with a dry run. */
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { clearTasks } from "../../store/edit/clear-tasks.ts";
@@ -99,7 +99,7 @@ interface Patch {
   readonly dryRun: boolean;
 }
 
-/** Answers the instances it was asked about and those that changed with them. */
+/** Returns the addressed instances and those changed with them. */
 async function patch(
   options: ApiOptions,
   request: FastifyRequest,
@@ -178,7 +178,7 @@ async function clear(
   body: z.output<typeof clearBody>,
 ) {
   if (body.start_date != null && body.end_date != null && body.start_date > body.end_date) {
-    throw invalid(["body", "end_date"], "end_date lies before start_date");
+    throw invalid(["body", "end_date"], "end_date is before start_date");
   }
   if ((body.include_past || body.include_future) && body.dag_run_id == null) {
     throw invalid(["body", "dag_run_id"], "include_past and include_future need a dag_run_id to start from");
@@ -205,7 +205,7 @@ async function clear(
     });
     const result = await clearTasks(tx, {
       runs: selection,
-      // Airflow's defaults make only_failed true: only_running, which must be asked for, wins.
+      // only_failed is true by default in Airflow, so only_running, which must be requested, takes precedence.
       only: body.only_running ? "running" : body.only_failed ? "failed" : "any",
       resetRuns: body.reset_dag_runs,
       latestVersion: body.run_on_latest_version ?? false,

@@ -48,7 +48,7 @@ const found = async (path: string) =>
     );
 
 describe("reading task instances", () => {
-  test("one that did not run names the failed one at the start of the chain", async () => {
+  test("names the failed task at the start of the chain for a task that did not run", async () => {
     const failedUpstream = { task_id: "b", map_index: -1, rendered_map_index: null };
     expect((await tw.call("GET", `${BASE}/c`)).json()).toMatchObject({ failed_upstream: failedUpstream });
     expect((await tw.call("GET", `${BASE}/b`)).json()).toMatchObject({ failed_upstream: null });
@@ -78,7 +78,7 @@ describe("reading task instances", () => {
     await tw.call("DELETE", "/dags/order");
   });
 
-  test("one instance has Airflow's fields, and not the token that speaks for it", async () => {
+  test("returns an instance with Airflow's fields and without its attempt token", async () => {
     const response = await tw.call("GET", `${BASE}/a`);
     expect(response.json()).toMatchObject({
       id: expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/),
@@ -118,11 +118,11 @@ describe("reading task instances", () => {
     [`${BASE}?pool=none_such`, []],
     ["/dags/~/dagRuns/~/taskInstances?state=failed&logical_date_gte=2026-01-01", ["b[-1]"]],
     [`${BASE}/a/listMapped`, ["a[-1]", "a[0]"]],
-  ])("%s finds %j", async (path, expected) => {
+  ])("returns for %s: %j", async (path, expected) => {
     expect(await found(path)).toEqual(expected);
   });
 
-  test("the batch form", async () => {
+  test("accepts the batch form", async () => {
     const body = {
       dag_ids: ["etl"],
       task_ids: ["a", "group.d"],
@@ -134,7 +134,7 @@ describe("reading task instances", () => {
     expect((await tw.call("GET", "/dags/etl/dagRuns/nope/taskInstances")).statusCode).toBe(404);
   });
 
-  test("tries: those on record and the current one", async () => {
+  test("returns recorded tries and the current one", async () => {
     const body = (await tw.call("GET", `${BASE}/a/tries`)).json();
     expect(
       body.task_instances.map((each: { try_number: number; state: string; reason: string | null }) => [
@@ -154,7 +154,7 @@ describe("reading task instances", () => {
 });
 
 describe("outputs", () => {
-  test("are listed and shown as the JSON they are", async () => {
+  test("lists and shows outputs as stored JSON", async () => {
     const values: Record<string, unknown> = {
       return_value: { rows: [1, 2], text: "ä" },
       nothing: null,
@@ -184,7 +184,7 @@ describe("outputs", () => {
     expect((await tw.call("GET", `${BASE}/a/xcomEntries/nope`)).statusCode).toBe(404);
   });
 
-  test("a value with NUL and lone surrogates, as a task may return, is shown", async () => {
+  test("shows a value with NUL and lone surrogates", async () => {
     await tw.sql("INSERT INTO xcom (dag_run_id, task_id, key, value) VALUES ($1, 'b', 'odd', $2)", [
       run,
       '"a\\u0000b\\ud800"',
@@ -208,7 +208,7 @@ describe("editing task instances", () => {
     return id;
   };
 
-  test("marks one, with a dry run first", async () => {
+  test("marks an instance after a dry run", async () => {
     const id = await fresh("mark");
     const path = "/dags/etl/dagRuns/mark/taskInstances/b";
     const dry = (await tw.call("PATCH", `${path}/dry_run`, { new_state: "success" })).json();
@@ -216,7 +216,7 @@ describe("editing task instances", () => {
     expect(await state("mark")).toMatchObject({ b: "failed" });
     tw.changes.length = 0;
     const real = (await tw.call("PATCH", path, { new_state: "success", note: "fixed by hand" })).json();
-    // What had only followed from its failure is judged again.
+    // Tasks that were upstream_failed because of it are evaluated again.
     expect(real.task_instances).toMatchObject([
       { task_id: "b", state: "success", note: "fixed by hand" },
       { task_id: "c", state: null, note: null },
@@ -227,7 +227,7 @@ describe("editing task instances", () => {
     ]);
   });
 
-  test("marks with its downstream; marks the same again without harm", async () => {
+  test("marks with downstream tasks, and can be repeated", async () => {
     await fresh("down");
     const body = { new_state: "skipped", include_downstream: true };
     const first = (await tw.call("PATCH", "/dags/etl/dagRuns/down/taskInstances/b/-1", body)).json();
@@ -241,11 +241,11 @@ describe("editing task instances", () => {
     [{ new_state: "running" }, 422],
     [{ new_state: "success", colour: "red" }, 422],
     [{ note: 5 }, 422],
-  ])("%j is a %i", async (body, status) => {
+  ])("rejects %j with a %i", async (body, status) => {
     expect((await tw.call("PATCH", `${BASE}/b`, body)).statusCode).toBe(status);
   });
 
-  test("what does not exist is a 404", async () => {
+  test("returns 404 for unknown tasks and runs", async () => {
     const body = { new_state: "success" };
     expect((await tw.call("PATCH", `${BASE}/zzz`, body)).json().detail).toBe('DAG "etl" has no task "zzz"');
     expect((await tw.call("PATCH", `${BASE}/b/9`, body)).statusCode).toBe(404);
@@ -259,7 +259,7 @@ describe("editing task instances", () => {
     );
   });
 
-  test("clears by task and direction; only failed ones unless told otherwise", async () => {
+  test("clears by task and direction, by default only failed tasks", async () => {
     const id = await fresh("clear");
     const clear = async (body: object) =>
       (await tw.call("POST", "/dags/etl/clearTaskInstances", { dag_run_id: "clear", ...body }))
@@ -294,7 +294,7 @@ describe("editing task instances", () => {
       (await tw.call("POST", "/dags/etl/clearTaskInstances", { task_ids: ["b"], ...body }))
         .json()
         .task_instances.map((each: { dag_run_id: string }) => each.dag_run_id);
-    // With each, the task after it, which could not run.
+    // Includes the downstream task that could not run.
     const runs = async (body: object) => [...new Set(await clear(body))];
     expect(await runs({ start_date: "2026-03-12", end_date: "2026-03-13" })).toEqual(["day12", "day13"]);
     expect(await runs({ dag_run_id: "day12", include_future: true })).toEqual(["day12", "day13"]);
@@ -312,7 +312,7 @@ describe("editing task instances", () => {
     }
   });
 
-  test("prevent_running_task refuses when something runs", async () => {
+  test("rejects an edit with prevent_running_task while a task runs", async () => {
     const id = await tw.addRun("etl", { runId: "busy" });
     await tw.addInstance(id, "a", { state: "running", tryNumber: 1, attempt: randomUUID() });
     const body = { dag_run_id: "busy", only_failed: false, prevent_running_task: true, dry_run: false };

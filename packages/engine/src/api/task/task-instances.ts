@@ -45,7 +45,7 @@ import {
 } from "../server/fields.ts";
 import { invalid, notFound, Problem } from "../server/problem.ts";
 
-/** Airflow writes the state of an instance nothing happened to as null; in a query it is one of these words. */
+/** Airflow writes the initial state as null; in a query it is one of these words. */
 const state = z
   .enum([...TASK_STATES, "none", "no_status"])
   .transform((value) => (value === "no_status" ? "none" : value));
@@ -83,7 +83,7 @@ const listShape = {
   rendered_map_index_pattern: text.optional(),
   rendered_map_index_prefix_pattern: text.optional(),
 };
-/** By run, which an index gives; Airflow's own default, the map index, would sort the whole history for one page. */
+/** By run, which has an index; Airflow's default, the map index, would sort the whole history for one page. */
 const listQuery = z.strictObject({ ...listShape, order_by: orderBy(TASK_INSTANCE_ORDER, "id") });
 const mappedQuery = z.strictObject({ ...listShape, order_by: orderBy(TASK_INSTANCE_ORDER, "map_index") });
 
@@ -257,7 +257,7 @@ export async function requireInstance(
   throw notFound(`${describe(address)} does not exist, or its run has not started yet`);
 }
 
-/** An empty list of a run that does not exist would look like a run without tasks. */
+/** An empty list would hide that the run does not exist. */
 async function requireParents(
   connection: Connection,
   params: z.output<typeof listParams>,
@@ -268,7 +268,7 @@ async function requireParents(
   return null;
 }
 
-/** null: the list is not ordered by it. */
+/** null: not ordered by it. */
 async function taskOrder(
   connection: Connection,
   run: DagRunRow | null,
@@ -278,7 +278,7 @@ async function taskOrder(
   if (run === null)
     throw invalid(
       ["query", "order_by"],
-      "topological_index orders the tasks of one run: name its DAG and its run",
+      "topological_index orders the tasks of one run: give its DAG and run",
     );
   const manifest = (await readManifests(connection, [run.version_id])).get(run.version_id);
   return manifest ? inTopologicalOrder(manifest).map(({ taskId }) => taskId) : [];

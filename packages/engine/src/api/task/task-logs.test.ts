@@ -17,7 +17,7 @@ beforeAll(async () => {
   await tw.addInstance(run, "live", { state: "running", tryNumber: 1 });
   await tw.addInstance(run, "quiet", { state: "success", tryNumber: 1 });
   const place = { dagId: "etl", dagRunId: run, taskId: "a" };
-  // The lost attempt sorts after the other by name, so that the order can only come from the time.
+  // The lost attempt sorts last by name, so that only the time can give the right order.
   const lost = await tw.writeLog({ ...place, file: "2-zzzz.log" }, ["lost 1", "lost 2"]);
   await appendFile(lost, '{"t":"half a li');
   await utimes(lost, new Date(1_000_000), new Date(1_000_000));
@@ -29,7 +29,7 @@ beforeAll(async () => {
 const events = (body: { content: { event: string }[] }) => body.content.map((line) => line.event);
 
 describe("logs", () => {
-  test("a try's attempts follow each other; the end is told by a null token", async () => {
+  test("joins the attempts of a try, and marks the end with a null token", async () => {
     const body = (await tw.call("GET", `${LOGS}/2`)).json();
     expect(body.content[0]).toEqual({
       timestamp: "2026-01-01T00:00:00.000Z",
@@ -43,7 +43,7 @@ describe("logs", () => {
     expect(events((await tw.call("GET", `${LOGS}/1`)).json())).toEqual(["first try"]);
   });
 
-  test("what a trigger says stands between the attempts, even if it was written to last", async () => {
+  test("puts the log of a trigger between the attempts, even if it was written last", async () => {
     const place = { dagId: "etl", dagRunId: run, taskId: "a" };
     const at = (second: number, message: string) =>
       logLine(message).replace("00:00:00.000", `00:00:0${second}.000`);
@@ -65,7 +65,7 @@ describe("logs", () => {
     expect(lines).toEqual(["submitted", "looking", "resumed"]);
   });
 
-  test("a running try always has a token to go on with", async () => {
+  test("always returns a token for a running try", async () => {
     const path = "/dags/etl/dagRuns/r1/taskInstances/live/logs/1";
     expect((await tw.call("GET", path)).json()).toEqual({ content: [], continuation_token: "0" });
     const file = await tw.writeLog({ dagId: "etl", dagRunId: run, taskId: "live", file: "1-x.log" }, ["one"]);
@@ -77,7 +77,7 @@ describe("logs", () => {
     ]);
   });
 
-  test("as NDJSON, whole", async () => {
+  test("returns the whole log as NDJSON", async () => {
     const response = await tw.call("GET", `${LOGS}/2`, undefined, { accept: "application/x-ndjson" });
     expect(response.headers["content-type"]).toBe("application/x-ndjson");
     expect(
@@ -88,7 +88,7 @@ describe("logs", () => {
     ).toEqual(["lost 1", "lost 2", "second 1", "second 2"]);
   });
 
-  test("a silent task has an empty log; a try that was not is a 404", async () => {
+  test("returns an empty log for a silent task and a 404 for an unknown try", async () => {
     expect((await tw.call("GET", "/dags/etl/dagRuns/r1/taskInstances/quiet/logs/1")).json()).toEqual({
       content: [],
       continuation_token: null,
@@ -97,7 +97,7 @@ describe("logs", () => {
     expect((await tw.call("GET", "/dags/etl/dagRuns/r1/taskInstances/nope/logs/1")).statusCode).toBe(404);
   });
 
-  test("a large log comes in pieces that fit together", async () => {
+  test("splits a large log into consecutive pieces", async () => {
     const messages = Array.from({ length: 3000 }, (_, index) => `${index} ${"x".repeat(200)}`);
     await tw.writeLog({ dagId: "etl", dagRunId: run, taskId: "quiet", file: "1-big.log" }, messages);
     const seen: string[] = [];
@@ -122,7 +122,7 @@ describe("logs", () => {
 });
 
 describe("paths", () => {
-  test("links and names that leave the folder show nothing", async () => {
+  test("ignores links and names that lead out of the folder", async () => {
     const secret = join(tw.options.logsDir, "..", `secret-${process.pid}.log`);
     await writeFile(secret, logLine("stolen"));
     const folder = join(tw.options.logsDir, "etl", String(run), "a", "-1");
@@ -167,7 +167,7 @@ describe("live", () => {
       }));
   }
 
-  test("a finished try is sent whole and ended; Last-Event-ID goes on where it stopped", async () => {
+  test("streams a finished try to its end, and resumes after Last-Event-ID", async () => {
     const all = await tw.call("GET", `${LOGS}/2/stream`);
     expect(all.headers["content-type"]).toBe("text/event-stream");
     const got = parse(all.body);
@@ -182,7 +182,7 @@ describe("live", () => {
     );
   });
 
-  test("over a socket: lines arrive while the task runs, and the stream ends with it", async () => {
+  test("streams lines over a socket while the task runs, and ends with it", async () => {
     await tw.sql("UPDATE task_instance SET try_number = 2 WHERE task_id = 'live'");
     const file = await tw.writeLog({ dagId: "etl", dagRunId: run, taskId: "live", file: "2-y.log" }, []);
     const server = new ApiServer(tw.options);

@@ -1,6 +1,6 @@
 /**
- * `/logs/{try}`: a try's log by byte offset (the continuation token is the offset), as NDJSON, or live as server-sent
- * events. Each event carries as its id the offset after it; a client that comes back with Last-Event-ID goes on there.
+ * `/logs/{try}`: the log of a try by byte offset (the continuation token is the offset), as NDJSON, or live as server-sent
+ * events. The id of each event is the offset after it; Last-Event-ID resumes there.
  */
 import type { FastifyReply } from "fastify";
 import { z } from "zod";
@@ -15,13 +15,13 @@ import { TryLogReader } from "./log-files.ts";
 import { addressOf, describe, requireInstance, taskParams } from "./task-instances.ts";
 
 const MAX_OFFSET = Number.MAX_SAFE_INTEGER;
-/** Of a log, about so much at once. */
+/** Approximate size of a piece. */
 export const LOG_BYTES = 256 * 1024;
 const FULL_BYTES = 8 * 1024 * 1024;
-/** A quiet log is looked at ever more seldom, in case its growth goes unnoticed, and for the end of its try. */
+/** Poll interval of a quiet log, in case a change goes unnoticed and to find the end of its try; it grows up to a limit. */
 const FIRST_LOOK_MS = 50;
 const LAST_LOOK_MS = 1_000;
-/** A task that writes without pause must not make as many questions about its end. */
+/** Minimum time between two queries for the end of a try that writes without pause. */
 const ASK_MS = 200;
 const KEEP_ALIVE_MS = 15_000;
 
@@ -90,12 +90,12 @@ async function requireTry(
   const address = addressOf(path, index);
   const row = await requireInstance(options.database, address);
   if (path.try_number > Math.max(row.try_number, 1)) {
-    throw notFound(`${describe(address)} has no try ${path.try_number}: it is at try ${row.try_number}`);
+    throw notFound(`${describe(address)} has no try ${path.try_number}: the latest is try ${row.try_number}`);
   }
   return row;
 }
 
-/** Nothing more will be written to this try's log. */
+/** True if nothing more will be written to the log of this try. */
 function isOver(row: TaskInstanceRow, tryNumber: number): boolean {
   return (
     tryNumber < row.try_number ||
@@ -134,12 +134,12 @@ async function* liveLog(
   let askAt = 0;
   let over = false;
   let spokeAt = performance.now();
-  // Sent at once, so that a client knows it is connected before the first line is written.
+  // Sent at once, so that a client sees the connection before the first line is written.
   yield "retry: 1000\n\n";
   try {
     while (!stop.aborted) {
       const seen = growth.mark();
-      // Asked before reading: lines written between the last look and the end are still read.
+      // Query the state before reading: lines written before the end are still read.
       if (!over && performance.now() >= askAt) {
         over = await ended();
         askAt = performance.now() + ASK_MS;
@@ -172,7 +172,7 @@ function lastEventId(header: string | string[] | undefined): number | undefined 
   if (header === undefined || header === "") return undefined;
   const offset = typeof header === "string" && /^\d{1,15}$/.test(header) ? Number(header) : Number.NaN;
   if (Number.isNaN(offset))
-    throw invalid(["header", "last-event-id"], "Must be the id of an event of this stream: a byte offset");
+    throw invalid(["header", "last-event-id"], "Must be the id of an event of this stream (a byte offset)");
   return offset;
 }
 

@@ -17,37 +17,40 @@ const actions = () =>
     "SELECT id, key, value, sender FROM signal WHERE namespace = 'action' ORDER BY id",
   );
 
-describe("a task of a run that is not over", () => {
-  test.each(["start", "restart", "stop"])("%s is in the log, the record and the answer", async (action) => {
-    const id = await tw.addRun("etl", { runId: `now-${action}` });
-    await tw.addInstance(id, "a", { state: "running", tryNumber: 1 });
-    tw.changes.length = 0;
-    const answer = await post(`etl/dagRuns/now-${action}/taskInstances/a/${action}`);
-    const [sent] = (await actions()).slice(-1);
-    expect([answer.statusCode, answer.json()]).toEqual([
-      202,
-      {
-        ...{ dag_id: "etl", dag_run_id: `now-${action}`, task_id: "a" },
-        ...{ action, version: sent!.id, cleared: [], reopened: false },
-      },
-    ]);
-    expect(sent).toMatchObject({
-      key: `etl/now-${action}/a`,
-      value: { action, by: "admin" },
-      sender: "admin",
-    });
-    expect(tw.changes).toEqual([{ kind: "run_edited", dagRunIds: [id] }, { kind: "signals_sent" }]);
-    const [deed] = await tw.sql("SELECT * FROM audit_event ORDER BY id DESC LIMIT 1");
-    expect(deed).toMatchObject({
-      ...{ actor: "admin", action: `${action}_task_instance`, dag_id: "etl", run_id: `now-${action}` },
-      ...{ task_id: "a", details: { version: sent!.id } },
-    });
-    tw.changes.length = 0;
-    await post(`etl/dagRuns/now-${action}/taskInstances/b/${action}`);
-    expect(tw.changes).toEqual([{ kind: "run_edited", dagRunIds: [id] }, { kind: "signals_sent" }]);
-  });
+describe("task of a run that has not ended", () => {
+  test.each(["start", "restart", "stop"])(
+    "writes %s to the signal log, the audit log and the response",
+    async (action) => {
+      const id = await tw.addRun("etl", { runId: `now-${action}` });
+      await tw.addInstance(id, "a", { state: "running", tryNumber: 1 });
+      tw.changes.length = 0;
+      const answer = await post(`etl/dagRuns/now-${action}/taskInstances/a/${action}`);
+      const [sent] = (await actions()).slice(-1);
+      expect([answer.statusCode, answer.json()]).toEqual([
+        202,
+        {
+          ...{ dag_id: "etl", dag_run_id: `now-${action}`, task_id: "a" },
+          ...{ action, version: sent!.id, cleared: [], reopened: false },
+        },
+      ]);
+      expect(sent).toMatchObject({
+        key: `etl/now-${action}/a`,
+        value: { action, by: "admin" },
+        sender: "admin",
+      });
+      expect(tw.changes).toEqual([{ kind: "run_edited", dagRunIds: [id] }, { kind: "signals_sent" }]);
+      const [deed] = await tw.sql("SELECT * FROM audit_event ORDER BY id DESC LIMIT 1");
+      expect(deed).toMatchObject({
+        ...{ actor: "admin", action: `${action}_task_instance`, dag_id: "etl", run_id: `now-${action}` },
+        ...{ task_id: "a", details: { version: sent!.id } },
+      });
+      tw.changes.length = 0;
+      await post(`etl/dagRuns/now-${action}/taskInstances/b/${action}`);
+      expect(tw.changes).toEqual([{ kind: "run_edited", dagRunIds: [id] }, { kind: "signals_sent" }]);
+    },
+  );
 
-  test("is ordered once per idempotency key", async () => {
+  test("executes a command once per idempotency key", async () => {
     await tw.addRun("etl", { runId: "keyed" });
     const before = (await actions()).length;
     const path = "etl/dagRuns/keyed/taskInstances/a/start";
@@ -61,7 +64,7 @@ describe("a task of a run that is not over", () => {
     expect((await post("etl/dagRuns/keyed/taskInstances/b/start", "k-1")).statusCode).toBe(422);
   });
 
-  test("must be there", async () => {
+  test("rejects an unknown task or run", async () => {
     await tw.addRun("etl", { runId: "there" });
     for (const path of ["there/taskInstances/zzz/start", "gone/taskInstances/a/stop", "gone/stop"]) {
       const answer = await post(`etl/dagRuns/${path}`);
@@ -73,8 +76,8 @@ describe("a task of a run that is not over", () => {
   });
 });
 
-describe("a task of a run that is over", () => {
-  test("is cleared to start, with what comes after it", async () => {
+describe("task of an ended run", () => {
+  test("clears the task and its downstream tasks to start it", async () => {
     const id = await tw.addRun("etl", { runId: "over", state: "success" });
     for (const task of ["a", "b"]) await tw.addInstance(id, task, { state: "success", tryNumber: 1 });
     tw.changes.length = 0;
@@ -95,31 +98,31 @@ describe("a task of a run that is over", () => {
     expect(deed).toEqual({ details: { version: null, instances: 2 } });
   });
 
-  test("that never started is cleared and asked to", async () => {
+  test("clears and starts a task that never started", async () => {
     const id = await tw.addRun("online", { runId: "over", state: "success" });
     await tw.addInstance(id, "train", { state: "skipped" });
     tw.changes.length = 0;
     expect((await post("online/dagRuns/over/taskInstances/train/start")).json()).toMatchObject({
       version: expect.any(Number),
       cleared: [{ task_id: "train" }],
-      // Its rules are armed again, all of them.
+      // All of its rules are armed again.
       reopened: true,
     });
     expect(tw.changes).toEqual([{ kind: "run_edited", dagRunIds: [id] }, { kind: "signals_sent" }]);
   });
 
-  test("cannot stop, and says what can be done", async () => {
+  test("rejects a stop with the remedy", async () => {
     await tw.addRun("etl", { runId: "ended", state: "failed" });
     const stop = await post("etl/dagRuns/ended/taskInstances/a/stop");
     expect([stop.statusCode, stop.json().code, stop.json().detail]).toEqual([
       409,
       "RUN_OVER",
-      'Run "ended" of DAG "etl" is over (failed): nothing of it runs. To run the task again: tradewind tasks start etl ended a',
+      'Run "ended" of DAG "etl" has ended (failed): none of its tasks is running. Rerun the task with: tradewind tasks start etl ended a',
     ]);
     const start = await post("etl/dagRuns/ended/taskInstances/a/start");
     expect([start.statusCode, start.json().detail]).toEqual([
       409,
-      'Run "ended" of DAG "etl" ended before it began (failed): start another with: tradewind dags trigger etl',
+      'Run "ended" of DAG "etl" ended before its start (failed). Start another run with: tradewind dags trigger etl',
     ]);
   });
 });
@@ -137,13 +140,13 @@ describe("a run", () => {
     expect(deed).toEqual({ action: "stop_dag_run", task_id: null });
   });
 
-  test("that nothing drives is not, nor one that is over", async () => {
+  test("rejects closing a run that is not signal-driven or has ended", async () => {
     await tw.addRun("etl", { runId: "plain" });
     const plain = await post("etl/dagRuns/plain/stop");
     expect([plain.statusCode, plain.json().code, plain.json().detail]).toEqual([
       409,
       "RUN_NOT_DRIVEN",
-      'Run "plain" of DAG "etl" has nothing to close: it ends when its tasks have ended. To end it now: tradewind runs cancel etl plain',
+      'Run "plain" of DAG "etl" is not signal-driven and ends when its tasks have ended. End it now with: tradewind runs cancel etl plain',
     ]);
     await tw.addRun("online", { runId: "past", state: "success" });
     const past = await post("online/dagRuns/past/stop");
@@ -151,7 +154,7 @@ describe("a run", () => {
   });
 });
 
-describe("a dead letter of an onSignal", () => {
+describe("dead letter of an onSignal", () => {
   const bury = async (listener: string) => {
     const sql = `INSERT INTO signal_dead_letter
         (listener, signal_id, tx, namespace, key, value, sender, sent_at, error, attempts)
@@ -160,7 +163,7 @@ describe("a dead letter of an onSignal", () => {
   };
   const retry = (id: number) => tw.call("POST", `/signals/deadLetters/${id}/retry`);
 
-  test("makes the owner of its run load it again", async () => {
+  test("makes the owner of its run reload it", async () => {
     const id = await tw.addRun("online", { runId: "buried/2", state: "running" });
     const letter = await bury("task:online/buried/2/ask");
     const generation = () => tw.sql("SELECT generation FROM dag_run WHERE id = $1", [id]);
@@ -171,16 +174,18 @@ describe("a dead letter of an onSignal", () => {
     expect(tw.changes).toEqual([{ kind: "signals_sent" }, { kind: "run_edited", dagRunIds: [id] }]);
   });
 
-  test("stays one when its run is over or gone; a listener of that kind of name is a listener", async () => {
+  test("stays dead if its run has ended or was deleted, unlike one of a listener with such a name", async () => {
     await tw.addRun("online", { runId: "buried", state: "success" });
     const over = await bury("task:online/buried/ask");
     const answer = await retry(over);
     expect([answer.statusCode, answer.json().code, answer.json().detail]).toEqual([
       409,
       "RUN_OVER",
-      `Run "buried" of DAG "online" is over (success): its task "ask" is asked about signals no more. To delete the letter: tradewind signals dead-letters delete ${over}`,
+      `Run "buried" of DAG "online" has ended (success): its task "ask" no longer receives signals. Delete the dead letter with: tradewind signals dead-letters delete ${over}`,
     ]);
-    expect((await retry(await bury("task:online/never/ask"))).json().detail).toContain("is gone");
+    expect((await retry(await bury("task:online/never/ask"))).json().detail).toContain(
+      "does not exist any more",
+    );
     await tw.sql(
       `INSERT INTO signal_listener (name, filter, tx, signal_id) VALUES ('task:a/b/c', '{}', '1', 0)`,
     );

@@ -1,4 +1,4 @@
-/** Orders by hand: start, restart or stop a task of a run, and close the run. Its owner carries them out. */
+/** Manual commands: start, restart or stop a task of a run, and close a run. The owner of the run executes them. */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import {
@@ -21,11 +21,11 @@ const orderDocument = z
     /** null: the run itself. */
     task_id: z.string().nullable(),
     action: z.enum(["start", "restart", "stop"]),
-    /** Of the signal in the log, namespace "action"; null: it took none, for what was to start was cleared. */
+    /** Version of the signal in namespace "action"; null: none, because the tasks to start were cleared instead. */
     version: z.number().nullable(),
-    /** The run was over: these run again. */
+    /** Tasks that rerun because the run had ended. */
     cleared: z.array(z.object({ task_id: z.string(), map_index: z.number() })),
-    /** The run was over and is open again as a whole: its rules and times are armed, until something closes it. */
+    /** The run had ended and is open again as a whole, with its rules and ticks, until it is closed. */
     reopened: z.boolean(),
   })
   .meta({ id: "RunOrder" });
@@ -57,7 +57,7 @@ export const taskOrders: Resource = (app, options) => {
   });
 };
 
-/** The owner is woken after the commit; a former answer wakes nobody. */
+/** Wakes the owner after the commit, but not for a stored response. */
 async function order(
   options: ApiOptions,
   call: { readonly request: FastifyRequest; readonly reply: FastifyReply },
@@ -111,19 +111,19 @@ function accepted(result: OrderResult, { dagId, runId, taskId }: RunOrder): Give
       throw new Problem(
         409,
         "RUN_NOT_DRIVEN",
-        `${run} has nothing to close: it ends when its tasks have ended. To end it now: tradewind runs cancel ${dagId} ${runId}`,
+        `${run} is not signal-driven and ends when its tasks have ended. End it now with: tradewind runs cancel ${dagId} ${runId}`,
       );
     case "never_began":
       throw conflict(
-        `${run} ended before it began (${result.state}): start another with: tradewind dags trigger ${dagId}`,
+        `${run} ended before its start (${result.state}). Start another run with: tradewind dags trigger ${dagId}`,
       );
     case "over":
       throw new Problem(
         409,
         "RUN_OVER",
         taskId === null
-          ? `${run} is over (${result.state})`
-          : `${run} is over (${result.state}): nothing of it runs. To run the task again: tradewind tasks start ${dagId} ${runId} ${taskId}`,
+          ? `${run} has ended (${result.state})`
+          : `${run} has ended (${result.state}): none of its tasks is running. Rerun the task with: tradewind tasks start ${dagId} ${runId} ${taskId}`,
       );
   }
 }

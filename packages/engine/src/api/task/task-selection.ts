@@ -1,4 +1,4 @@
-/** Which instances an edit means: names resolved against the version each run is bound to, graph closure applied. */
+/** Resolves the instances of an edit: task names in the version of each run, with upstream and downstream tasks. */
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { Connection } from "../../store/database/database.ts";
 import type { RunSelection, TaskSelection } from "../../store/edit/edited-instances.ts";
@@ -40,7 +40,7 @@ export async function selectInstances(
   };
 }
 
-/** A run may be of a version that lacks a task; a task that no version has is a mistake. */
+/** A run's version may lack a task; a task unknown to all versions is an error. */
 function refuseUnknown(
   dagId: string,
   tasks: readonly TaskSelection[],
@@ -52,7 +52,7 @@ function refuseUnknown(
   if (unknown !== undefined) throw notFound(`DAG "${dagId}" has no task "${unknown.taskId}"`);
 }
 
-/** Of the run that was named: in those before and after it, a list may be shorter. */
+/** Checks the named run only: in earlier and later runs a list may be shorter. */
 async function refuseMissing(
   connection: Connection,
   run: DagRunRow,
@@ -81,7 +81,7 @@ function closure(manifest: DagManifest, tasks: readonly TaskSelection[], wish: W
   return [...asked, ...[...reached].flatMap((taskId) => within(asked, { taskId, mapOf }))];
 }
 
-/** Of a task in the same map as one that was asked for: the same items. Of any other: all. */
+/** For a task in the same map as the addressed one: the same items. For any other: all. */
 function within(
   asked: readonly TaskSelection[],
   { mapOf, taskId }: { readonly mapOf: ReadonlyMap<string, string | undefined>; readonly taskId: string },

@@ -1,6 +1,6 @@
 /**
- * `/xcomEntries`: outputs of tasks. Values are shown as the JSON they are; nothing is ever revived from them. A large one
- * comes with where it is stored; beyond a limit, with that alone. `raw` has the value and nothing else, however large.
+ * `/xcomEntries`: outputs of tasks. Values are returned as stored JSON. A large value comes with its storage location; above a
+ * limit, only the location is returned. `raw` streams only the value, of any size.
  */
 import type { FastifyReply } from "fastify";
 import { z } from "zod";
@@ -43,12 +43,12 @@ const entry = z.object({
   run_after: date,
 });
 
-/** Of an output that is too large for the database. */
+/** Metadata of an output that is too large for the database. */
 const object = z.object({
   store: z.string(),
   key: z.string(),
   bytes: z.number(),
-  items: z.number().nullable().describe("Of a list, how many it has."),
+  items: z.number().nullable().describe("Number of items of a list."),
 });
 
 const listQuery = z.strictObject({
@@ -117,7 +117,7 @@ export const xcomEntries: Resource = (app, { database, outputs }) => {
           map_index: mapIndex.default(-1),
           deserialize: flag.default(false),
           stringify: flag.default(false),
-          raw: flag.default(false).describe("The value alone, as a stream of JSON, however large it is."),
+          raw: flag.default(false).describe("Only the value, as a stream of JSON of any size."),
         }),
         response: { 200: entry.extend({ value: z.any(), object: object.optional() }) },
         tags: ["XCom"],
@@ -136,7 +136,7 @@ export const xcomEntries: Resource = (app, { database, outputs }) => {
       if (query.raw) {
         const text = await outputText(row.value, outputs);
         const answer = reply as unknown as FastifyReply;
-        // Also of one who left before the first piece.
+        // Also for a client that disconnected before the first piece.
         answer.raw.once("close", () => text.close());
         return stream(answer, "application/json", (stop) => wholeText(text, stop)) as never;
       }
@@ -146,7 +146,7 @@ export const xcomEntries: Resource = (app, { database, outputs }) => {
   );
 };
 
-/** An empty list of something that does not exist would look like a task without outputs. */
+/** An empty list would hide that the object does not exist. */
 async function requireListed(connection: Connection, params: z.output<typeof listParams>): Promise<void> {
   const { dag_id, dag_run_id, task_id } = params;
   if (dag_id === "~") return;
@@ -155,7 +155,7 @@ async function requireListed(connection: Connection, params: z.output<typeof lis
   else await requireTask(connection, params);
 }
 
-/** Why there is no such output. @throws Where there is no such instance. */
+/** Why there is no such output. @throws If the instance does not exist. */
 async function absence(
   connection: Connection,
   params: z.output<typeof entryParams>,
@@ -169,11 +169,11 @@ async function absence(
   const why =
     state === "success"
       ? "it returned nothing"
-      : `it is ${state}; tradewind tasks why ${dagId} ${runId} ${taskId}${which} says more`;
-  return notFound(`${describe(address)} left no output "${params.xcom_key}": ${why}`);
+      : `it is ${state}; tradewind tasks why ${dagId} ${runId} ${taskId}${which} explains why`;
+  return notFound(`${describe(address)} has no output "${params.xcom_key}": ${why}`);
 }
 
-/** Cut off when the server stops: what ended in good order would be taken for the whole. */
+/** Aborts the response if the server stops: a normal end would look complete. */
 async function* wholeText(text: OpenText, stop: AbortSignal): AsyncGenerator<string, void, undefined> {
   try {
     for await (const piece of text.pieces()) {

@@ -1,4 +1,4 @@
-/** `…/deferrals`: every wait of a task instance, with what it waited for, how that ended and what followed. */
+/** `…/deferrals`: every wait of a task instance, with its trigger, its outcome and what followed. */
 import type { Json } from "@tradewind/sdk/manifest";
 import { z } from "zod";
 import { DEFERRAL_ORDER, type DeferralRow, listDeferrals } from "../../store/list/deferrals.ts";
@@ -19,17 +19,17 @@ const deferralDocument = z
     deferred_at: date,
     timeout_at: nullableDate,
     fired_at: nullableDate,
-    /** When its run's owner had taken notice: the task was on its way again, or over. */
+    /** When the owner of the run processed the outcome: the task had resumed or ended. */
     ended_at: nullableDate,
     /** resumed, finished, timeout or cancelled; null while it waits. */
     end_kind: z.string().nullable(),
     /** event, ending, failed or timeout; null while it waits, and when it was cancelled. */
     outcome: z.string().nullable(),
-    /** What a trigger failed with, or why it ended the task. */
+    /** The error of the trigger, or why it ended the task. */
     reason: z.string().nullable(),
-    /** Of the outcome, as it is stored. */
+    /** Stored size of the outcome. */
     outcome_bytes: z.number().nullable(),
-    /** The event; left out unless asked for. */
+    /** The event; only on request. */
     payload: z.any().optional(),
   })
   .meta({ id: "Deferral" });

@@ -1,4 +1,4 @@
-/** How the arguments of a trigger are shown: without secrets, as JSON and as one line of text. */
+/** Arguments of a trigger for display: without secrets, as JSON and as one line of text. */
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
 import { durationText } from "@tradewind/sdk/wording";
 import { z } from "zod";
@@ -7,15 +7,15 @@ import { maskSecrets } from "../server/secret-names.ts";
 
 type Described = Pick<TriggerCall, "args" | "kind">;
 
-/** A trigger as it is stored. */
+/** A stored trigger. */
 interface Waited extends Described {
-  /** Of a wait for all: the positions of the members that have fired. */
+  /** For a wait on all members: the positions of fired members. */
   readonly fired?: readonly number[] | null;
 }
 
 export const memberDocument = z.object({ name: z.string(), state: z.enum(["open", "fired"]) });
 
-/** The members of a joint wait, by name or position, and which are still waited for; null: it is not one. */
+/** The members of a joint wait, by name or position, with their states; null: not a joint wait. */
 export function memberStates(trigger: Waited): z.output<typeof memberDocument>[] | null {
   const members = checkedMembers(trigger);
   return members.length === 0 ? null : members.map(([name], at) => ({ name, state: stateAt(trigger, at) }));
@@ -25,7 +25,7 @@ function stateAt({ fired }: Waited, at: number): "open" | "fired" {
   return fired?.includes(at) ? "fired" : "open";
 }
 
-/** The arguments with secrets masked. The members of a joint wait are named by the author: a name masks no member. */
+/** The arguments with secrets masked. Names of members of a joint wait are chosen by the author and mask nothing. */
 export function maskedArgs(trigger: Described): Json {
   const members = checkedMembers(trigger);
   if (members.length === 0) return maskSecrets(trigger.args);
@@ -44,7 +44,7 @@ export function argsText(trigger: Waited, limit = Number.POSITIVE_INFINITY): str
   return textOf(trigger, limit, (at) => ` [${stateAt(trigger, at)}]`);
 }
 
-/** @param stateOf Of the members of the outermost joint wait: what follows each. */
+/** @param stateOf The suffix for each member of the outermost joint wait. */
 function textOf(trigger: Described, limit: number, stateOf: (at: number) => string): string {
   const members = checkedMembers(trigger);
   if (members.length === 0) return shortened(plainArgs(maskSecrets(trigger.args)), limit);
@@ -57,7 +57,7 @@ function textOf(trigger: Described, limit: number, stateOf: (at: number) => stri
   return `${trigger.kind === ANY_KIND ? "first of" : "all of"} ${texts.join(", ")}`;
 }
 
-/** `tradewind.file(path=/in/x.csv)`; a joint wait needs no kind: its text begins with `all of` or `first of`. */
+/** `tradewind.file(path=/in/x.csv)`; the text of a joint wait begins with `all of` or `first of` instead of its kind. */
 export function triggerText(trigger: Waited, limit = Number.POSITIVE_INFINITY): string {
   const text = argsText(trigger, limit);
   return checkedMembers(trigger).length > 0 ? text : called(trigger.kind, text);
@@ -67,7 +67,7 @@ function called(kind: string, args: string): string {
   return args === "" ? kind : `${kind}(${args})`;
 }
 
-/** None when one of them is not a call of a trigger: then the arguments are shown like those of any trigger. */
+/** Empty if a member is not a trigger call: the arguments are then shown like those of any trigger. */
 function checkedMembers(trigger: Described): (readonly [string, TriggerCall])[] {
   const members = Object.entries(membersOf(trigger));
   return members.every(([, call]) => typeof call?.kind === "string" && call.args !== undefined)

@@ -1,4 +1,4 @@
-/** What waits, and on what: triggers, waits, a task's history of them, and how a deferred task is shown. */
+/** Triggers, waits, the wait history of a task, and deferred tasks in responses. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { Installation, manifestOf } from "../../../test/api/installation.ts";
 import { addPastWait, addTrigger, addTriggerer, addWait } from "../../../test/api/waits.ts";
@@ -91,7 +91,7 @@ async function found(path: string): Promise<number[]> {
 }
 
 describe("triggers", () => {
-  test("are found by kind, queue, state, DAG and triggerer", async () => {
+  test("are filtered by kind, queue, state, DAG and triggerer", async () => {
     expect(await found("/triggers")).toEqual(Object.values(id));
     expect(await found("/triggers?kind=file")).toEqual([id.hot, id.orphan]);
     expect(await found("/triggers?kind=file&kind=sql")).toEqual([id.hot, id.unowned, id.orphan]);
@@ -109,14 +109,14 @@ describe("triggers", () => {
     expect(await found(`/triggers?limit=1&cursor=${page.next_cursor}`)).toEqual([id.cold]);
   });
 
-  test("what states the list says is what each one says of itself", async () => {
+  test("have the same state in the list and by themselves", async () => {
     const { triggers } = (await tw.call("GET", "/triggers")).json();
     for (const { id, state } of triggers as { id: number; state: string }[]) {
       expect(await found(`/triggers?state=${state}`)).toContain(id);
     }
   });
 
-  test("are shown with who runs them and who waits", async () => {
+  test("are shown with their triggerer and waiting tasks", async () => {
     expect((await tw.call("GET", `/triggers/${id.hot}`)).json()).toEqual({
       id: id.hot,
       kind: "file",
@@ -142,7 +142,7 @@ describe("triggers", () => {
     });
   });
 
-  test("do not tell the secrets in their arguments", async () => {
+  test("mask secrets in their arguments", async () => {
     const response = await tw.call("GET", `/triggers/${id.unowned}`);
     expect(response.body).not.toContain("hunter2");
     expect(response.json().args).toEqual({
@@ -160,7 +160,7 @@ describe("triggers", () => {
     );
   });
 
-  test("that have fired, or never were, are not found; wrong filters are refused", async () => {
+  test("return 404 after firing or if unknown, and reject invalid filters", async () => {
     const missing = await tw.call("GET", "/triggers/999999");
     expect([missing.statusCode, missing.json().detail]).toEqual([404, expect.stringContaining("has fired")]);
     for (const path of ["/triggers/x", "/triggers?state=warm", "/waiting?order_by=x"])
@@ -168,7 +168,7 @@ describe("triggers", () => {
   });
 });
 
-test("the schedule of a paused DAG rests, and so does what never wakes", async () => {
+test("shows the trigger of a paused DAG and one without a wake-up time as cold", async () => {
   await tw.sql("UPDATE dag SET is_paused = true WHERE dag_id = 'listener'");
   expect(await found("/triggers?state=unowned")).toEqual([id.unowned, id.orphan]);
   expect(await found("/triggers?state=cold")).toEqual([id.cold, id.schedule]);
@@ -186,7 +186,7 @@ describe("waiting", () => {
     body.waiting.map((wait) => `${wait.dag_run_id}/${wait.task_id}`);
   const ask = async (query: string) => (await tw.call("GET", `/waiting?${query}`)).json();
 
-  test("shows who waits longest first, with everything there is to know", async () => {
+  test("lists the longest wait first, with all fields", async () => {
     const body = await ask("");
     expect([names(body), body.total_entries]).toEqual([
       ["r1/wait_file", "r2/wait_file", "r1/wait_time", "r2/wait_db"],
@@ -209,7 +209,7 @@ describe("waiting", () => {
       name: "orders",
       method: null,
       since: "2026-01-01T10:00:01.000Z",
-      // The task's own timeout comes first: an hour from the start of the try.
+      // The task's own timeout is earlier: an hour from the start of the try.
       until: "2026-01-01T11:00:00.000Z",
       timeout_at: "2026-01-02T00:00:00.000Z",
       task_timeout_at: "2026-01-01T11:00:00.000Z",
@@ -237,7 +237,7 @@ describe("waiting", () => {
   });
 
   test.each(["since", "-since", "trigger_id", "-trigger_id"])(
-    "is paged by cursor in the order of %s, both ways",
+    "is paged by cursor in the order of %s, in both directions",
     async (order) => {
       const whole = names(await ask(`order_by=${order}`));
       let page = await ask(`order_by=${order}&limit=1&cursor=`);
@@ -252,14 +252,14 @@ describe("waiting", () => {
     },
   );
 
-  test("a cursor holds no attempt: that token lets its holder speak for a task", async () => {
+  test("has no attempt token in its cursor", async () => {
     const { next_cursor } = await ask("limit=1&cursor=");
     const attempts = await tw.sql<{ attempt: string }>("SELECT attempt FROM deferral");
     const text = Buffer.from(next_cursor, "base64url").toString();
     expect(attempts.filter(({ attempt }) => text.includes(attempt))).toEqual([]);
   });
 
-  test("no more once it has fired", async () => {
+  test("does not list a wait after its trigger has fired", async () => {
     const trigger = await addTrigger(tw);
     await addWait(tw, { dagRunId: run, taskId: "mapped", mapIndex: 3, triggerId: trigger });
     expect(names(await ask(`trigger_id=${trigger}`))).toEqual(["r1/mapped"]);
@@ -277,7 +277,7 @@ describe("waiting", () => {
   });
 });
 
-describe("a deferred task instance", () => {
+describe("deferred task instance", () => {
   const TRIGGER = {
     classpath: "file",
     kwargs: '{"path":"/in/orders.csv"}',
@@ -310,7 +310,7 @@ describe("a deferred task instance", () => {
     });
   });
 
-  test("any other has neither", async () => {
+  test("has neither in any other state", async () => {
     await tw.addInstance(run, "wait_db", { state: "running", tryNumber: 1 });
     expect((await tw.call("GET", "/dags/etl/dagRuns/r1/taskInstances/wait_db")).json()).toMatchObject({
       trigger: null,
@@ -319,10 +319,10 @@ describe("a deferred task instance", () => {
   });
 });
 
-describe("the waits of a task", () => {
+describe("waits of a task", () => {
   const PATH = "/dags/etl/dagRuns/r1/taskInstances/wait_file/deferrals";
   const at = (hour: number) => new Date(Date.UTC(2025, 11, 31, hour));
-  /** A NUL in an event is no reason to fail: see ADR 6. */
+  /** A NUL in an event must not cause an error: see ADR 6. */
   const EVENT = '{"kind":"event","payload":{"text":"a\\u0000b"},"key":null}';
 
   beforeAll(async () => {
@@ -375,7 +375,7 @@ describe("the waits of a task", () => {
     expect(body.deferrals[4]).toMatchObject({ name: "orders", fired_at: null, outcome_bytes: null });
   });
 
-  test("come with their payloads when asked, in pages", async () => {
+  test("include their payloads on request, in pages", async () => {
     const body = (await tw.call("GET", `${PATH}?include_payload=true&limit=2`)).json();
     expect(body.deferrals.map((each: { payload: unknown }) => each.payload)).toEqual([
       { text: "a\0b" },
@@ -386,7 +386,7 @@ describe("the waits of a task", () => {
     expect(newest.deferrals).toMatchObject([{ name: "orders" }]);
   });
 
-  test("belong to one instance, by map index, of one that exists", async () => {
+  test("belong to one existing instance, by map index", async () => {
     const mapped = (index: string) =>
       tw.call("GET", `/dags/etl/dagRuns/r1/taskInstances/mapped/${index}deferrals`);
     expect((await mapped("3/")).json()).toMatchObject({ total_entries: 1 });

@@ -1,4 +1,4 @@
-/** `/triggers`: what is waited for. One row serves all that wait for the same. */
+/** `/triggers`: active triggers. Equal waits share one row. */
 import { z } from "zod";
 import {
   findTrigger,
@@ -30,16 +30,16 @@ const triggerShape = {
   id: z.number(),
   kind: z.string(),
   args: z.any(),
-  /** The arguments in one line of text. */
+  /** The arguments as one line of text. */
   args_text: z.string(),
-  /** Of a joint wait: what it waits for. null: it is not one. */
+  /** The members of a joint wait; null: not a joint wait. */
   members: z.array(memberDocument).nullable(),
   /** null: built in. */
   bundle_hash: z.string().nullable(),
   queue: z.string(),
   replicas: z.number(),
   state: z.enum(TRIGGER_STATES),
-  /** Set: it is the schedule of that DAG. */
+  /** Set for the trigger of a DAG's schedule. */
   dag_id: z.string().nullable(),
   created_at: date,
   wake_at: nullableDate,
@@ -114,9 +114,7 @@ export const triggers: Resource = (app, { database }) => {
     async ({ params }) => {
       const row = await findTrigger(database, params.trigger_id);
       if (row === undefined)
-        throw notFound(
-          `There is no trigger ${params.trigger_id}: it has fired, or nothing waits for it any more`,
-        );
+        throw notFound(`Trigger ${params.trigger_id} does not exist: it has fired, or has no waiters left`);
       const page = { limit: WAITS_SHOWN, offset: 0, orderBy: ["since"] };
       const { rows } = await listWaiting(database, { triggerId: row.id }, page);
       return { ...show(row), waits: rows.map(showWait) };

@@ -1,4 +1,4 @@
-/** What a deferred instance waits for, in Airflow's form. */
+/** The trigger of a deferred instance in Airflow's form. */
 import { z } from "zod";
 import type { WaitedTrigger } from "../../store/list/deferrals.ts";
 import { date, iso } from "../server/fields.ts";

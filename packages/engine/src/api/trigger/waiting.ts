@@ -1,4 +1,4 @@
-/** `/waiting`: what waits now, on what, since when, until when, and who looks after it. */
+/** `/waiting`: current waits with their trigger, start, timeout and triggerer. */
 import { z } from "zod";
 import { listWaiting, WAIT_ORDER, type WaitRow } from "../../store/list/waiting.ts";
 import type { Resource } from "../server/context.ts";
@@ -17,22 +17,22 @@ export const waitDocument = z
     trigger_id: z.number(),
     kind: z.string(),
     args: z.any(),
-    /** The arguments in one line of text. */
+    /** The arguments as one line of text. */
     args_text: z.string(),
-    /** Of a joint wait: what it waits for. null: it is not one. */
+    /** The members of a joint wait; null: not a joint wait. */
     members: z.array(memberDocument).nullable(),
     queue: z.string(),
-    /** hot, cold, timed or unowned, as of a trigger. */
+    /** hot, cold, timed or unowned, as for a trigger. */
     trigger_state: z.string(),
-    /** Where it goes on: the name of a `ctx.until`, or a method of an operator. */
+    /** Where the task resumes: the name of a `ctx.until`, or a method of an operator. */
     name: z.string().nullable(),
     method: z.string().nullable(),
     since: date,
-    /** The earlier of the two timeouts; null: it waits for as long as it takes. */
+    /** The earlier of the two timeouts; null: no timeout. */
     until: nullableDate,
     timeout_at: nullableDate,
     task_timeout_at: nullableDate,
-    /** Before this nobody has to look; null: it never fires by itself. */
+    /** The trigger is not polled before this time; null: it never fires by itself. */
     wake_at: nullableDate,
     triggerer: z
       .object({ id: z.number(), hostname: z.string().nullable(), is_alive: z.boolean() })

@@ -1,4 +1,4 @@
-/** Webhooks over a real socket, as third parties call them: who may, what is kept, and who is woken. */
+/** Webhooks over a real socket: authentication, stored data and wake-ups. */
 import { randomBytes } from "node:crypto";
 import type { FastifyInstance } from "fastify";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -20,7 +20,7 @@ async function signedUrl(name: string): Promise<string> {
   return `${base}${(await tw.call("GET", `/webhooks/${name}`)).json().path}`;
 }
 
-/** Without the admin's token. */
+/** Without the admin token. */
 function post(url: string, body?: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) {
   return fetch(url, { method: "POST", headers, ...(body === undefined ? {} : { body }) });
 }
@@ -34,8 +34,8 @@ async function signals(name: string) {
 
 const JSON_TYPE = { "content-type": "application/json" };
 
-describe("who may call", () => {
-  test("whoever has the signed URL, which only holders of a token are told", async () => {
+describe("authentication", () => {
+  test("accepts the signed URL, which only token holders can read", async () => {
     const asked = await fetch(`${base}/api/v2/webhooks/orders`, {
       headers: { authorization: `Bearer ${tw.token}` },
     });
@@ -55,7 +55,7 @@ describe("who may call", () => {
     expect((await fetch(url)).status).toBe(401);
   });
 
-  test("the URL begins with the configured public URL, never with the request's Host", async () => {
+  test("builds the URL from the configured public URL, never from the request's Host", async () => {
     const ask = async (app: FastifyInstance) => {
       const headers = { authorization: `Bearer ${tw.token}`, host: "evil.example" };
       return (await app.inject({ url: "/api/v2/webhooks/orders", headers })).json();
@@ -68,7 +68,7 @@ describe("who may call", () => {
     await app.close();
   });
 
-  test("whoever has a token, without a signature or with any", async () => {
+  test("accepts a token without a signature or with any", async () => {
     for (const query of ["", "?signature=wrong"]) {
       const answer = await tw.call("POST", `/webhooks/by-token${query}`, { query });
       expect([query, answer.statusCode]).toEqual([query, 202]);
@@ -76,7 +76,7 @@ describe("who may call", () => {
     expect((await signals("by-token")).map(({ sender }) => sender)).toEqual(["admin", "admin"]);
   });
 
-  test("nobody else: not without, not with the signature of another name or another key", async () => {
+  test("rejects a missing signature, and one of another name or key", async () => {
     const other = new URL(await signedUrl("another")).searchParams.get("signature");
     const foreign = new SecretBox([randomBytes(32)]).sign("closed", "webhook");
     const own = new URL(await signedUrl("closed")).searchParams.get("signature")!;
@@ -101,13 +101,13 @@ describe("who may call", () => {
     expect(await signals("closed")).toEqual([]);
   });
 
-  test("the signature opens nothing but its webhook", async () => {
+  test("accepts the signature only for its webhook", async () => {
     const { search } = new URL(await signedUrl("orders"));
     expect((await post(`${base}/api/v2/pools${search}`, '{"name":"p","slots":1}', JSON_TYPE)).status).toBe(
       401,
     );
     expect((await fetch(`${base}/api/v2/dags${search}`)).status).toBe(401);
-    // Nor does the row that its callers' idempotency keys belong to.
+    // The internal row of webhook idempotency keys is not a valid token either.
     for (const token of ["", "\0".repeat(32), "webhook"]) {
       const answer = await tw.app.inject({
         url: "/api/v2/dags",
@@ -118,7 +118,7 @@ describe("who may call", () => {
   });
 });
 
-describe("what is kept", () => {
+describe("stored data", () => {
   test.each<[string, string | undefined, Record<string, string>, unknown]>([
     [
       "an object",
@@ -130,7 +130,7 @@ describe("what is kept", () => {
     ["vendors' JSON", '{"a":1}', { "content-type": "application/cloudevents+json; charset=utf-8" }, { a: 1 }],
     ["text", "hello, wörld", { "content-type": "text/plain" }, "hello, wörld"],
     ["a form", "a=1&b=2", { "content-type": "application/x-www-form-urlencoded" }, "a=1&b=2"],
-    ["JSON that does not say so", '{"a":1}', { "content-type": "text/plain" }, '{"a":1}'],
+    ["JSON without a JSON content type", '{"a":1}', { "content-type": "text/plain" }, '{"a":1}'],
     ["nothing", undefined, {}, null],
     ["nothing, as JSON", "", JSON_TYPE, null],
   ])("%s", async (what, body, headers, expected) => {
@@ -140,7 +140,7 @@ describe("what is kept", () => {
     expect((await signals(name))[0]!.value.body).toEqual(expected);
   });
 
-  test("of the headers those that tell what it is, none that proves who sent it", async () => {
+  test("keeps headers that describe the event, but no credentials", async () => {
     await post(await signedUrl("headers"), "{}", {
       ...JSON_TYPE,
       "x-github-event": "push",
@@ -163,24 +163,29 @@ describe("what is kept", () => {
   });
 
   test.each<[string, string | Uint8Array<ArrayBuffer>, number, Record<string, string>]>([
-    ["JSON that is none", "{", 422, JSON_TYPE],
+    ["invalid JSON", "{", 422, JSON_TYPE],
     ["__proto__", '{"__proto__":{}}', 422, JSON_TYPE],
     ["a thousand levels", "[".repeat(1000) + "]".repeat(1000), 422, JSON_TYPE],
-    ["what is no text", new Uint8Array([0xff, 0xfe]), 422, { "content-type": "application/octet-stream" }],
+    [
+      "bytes that are not text",
+      new Uint8Array([0xff, 0xfe]),
+      422,
+      { "content-type": "application/octet-stream" },
+    ],
     ["NUL", "a\0b", 422, { "content-type": "text/plain" }],
     ["more than 1 MB", "x".repeat(1024 * 1024 + 1), 413, { "content-type": "text/plain" }],
-  ])("%s is refused", async (_, body, status, headers) => {
+  ])("rejects %s", async (_, body, status, headers) => {
     const answer = await post(await signedUrl("refused"), body, headers);
     expect([answer.status, await answer.text()]).toEqual([status, expect.any(String)]);
     expect(await signals("refused")).toEqual([]);
   });
 
-  test("a full megabyte is not too much", async () => {
+  test("accepts a full megabyte", async () => {
     const body = "x".repeat(1024 * 1024);
     expect((await post(await signedUrl("large"), body, { "content-type": "text/plain" })).status).toBe(202);
   });
 
-  test.each(["..", "a/b", "a b", "ä", "x".repeat(251), "a%00b"])("%j is no name", async (name) => {
+  test.each(["..", "a/b", "a b", "ä", "x".repeat(251), "a%00b"])("rejects the name %j", async (name) => {
     const path = `/webhooks/${name.includes("%") ? name : encodeURIComponent(name)}`;
     for (const method of ["GET", "POST"] as const) {
       const answer = await tw.call(method, path, method === "POST" ? {} : undefined);
@@ -192,8 +197,8 @@ describe("what is kept", () => {
   });
 });
 
-describe("once and no more", () => {
-  test("with an Idempotency-Key, with a signature as with a token; keys are apart by name", async () => {
+describe("idempotency", () => {
+  test("stores a webhook once per Idempotency-Key and name, with a signature or a token", async () => {
     const key = { ...JSON_TYPE, "idempotency-key": "delivery-1" };
     const url = await signedUrl("repeated");
     const [first, again] = [await post(url, "{}", key), await post(url, "{}", key)];
@@ -219,7 +224,7 @@ describe("once and no more", () => {
     expect(await signals("repeated")).toHaveLength(2);
   });
 
-  test("any number of first callers at once", async () => {
+  test("handles any number of concurrent first calls", async () => {
     await tw.sql("DELETE FROM api_token WHERE name = 'webhook'");
     const url = await signedUrl("crowd");
     const answers = await Promise.all(Array.from({ length: 20 }, () => post(url, "{}", JSON_TYPE)));
@@ -228,7 +233,7 @@ describe("once and no more", () => {
   });
 });
 
-test("whoever watches is woken, after it is stored and not for a repetition", async () => {
+test("wakes subscribers after the commit, and not for a repeated call", async () => {
   tw.changes.length = 0;
   const send = () => tw.call("POST", "/webhooks/wake", {}, { "idempotency-key": "wake" });
   await send();

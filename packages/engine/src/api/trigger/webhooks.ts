@@ -1,8 +1,7 @@
 /**
- * `/webhooks`: where others report what happened. A POST is stored as a signal, and whatever waits for that name goes
- * on. Who may: holders of a token, and holders of the signed URL of that one name, which a third party can be given.
- * Nothing is in a webhook's name: none has to be made first, and one that nobody waits for is kept all the same, so
- * that it does not matter who is first, the caller or the one who waits.
+ * `/webhooks`: events from third parties. A POST is stored as a signal, and every wait for that name resumes. Callers need a
+ * token, or the signed URL of that one name, which can be given to a third party. Webhooks are not created in advance: a call
+ * without waiters is stored too, so the order of the call and the wait does not matter.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { FastifyRequest } from "fastify";
@@ -29,9 +28,9 @@ const params = z.object({ name });
 const urlDocument = z
   .object({
     name: z.string(),
-    /** With the signature: whoever has it can send this webhook, and nothing else. */
+    /** With the signature: allows its holder to send this webhook, and nothing else. */
     path: z.string(),
-    /** The same below the server's public URL; null: none is configured. Never the request's Host, which anyone can set. */
+    /** The path below the server's public URL; null: none configured. Never from the request's Host, which any caller can set. */
     url: z.string().nullable(),
   })
   .meta({ id: "WebhookUrl" });
@@ -39,7 +38,7 @@ const urlDocument = z
 const receipt = z
   .object({
     name: z.string(),
-    /** Its place among all signals. */
+    /** Its position in the log of all signals. */
     position: z.number(),
     received_at: date,
   })
@@ -61,7 +60,7 @@ export const webhooks: Resource = (app, options) => {
     },
   );
 
-  // In a scope of its own: here alone a body need not be JSON.
+  // A separate scope: only here a body need not be JSON.
   app.register(async (scope) => receiver(scope as ApiApp, options));
 };
 
@@ -104,7 +103,7 @@ function receiver(app: ApiApp, options: ApiOptions): void {
   );
 }
 
-/** A wrong signature is refused at once, unless there is a token to be looked at, too. */
+/** Rejects a wrong signature at once, unless the request also has a token. */
 async function bySignature(
   request: FastifyRequest,
   { database, secretBox }: ApiOptions,
@@ -117,13 +116,13 @@ async function bySignature(
     throw new Problem(
       401,
       "UNAUTHENTICATED",
-      "The signature is not that of this webhook. Get its URL with: tradewind webhooks url <name>",
+      "The signature does not match this webhook. Get its URL with: tradewind webhooks url <name>",
     );
   }
   return { tokenId: await webhookCaller(database), name: "webhook", token: signature, scope: name };
 }
 
-/** JSON where it says so, else the text as it is. */
+/** JSON for a JSON content type, else text. */
 function read(request: FastifyRequest, body: Buffer): unknown {
   const text = textOfBody(body);
   const type = request.headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase() ?? "";
@@ -132,10 +131,10 @@ function read(request: FastifyRequest, body: Buffer): unknown {
   return text;
 }
 
-/** The sender's names are the sender's business; only this one could ever change what an object is. */
+/** Senders may use any keys, except the one that changes the prototype of an object. */
 const FORBIDDEN: ReadonlySet<string> = new Set(["__proto__"]);
 
-/** What tells senders' events apart (X-GitHub-Event, ce-type), and nothing that opens a door or names a machine. */
+/** Headers that distinguish events (X-GitHub-Event, ce-type), without credentials or host names. */
 function safeHeaders(request: FastifyRequest): Record<string, string> {
   return Object.fromEntries(
     Object.entries(request.headers).flatMap(([header, value]) =>

@@ -1,4 +1,4 @@
-/** Why a deferred task still waits: on what, since and until when, and whether anybody looks. */
+/** Why a deferred task still waits: trigger, start, timeout, and whether a triggerer polls it. */
 import type { Connection } from "../../store/database/database.ts";
 import type { CurrentWait, WaitedTrigger } from "../../store/list/deferrals.ts";
 import { type JobRow, liveTriggerers } from "../../store/list/jobs.ts";
@@ -8,11 +8,11 @@ import { triggerText } from "../trigger/trigger-args.ts";
 import { earlier } from "../trigger/waiting.ts";
 import { awaitedRunReasons, RUN_KIND } from "./why-run.ts";
 
-/** The queue of triggers, and of triggerers, that name none. */
+/** The default queue of triggers and triggerers. */
 const DEFAULT_QUEUE = "default";
-/** Characters of each trigger's arguments. */
+/** Maximum number of characters of a trigger's arguments. */
 const ARGS_SHOWN = 120;
-/** Of others it is not known whether they look again and again, or are told: they are mentioned when they have looked. */
+/** Other kinds may poll or receive events: their polls are mentioned only after the first one. */
 const POLLED_KINDS: ReadonlySet<string> = new Set(
   ["file", "http", "sql", "s3key", "s3prefix", "rediskey", "process"].map((kind) => `tradewind.${kind}`),
 );
@@ -21,9 +21,9 @@ export interface Finding {
   readonly code: string;
   readonly message: string;
   readonly until: Date | null;
-  /** Other instances that it speaks of. */
+  /** Other instances named by the reason. */
   readonly tasks?: readonly NamedInstance[];
-  /** Their run, where it is another one. */
+  /** The run of these instances, if it is another one. */
   readonly runId?: string;
 }
 
@@ -34,7 +34,7 @@ interface NamedInstance {
   readonly state: string | null;
 }
 
-/** `tryEnds`: when the task's own timeout is over. */
+/** `tryEnds`: when the task's own timeout expires. */
 export async function deferredReasons(
   connection: Connection,
   wait: CurrentWait | null,
@@ -45,7 +45,7 @@ export async function deferredReasons(
   if (trigger === null) {
     const when = fired_at === null ? "" : ` at ${iso(fired_at)}`;
     return [
-      reason("TRIGGER_FIRED", `Its trigger, ${kind}, fired${when}: the scheduler is about to go on with it.`),
+      reason("TRIGGER_FIRED", `Its trigger, ${kind}, fired${when}: the scheduler is about to resume it.`),
     ];
   }
   const until = earlier(wait.timeout_at, tryEnds);
@@ -65,19 +65,19 @@ function whoLooks(kind: string, trigger: WaitedTrigger): string {
   const { polled_at, state, triggerer, wake_at } = trigger;
   if (state === "timed") return wake_at === null ? "" : `; it fires at ${iso(wake_at)}`;
   if (state === "cold" && wake_at === null) return "; it never fires by itself";
-  if (state === "cold") return `; it cannot fire before ${iso(wake_at)}, and nobody looks until then`;
-  if (state === "unowned") return "; no triggerer has it in hand";
+  if (state === "cold") return `; it cannot fire before ${iso(wake_at)} and is not polled until then`;
+  if (state === "unowned") return "; no triggerer runs it";
   const unpolled = POLLED_KINDS.has(kind) ? ", not polled yet" : "";
   const polled = polled_at === null ? unpolled : `, last polled at ${iso(polled_at)}`;
   return `; on triggerer ${triggerer?.id} (${triggerer?.hostname})${polled}`;
 }
 
-/** What keeps anybody from looking. */
+/** Why no triggerer runs it. */
 async function neglected(connection: Connection, trigger: WaitedTrigger): Promise<Finding[]> {
   if (trigger.state === "hot") return [];
   const { queue } = trigger;
   const alive = (await liveTriggerers(connection)).map(factsOf);
-  // What only needs a clock is fired by any triggerer.
+  // Any triggerer fires a trigger that only needs a clock.
   const fitting = trigger.state === "timed" ? alive : alive.filter(({ queues }) => queues.includes(queue));
   if (fitting.length === 0) {
     const start =
@@ -95,7 +95,7 @@ async function neglected(connection: Connection, trigger: WaitedTrigger): Promis
       ),
     ];
   }
-  return [reason("TRIGGER_UNOWNED", "A triggerer is about to take it up.")];
+  return [reason("TRIGGER_UNOWNED", "A triggerer is about to run it.")];
 }
 
 interface Told {
@@ -105,7 +105,7 @@ interface Told {
   readonly triggers: number;
 }
 
-/** What triggerers tell of themselves; one that has told nothing yet serves the default queue and has room. */
+/** Facts reported by triggerers; without facts, a triggerer serves the default queue and has free capacity. */
 function factsOf({ facts, id }: JobRow): Told {
   const { capacity, queues, triggers } = (facts ?? {}) as Partial<TriggererFacts>;
   return {
@@ -116,7 +116,7 @@ function factsOf({ facts, id }: JobRow): Told {
   };
 }
 
-/** For a shell: names of queues are the author's. */
+/** Quotes for a shell: queue names are chosen by the author. */
 function argument(text: string): string {
   return /^[\w.-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

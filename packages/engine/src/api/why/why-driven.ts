@@ -1,4 +1,4 @@
-/** Why a task of a driven run has not started, or is about to end: what it waits to hear, and what was asked for. */
+/** Why a task of a signal-driven run has not started or is about to end: missing signals and manual commands. */
 import type { TaskManifest } from "@tradewind/sdk/manifest";
 import type { Drive, RuleReport } from "../../model/index.ts";
 import { SIGNAL_KIND } from "../../model/trigger/engine-kinds.ts";
@@ -9,23 +9,23 @@ import { iso } from "../server/fields.ts";
 import { blockerMessage, type DrivenRun, receivesSignals, signalNames } from "../signal/conditions.ts";
 import type { Finding } from "./why-deferred.ts";
 
-/** Of a task that has not started in this run. Nothing: signals have no part in it. */
+/** For a task that has not started in this run. Empty: signals are not involved. */
 export function startReasons({ drive }: DrivenRun, task: TaskManifest, tryNumber: number): Finding[] {
   const { taskId } = task;
   const starts = drive.starts(taskId);
   if (starts > 0)
     return [
-      reason("START_PENDING", `It was asked to start, ${times(starts)}, and will when it can.`),
+      reason("START_PENDING", `A start was requested ${times(starts)} and is pending.`),
       ...askingReasons(drive, taskId),
     ];
-  // What was let through before needs no further start.
+  // A task that has started before needs no further start.
   if (!drive.needsStart(taskId) || tryNumber > 0) return [];
   if (drive.closed !== null)
-    return [reason("RUN_CLOSED", `The run was closed by ${drive.closed}: nothing can start it any more.`)];
+    return [reason("RUN_CLOSED", `The run was closed by ${drive.closed}: it can no longer start.`)];
   return wakers({ drive, task, verb: "waits for" });
 }
 
-/** Of a task that is under way. */
+/** For an active task. */
 export function underWayReasons({ drive }: DrivenRun, { taskId }: TaskManifest): Finding[] {
   const by = drive.stopping(taskId);
   const starts = drive.starts(taskId);
@@ -33,20 +33,22 @@ export function underWayReasons({ drive }: DrivenRun, { taskId }: TaskManifest):
     ...(by === null ? [] : [reason("STOPPING", `It is being stopped by ${by}.`)]),
     ...(starts === 0
       ? []
-      : [reason("START_PENDING", `It was asked to start again, ${times(starts)}: it will after this time.`)]),
+      : [
+          reason("START_PENDING", `Another start was requested ${times(starts)}: it reruns after this time.`),
+        ]),
     ...askingReasons(drive, taskId),
   ];
 }
 
-/** Of a task that has ended while its run goes on: what makes it run again. */
+/** For an ended task of a running run: what makes it rerun. */
 export function againReasons({ drive }: DrivenRun, task: TaskManifest): Finding[] {
   const starts = drive.starts(task.taskId);
   if (starts > 0)
-    return [reason("START_PENDING", `It was asked to start again, ${times(starts)}, and is about to.`)];
-  return drive.closed !== null ? [] : wakers({ drive, task, verb: "runs again on" });
+    return [reason("START_PENDING", `Another start was requested ${times(starts)}: it is about to rerun.`)];
+  return drive.closed !== null ? [] : wakers({ drive, task, verb: "reruns on" });
 }
 
-/** Of a task that signals start, stop or wake: open transactions that hold signals back. */
+/** For a task that signals start, stop or wake: open transactions that block signals. */
 export async function heldReasons(facts: {
   readonly database: Database;
   readonly driven: DrivenRun | null;
@@ -80,24 +82,24 @@ function wakers({
     ...rules.map((rule) => reason("SIGNAL", `It ${verb} a signal: ${rule.text}${lack(rule)}.`)),
     ...(names.length === 0
       ? []
-      : [reason("SIGNAL", `It ${verb} a signal, if its onSignal says so: ${names.join(", ")}.`)]),
+      : [reason("SIGNAL", `It ${verb} a signal, if its onSignal decides so: ${names.join(", ")}.`)]),
   ];
   if (tickAt === null) return found;
   const at = new Date(tickAt);
-  return [...found, reason("TICK", `Its next time is ${iso(at)}.`, at)];
+  return [...found, reason("TICK", `Its next tick is at ${iso(at)}.`, at)];
 }
 
-/** Of a task whose `onSignal` fails: its later signals wait until it has answered, or was given up. */
+/** For a task whose `onSignal` fails: later signals wait until it succeeds or is given up. */
 function askingReasons(drive: Drive, taskId: string): Finding[] {
   const asking = drive.asking(taskId);
   if (asking === null) return [];
   const { attempts, error, key, version } = asking;
   const at = new Date(asking.againAt);
-  const text = `Its onSignal failed on ${key} (version ${version}), ${times(attempts)}, and is asked again at ${iso(at)}; its later signals wait: ${error}`;
+  const text = `Its onSignal failed on ${key} (version ${version}), ${times(attempts)}, and is retried at ${iso(at)}; later signals wait: ${error}`;
   return [reason("ON_SIGNAL_FAILING", /[.!?…]$/.test(text) ? text : `${text}.`, at)];
 }
 
-/** Nothing as long as it has heard nothing: then it lacks what it says. */
+/** Empty before the first signal: then the whole condition is missing. */
 function lack({ leaves, missing }: RuleReport): string {
   if (leaves.every(({ met, version }) => !met && version === null)) return "";
   return `; ${missing} ${missing.includes(" and ") ? "are" : "is"} missing`;

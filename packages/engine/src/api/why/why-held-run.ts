@@ -1,4 +1,4 @@
-/** What keeps a run that has not ended from going on: no scheduler, a paused DAG, or, before its start, its date or a limit. */
+/** Why an unfinished run does not continue: no scheduler, a paused DAG or, before its start, its date or a limit. */
 import type { Connection } from "../../store/database/database.ts";
 import type { DagRunRow } from "../../store/list/dag-runs.ts";
 import { readManifests } from "../../store/list/dag-versions.ts";
@@ -8,7 +8,7 @@ import { iso } from "../server/fields.ts";
 import type { Finding } from "./why-deferred.ts";
 import { schedulerReasons } from "./why-scheduler.ts";
 
-/** Of a queued run everything; of a running one, whether a scheduler drives it and its DAG is not paused. */
+/** For a queued run all causes; for a running one, a missing scheduler or a paused DAG. */
 export async function heldRunReasons(
   connection: Connection,
   run: DagRunRow,
@@ -19,11 +19,11 @@ export async function heldRunReasons(
   if (run.state === "running") return general;
   const manifest = (await readManifests(connection, [run.version_id])).get(run.version_id);
   const own = await queuedReasons(connection, run, manifest?.maxActiveRuns ?? Number.POSITIVE_INFINITY);
-  // That it is about to start is true only when nothing else holds it back.
+  // RUN_QUEUED is only correct if nothing else blocks the run.
   return general.length === 0 ? own : [...general, ...own.filter(({ code }) => code !== "RUN_QUEUED")];
 }
 
-/** Nothing of the run starts while there is one of these. */
+/** While one of these applies, no task of the run starts. */
 export async function stoppedReasons(
   connection: Connection,
   run: DagRunRow,
@@ -53,7 +53,7 @@ export async function queuedReasons(
     return [
       reason(
         "RUN_QUEUED",
-        `The run is queued: its backfill starts it when its own limit has room. See: tradewind backfill list ${run.dag_id} --active`,
+        `The run is queued: its backfill starts it when its limit allows. See: tradewind backfill list ${run.dag_id} --active`,
       ),
     ];
   const running = await countRunningRuns(connection, run.dag_id);

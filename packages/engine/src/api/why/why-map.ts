@@ -1,15 +1,15 @@
-/** Why a map as a whole is not through: how many of its instances are in which state, and one of each that waits. */
+/** Why a map as a whole has not ended: the number of instances per state, and one example per waiting state. */
 import { z } from "zod";
 import type { Connection } from "../../store/database/database.ts";
 import { firstInStates } from "../../store/list/why.ts";
 
-/** States that need no reason: nothing holds these instances back. */
+/** States without a reason: nothing blocks these instances. */
 const SETTLED: ReadonlySet<string> = new Set(["success", "running", "restarting", "removed"]);
 
 export const stateCounts = z.array(z.object({ state: z.string().nullable(), count: z.number() }));
 export type StateCounts = z.output<typeof stateCounts>;
 
-/** One instance that stands for all in its state. */
+/** One instance as an example of all in its state. */
 export interface Sample {
   readonly mapIndex: number;
   readonly count: number;
@@ -32,10 +32,11 @@ export async function countMapped(
   };
 }
 
-/** "2 are scheduled, such as load[1]". */
+/** "load[1] is scheduled", or "2 are scheduled, e.g. load[1]". */
 export function sayState({ count, state }: Sample, name: string | null): string {
-  const such = name === null ? "" : `, ${count === 1 ? "namely" : "such as"} ${name}`;
-  return `${count} ${count === 1 ? "is" : "are"} ${state === "none" ? "not started" : state}${such}`;
+  const text = state === "none" ? "not started" : state;
+  if (count === 1) return `${name ?? "1"} is ${text}`;
+  return `${count} are ${text}${name === null ? "" : `, e.g. ${name}`}`;
 }
 
 export function sumUp(counts: StateCounts): string {

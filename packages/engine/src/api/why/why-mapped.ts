@@ -1,4 +1,4 @@
-/** Why an instance of a mapped task waits: what it sees of its upstream depends on the items it lies in. */
+/** Why an instance of a mapped task waits: its items decide which upstream instances count. */
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import {
   commonDepth,
@@ -16,9 +16,9 @@ import { loadExpansions } from "../../store/task/map-expansions.ts";
 import { groupRow, loadGroups } from "../../store/task/run-groups.ts";
 
 export interface MappedUpstream {
-  /** Of the instances that count for this one, per task and state. */
+  /** The upstream instances that count for this one, per task and state. */
   readonly counts: StateCount[];
-  /** It stands for all that are to come: the tasks whose outputs its map runs over, as they stand. Null: it does not. */
+  /** For a placeholder of future instances: the tasks whose outputs its map uses, with their states. Null: no placeholder. */
   readonly sources: StateCount[] | null;
 }
 
@@ -39,7 +39,7 @@ export async function mappedUpstream(
   };
 }
 
-/** The run as its rows have it. */
+/** The run as stored. */
 export async function loadRun(
   connection: Connection,
   { dagRunId, manifest }: { readonly dagRunId: number; readonly manifest: DagManifest },
@@ -81,7 +81,7 @@ function counted(model: RunModel, instance: Instance, taskIds: ReadonlySet<strin
   return [...counts.values()];
 }
 
-/** Whether another instance lies in the same items, as far as both tasks have maps in common. */
+/** Whether another instance belongs to the same items of the maps that both tasks share. */
 function isSeen(model: RunModel, instance: Instance, other: Instance): boolean {
   const level = Math.min(commonDepth(instance.node.scope, other.node.scope), other.level);
   const itemOf = ({ level: own, node, ordinal }: Instance) =>

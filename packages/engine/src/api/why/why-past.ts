@@ -1,4 +1,4 @@
-/** `why`, of a task that depends on its past: the run before it, and the first of the earlier runs that hold it back. */
+/** `why` for dependsOnPast: the previous run, and the first earlier run that blocks it. */
 import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import type { Connection } from "../../store/database/database.ts";
 import { blockingRuns, countStates, type StateCount } from "../../store/list/why.ts";
@@ -18,7 +18,7 @@ export async function pastReasons(
   const before =
     runs.length === 1
       ? ""
-      : `, which waits for the run before it in turn. Of ${runs.length} such runs the first is "${first.run_id}"`;
+      : `, which in turn waits for the run before it. The first of ${runs.length} such runs is "${first.run_id}"`;
   return [
     {
       code: "DEPENDS_ON_PAST",

@@ -1,4 +1,4 @@
-/** `why`, of a task that waits for slots of a pool or for a limit over all runs: how many there are, and what holds them. */
+/** `why` for pools and limits over all runs: their size and the tasks that hold them. */
 import type { Connection } from "../../store/database/database.ts";
 import { type PoolHolder, readPoolHolders } from "../../store/list/pool-holders.ts";
 import { readSlots, type SlotCount } from "../../store/list/why.ts";
@@ -7,7 +7,7 @@ import type { Finding } from "./why-deferred.ts";
 
 const SHOWN = 5;
 
-/** @param needs How many slots of each pool the task needs; names that begin with "@" are limits of the engine. */
+/** @param needs The number of slots per pool; names that begin with "@" are limits of the engine. */
 export async function poolReasons(
   connection: Connection,
   needs: ReadonlyMap<string, number>,
@@ -20,7 +20,7 @@ export async function poolReasons(
       const message = `Pool "${name}" does not exist. Create it with: tradewind pools set ${name} <slots>`;
       found.push({ code: "POOL_MISSING", message, until: null });
     } else if (pool.slots >= 0 && slots > pool.slots) {
-      const message = `Pool "${name}" has ${counted(pool.slots, "slot")} in all, and it needs ${slots}: as things are it can never run. Enlarge the pool with: tradewind pools set ${name} ${slots}, or give the task fewer poolSlots.`;
+      const message = `Pool "${name}" has ${counted(pool.slots, "slot")} in total, and the task needs ${slots}: it can never run. Enlarge the pool with: tradewind pools set ${name} ${slots}, or give the task fewer poolSlots.`;
       found.push({ code: "POOL_TOO_SMALL", message, until: null });
     } else if (pool.slots >= 0 && pool.occupied + slots > pool.slots) {
       found.push(
@@ -33,8 +33,8 @@ export async function poolReasons(
 
 async function full(connection: Connection, pool: SlotCount, needed: number): Promise<Finding> {
   const { name, occupied, slots } = pool;
-  const taken = `Pool "${name}" is full: ${occupied} of ${slots} slots are taken, it needs ${needed}.`;
-  const wait = `It starts when enough of them are free. To start it now, enlarge the pool with: tradewind pools set ${name} ${occupied + needed}`;
+  const taken = `Pool "${name}" is full: ${occupied} of ${slots} slots are taken, the task needs ${needed}.`;
+  const wait = `It starts when enough slots are free. To start it now, enlarge the pool with: tradewind pools set ${name} ${occupied + needed}`;
   return {
     code: "POOL_FULL",
     message: `${taken}${await heldBy(connection, name, ({ slots: own }) => counted(own, "slot"))} ${wait}`,
@@ -45,7 +45,7 @@ async function full(connection: Connection, pool: SlotCount, needed: number): Pr
 async function limitReached(connection: Connection, { name, occupied, slots }: SlotCount): Promise<Finding> {
   const isOfDag = name.startsWith("@@");
   const reached = `The limit of this ${isOfDag ? "DAG" : "task"} over all runs is reached: ${occupied} of ${slots} instances are active.`;
-  const remedy = `It starts when one of them has ended. To allow more, raise ${isOfDag ? "maxActiveTasksPerDag of the DAG" : "maxActivePerDag of the task"}.`;
+  const remedy = `It starts when one of them ends. To allow more, raise ${isOfDag ? "maxActiveTasksPerDag of the DAG" : "maxActivePerDag of the task"}.`;
   return {
     code: "MAX_ACTIVE_PER_DAG",
     message: `${reached}${await heldBy(connection, name, () => null)} ${remedy}`,

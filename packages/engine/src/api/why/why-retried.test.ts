@@ -28,9 +28,9 @@ async function why(taskId: string) {
   return reasons as { code: string; message: string; until: string | null }[];
 }
 
-test("what comes after a group with retries waits for all of it", async () => {
+test("waits for the end of a group with retries", async () => {
   expect(await why("out")).toMatchObject([
-    { code: "GROUP_OPEN", message: expect.stringContaining("try 1 of 3 is under way"), until: null },
+    { code: "GROUP_OPEN", message: expect.stringContaining("try 1 of 3 is running"), until: null },
   ]);
   const sql = `INSERT INTO run_group (dag_run_id, group_id, state, try_number, max_tries, retry_at)
                VALUES ($1, 'g', 'waiting', 2, 2, $2)`;
@@ -57,7 +57,7 @@ test("what comes after a group with retries waits for all of it", async () => {
   ]);
 });
 
-test("a failed run that is tried again says so, and when", async () => {
+test("names the next try of a failed run", async () => {
   const show = async () => (await tw.call("GET", "/dags/etl/dagRuns/r1")).json();
   expect(await show()).toMatchObject({ try_number: 1, max_tries: null, retry_at: null });
   await tw.sql("UPDATE run_group SET state = 'failed', retry_at = NULL");
@@ -69,7 +69,7 @@ test("a failed run that is tried again says so, and when", async () => {
   ]);
 });
 
-test("of a mapped group with retries, each item says its own try, and what follows how many have not ended", async () => {
+test("names the try of each item of a mapped group, and the number of open items for later tasks", async () => {
   const tasks = [
     { taskId: "m.a", group: "m", map: "m" },
     { taskId: "m.b", upstream: ["m.a"], group: "m", map: "m" },
@@ -108,7 +108,7 @@ test("of a mapped group with retries, each item says its own try, and what follo
   expect((await reasons("m.b/2")).map(({ code }: { code: string }) => code)).toEqual(["FINISHED"]);
   expect((await reasons("out")).at(-1)).toMatchObject({
     code: "GROUP_OPEN",
-    message: `It waits for the end of all of group "m", which has retries: 2 of 3 items have not ended; item 1: try 2 of 3 has failed, the next one begins at ${until}.`,
+    message: `It waits for the end of group "m", which has retries: 2 of 3 items have not ended; item 1: try 2 of 3 has failed, the next try begins at ${until}.`,
     until,
   });
   expect((await tw.call("GET", "/dags/items/dagRuns/r1")).json().groups).toEqual([

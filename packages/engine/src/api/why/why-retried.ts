@@ -1,4 +1,4 @@
-/** `why`, of what has failed and is tried again with its group or its run, and of what waits for such a group. */
+/** `why` for tasks that rerun with their group or run, and for tasks that wait for such a group. */
 import type { DagManifest, GroupManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import { commonDepth, type GroupRow, type Instance, type RunModel } from "../../model/index.ts";
 import type { Connection } from "../../store/database/database.ts";
@@ -16,7 +16,7 @@ interface Place {
   readonly instance: TaskInstanceRow | undefined;
 }
 
-/** Why a task that has ended runs again. */
+/** Why an ended task reruns. */
 export async function retryReasons(db: Connection, place: Place): Promise<Finding[]> {
   const { manifest, run, task } = place;
   if (run.state !== "running") return [];
@@ -37,7 +37,7 @@ export async function retryReasons(db: Connection, place: Place): Promise<Findin
     });
 }
 
-/** Groups with retries that a task comes after: it sees nothing of them before they have ended for good. */
+/** Groups with retries before a task: it waits until they have finally ended. */
 export async function groupReasons(db: Connection, place: Place): Promise<Finding[]> {
   const { manifest, task } = place;
   const own = unitsAround(manifest, task.taskId).map(({ groupId }) => groupId);
@@ -50,20 +50,20 @@ export async function groupReasons(db: Connection, place: Place): Promise<Findin
   const rows = Map.groupBy(await standing(db, place, [...before.values()]), ({ groupId }) => groupId);
   return [...rows].flatMap(([groupId, all]) => {
     const open = all.filter(({ state }) => state === "open" || state === "waiting");
-    // The one that is said more of: the first that waits, or else the first.
+    // Details of one item: the first that waits for a retry, else the first.
     const first = open.find(({ state }) => state === "waiting") ?? open[0];
     if (!first) return [];
     const until = first.retryAt === null ? null : new Date(first.retryAt);
     const which = `try ${first.tryNumber} of ${first.maxTries + 1}`;
     const now =
-      until === null ? `${which} is under way` : `${which} has failed, the next one begins at ${iso(until)}`;
+      until === null ? `${which} is running` : `${which} has failed, the next try begins at ${iso(until)}`;
     const items = `${open.length} of ${all.length} items have not ended; item ${first.mapIndex}: `;
-    const message = `It waits for the end of all of group "${groupId}", which has retries: ${first.mapIndex < 0 ? "" : items}${now}.`;
+    const message = `It waits for the end of group "${groupId}", which has retries: ${first.mapIndex < 0 ? "" : items}${now}.`;
     return [{ code: "GROUP_OPEN", message, until }];
   });
 }
 
-/** The groups with retries around a task. */
+/** The enclosing groups with retries. */
 function unitsAround({ groups, tasks }: DagManifest, taskId: string): GroupManifest[] {
   const byId = new Map(groups.map((group) => [group.groupId, group]));
   const units: GroupManifest[] = [];
@@ -76,7 +76,7 @@ function unitsAround({ groups, tasks }: DagManifest, taskId: string): GroupManif
   return units;
 }
 
-/** How groups stand, and of mapped ones the items that concern the instance. One without a row is at its first try. */
+/** States of groups and, for mapped ones, of the items that concern the instance. A group without a row is at its first try. */
 async function standing(
   db: Connection,
   { instance, manifest, run, task }: Place,
@@ -95,7 +95,7 @@ async function standing(
   );
 }
 
-/** The items of a group that lie in the same items as an instance, as far as both are in the same maps. */
+/** The items of a group that share the instance's items, as far as both are in the same maps. */
 function* itemsBeside(model: RunModel, groupId: string, own: Instance | undefined): Iterable<GroupRow> {
   const { expansions, graph, groups } = model;
   const { scope } = graph.groups.find(({ id }) => id === groupId)!;

@@ -1,4 +1,4 @@
-/** A run that belongs to a task of another: what the API says of both ends. */
+/** A run started by a task of another run: the output for both. */
 import { beforeAll, expect, test } from "vitest";
 import { Installation, manifestOf } from "../../../test/api/installation.ts";
 import { addTrigger, addTriggerer, addWait } from "../../../test/api/waits.ts";
@@ -14,7 +14,7 @@ beforeAll(async () => {
   owner = await addTriggerer(tw);
 });
 
-/** What is said of a task that waits for a run of "child" in this state. */
+/** The reasons of a task that waits for a run of "child" in this state. */
 async function reasons(runId: string, state: "queued" | "running" | null) {
   const dagRunId = await tw.addRun("parent", { runId });
   const args = { dagId: "child", runId, logicalDate: null, states: ["failed", "success"], missing: "fail" };
@@ -33,29 +33,29 @@ async function reasons(runId: string, state: "queued" | "running" | null) {
   return why.reasons.slice(1).map(({ code, message }: Record<string, string>) => `${code}: ${message}`);
 }
 
-test("why: how the run stands that is waited for, and what holds it back", async () => {
+test("explains the state of the awaited run and what blocks it", async () => {
   const name = (id: string) => `It waits for run ${id} of DAG child`;
   expect(await reasons("a", "running")).toEqual([
     `AWAITED_RUN: ${name("a")}, which is running since 2027-01-04T00:00:00.000Z.`,
   ]);
   expect(await reasons("b", null)).toEqual([`AWAITED_RUN: ${name("b")}, which does not exist.`]);
-  expect((await reasons("c", "queued"))[0]).toMatch(/which is queued, and due at/);
+  expect((await reasons("c", "queued"))[0]).toMatch(/which is queued and due at/);
   const other = await tw.addRun("child", { runId: "other" });
   expect(await reasons("d", "queued")).toEqual([
     `AWAITED_RUN: ${name("d")}, which is queued: 1 of at most 1 runs of that DAG are active.`,
   ]);
   await tw.sql("UPDATE dag_run SET state = 'success' WHERE id = $1", [other]);
   await tw.sql("UPDATE dag SET is_paused = true WHERE dag_id = 'child'");
-  const paused = "DAG child is paused. Go on with: tradewind dags unpause child";
+  const paused = "DAG child is paused. Unpause it with: tradewind dags unpause child";
   expect(await reasons("e", "queued")).toEqual([
-    `AWAITED_DAG_PAUSED: ${name("e")}, which is queued and does not begin: ${paused}`,
+    `AWAITED_DAG_PAUSED: ${name("e")}, which is queued and cannot start: ${paused}`,
   ]);
   expect((await reasons("f", "running"))[1]).toBe(
-    `AWAITED_DAG_PAUSED: No other task of it begins: ${paused}`,
+    `AWAITED_DAG_PAUSED: No other task of it starts: ${paused}`,
   );
 });
 
-test("a run is listed and shown with the task that asked for it, as long as that is there", async () => {
+test("shows a run with the task that started it, while that task exists", async () => {
   const parent = await tw.addRun("parent", { runId: "p" });
   const child = await tw.addRun("child", { runId: "mine", state: "success" });
   const link =

@@ -1,4 +1,4 @@
-/** `why`, of a task that waits for a run: how that run stands, and what holds it back. */
+/** `why` for a task that waits for a run: the state of that run and what blocks it. */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../../store/database/database.ts";
 import { findDagRun } from "../../store/list/dag-runs.ts";
@@ -8,7 +8,7 @@ import type { Finding } from "./why-deferred.ts";
 
 export const RUN_KIND = "tradewind.dagrun";
 
-/** Nothing of a run that is waited for by its date: it may be yet to come. */
+/** Empty for a run awaited by its date: it may not exist yet. */
 export async function awaitedRunReasons(connection: Connection, args: Json): Promise<Finding[]> {
   const { dagId, runId } = Object(args) as { readonly dagId?: unknown; readonly runId?: unknown };
   if (typeof dagId !== "string" || typeof runId !== "string") return [];
@@ -17,15 +17,15 @@ export async function awaitedRunReasons(connection: Connection, args: Json): Pro
   const name = `It waits for run ${runId} of DAG ${dagId}`;
   if (run === undefined || dag === undefined)
     return [awaited("AWAITED_RUN", `${name}, which does not exist.`)];
-  const paused = `DAG ${dagId} is paused. Go on with: tradewind dags unpause ${dagId}`;
+  const paused = `DAG ${dagId} is paused. Unpause it with: tradewind dags unpause ${dagId}`;
   if (run.state !== "queued") {
     const since = run.state === "running" ? ` since ${iso(run.started_at)}` : "";
     const what = awaited("AWAITED_RUN", `${name}, which is ${run.state}${since}.`);
     const isHeld = run.state === "running" && dag.is_paused;
-    return isHeld ? [what, awaited("AWAITED_DAG_PAUSED", `No other task of it begins: ${paused}`)] : [what];
+    return isHeld ? [what, awaited("AWAITED_DAG_PAUSED", `No other task of it starts: ${paused}`)] : [what];
   }
   if (dag.is_paused)
-    return [awaited("AWAITED_DAG_PAUSED", `${name}, which is queued and does not begin: ${paused}`)];
+    return [awaited("AWAITED_DAG_PAUSED", `${name}, which is queued and cannot start: ${paused}`)];
   const active = await countActiveRuns(connection, dagId);
   const most = dag.manifest?.maxActiveRuns ?? Number.POSITIVE_INFINITY;
   return [
@@ -34,7 +34,7 @@ export async function awaitedRunReasons(connection: Connection, args: Json): Pro
           "AWAITED_RUN",
           `${name}, which is queued: ${active} of at most ${most} runs of that DAG are active.`,
         )
-      : awaited("AWAITED_RUN", `${name}, which is queued, and due at ${iso(run.run_after)}.`),
+      : awaited("AWAITED_RUN", `${name}, which is queued and due at ${iso(run.run_after)}.`),
   ];
 }
 

@@ -1,4 +1,4 @@
-/** `why`: whether there is a scheduler for the run at all. */
+/** `why`: whether the run has a live scheduler. */
 import type { Connection } from "../../store/database/database.ts";
 import { isRunServed } from "../../store/job/served-dags.ts";
 import type { DagRunRow } from "../../store/list/dag-runs.ts";
@@ -17,9 +17,9 @@ export async function schedulerReasons(connection: Connection, run: DagRunRow): 
   return [{ code: "NO_SCHEDULER", message, until: null }];
 }
 
-/** Runs of backfills have jobs of their own. */
+/** Runs of backfills have their own jobs. */
 async function unservedReasons(connection: Connection, run: DagRunRow): Promise<Finding[]> {
   if (run.run_type === "backfill" || (await isRunServed(connection, run.id))) return [];
-  const message = `No live scheduler serves DAG "${run.dag_id}": each one drains, or was started with --dags and other DAGs. Start one with: tradewind scheduler --dags ${run.dag_id}`;
+  const message = `No live scheduler serves DAG "${run.dag_id}": each scheduler drains, or was started with --dags for other DAGs. Start one with: tradewind scheduler --dags ${run.dag_id}`;
   return [{ code: "DAG_UNSERVED", message, until: null }];
 }

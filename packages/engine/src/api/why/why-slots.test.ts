@@ -26,11 +26,11 @@ beforeAll(async () => {
 const why = async (task = "wait") =>
   (await tw.call("GET", `/dags/etl/dagRuns/waiting/taskInstances/${task}/why`)).json().reasons;
 
-test("a ready task is held back by nothing while its scheduler has free slots", async () => {
+test("has no reason while the scheduler has free slots", async () => {
   expect(await why()).toMatchObject([{ code: "READY" }]);
 });
 
-test("a ready task waits for a slot: which tasks hold them, and which of them for good", async () => {
+test("names the tasks that hold the slots, and which keep them permanently", async () => {
   await tw.sql("UPDATE job SET slots = 2");
   expect(await why()).toEqual([
     {
@@ -41,7 +41,7 @@ test("a ready task waits for a slot: which tasks hold them, and which of them fo
   ]);
 });
 
-test("slots of streaming tasks are told from ordinary ones", async () => {
+test("distinguishes slots for streaming tasks from ordinary ones", async () => {
   const facts = { slots: 2, streaming_slots: 1, streaming_tasks: 1 };
   await tw.sql("UPDATE job SET slots = 2, facts = $1", [facts]);
   expect(await why()).toMatchObject([{ code: "READY" }]);
@@ -65,18 +65,18 @@ test("slots of streaming tasks are told from ordinary ones", async () => {
   expect(await why("listen")).toMatchObject([{ code: "READY" }]);
 });
 
-test("without a limit no slot is missing", async () => {
+test("has no reason without a slot limit", async () => {
   await tw.sql("UPDATE job SET slots = NULL");
   expect(await why()).toMatchObject([{ code: "READY" }]);
 });
 
-test("a ready task waits for a scheduler that drains", async () => {
+test("explains a wait for a draining scheduler", async () => {
   const facts = { draining: true, drain_until: "2026-01-01T00:00:30.000Z", runs: 1, attempts: 2 };
   await tw.sql("UPDATE job SET facts = $1", [facts]);
   expect(await why()).toEqual([
     {
       code: "SCHEDULER_DRAINING",
-      message: `The scheduler on host-1 (job ${job}) is about to stop, and starts nothing more. Another one takes the run over when its running tasks have ended.`,
+      message: `The scheduler on host-1 (job ${job}) drains and starts no more tasks. Another scheduler takes over the run when its running tasks have ended.`,
       until: "2026-01-01T00:00:30.000Z",
     },
   ]);

@@ -1,4 +1,4 @@
-/** Whether a task that is ready waits for a slot of its scheduler's executor, and which tasks hold them. */
+/** Whether a ready task waits for a slot of its scheduler's executor, and which tasks hold the slots. */
 import type { Connection } from "../../store/database/database.ts";
 import { readSlotHolders, type SlotHolder } from "../../store/list/slot-holders.ts";
 import type { Finding } from "./why-deferred.ts";
@@ -12,14 +12,14 @@ export async function slotReasons(
   const found = owner === null ? null : await readSlotHolders(connection, owner);
   if (found?.facts?.draining) {
     const { drain_until: until = null } = found.facts;
-    const message = `The scheduler on ${found.hostname} (job ${owner}) is about to stop, and starts nothing more. Another one takes the run over when its running tasks have ended.`;
+    const message = `The scheduler on ${found.hostname} (job ${owner}) drains and starts no more tasks. Another scheduler takes over the run when its running tasks have ended.`;
     return [{ code: "SCHEDULER_DRAINING", message, until: until === null ? null : new Date(until) }];
   }
   if (found === null || found.slots === null) return [];
   const count = (holders: readonly SlotHolder[]) => holders.reduce((sum, each) => sum + each.count, 0);
   const streaming = found.holders.filter((each) => each.is_streaming);
   const own = found.facts?.streaming_slots ?? 0;
-  // Streaming tasks take their own slots first, and ordinary ones when those are taken.
+  // Streaming tasks use their own slots first, then ordinary ones.
   const inOwn = Math.min(count(streaming), own);
   if (count(found.holders) - inOwn < found.slots || (isStreaming && inOwn < own)) return [];
   const forGood =

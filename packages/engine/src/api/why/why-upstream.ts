@@ -1,4 +1,4 @@
-/** `why`, of what comes before a task: what its trigger rule, or the list of its map, waits for, or was decided by. */
+/** `why` for upstream tasks: what the trigger rule or the list of a map waits for, or was decided by. */
 import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import { emptyCounters, judge, type Verdict } from "../../model/graph/trigger-rules.ts";
 import { isListEnd, MAPPED_OVER_NOTHING } from "../../model/map/input-reader.ts";
@@ -19,27 +19,27 @@ interface Place {
   readonly run: DagRunRow;
   readonly manifest: DagManifest;
   readonly task: TaskManifest;
-  /** Missing until the run starts. */
+  /** undefined before the start of the run. */
   readonly instance: TaskInstanceRow | undefined;
 }
 
-/** Of a task that has not started. */
+/** For a task that has not started. */
 export async function upstreamReasons(db: Connection, place: Place): Promise<Finding[]> {
   const { counts, sources } = await upstreamOf(db, place);
   if (sources?.some(({ state }) => state !== "success"))
-    return [reason("MAP_SOURCE", "It runs once per item of a list that is not there yet", sources)];
+    return [reason("MAP_SOURCE", "It is mapped over a list that does not exist yet", sources)];
   const { rule, upstream } = place.task;
   if (upstream.length === 0) return [];
   const verdict = ruleVerdict(rule, counts);
   const groups = await groupReasons(db, place);
   if (verdict === "run" || (verdict !== "wait" && groups.length > 0)) return groups;
-  if (verdict !== "wait") return [reason("UPSTREAM_DECIDED", `Its rule ${rule} says ${verdict}`, counts)];
+  if (verdict !== "wait") return [reason("UPSTREAM_DECIDED", `Its rule ${rule} gives ${verdict}`, counts)];
   const open = counts.filter(({ state }) => !isEnded(state));
   const waited = open.length > 0 ? open : counts;
   return [reason("UPSTREAM", `Its rule ${rule} waits for upstream tasks`, waited), ...groups];
 }
 
-/** Of an instance that was skipped or upstream_failed without having run: which others decided that. */
+/** For an instance that ended as skipped or upstream_failed without running: the instances that decided it. */
 export async function endReasons(db: Connection, place: Place): Promise<Finding[]> {
   const { instance, task } = place;
   const { reason: own = null, state } = instance ?? {};
@@ -48,17 +48,17 @@ export async function endReasons(db: Connection, place: Place): Promise<Finding[
   const { counts, sources } = await upstreamOf(db, place);
   if (own === MAPPED_OVER_NOTHING) {
     const names = [...new Set(sources?.map(({ task_id }) => task_id))].join(" and ");
-    const whose = names === "" ? "" : `, which ${names} gave`;
-    return [{ code: "MAP_EMPTY", message: `Its map runs over an empty list${whose}.`, until: null }];
+    const whose = names === "" ? "" : ` returned by ${names}`;
+    return [{ code: "MAP_EMPTY", message: `It is mapped over an empty list${whose}.`, until: null }];
   }
   if (sources && ruleVerdict("allSuccess", sources) === state) {
     const failing = deciding(sources, state);
-    return [reason("MAP_SOURCE", "Its map has no list to run over", failing)];
+    return [reason("MAP_SOURCE", "Its map has no list", failing)];
   }
-  // Otherwise a branch, a setup, the run's end or a person decided; the reason of the instance says so.
+  // Otherwise a branch, a setup, the end of the run or a user decided; the reason of the instance names it.
   const isByRule = own === null || own.startsWith("trigger rule");
   if (!isByRule || ruleVerdict(task.rule, counts) !== state) return [];
-  return [reason("UPSTREAM_DECIDED", `Its rule ${task.rule} says ${state}`, deciding(counts, state))];
+  return [reason("UPSTREAM_DECIDED", `Its rule ${task.rule} gives ${state}`, deciding(counts, state))];
 }
 
 /** "a is failed, b is not started (3 instances)". */
@@ -93,7 +93,7 @@ function ruleVerdict(rule: TaskManifest["rule"], counts: readonly StateCount[]):
   return judge(rule, counters);
 }
 
-/** All of them where none is in a state like it: a rule such as oneFailed skips when all have succeeded. */
+/** All of them if none has a matching state: a rule such as oneFailed skips when all have succeeded. */
 function deciding(
   counts: readonly StateCount[],
   state: "skipped" | "upstream_failed",

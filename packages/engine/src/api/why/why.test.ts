@@ -39,7 +39,7 @@ async function ask(
   return body.reasons as { code: string; message: string; until: string | null }[];
 }
 
-test("waits for upstream, by its rule", async () => {
+test("explains a wait for upstream tasks by the trigger rule", async () => {
   expect(await ask("b", {}, {}, { a: "running" })).toEqual([
     {
       code: "UPSTREAM",
@@ -50,22 +50,22 @@ test("waits for upstream, by its rule", async () => {
   ]);
 });
 
-test("waits for its retry delay", async () => {
+test("explains a retry delay", async () => {
   const retryAt = new Date(Date.now() + 60_000);
   expect(await ask("a", { state: "up_for_retry", tryNumber: 1, retryAt })).toMatchObject([
     { code: "RETRY_DELAY", until: retryAt.toISOString() },
   ]);
 });
 
-test("waits for a pool, with its slots, the tasks that hold them, and what can be done", async () => {
+test("names the slots of a full pool, the tasks that hold them, and the remedy", async () => {
   const holder = await tw.addRun("etl", { runId: "holder", state: "running" });
   await tw.addInstance(holder, "a", { state: "running", pool: "tiny", mapIndex: 3 });
   await tw.addInstance(holder, "b", { state: "queued", pool: "tiny" });
   await tw.addInstance(holder, "past", { state: "scheduled", pool: "tiny" });
   await tw.addInstance(holder, "lost", { state: "running", pool: "default_pool" });
-  const start = 'Pool "tiny" is full: 2 of 2 slots are taken, it needs 1. Held by: ';
+  const start = 'Pool "tiny" is full: 2 of 2 slots are taken, the task needs 1. Held by: ';
   const end =
-    " It starts when enough of them are free. To start it now, enlarge the pool with: tradewind pools set tiny 3";
+    " It starts when enough slots are free. To start it now, enlarge the pool with: tradewind pools set tiny 3";
   expect(await ask("small", { state: "scheduled", pool: "tiny" })).toMatchObject([
     {
       code: "POOL_FULL",
@@ -79,25 +79,25 @@ test("waits for a pool, with its slots, the tasks that hold them, and what can b
   await tw.sql("DELETE FROM dag_run WHERE id = $1", [holder]);
 });
 
-test("names a pool that is not there", async () => {
+test("names a pool that does not exist", async () => {
   expect(await ask("lost", { state: "scheduled", pool: "no_such" })).toMatchObject([
     { code: "POOL_MISSING" },
   ]);
 });
 
-test("a pool that is too small for it even when it is empty is told from one that is full", async () => {
+test("distinguishes a pool that is too small from a full pool", async () => {
   await tw.sql("INSERT INTO pool (name, slots) VALUES ('closed', 0), ('endless', -1)");
   expect(await ask("a", { state: "scheduled", pool: "closed" })).toMatchObject([
     {
       code: "POOL_TOO_SMALL",
       message:
-        'Pool "closed" has 0 slots in all, and it needs 1: as things are it can never run. Enlarge the pool with: tradewind pools set closed 1, or give the task fewer poolSlots.',
+        'Pool "closed" has 0 slots in total, and the task needs 1: it can never run. Enlarge the pool with: tradewind pools set closed 1, or give the task fewer poolSlots.',
     },
   ]);
   expect(await ask("a", { state: "scheduled", pool: "endless" })).toMatchObject([{ code: "READY" }]);
 });
 
-test("waits behind a wider task, which its pool is kept for", async () => {
+test("explains slots reserved for a larger task", async () => {
   await tw.sql("INSERT INTO pool (name, slots, occupied) VALUES ('roomy', 4, 2)");
   const wide = await tw.addRun("etl", { runId: "wide", state: "running" });
   await tw.addInstance(wide, "b", { state: "scheduled", pool: "roomy" });
@@ -110,7 +110,7 @@ test("waits behind a wider task, which its pool is kept for", async () => {
   await tw.sql("DELETE FROM dag_run WHERE id = $1", [wide]);
 });
 
-test("waits for the limits of its run and of its task over all runs", async () => {
+test("names the limits of its run and of its task over all runs", async () => {
   expect(
     await ask("small", { state: "scheduled" }, {}, { a: "running", b: "queued", past: "running" }),
   ).toMatchObject([{ code: "MAX_ACTIVE_TASKS", message: "3 of at most 3 tasks of this run are active." }]);
@@ -134,7 +134,7 @@ test("waits for the limits of its run and of its task over all runs", async () =
   ]);
 });
 
-test("waits for itself in the run before", async () => {
+test("explains a wait for the previous run", async () => {
   const before = await tw.addRun("etl", {
     runId: "before",
     state: "failed",
@@ -164,11 +164,11 @@ test("waits for itself in the run before", async () => {
     {
       code: "DEPENDS_ON_PAST",
       message:
-        'It depends on its own success in run "not started", which waits for the run before it in turn. Of 4 such runs the first is "before": past is failed.',
+        'It depends on its own success in run "not started", which in turn waits for the run before it. The first of 4 such runs is "before": past is failed.',
       dag_run_id: "before",
     },
   ]);
-  // What is under way is waited for, whatever is before it.
+  // A running task is waited for, independent of earlier runs.
   await tw.sql("UPDATE task_instance SET state = 'running' WHERE dag_run_id = $1", [waiting]);
   expect(await ask("past", {}, { logicalDate: new Date("2026-01-06T00:00:00Z") })).toMatchObject([
     { dag_run_id: "waiting 3", tasks: [{ task_id: "past", state: "running" }] },
@@ -176,7 +176,7 @@ test("waits for itself in the run before", async () => {
   await tw.sql("DELETE FROM dag_run WHERE run_id LIKE 'waiting%' OR run_id = 'not started'");
 });
 
-test("waits for its run: not due, too many, or just queued", async () => {
+test("explains a run that is not due, over a limit, or just queued", async () => {
   const runAfter = new Date(Date.now() + 3_600_000);
   expect(await ask("a", null, { state: "queued", runAfter })).toMatchObject([
     { code: "RUN_NOT_DUE", until: runAfter.toISOString() },
@@ -189,7 +189,7 @@ test("waits for its run: not due, too many, or just queued", async () => {
   await tw.sql("UPDATE dag_run SET state = 'success' WHERE id = ANY($1)", [running]);
 });
 
-/** A deferred task of a run of its own, and its reasons. */
+/** A deferred task in a new run, and its reasons. */
 async function askDeferred(trigger: Partial<TriggerSeed>, wait: { timeoutAt?: Date; since?: Date } = {}) {
   const runId = `deferred-${serial++}`;
   const dagRunId = await tw.addRun("etl", { runId });
@@ -207,7 +207,7 @@ async function askDeferred(trigger: Partial<TriggerSeed>, wait: { timeoutAt?: Da
 
 const SINCE = new Date("2026-01-01T10:00:00.000Z");
 
-test("waits for a trigger: on what, since and until when, on whom, last polled when", async () => {
+test("explains a wait: trigger, start, timeout, triggerer and last poll", async () => {
   const owner = await addTriggerer(tw, { host: "alpha" });
   const timeoutAt = new Date("2026-01-01T12:00:00.000Z");
   const polledAt = new Date("2026-01-01T11:00:00.000Z");
@@ -235,7 +235,7 @@ test("waits for a trigger: on what, since and until when, on whom, last polled w
   await tw.sql("UPDATE job SET lease_until = now() WHERE kind = 'triggerer'");
 });
 
-test("waits for a trigger that nobody runs: names the missing triggerer and the command", async () => {
+test("names the missing triggerer of a trigger and the command that starts one", async () => {
   const wakeAt = new Date(Date.now() + 3_600_000);
   const lost = (message: string) => ({ code: "NO_TRIGGERER", message, until: null });
   const plain = 'No triggerer of queue "default" is alive. Start one with: tradewind triggerer';
@@ -264,7 +264,7 @@ test("waits for a trigger that nobody runs: names the missing triggerer and the 
   });
 });
 
-test("says what is no wait at all", async () => {
+test("reports states without a wait", async () => {
   expect(await ask("a", { state: "success" })).toMatchObject([{ code: "FINISHED" }]);
   expect(await ask("a", { state: "running" })).toMatchObject([{ code: "RUNNING" }]);
   expect(await ask("a", { state: "queued" })).toMatchObject([{ code: "EXECUTOR" }]);
@@ -273,7 +273,7 @@ test("says what is no wait at all", async () => {
   expect(await ask("a", {}, { state: "failed" })).toMatchObject([{ code: "RUN_FINISHED" }]);
 });
 
-test("names a paused DAG and a dead scheduler before anything else; Airflow's form of it", async () => {
+test("names a paused DAG and a dead scheduler first, also in Airflow's form", async () => {
   await tw.sql("UPDATE dag SET is_paused = true");
   await tw.sql("UPDATE job SET lease_until = now() - interval '1 second'");
   expect((await ask("a", {})).map((reason) => reason.code)).toEqual(["NO_SCHEDULER", "DAG_PAUSED"]);
@@ -292,7 +292,7 @@ test("names a paused DAG and a dead scheduler before anything else; Airflow's fo
   expect((await tw.call("GET", "/dags/etl/dagRuns/airflow/taskInstances/zzz/why")).statusCode).toBe(404);
 });
 
-test("says that each live scheduler serves other DAGs, unless a live job owns the run", async () => {
+test("reports that live schedulers serve other DAGs, unless a live job owns the run", async () => {
   await tw.sql("UPDATE dag SET is_paused = false");
   await tw.sql("UPDATE job SET lease_until = now() + interval '1 hour', dags = '{other}'");
   const code = async (run: object) => (await ask("a", null, run)).map((reason) => reason.code);

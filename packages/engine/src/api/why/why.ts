@@ -1,6 +1,6 @@
 /**
- * `/why` and Airflow's `/dependencies`: what stands between a task and its start, in plain words with the numbers that
- * prove it. It reads what the scheduler decides by and decides nothing itself.
+ * `/why` and Airflow's `/dependencies`: what blocks the start of a task, with the figures. Reads the data that the scheduler
+ * decides by, and decides nothing itself.
  */
 import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import { z } from "zod";
@@ -43,13 +43,13 @@ import { endReasons, upstreamReasons } from "./why-upstream.ts";
 const reasonDocument = z.object({
   code: z.string(),
   message: z.string(),
-  /** When it ends by itself, if that is known. */
+  /** When the reason ends by itself, if known. */
   until: nullableDate,
-  /** Only of reasons that speak of other instances: the first of each task and state. */
+  /** Only for reasons that name other instances: the first of each task and state. */
   tasks: z
     .array(z.object({ task_id: z.string(), map_index: z.number(), state: z.string().nullable() }))
     .optional(),
-  /** The run that `tasks` are of, where it is another one. */
+  /** The run of `tasks`, if it is another one. */
   dag_run_id: z.string().optional(),
 });
 type Reason = z.output<typeof reasonDocument>;
@@ -62,10 +62,10 @@ const whyDocument = z.object({
   rendered_map_index: z.string().nullable(),
   state: z.string().nullable(),
   run_state: z.string(),
-  /** Of an instance that is upstream_failed: the failed one at the start of the chain. */
+  /** For an instance in state upstream_failed: the failed instance at the start of the chain. */
   failed_upstream: failedUpstreamDocument.nullable(),
   reasons: z.array(reasonDocument),
-  /** Of a mapped task that was asked about as a whole. */
+  /** For a mapped task as a whole. */
   instances: stateCounts.nullable(),
 });
 const dependencies = z.object({ dependencies: z.array(z.object({ name: z.string(), reason: z.string() })) });
@@ -109,9 +109,9 @@ interface Case {
   readonly run: DagRunRow;
   readonly manifest: DagManifest;
   readonly task: TaskManifest;
-  /** Missing until the run starts. */
+  /** undefined before the start of the run. */
   readonly instance: TaskInstanceRow | undefined;
-  /** null: it does not run, or only the order of its tasks drives it. */
+  /** null: the run is not running, or not signal-driven. */
   readonly driven: DrivenRun | null;
 }
 
@@ -145,7 +145,7 @@ async function explain(database: Database, address: InstanceAddress): Promise<z.
   };
 }
 
-/** What holds one of each kind back, after how many there are of each. */
+/** Counts per state, then what blocks one instance of each. */
 async function mapReasons(
   facts: Case,
   address: InstanceAddress,
@@ -181,7 +181,7 @@ async function reasonsOf(facts: Case): Promise<Reason[]> {
     run.state === "queued"
       ? (await queuedReasons(facts.database, run, facts.manifest.maxActiveRuns)).map(shown)
       : [...(await instanceReasons(facts, state)), ...(state === "none" ? [] : underWay)];
-  // That it is about to start is true only when nothing else holds it back.
+  // An imminent start is only correct if nothing else blocks the task.
   return general.length === 0 ? own : [...general, ...own.filter(({ code }) => !IMMINENT.has(code))];
 }
 
@@ -196,7 +196,7 @@ async function instanceReasons(facts: Case, state: string): Promise<Reason[]> {
       return [
         reason(
           "RETRY_DELAY",
-          `Try ${instance?.try_number} failed${instance?.reason ? ` (${instance.reason})` : ""}; the next one starts ${at === null ? "soon" : `at ${iso(at)}`}.`,
+          `Try ${instance?.try_number} failed${instance?.reason ? ` (${instance.reason})` : ""}; the next try starts ${at === null ? "soon" : `at ${iso(at)}`}.`,
           at,
         ),
       ];
@@ -207,7 +207,7 @@ async function instanceReasons(facts: Case, state: string): Promise<Reason[]> {
       return [
         reason(
           "EXECUTOR",
-          `It has its ${instance?.pool_slots === 1 ? "slot" : "slots"} of pool "${instance?.pool}", and waits for a free process of the executor. Raise TRADEWIND_PARALLELISM, or start another scheduler, if that lasts.`,
+          `It has its ${instance?.pool_slots === 1 ? "slot" : "slots"} of pool "${instance?.pool}" and waits for a free process of the executor. If this lasts, raise TRADEWIND_PARALLELISM or start another scheduler.`,
         ),
       ];
     case "scheduled":
@@ -226,7 +226,7 @@ async function instanceReasons(facts: Case, state: string): Promise<Reason[]> {
   }
 }
 
-/** The task's own timeout, which counts from the first start of the try, waits included. */
+/** The task's own timeout, which counts from the first start of the try and includes waits. */
 function tryEnds({ instance, task }: Case): Date | null {
   const startedAt = instance?.started_at ?? null;
   return startedAt === null || task.timeoutMs === null
@@ -265,15 +265,15 @@ async function limitReasons({ database, instance, manifest, run, task }: Case): 
     return [
       reason(
         "POOL_KEPT",
-        `Slots of its pool are kept for ${whose}, which goes before it and needs ${pool_slots}.`,
+        `Slots of its pool are reserved for ${whose}, which has priority and needs ${pool_slots}.`,
       ),
     ];
   }
   const full = await slotReasons(database, run.owner_job, task.lifetime === "streaming");
   if (full.length > 0) return full.map(shown);
-  // Only the scheduler knows which processes are still there.
-  const but = task.role === "work" ? "" : " but tasks of its run that are still being stopped, if any";
-  return [reason("READY", `Nothing holds it back${but}: the scheduler is about to queue it.`)];
+  // Only the scheduler has the list of live processes.
+  const but = task.role === "work" ? "" : " except tasks of its run that are still being stopped, if any";
+  return [reason("READY", `Nothing blocks it${but}: the scheduler is about to queue it.`)];
 }
 
 function shown({ code, message, runId, tasks, until }: Finding): Reason {

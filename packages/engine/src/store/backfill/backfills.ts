@@ -39,6 +39,8 @@ export interface BackfillRow {
   readonly dag_is_stale: boolean;
   /** True while a live job owns the backfill. */
   readonly is_owned: boolean;
+  /** The first unfinished run that it did not start, if it waits for such runs only. */
+  readonly awaited_run: { readonly run_id: string; readonly state: string } | null;
 }
 
 export interface NewBackfill {
@@ -297,4 +299,9 @@ const FROM = "backfill b JOIN dag d ON d.dag_id = b.dag_id";
 const COLUMNS = `b.id, b.dag_id, b.from_date, b.to_date, b.reprocess, b.is_reverse, b.max_active, b.conf, b.stop_on_failure,
   b.version_id, b.state, b.ending, b.total_runs, b.created_by, b.created_at, b.updated_at, b.started_at, b.ended_at,
   d.is_paused AS dag_is_paused, d.is_stale AS dag_is_stale,
-  EXISTS (SELECT 1 FROM job j WHERE j.id = b.owner_job AND j.state = 'running' AND j.lease_until > now()) AS is_owned`;
+  EXISTS (SELECT 1 FROM job j WHERE j.id = b.owner_job AND j.state = 'running' AND j.lease_until > now()) AS is_owned,
+  (SELECT json_build_object('run_id', r.run_id, 'state', r.state)
+   FROM backfill_date w JOIN dag_run r ON r.id = w.dag_run_id
+   WHERE w.backfill_id = b.id AND w.action = 'awaited' AND r.state IN ('queued', 'running')
+     AND b.next_date IS NULL AND ${ownIn("'queued', 'running'")} IS NULL
+   ORDER BY w.ordinal LIMIT 1) AS awaited_run`;
