@@ -1,4 +1,4 @@
-/** How an attempt, or the wait it left behind, may end: as the model is told, and as the reference is. */
+/** The possible ends of an attempt or of its wait, each as an event of the model and an event of the reference. */
 import type { RunEvent, Wait } from "../../src/model/index.ts";
 import type { DrivenEvent } from "./driven-event.ts";
 

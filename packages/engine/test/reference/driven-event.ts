@@ -1,11 +1,11 @@
-/** What happens to a driven run, and what the reference sees of a task. */
+/** The events of a signal-driven run, and the state of a task in the reference. */
 import type { SignalRule } from "@tradewind/sdk/manifest";
 import { isEnd, type ReferenceState } from "./reference-rules.ts";
 
 export type DrivenState = ReferenceState | "restarting";
 export type Action = SignalRule["action"];
 
-/** Versions of signals. What was restarted keeps what had started it. */
+/** Versions of signals. A restarted task keeps the cause of its start. */
 export interface DrivenCause {
   readonly started: readonly number[];
   readonly restarted: readonly number[];
@@ -16,24 +16,24 @@ export const NO_CAUSE: DrivenCause = { started: [], restarted: [] };
 export interface DrivenTask {
   readonly id: string;
   state: DrivenState;
-  /** Begun so far. */
+  /** Tries begun so far. */
   tries: number;
-  /** A try up to this one is followed by another when it fails. */
+  /** The last try that is retried when it fails. */
   limit: number;
   losses: number;
-  /** It has waited in this try, and goes on from there. */
+  /** Set when the current try has deferred and resumes after its wait. */
   isHalfway: boolean;
-  /** Starts that wait: what each is due to. */
+  /** The causes of the pending starts. */
   starts: readonly DrivenCause[];
-  /** What the try that began last is due to. */
+  /** The cause of the latest try. */
   cause: DrivenCause;
-  /** What is under way is to stop. */
+  /** The current attempt is being stopped. */
   isStopping: boolean;
-  /** Its end follows from the rest of the run: no attempt reported it, no person set it, nothing stopped it. */
+  /** The end follows from the rest of the run: no attempt reported it, no user set it, and no stop caused it. */
   isImplied: boolean;
-  /** Its state is the one in the database. */
+  /** The database has this state. */
   isStored: boolean;
-  /** The database has its current attempt, under way: all that it may lack is how that ended. */
+  /** The database has the current attempt as queued or running, and lacks at most its end. */
   isAttemptStored: boolean;
 }
 
@@ -41,7 +41,7 @@ export type DrivenEvent =
   | { readonly what: "signal"; readonly key: string; readonly version: number }
   | { readonly what: "order"; readonly of: string; readonly action: Action }
   | { readonly what: "close" }
-  /** The times of a task: worth one start, however many wait. */
+  /** A due time of a task with `every`: adds a start only if none is pending. */
   | { readonly what: "tick"; readonly of: string }
   | {
       readonly what: "queue" | "start" | "succeed" | "skip" | "defer" | "resume" | "reschedule" | "wake";
@@ -49,18 +49,18 @@ export type DrivenEvent =
     }
   | { readonly what: "fail"; readonly of: string; readonly retry: boolean }
   | { readonly what: "lose"; readonly of: string; readonly budget: number | null }
-  /** By hand. In a run that has ended, it begins again with nothing but the states of its tasks. */
+  /** A manual edit. A run that had ended begins again with only the states of its tasks. */
   | {
       readonly what: "edit";
       readonly clear: readonly string[];
       readonly mark: readonly string[];
       readonly as: "success" | "failed" | "skipped";
     }
-  /** By hand: the run ends now. */
+  /** A user ends the run. */
   | { readonly what: "cancel"; readonly as: "success" | "failed" }
-  /** All states are in the database now. */
+  /** All states are committed. */
   | { readonly what: "store" }
-  /** Tasks that have finished do what they were asked to, if their end is stored or no task comes after them. */
+  /** Finished tasks with pending starts begin again, if their end is stored or they have no downstream. */
   | { readonly what: "again" };
 
 export function isEnded(state: DrivenState): boolean {

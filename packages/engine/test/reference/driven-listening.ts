@@ -1,18 +1,18 @@
-/** Rules as the reference keeps them: they remember all they have heard since they fired, and look at all of it. */
+/** Signal rules of the reference: each keeps all facts since it last fired, and evaluates all of them again. */
 import type { DagManifest, SignalCondition, SignalRule } from "@tradewind/sdk/manifest";
 
 export type Fact = { readonly signal: string; readonly version: number } | { readonly task: string };
 
 export interface Listening {
   readonly rule: SignalRule;
-  /** null: the run's own. */
+  /** null: the rule that stops the run. */
   readonly taskId: string | null;
-  /** What it has heard since it fired. */
+  /** The facts received since it last fired. */
   heard: Fact[];
   isArmed: boolean;
 }
 
-/** In the order in which they act. */
+/** The rules of a DAG, in the order in which they act. */
 export function listeningOf(manifest: DagManifest): Listening[] {
   const listening = (taskId: string | null, rule: SignalRule): Listening => {
     return { rule, taskId, heard: [], isArmed: true };
@@ -23,7 +23,7 @@ export function listeningOf(manifest: DagManifest): Listening[] {
   ];
 }
 
-/** The versions of the signals that it fires by; null: it does not. */
+/** The versions of the signals that made the rule fire; null: it does not fire. */
 export function fires(listening: Listening, fact: Fact): number[] | null {
   if (!listening.isArmed) return null;
   listening.heard.push(fact);
@@ -44,7 +44,7 @@ function latest(leaf: SignalCondition, heard: readonly Fact[]): number | undefin
   return found && "version" in found ? found.version : undefined;
 }
 
-/** Of conditions without values, which have a reference of their own. */
+/** Ignores value conditions, which have their own reference. */
 function holds(condition: SignalCondition, heard: readonly Fact[]): boolean {
   switch (condition.kind) {
     case "all":

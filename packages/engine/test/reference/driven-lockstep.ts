@@ -1,8 +1,8 @@
 /**
- * Drives the engine's run model and the reference of driven runs through the same history, and compares them after every
- * event. The history has commits at any point, transactions that did not happen, and crashes, after which the model is
- * loaded from what it had stored and hears again what it had not stored. A model that is loaded right after a commit has
- * to decide nothing else than the one that goes on.
+ * Drives the engine's run model and the reference of signal-driven runs through the same history, and compares them after
+ * every event. The history has commits at any point, transactions that were rolled back, and crashes. After a crash, the
+ * model is loaded from the stored rows and receives again the signals after the stored position. A model loaded right after
+ * a commit must decide the same as the model that continues.
  */
 import assert from "node:assert/strict";
 import type { DagManifest } from "@tradewind/sdk/manifest";
@@ -31,26 +31,26 @@ import { DrivenReference } from "./driven-reference.ts";
 import { clearedRow, freshRows, haltedRow, markedRow, rowAfter } from "./driven-rows.ts";
 import { startsAfter } from "./stored-starts.ts";
 
-/** A run may start itself again and again: so many steps are enough of it. */
+/** Number of steps after which a run that keeps starting itself is closed. */
 const PATIENCE = 40;
 
-/** What a database would hold. */
+/** The contents of the database. */
 interface Stored {
   readonly rows: ReadonlyMap<string, EditableRow>;
   readonly drive: string;
   readonly starts: readonly StoredStart[];
-  /** So many signals of the log were heard. */
+  /** Number of signals of the log that were processed. */
   readonly position: number;
   readonly reference: DrivenReference;
   readonly demands: DrivenDemands;
 }
 
-/** One thing that happens to whatever it can happen to; `pick` chooses among that. */
+/** One step of a history; `pick` selects one of the tasks that the step applies to. */
 export type Step =
   | { readonly kind: "signal"; readonly key: string }
   | { readonly kind: "order"; readonly pick: number; readonly action: Action }
   | { readonly kind: "attempt"; readonly pick: number; readonly outcome: number }
-  /** By hand, past the model, which is loaded again. Each bit of `picks` stands for a task. */
+  /** A manual edit of the stored rows, after which the model is loaded again. Each bit of `picks` selects a task. */
   | { readonly kind: "clear"; readonly picks: number; readonly onlyFailed: boolean }
   | { readonly kind: "mark"; readonly picks: number; readonly as: "success" | "failed" | "skipped" }
   | { readonly kind: "cancel"; readonly as: "success" | "failed" }
@@ -63,9 +63,9 @@ export class DrivenLockstep {
   readonly #graph: Graph;
   readonly #rules: RuleSet;
   readonly #log: string[] = [];
-  /** Attempts that were asked to stop. */
+  /** Attempts that received a stop request. */
   readonly #asked = new Set<string>();
-  /** Nothing was under way when it was closed, if it was. */
+  /** The run was idle when it was closed. */
   isClosedInPeace = false;
   #model: RunModel;
   #reference: DrivenReference;
@@ -80,7 +80,7 @@ export class DrivenLockstep {
   #isCancelled = false;
   /** Edits of a run that had ended. */
   reopened = 0;
-  /** Starts that were carried out by an edit, after their task had ended without them. */
+  /** Starts that ran because of an edit, after their task had ended without them. */
   get carriedOut(): number {
     return this.#demands.carriedOut;
   }
@@ -100,7 +100,7 @@ export class DrivenLockstep {
       demands: this.#demands.copy(),
     };
     this.#model = this.#load();
-    this.#compare("the beginning");
+    this.#compare("the start");
   }
 
   get isOver(): boolean {
@@ -154,16 +154,16 @@ export class DrivenLockstep {
     this.#compare(JSON.stringify(step));
   }
 
-  /** Lets everything go well until nothing is left to do. */
+  /** Lets all attempts succeed until the run is idle. */
   rest(): void {
     for (let steps = 0; !this.isOver && !this.#isIdle(); steps++) {
-      assert(steps < 1_000, `the run does not come to rest: ${JSON.stringify(this.#reference.tasks())}`);
+      assert(steps < 1_000, `the run does not become idle: ${JSON.stringify(this.#reference.tasks())}`);
       this.step({ kind: "attempt", pick: steps, outcome: 0 });
       this.step({ kind: "turn" });
     }
   }
 
-  /** What goes on forever is closed by hand. */
+  /** Closes a run that would continue indefinitely. */
   toTheEnd(): void {
     for (let steps = 0; !this.isOver; steps++) {
       assert(steps < 1_000, `the run does not end: ${JSON.stringify(this.#reference.tasks())}`);
@@ -175,10 +175,10 @@ export class DrivenLockstep {
     if (this.#isCancelled) return;
     assert.equal(this.#model.isPending, false);
     if (this.#reference.end() === "success")
-      assert.deepEqual(this.#demands.unmet(this.#reference), [], "the run is a success");
+      assert.deepEqual(this.#demands.unmet(this.#reference), [], "unmet demands of a successful run");
   }
 
-  /** By task, the signals that each of its tries was due to. */
+  /** By task: the signals that started each of its tries. */
   causes(): (readonly number[])[][] {
     return [...this.#model.instances()].map(({ node }) => this.#causes.get(node.id) ?? []);
   }
@@ -191,7 +191,7 @@ export class DrivenLockstep {
     return this.#movable().length === 0 && !this.#reference.isPending;
   }
 
-  /** What is signalled, heard by both: after a crash some of it once more. */
+  /** Passes the signals after the current position to both sides; after a crash, some of them again. */
   #listen(): void {
     while (this.#position < this.#log.length) {
       const key = this.#log[this.#position++]!;
@@ -223,7 +223,7 @@ export class DrivenLockstep {
     this.#note();
   }
 
-  /** As a turn of the owner's loop: tasks begin again, then it is stored. */
+  /** One turn of the owner's loop: tasks begin again, then the changes are committed. */
   #turn(): void {
     const archived = new Set<string>();
     this.#model.beginAgain(this.#now, ({ node, state, dirty }) => {
@@ -245,7 +245,7 @@ export class DrivenLockstep {
       const tickAt = this.#model.drive!.tickAt(taskId);
       return tickAt !== null && tickAt <= this.#now;
     });
-    // Retries are due as well, and come first.
+    // Due retries come before ticks.
     const waking = this.#reference.tasks().filter(({ state }) => state.startsWith("up_for_"));
     this.#model.fireRetries(this.#now);
     for (const { id } of waking) {
@@ -272,7 +272,7 @@ export class DrivenLockstep {
           { type: "queued", taskId: id, mapIndex: -1, attempt: `attempt ${++this.#attempts}` },
           { what: "queue", of: id },
         );
-        // Nobody runs it before that is stored.
+        // An attempt starts only after it is committed as queued.
         this.#commit();
         return;
       case "up_for_retry":
@@ -302,10 +302,10 @@ export class DrivenLockstep {
     this.#happen(event, expected);
   }
 
-  /** Late and false reports change nothing. */
+  /** Reports of superseded attempts change nothing. */
   #forge(): void {
     for (const { node } of [...this.#model.instances()]) {
-      const key = { taskId: node.id, mapIndex: -1, attempt: "of old", at: this.#now };
+      const key = { taskId: node.id, mapIndex: -1, attempt: "superseded", at: this.#now };
       assert.equal(this.#model.apply({ type: "succeeded", ...key, skip: [] }, this.#now), false);
       assert.equal(this.#model.apply({ type: "started", ...key }, this.#now), false);
     }
@@ -337,15 +337,15 @@ export class DrivenLockstep {
     this.#checkReload();
   }
 
-  /** Whoever is to stop was asked to, and nobody else. */
+  /** Exactly the attempts that must stop have received a stop request. */
   #checkAsked(instance: Instance): void {
     const { attempt, node, state } = instance;
     if (attempt === null || !OCCUPYING.has(state)) return;
     const isToEnd = state === "restarting" || this.#model.stopping(instance) !== null;
-    assert.equal(this.#asked.has(attempt), isToEnd, `${node.id}, ${state}, was asked to stop`);
+    assert.equal(this.#asked.has(attempt), isToEnd, `stop request of ${node.id} in state ${state}`);
   }
 
-  /** Loaded from what was just stored, it finds nothing to decide. */
+  /** A model loaded right after a commit has nothing to decide. */
   #checkReload(): void {
     const other = this.#load();
     const describe = (model: RunModel) => {
@@ -368,7 +368,7 @@ export class DrivenLockstep {
     this.#demands = this.#stored.demands.copy();
     this.#position = this.#stored.position;
     this.#model = this.#load();
-    // The next owner asks again.
+    // The next owner repeats the stop requests.
     for (const instance of this.#model.instances()) {
       const isToEnd = instance.state === "restarting" || this.#model.stopping(instance) !== null;
       if (isToEnd && instance.attempt !== null) this.#asked.add(instance.attempt);
@@ -397,9 +397,9 @@ export class DrivenLockstep {
     });
     this.#reference.happen({ what: "edit", clear: idsOf(clear), mark: idsOf(mark), as });
     this.#demands.forget(idsOf(mark));
-    // An edit may close the run, which forgets starts.
+    // An edit may close the run, which drops pending starts.
     if (!this.#reference.isClosed)
-      assert.deepEqual(this.#demands.unmet(this.#reference), [], "the run was edited");
+      assert.deepEqual(this.#demands.unmet(this.#reference), [], "unmet demands of an edited run");
     this.#endStarts(mark);
     const drive = JSON.parse(this.#stored.drive) as StoredDrive & Editable;
     for (const { taskId } of again) delete drive.tasks?.[taskId]?.stopping;
@@ -407,7 +407,7 @@ export class DrivenLockstep {
     this.#crash();
   }
 
-  /** By hand: the run has ended, and its model is no more. */
+  /** A user ends the run; its model is discarded. */
   #cancel(as: "success" | "failed"): void {
     if (this.isOver) return;
     this.#commit();
@@ -419,7 +419,7 @@ export class DrivenLockstep {
     this.#isCancelled = true;
   }
 
-  /** What drove the run has gone with its end; it hears from now on. */
+  /** Starts and rule states were removed at the end of the run; only new signals count. */
   #reopen(): void {
     this.reopened++;
     this.#isCancelled = false;
@@ -428,14 +428,14 @@ export class DrivenLockstep {
     this.#stored = { ...this.#stored, drive: "{}", starts: [], position: this.#position };
   }
 
-  /** It needs a start, and has one that waits. */
+  /** The task needs a start, and has a pending one. */
   #isStarted({ taskId }: EditableRow): boolean {
     const task = this.#manifest.tasks.find((each) => each.taskId === taskId)!;
     if (!needsStart(task)) return false;
     return this.#stored.starts.some((start) => start.taskId === taskId);
   }
 
-  /** The oldest of each that has not begun, with its cause. */
+  /** Removes the oldest pending start of each task that has not begun, and keeps its cause. */
   #endStarts(rows: readonly EditableRow[]): void {
     const drive = JSON.parse(this.#stored.drive) as StoredDrive & Editable;
     for (const { state, taskId, tryNumber } of rows) {
@@ -497,7 +497,7 @@ export class DrivenLockstep {
     this.#model.takeReleased();
   }
 
-  /** At the end of a run in which nothing was stopped. */
+  /** To call at the end of a run in which nothing was stopped. */
   checkOrder(): void {
     this.#order.check(this.#reference);
   }
@@ -507,7 +507,7 @@ interface Editable {
   tasks?: Record<string, { stopping?: string; cause?: Cause }>;
 }
 
-/** What has not begun is not cleared by name: it begins anyway. */
+/** A task that has not begun is not cleared by name: it begins anyway. */
 function isClearable({ onlyFailed }: { readonly onlyFailed: boolean }): (row: EditableRow) => boolean {
   return ({ state, step }) => {
     if (onlyFailed) return state === "failed" || state === "upstream_failed";
@@ -523,7 +523,7 @@ function one<T>(items: readonly T[], pick: number): T {
   return items[pick % items.length]!;
 }
 
-/** What has finished has another one when it begins again. */
+/** A finished task gets a new limit when it begins again. */
 function limitOf(state: DrivenState, limit: number): number | null {
   return isEnded(state) ? null : limit;
 }

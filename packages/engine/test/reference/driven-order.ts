@@ -1,4 +1,4 @@
-/** What comes after what in a driven run: who began when, and who before it had ended by then. */
+/** Checks the order of tasks in a signal-driven run: a task begins only after its upstream has ended. */
 import assert from "node:assert/strict";
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import { isEnded } from "./driven-event.ts";
@@ -6,7 +6,7 @@ import type { DrivenReference } from "./driven-reference.ts";
 
 export class DrivenOrder {
   readonly #manifest: DagManifest;
-  /** When each task was let through last, and when it ended last. */
+  /** When each task was last scheduled, and when it last ended. */
   readonly #begun = new Map<string, number>();
   readonly #ended = new Map<string, number>();
   readonly #tries = new Map<string, number>();
@@ -15,11 +15,11 @@ export class DrivenOrder {
     this.#manifest = manifest;
   }
 
-  /** A try begins only when everything upstream has ended, whatever became of it meanwhile. */
+  /** A try begins only when all upstream tasks have ended, in any state. */
   note(run: DrivenReference, now: number): void {
     for (const { rule, taskId, upstream } of this.#manifest.tasks) {
       const { state, tries } = run.task(taskId);
-      // A start whose task ends before it begins counts as a try, too.
+      // A start whose task ends before it begins also counts as a try.
       const isNew = tries > (this.#tries.get(taskId) ?? 0) && !isEnded(state);
       this.#tries.set(taskId, tries);
       if (!isEnded(state)) this.#ended.delete(taskId);
@@ -29,17 +29,17 @@ export class DrivenOrder {
       if (rule === "always" || rule === "oneDone") continue;
       for (const id of upstream) {
         const before = run.task(id).state;
-        assert(isEnded(before), `${taskId} begins while ${id} before it is ${before}`);
+        assert(isEnded(before), `${taskId} begins while its upstream ${id} is ${before}`);
       }
     }
   }
 
-  /** What was not stored has not happened. */
+  /** Drops the tries that were not committed. */
   forget(run: DrivenReference): void {
     for (const { id, tries } of run.tasks()) this.#tries.set(id, tries);
   }
 
-  /** What ran last has run after what is upstream of it. */
+  /** The last try of a task began after its upstream had ended. */
   check(run: DrivenReference): void {
     for (const { every, rule, rules, taskId, upstream } of this.#manifest.tasks) {
       const needsStart = every !== undefined || rules?.some(({ action }) => action === "start");
@@ -47,7 +47,7 @@ export class DrivenOrder {
       if (needsStart || rule !== "allSuccess" || (state !== "success" && state !== "failed")) continue;
       for (const id of upstream) {
         const [begun, ended] = [this.#begun.get(taskId) ?? 0, this.#ended.get(id) ?? 0];
-        assert(begun >= ended, `${taskId} ran last at ${begun}, ${id} before it ended at ${ended}`);
+        assert(begun >= ended, `${taskId} last began at ${begun}, but its upstream ${id} ended at ${ended}`);
       }
     }
   }

@@ -1,7 +1,7 @@
 /**
- * What a run that signals drive should do, told in the slowest and plainest way, from docs/guides/signals.md: "What a
- * rule does" and "When a run is over". After everything that happens every task is looked at again. It shares no code
- * with the engine, which has to agree with it, event by event.
+ * Reference of a signal-driven run: the slowest and simplest implementation of docs/guides/signals.md, "What a rule does"
+ * and "When a run ends". After every event it evaluates every task again. It shares no code with the engine, which must
+ * agree with it after every event.
  */
 import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import {
@@ -25,7 +25,7 @@ export class DrivenReference {
   readonly #seen: Map<string, DrivenTask>;
   readonly #rules: Listening[];
   #isClosed = false;
-  /** By hand, before its tasks had ended. */
+  /** Set when a user ended the run before its tasks had ended. */
   #endedAs: "success" | "failed" | null = null;
   #news: string[] = [];
 
@@ -73,7 +73,7 @@ export class DrivenReference {
     return this.#seen.get(id)!;
   }
 
-  /** Finished, and to begin again. */
+  /** A finished task will begin again. */
   get isPending(): boolean {
     return this.tasks().some(({ starts, state }) => starts.length > 0 && isEnded(state));
   }
@@ -91,12 +91,12 @@ export class DrivenReference {
     return failed ? "failed" : "success";
   }
 
-  /** Whether it is to run when its rule says so, without a start of its own. */
+  /** Whether the task must run as soon as its trigger rule allows, without a start. */
   isDemanded(id: string): boolean {
     return !this.#needsStart(id) && !(this.#isClosed && this.#isStreaming(id));
   }
 
-  /** Something may still start a task by itself. */
+  /** A rule or a time may still start a task. */
   #isOpen(): boolean {
     if (this.#isClosed) return false;
     return (
@@ -150,7 +150,7 @@ export class DrivenReference {
     while (this.#takeBack()) {}
   }
 
-  /** What drove it has gone with its end; its rules hear from now on. */
+  /** Starts and rule states were removed at the end of the run; only new signals count. */
   #reopen(): void {
     this.#endedAs = null;
     this.#isClosed = false;
@@ -158,7 +158,7 @@ export class DrivenReference {
     for (const task of this.tasks()) Object.assign(task, { starts: [], cause: NO_CAUSE, isStopping: false });
   }
 
-  /** true: an end, or a readiness, did not follow from the rest of the run any more. */
+  /** true: an end or a scheduled state no longer followed from the rest of the run, and was undone. */
   #takeBack(): boolean {
     const judged = this.#tasks
       .map(({ taskId }) => this.task(taskId))
@@ -176,7 +176,7 @@ export class DrivenReference {
     return true;
   }
 
-  /** It is as it is because of the rest of the run. What needs a start, and never had one, is not demanded. */
+  /** The state follows from the rest of the run. A task that needs a start and never had one is not demanded. */
   #follows({ id, isHalfway, isImplied, state, tries }: DrivenTask): boolean {
     if (tries === 0 && this.#needsStart(id)) return false;
     return isImplied || (state === "scheduled" && !isHalfway);
@@ -189,13 +189,13 @@ export class DrivenReference {
       const hasFailed = state === "up_for_retry" && as === "failed";
       if (state === "none") this.#endStart(task);
       this.#edit(task, isUnderWay || hasFailed ? as : "skipped");
-      // A run that ends as success covers what has not begun.
+      // If the user ends the run as success, that also covers the tasks that have not begun.
       task.isImplied = task.state === "skipped" && as === "failed";
     }
     this.#endedAs = as;
   }
 
-  /** It ends before it has begun: the start that it waited with counts as a try. */
+  /** The task ends before it has begun: its pending start counts as a try. */
   #endStart(task: DrivenTask): void {
     if (task.tries > 0 || task.starts.length === 0) return;
     this.#takeStart(task);
@@ -208,7 +208,7 @@ export class DrivenReference {
     this.#edit(task, ["queued", "running", "restarting"].includes(task.state) ? "restarting" : "none");
   }
 
-  /** What was to stop has another fate now. */
+  /** An edit replaces a stop in progress. */
   #edit(task: DrivenTask, state: DrivenState): void {
     task.isStopping = false;
     task.isHalfway = false;
@@ -221,7 +221,7 @@ export class DrivenReference {
     const isMoment =
       event.what === "queue" || event.what === "start" || event.what === "wake" || event.what === "resume";
     if (isMoment) this.#proceed(task, event.what);
-    // All the rest ends the attempt.
+    // All other events end the attempt.
     else if (task.isStopping && (event.what !== "succeed" || task.state === "restarting"))
       this.#stopped(task);
     else if (task.state === "restarting") this.#beginAnew(task);
@@ -272,7 +272,7 @@ export class DrivenReference {
     if (task.state === "up_for_reschedule") this.#move(task, "scheduled");
     else if (this.judge(task.id) === "run") this.#newTry(task);
     else {
-      // It waits for what is upstream of it, which is what its repetition was for.
+      // The task waits for its upstream; its pending repetition was for the same upstream.
       if (!this.#needsStart(task.id)) this.#takeStart(task);
       task.isHalfway = false;
       this.#move(task, "none");
@@ -298,14 +298,14 @@ export class DrivenReference {
     else if (by.length > 0) task.cause = { ...task.cause, restarted: by };
   }
 
-  /** The oldest. */
+  /** Removes the oldest pending start. */
   #takeStart(task: DrivenTask): void {
     const [cause = NO_CAUSE, ...others] = task.starts;
     task.cause = cause;
     task.starts = others;
   }
 
-  /** true: that was all. */
+  /** true: the restart is done, without another start. */
   #restart(task: DrivenTask): boolean {
     switch (task.state) {
       case "queued":
@@ -315,7 +315,7 @@ export class DrivenReference {
         if (task.state !== "restarting") this.#move(task, "restarting");
         return true;
       case "scheduled":
-        // What has not begun begins anyway.
+        // A task that has not begun begins anyway.
         if (task.tries > 1 || task.isHalfway) this.#beginAnew(task);
         return true;
       case "deferred":
@@ -357,7 +357,7 @@ export class DrivenReference {
     for (const rule of this.#rules) rule.isArmed = false;
     for (const task of this.tasks()) {
       if (this.#isStreaming(task.id)) this.#stop(task);
-      // A task that its upstream starts is still repeated for the new result of its upstream.
+      // A task that begins after its upstream is still repeated for the upstream's new result.
       task.starts = this.#needsStart(task.id) || this.#isStreaming(task.id) ? [] : task.starts.slice(-1);
     }
     this.#giveUp();
@@ -391,7 +391,7 @@ export class DrivenReference {
     }
   }
 
-  /** Upstream before downstream; then what the run's own rules make of it. */
+  /** Evaluates upstream before downstream; then the rules of the run. */
   #lookAtEverything(): void {
     for (let isSettled = false; !isSettled; ) {
       for (const { taskId } of this.#tasks) this.#lookAt(this.task(taskId));
@@ -430,7 +430,7 @@ export class DrivenReference {
     this.#move(task, "scheduled");
   }
 
-  /** Nothing can start these any more. */
+  /** Skips the tasks that nothing can start any more. */
   #giveUp(): void {
     for (const task of this.tasks()) {
       const isWaiting = this.#needsStart(task.id) || (this.#isClosed && this.#isStreaming(task.id));
@@ -456,12 +456,11 @@ export class DrivenReference {
     if (state === "none" || state === "scheduled") task.isAttemptStored = false;
   }
 
-  /** No task comes after it. */
   #isLast(id: string): boolean {
     return !this.#tasks.some(({ upstream }) => upstream.includes(id));
   }
 
-  /** What its rule says of how its upstream stands. */
+  /** The verdict of its trigger rule on the states of its upstream. */
   judge(id: string) {
     const { rule, upstream } = this.#manifestOf(id);
     const states = upstream.map((each) => this.task(each).state as ReferenceState);

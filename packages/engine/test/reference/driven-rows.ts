@@ -1,4 +1,4 @@
-/** Rows of a driven run as a database would hold them. */
+/** The stored rows of a signal-driven run. */
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import {
   type Change,
@@ -25,7 +25,7 @@ export function freshRows(manifest: DagManifest): Map<string, EditableRow> {
   );
 }
 
-/** As the batch writes it. */
+/** The row that the batch writes for a change. */
 export function rowAfter({ instance }: Change): EditableRow {
   const { attempt, infraLosses, maxTries, node, retryAt, startedAt, state, step, tryNumber, wait } = instance;
   return {
@@ -34,7 +34,7 @@ export function rowAfter({ instance }: Change): EditableRow {
   };
 }
 
-/** What is under way begins again when it has ended, everything else at once. */
+/** A task with an attempt begins again when the attempt has ended, every other task at once. */
 export function clearedRow(row: EditableRow, retries: number): EditableRow {
   const again = {
     ...{ maxTries: row.tryNumber + retries, infraLosses: 0, retryAt: null, step: null, isMarked: false },
@@ -48,7 +48,7 @@ export function markedRow(row: EditableRow, state: TaskState, isStarted: boolean
   return { ...row, ...ended, state, tryNumber: tryOf(row, isStarted) };
 }
 
-/** As the end of its run by hand leaves it. */
+/** The row after a user has ended its run. */
 export function haltedRow(row: EditableRow, as: "success" | "failed", isStarted: boolean): EditableRow {
   if (isFinished(row.state)) return row;
   return { ...markedRow(row, haltedAs(row.state, as), isStarted), isMarked: as === "success" };

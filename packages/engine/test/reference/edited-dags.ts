@@ -1,7 +1,8 @@
 /**
  * Random small DAGs as source text, for runs on a real scheduler: each has a group with retries, a map, a mapped group with
- * retries of its items, a setup with its teardown, a sub-DAG and a task that waits. Half of them have tasks that signals
- * start and stop, and a streaming task. Every task writes to one ledger file when it begins and how it ends. How it ends follows from its run, its name and its try, until the run is to be calm.
+ * retries of its items, a setup with its teardown, a sub-DAG and a task that defers. Half of them have tasks that signals
+ * start and stop, and a streaming task. Every task appends its begin and its end to one ledger file. Its end depends on its
+ * run, its name and its try; once the run is calm, every task succeeds.
  */
 import { type Random, randomOf } from "./random-dag.ts";
 
@@ -20,7 +21,7 @@ export const STARTED = ["sig", "last_sig"] as const;
 
 const RULES = ["allSuccess", "allSuccess", "allSuccess", "allDone", "noneFailed", "oneSuccess"];
 
-/** What the files of all these DAGs begin with. */
+/** The common beginning of the DAG files. */
 export function preamble(root: string): string {
   return `
     import { dag, Operator, signal, skip, start, stop, TimeDeltaTrigger } from "tradewind";

@@ -1,6 +1,6 @@
 /**
- * Random edits of real runs. `TRADEWIND_EDIT_HISTORIES` says how many histories there are, `TRADEWIND_EDIT_SEED` with which one
- * they begin: `TRADEWIND_EDIT_SEED=17 TRADEWIND_EDIT_HISTORIES=1` runs the DAG and the edits of history 17 again.
+ * Random edits of real runs. `TRADEWIND_EDIT_HISTORIES` is the number of histories, `TRADEWIND_EDIT_SEED` the first one:
+ * `TRADEWIND_EDIT_SEED=17 TRADEWIND_EDIT_HISTORIES=1` runs the DAG and the edits of history 17 again.
  */
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
@@ -14,7 +14,7 @@ import { EditedHistory } from "./edited-runs.ts";
 
 const HISTORIES = Number(process.env.TRADEWIND_EDIT_HISTORIES ?? 24);
 const FIRST = Number(process.env.TRADEWIND_EDIT_SEED ?? 0);
-/** So many at once, on a scheduler with fewer slots: edits also find tasks that are about to begin. */
+/** Concurrent histories. The scheduler has fewer slots, so edits also meet tasks that are about to begin. */
 const AT_ONCE = 4;
 const SLOTS = 2;
 const EDITS = 3;
@@ -35,7 +35,7 @@ beforeAll(async () => {
   const triggerer = createTriggerer({ ...parts, secretBox, wakeUps });
   await triggerer.start();
   stop = () => triggerer.stop(0);
-  // A streaming task keeps its slot until it is stopped, and each history has one at most.
+  // A streaming task keeps its slot until it is stopped; each history has at most one.
   await rig.scheduler({
     parallelism: SLOTS,
     settings: { TRADEWIND_STREAMING_SLOTS: String(AT_ONCE) },
@@ -43,7 +43,7 @@ beforeAll(async () => {
 });
 afterAll(() => stop());
 
-test(`a run that is a success after random edits has run every task that its rules demand: ${HISTORIES} histories`, async ({
+test(`a run that succeeds after random edits has run every task that its rules demand: ${HISTORIES} histories`, async ({
   task,
 }) => {
   const retry = task.result?.retryCount ?? 0;

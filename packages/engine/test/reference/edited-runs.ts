@@ -1,7 +1,7 @@
 /**
- * One history of a real run: edits through the store at random moments while a scheduler drives it, then calm, until it has
- * ended as success. What was executed is read from the ledger file that the tasks write, what was edited from the rows before
- * and after each edit; both are compared with the rule of success.
+ * One history of a real run: random edits through the store while a scheduler drives the run, then no failures until it has
+ * succeeded. The executions come from the ledger file that the tasks write, the edits from the rows before and after each
+ * edit. Both are checked against the success rule.
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -36,7 +36,7 @@ interface Line {
   readonly try: number;
   readonly what: "begin" | "success" | "failed" | "skipped";
   readonly at: number;
-  /** Of a list. */
+  /** The length of a list. */
   readonly length?: number;
 }
 
@@ -62,7 +62,7 @@ const EDITS = [
   "clearGroup",
 ] as const;
 
-/** The tasks of a group, and those of a mapped group. */
+/** The tasks of the group and of the mapped group. */
 const GROUPS = [
   ["first", "second"],
   ["one", "two"],
@@ -70,7 +70,7 @@ const GROUPS = [
 
 type Edit = (typeof EDITS)[number] | (typeof REMEDIES)[number];
 
-/** A calm run has to be a success after these: a task that was marked has no output, and what needs it fails again. */
+/** A calm run succeeds after these edits. Several may be needed: a marked task has no output, so tasks that read it fail. */
 const REMEDIES = ["clearFailed", "clearFailed", "clearAll", "queue"] as const;
 
 export class EditedHistory {
@@ -78,16 +78,16 @@ export class EditedHistory {
   readonly #dag: EditedDag;
   readonly #random: Random;
   readonly #name: string;
-  /** What each edit did, in words. */
+  /** Descriptions of the edits, for the error message. */
   readonly #edits: string[] = [];
   readonly #facts: Fact[] = [];
-  /** By instance: how each edit found it, and whether it cut short what was under way. */
+  /** By instance: its state at each edit, and whether the edit interrupted it. */
   readonly #seen = new Map<string, Seen[]>();
   #id = 0;
   #manifest!: DagManifest;
   readonly #starts: StartDemands;
 
-  /** @param retry How often the test has begun again: its runs need names of their own. */
+  /** @param retry The retry count of the test: each retry needs its own run ids. */
   constructor(rig: SchedulerRig, dag: EditedDag, seed: number, retry = 0) {
     this.#rig = rig;
     this.#dag = dag;
@@ -100,7 +100,7 @@ export class EditedHistory {
     return this.#edits.length;
   }
 
-  /** Rejects with what has happened, in words. */
+  /** Rejects with a description of the history. */
   async live(edits: number): Promise<void> {
     try {
       await this.#live(edits);
@@ -126,13 +126,13 @@ export class EditedHistory {
       await this.#edit(kind);
       state = await this.#ended();
     }
-    assert.equal(state, "success", "it was cleared until it could be a success");
-    // A run that a person marked is what that person says.
+    assert.equal(state, "success", "the run does not succeed after all remedies");
+    // A run that a user marked has the state that the user chose.
     if ((await this.#rig.run(this.#id)).end_reason === null)
-      assert.deepEqual(await this.#unmet(), [], "the run is a success");
+      assert.deepEqual(await this.#unmet(), [], "unmet demands of a successful run");
   }
 
-  /** Any moment: after so many lines of its ledger, or when the run has ended. */
+  /** Waits for a random number of ledger lines, or until the run is idle. */
   async #moment(): Promise<void> {
     const lines = this.#lines().length + this.#random.below(7);
     await this.#rig.until(
@@ -141,7 +141,7 @@ export class EditedHistory {
     );
   }
 
-  /** Nothing is left to do, but for what only a signal starts. */
+  /** The run has ended, or only a signal can continue it. */
   async #isIdle(): Promise<boolean> {
     const { state } = await this.#rig.run(this.#id);
     if (state === "success" || state === "failed") return true;
@@ -149,7 +149,7 @@ export class EditedHistory {
     return rows.length > 0 && rows.every((row) => isFinished(row.state) || this.#isWaiting(row, rows));
   }
 
-  /** Only a signal lets it go on. */
+  /** Only a signal can move the task. */
   #isWaiting({ state, task_id: task }: Row, rows: readonly Row[]): boolean {
     if (task === "stream") return state === "running";
     const isSignalAwaited = rows.some((row) => row.task_id === "sig" && row.state === "none");
@@ -164,7 +164,7 @@ export class EditedHistory {
   }
 
   async #ended(): Promise<string> {
-    // Once: each order makes the owner read the run again.
+    // Only once: each manual command makes the owner read the run again.
     let isClosed = false;
     await this.#rig.until(async () => {
       const { state } = await this.#rig.run(this.#id);
@@ -178,16 +178,16 @@ export class EditedHistory {
     return (await this.#rig.run(this.#id)).state;
   }
 
-  /** Starts those tasks, once it is known that the run has heard it. */
+  /** Sends the start signal, and returns when the run has received it. */
   async #start(): Promise<void> {
     const since = performance.timeOrigin + performance.now();
     const before = await this.#firings();
     await this.#signal(this.#dag.signal);
     await this.#rig.until(
       async () => (await this.#firings()) > before || isOver((await this.#rig.run(this.#id)).state),
-      `signal heard by ${this.#name}`,
+      `signal received by ${this.#name}`,
     );
-    // A run that has ended meanwhile begins to hear when it is edited.
+    // A run that ended meanwhile receives signals again only after an edit.
     if (isOver((await this.#rig.run(this.#id)).state)) return;
     for (const task of STARTED) this.#starts.add(task, since);
   }
@@ -226,7 +226,7 @@ export class EditedHistory {
 
   async #edit(kind: Edit): Promise<void> {
     await this.#rig.db.transaction(async (tx) => {
-      // As the edit does: nothing moves until it is done.
+      // The lock that the edit takes, too: nothing changes until the edit is done.
       await tx.rows(adhoc("SELECT 1 FROM dag_run WHERE id = $1 FOR UPDATE"), [this.#id]);
       const at = performance.timeOrigin + performance.now();
       const before = await this.#rows(tx);
@@ -244,7 +244,7 @@ export class EditedHistory {
     this.#rig.wakeUps.send(`run:${this.#id}`);
   }
 
-  /** Answers the tasks whose state a person has set. */
+  /** Returns a predicate for the tasks whose state the edit has set. */
   async #apply(tx: Connection, kind: Edit): Promise<(row: Row) => boolean> {
     const id = this.#id;
     const clear = (only: "any" | "failed", tasks: readonly string[] | null) =>
@@ -256,7 +256,7 @@ export class EditedHistory {
     switch (kind) {
       case "cancel":
         await cancelRun(tx, id, "cancelled by a test");
-        // What was under way fails; what had not begun is left to do.
+        // Active tasks fail; tasks that had not begun are still demanded.
         return ({ state }) => state === "failed";
       case "markRun": {
         const state = this.#random.one(["success", "failed", "queued"] as const);
@@ -336,9 +336,9 @@ export class EditedHistory {
     for (const { at, index, task, try: tryNumber, what } of lines) {
       const key = this.#keyOf(task, index);
       const edits = this.#seen.get(key)?.filter((each) => each.tryNumber >= tryNumber && each.at < at) ?? [];
-      // What an attempt says after it was cut short counts for nothing.
+      // Reports of an interrupted attempt do not count.
       if (edits.some(({ isCutShort }) => isCutShort)) continue;
-      // The engine had let it begin before its process came to say so.
+      // The engine had started the attempt before its process wrote the line.
       const isLate = what === "begin" ? edits.find(({ isOut }) => isOut) : undefined;
       const tell = (to: Ledger) => (what === "begin" ? to.begin(key) : to.end(key, what));
       facts.push({ at: isLate ? isLate.at - 0.001 : at, tell });
@@ -347,7 +347,7 @@ export class EditedHistory {
     const rows = await this.#rows(this.#rig.db);
     const length = lines.findLast(({ task, what }) => task === "list" && what === "success")?.length;
     const list = ledger.of({ taskId: "list", path: [] });
-    // A list that a person only says to be there is none.
+    // A list task that a user marked has no output.
     const hasNoItems = length === 0 || list.marked > list.ended;
     const ended = rows.map((row): EndedInstance => {
       const path = this.#pathOf(row.task_id, row.map_index);
@@ -369,7 +369,7 @@ export class EditedHistory {
     ];
   }
 
-  /** A map whose instances have all begun after its list was made has as many items as the list. */
+  /** A map whose instances all began after its list was created has as many items as the list. */
   #wrongLength(rows: readonly Row[], ledger: Ledger, length: number | undefined): string[] {
     const made = ledger.of({ taskId: "list", path: [] }).ended;
     return (this.#manifest.maps ?? []).flatMap(({ mapId }) => {
@@ -378,7 +378,7 @@ export class EditedHistory {
       const isNew = each.every(
         (row) => ledger.of({ taskId: row.task_id, path: [row.map_index] }).begun > made,
       );
-      // A task that a person marked before its map had items has none of them.
+      // A task that was marked before its map was expanded has no items.
       const lengths = isNew ? tasks.map((id) => each.filter(({ task_id }) => task_id === id).length) : [];
       return lengths
         .filter((items) => items > 0 && items !== length)
@@ -395,7 +395,7 @@ export class EditedHistory {
     return own.map((line) => JSON.parse(line) as Line);
   }
 
-  /** The sub-DAG has a run for each try of its task. */
+  /** Lines for the sub-DAG, which has a run for each try of its task. */
   async #childLines(): Promise<Line[]> {
     const children = await this.#rig.db.rows<{
       readonly parent_try: number;

@@ -1,7 +1,7 @@
 /**
  * Drives the engine's run model and the reference interpreter through one random history of the same DAG, and compares
- * them after every event. The history has everything that can happen: late and forged reports, lost attempts, deferrals,
- * retries, and crashes, after which the model is loaded again from what it had stored.
+ * them after every event. The history has late and forged reports, lost attempts, deferrals, retries, and crashes, after
+ * which the model is loaded again from its stored rows.
  */
 import assert from "node:assert/strict";
 import {
@@ -37,20 +37,20 @@ export interface History {
   readonly crashes: number;
   readonly losses: number;
   readonly groupRetries: number;
-  /** Of those: of one item of a mapped group. */
+  /** Group retries of one item of a mapped group. */
   readonly itemRetries: number;
   readonly edits: number;
-  /** Maps whose list was made again after an edit or in the next try of a group. */
+  /** Maps whose list was computed again after an edit or in the next try of a group. */
   readonly folds: number;
-  /** States that were taken back because they did not follow from the rest of the run after an edit. */
+  /** States that an edit undid because they no longer followed from the rest of the run. */
   readonly takenBack: number;
   readonly end: string;
   readonly states: ReadonlyMap<string, string>;
 }
 
 /**
- * `lossBudget`: how often an attempt of one try may be lost before the try counts as failed. `edits`: how often somebody
- * cancels, clears or marks.
+ * `lossBudget`: how many attempts of one try may be lost before the try counts as failed. `edits`: the number of cancels,
+ * clears and marks.
  */
 export function liveThrough(dag: RandomDag, { edits = 0, lossBudget = 2 } = {}): History {
   return new Lockstep(dag, lossBudget).toTheEnd(edits);
@@ -77,13 +77,13 @@ class Lockstep {
   readonly #skips = new Map<string, BranchVerdict>();
   readonly #expansions = new Map<string, ExpansionRow>();
   readonly #groups = new Map<string, GroupRow>();
-  /** What a database would hold: rows change only by what `takeChanges` and `takeMapChanges` say. */
+  /** The contents of the database: rows change only by `takeChanges`, `takeMapChanges` and edits. */
   readonly #stored = new Map<string, InstanceRow>();
-  /** Of those: set by hand; ended by the list of their map. */
+  /** The names of rows that were set manually, and of rows that were ended by the list of their map. */
   readonly #marked = new Set<string>();
   readonly #listEnds = new Set<string>();
   readonly #ledger = new Ledger();
-  /** The try that the ledger has seen begin last. */
+  /** The last try that the ledger has recorded as begun. */
   readonly #begun = new Map<string, number>();
   readonly #ready = new Set<string>();
   #model: RunModel;
@@ -114,7 +114,7 @@ class Lockstep {
   toTheEnd(edits: number): History {
     this.#isEdited = edits > 0;
     for (let steps = 0; this.#reference.end() === "running" || this.#counts.edits < edits; steps++) {
-      assert(steps < 20_000, "the run does not come to an end");
+      assert(steps < 20_000, "the run does not end");
       const isEdited = this.#reference.end() !== "running" || this.#random.chance(0.1);
       if (isEdited && this.#counts.edits < edits) this.#edit();
       if (this.#reference.end() !== "running") continue;
@@ -134,10 +134,10 @@ class Lockstep {
       const { skip = [] } = this.#skips.get(keyOf(i.taskId, i.path)) ?? {};
       return { taskId: i.taskId, path: i.path, state: i.state, skip, isListEnd: isListEnd(i) };
     });
-    assert.deepEqual(unmetDemands(this.#dag.manifest, ended, this.#ledger), [], "the run is a success");
+    assert.deepEqual(unmetDemands(this.#dag.manifest, ended, this.#ledger), [], "unmet demands");
   }
 
-  /** A person may end the run; then clears some of it, or marks some of it, or only lets it go on. */
+  /** Possibly ends the run; then clears or marks some of its tasks, or only resumes it. */
   #edit(): void {
     this.#counts.edits++;
     const end = this.#random.chance(0.4) ? this.#random.one(["failed", "failed", "success"] as const) : null;
@@ -189,7 +189,7 @@ class Lockstep {
     },
     keyOfRow: (row: InstanceRow) => string,
   ): void {
-    // To end a run as success says so of everything in it that has not ended; what fails with it was under way.
+    // Ending a run as success marks every unfinished task. A task that fails with its run was active.
     for (const row of edit.before) {
       const isHalted = this.#stored.get(nameOf(row))!.state !== row.state;
       if (isHalted && (edit.end === "success" || row.state === "failed"))
@@ -236,7 +236,7 @@ class Lockstep {
     const map = maps[chosen - movable.length];
     const [event, same] = map ? this.#expand(map) : this.#choose(movable[chosen]!);
     this.#counts.events++;
-    assert(this.#model.apply(event, this.#now), `the model refuses ${JSON.stringify(event)}`);
+    assert(this.#model.apply(event, this.#now), `the model rejects ${JSON.stringify(event)}`);
     this.#reference.happen(same);
     if (
       event.type === "succeeded" ||
@@ -250,7 +250,7 @@ class Lockstep {
     this.#make();
   }
 
-  /** With one group, all begin whose time has come. */
+  /** All groups that are due begin together with the first. */
   #retryGroups(first: ReferenceGroup): void {
     const model = this.#model.groups!;
     this.#now = Math.max(this.#now, this.#group(first).retryAt!);
@@ -263,29 +263,29 @@ class Lockstep {
     this.#counts.itemRetries += groups.filter(({ depth }) => depth > 0).length;
     assert(
       this.#model.repeat(model.begin(this.#now), this.#now, () => {}),
-      "no group begins again",
+      "no group is retried",
     );
     this.#reference.happen({ what: "retryGroups", groups });
     this.#make();
   }
 
-  /** Of a group of the reference, or of one item of it: how it stands in the model. */
+  /** The model's row of a group of the reference, or of one item of it. */
   #group({ id, path }: ReferenceGroup): GroupRow {
     const { scope } = this.#model.graph.groups.find((group) => group.id === id)!;
     return this.#model.groups!.get(id, this.#ordinal(scope, path))!;
   }
 
-  /** All at once: in pieces, a rule may answer before it has seen the rest. */
+  /** Creates all instances at once: between two parts, a rule may decide without the rest. */
   #make(): void {
     if (this.#model.isGrowing)
-      assert(this.#model.make(Number.POSITIVE_INFINITY, this.#now), "nothing is made");
-    assert(!this.#model.isGrowing, "not all is made");
+      assert(this.#model.make(Number.POSITIVE_INFINITY, this.#now), "no instance was created");
+    assert(!this.#model.isGrowing, "not all instances were created");
   }
 
   #expand({ map, path }: { readonly map: string; readonly path: readonly number[] }): Step {
     const scope = this.#model.graph.scopes.find(({ id }) => id === map)!;
     const parent = this.#ordinal(scope.parent, path);
-    // Another list than before, now and then; and one that cannot be run over.
+    // Sometimes a different list than before, or a value that cannot be mapped over.
     const length =
       this.#isEdited && this.#random.chance(0.2) ? this.#random.below(4) : this.#dag.length(map, path);
     if (this.#isEdited && this.#random.chance(0.05))
@@ -308,7 +308,7 @@ class Lockstep {
     return ordinal;
   }
 
-  /** Of an instance of the reference: how the model calls it. */
+  /** The model's map index of an instance of the reference. */
   #mapIndex({ path, taskId }: ReferenceInstance): number {
     const { scope } = this.#model.graph.byId.get(taskId)!;
     const depth = scope?.depth ?? 0;
@@ -316,7 +316,7 @@ class Lockstep {
     return path.length === depth && depth > 0 ? ordinal : unexpandedIndex(depth, path.length, ordinal);
   }
 
-  /** Something that can happen to this instance now, in both languages. */
+  /** A possible next event of this instance, for the model and for the reference. */
   #choose(one: ReferenceInstance): Step {
     const { taskId, path } = one;
     const mapIndex = this.#mapIndex(one);
@@ -334,7 +334,7 @@ class Lockstep {
           { what: "openGate", of },
         ];
       case "scheduled": {
-        assert(this.#ready.delete(of), `${of} is scheduled but was never handed out as ready`);
+        assert(this.#ready.delete(of), `${of} is scheduled but was never reported as ready`);
         if (one.tries !== this.#begun.get(of)) this.#ledger.begin(of);
         this.#begun.set(of, one.tries);
         return [
@@ -377,7 +377,7 @@ class Lockstep {
     }
   }
 
-  /** A running attempt ends its try, is lost, or lets go of its worker. */
+  /** A running attempt ends its try, is lost, defers or reschedules. */
   #report(one: ReferenceInstance, base: Base): Step {
     const of = keyOf(one.taskId, one.path);
     if (this.#random.chance(0.1)) {
@@ -427,7 +427,7 @@ class Lockstep {
     ];
   }
 
-  /** Reports that nobody may believe: of attempts long gone, of tasks that are not running. */
+  /** Reports that the model must reject: from superseded attempts, or for tasks that are not running. */
   #forge(): void {
     const one = this.#random.one([...this.#model.instances()]);
     const base = { taskId: one.node.id, mapIndex: one.mapIndex, at: this.#now };
@@ -439,11 +439,11 @@ class Lockstep {
       : { type: "failed", ...base, attempt, retry: false, retryAt: null, reason: "forged" };
     assert(
       !this.#model.apply(forged, this.#now),
-      `the model believes ${JSON.stringify(forged)} in state ${state}`,
+      `the model accepts ${JSON.stringify(forged)} in state ${state}`,
     );
   }
 
-  /** The process dies between two commits: the next one starts from the rows. */
+  /** The process dies between two commits: the next process starts from the rows. */
   #crash(): void {
     this.#counts.crashes++;
     this.#reference.reload();
@@ -476,8 +476,8 @@ class Lockstep {
       const { state, tries } = expected.get(key) ?? {};
       assert.equal(instance.state, state, `state of ${key}`);
       const { attempt, retryAt, infraLosses, tryNumber } = instance;
-      // What stands for the items of a map in a map has the highest try of all that was folded up before: if two of them are
-      // folded up at once, their order decides. The items that follow are compared.
+      // The placeholder of a map in a map has the highest try of all instances that were removed before it. If two maps are
+      // folded at once, their order decides, so only the try numbers of the later items are compared.
       if (!isUnexpanded(instance) || instance.level === 0) assert.equal(tryNumber, tries, `try of ${key}`);
       const row = this.#stored.get(`${instance.node.id} ${instance.mapIndex}`);
       const isStored = row?.state === state && row?.tryNumber === tryNumber && row?.attempt === attempt;
@@ -490,7 +490,7 @@ class Lockstep {
       const name = keyOf(`group ${id}`, path);
       assert.equal(own, state, `state of ${name}`);
       assert.equal(tryNumber - (maxTries - retries), tries - triesBefore, `try of ${name}`);
-      // In a map in a map, another item may have the map index after the map was expanded again.
+      // In a map in a map, a different item may have this map index after the map was expanded again.
       if (depth < 2) assert.equal(tryNumber, tries, `try number of ${name}`);
       const stored = this.#groups.get(`${id} ${mapIndex}`);
       assert.equal(stored?.state ?? "open", state, `stored state of ${name}`);
@@ -521,7 +521,7 @@ class Lockstep {
     assert.deepEqual(
       maps?.released.map((one) => nameOf(rowOf(one))) ?? [],
       taking.map(nameOf),
-      "slots of what is dropped",
+      "slots of dropped instances",
     );
     for (const { mapIndex, taskId } of maps?.dropped ?? []) {
       assert(this.#stored.delete(`${taskId} ${mapIndex}`), `no row of ${taskId} ${mapIndex} to drop`);
@@ -535,11 +535,11 @@ class Lockstep {
       this.#groups.set(`${row.groupId} ${row.mapIndex}`, row);
     for (const { instance, from, fromAttempt, fromMaxTries } of this.#model.takeChanges()) {
       const key = `${instance.node.id} ${instance.mapIndex}`;
-      // It began again: what it gave is forgotten.
+      // The instance began again: its branch decision is dropped.
       if (from !== null && fromMaxTries !== instance.maxTries) this.#skips.delete(this.#keyOf(instance));
       const row = this.#stored.get(key);
-      assert.equal(row?.state ?? null, from, `the change of ${key} leaves another state than the stored one`);
-      assert.equal(row?.attempt ?? null, fromAttempt, `the change of ${key} speaks for another attempt`);
+      assert.equal(row?.state ?? null, from, `previous state in the change of ${key}`);
+      assert.equal(row?.attempt ?? null, fromAttempt, `previous attempt in the change of ${key}`);
       this.#stored.set(key, rowOf(instance));
       this.#marked.delete(key);
       put(this.#listEnds, key, isListEnd(instance.reason));

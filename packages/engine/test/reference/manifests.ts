@@ -1,4 +1,4 @@
-/** Manifests with every field filled in, for tests that care about a few of them. */
+/** Manifests with defaults for every field, for tests that set only a few. */
 import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
 
 export function taskManifest(taskId: string, facts: Partial<TaskManifest> = {}): TaskManifest {

@@ -1,7 +1,7 @@
 /**
- * How each task of a scripted DAG may end, whatever the order of events: rules answer as soon as they can, so a task that
- * sees a failure and a skip may end either way. The sets are sound (what happens is always in them), and most have one
- * element. For tests of the whole system, where nobody controls the order. Mapped and gated tasks are not covered.
+ * The possible end states of each task of a scripted DAG, over all orders of events: rules decide as early as possible, so a
+ * task after a failure and a skip may end either way. The sets are sound (they contain every actual end), and most have one
+ * element. For tests of the whole system, which do not control the order. Mapped and gated tasks are not covered.
  */
 import type { TaskManifest } from "@tradewind/sdk/manifest";
 import type { RandomDag, TaskScript } from "./random-dag.ts";
@@ -32,7 +32,7 @@ export function possibleEnds(dag: RandomDag): ReadonlyMap<string, ReadonlySet<En
   return ends;
 }
 
-/** How a task that is let run ends, when no attempt is lost for good. */
+/** The end state of a task that runs, if lost attempts never use up a try. */
 export function scriptedEnd(task: TaskManifest, script: TaskScript): EndState {
   for (let tryNumber = 1; ; tryNumber++) {
     const outcome = script.tries[Math.min(tryNumber, script.tries.length) - 1]!;
@@ -47,7 +47,7 @@ interface Upstream {
   readonly isSetup: boolean;
 }
 
-/** First answers of the rule over all orders in which upstream tasks may end, in any of their ways. */
+/** The first verdicts of the rule, over all orders and all end states of the upstream tasks. */
 function possibleVerdicts(task: TaskManifest, upstream: readonly Upstream[]): Set<"run" | EndState> {
   const found = new Set<"run" | EndState>();
   const seen = new Set<string>();

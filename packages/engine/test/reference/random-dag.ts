@@ -1,4 +1,4 @@
-/** Random DAGs whose tasks know beforehand how each of their tries will end. The same seed gives the same DAG. */
+/** Random DAGs with a scripted outcome for each try of each task. The same seed gives the same DAG. */
 import type {
   DagManifest,
   GroupManifest,
@@ -11,9 +11,9 @@ import { dagManifest, taskManifest } from "./manifests.ts";
 export type TryOutcome = "success" | "failure" | "failureForGood" | "skip";
 
 export interface TaskScript {
-  /** How try 1, 2, ... ends; the last one stands for all further tries. */
+  /** The outcomes of try 1, 2, ...; the last one also applies to all further tries. */
   readonly tries: readonly TryOutcome[];
-  /** Tasks ruled out when it succeeds, as a branch or short circuit does. */
+  /** Tasks that are skipped when it succeeds, as by a branch or short circuit. */
   readonly skip: readonly string[];
 }
 
@@ -21,7 +21,7 @@ export interface RandomDag {
   readonly seed: number;
   readonly manifest: DagManifest;
   readonly scripts: ReadonlyMap<string, TaskScript>;
-  /** Over how many items a map runs, in an item of the map around it. */
+  /** The number of items of a map, within an item of its parent map. */
   length(mapId: string, path: readonly number[]): number;
 }
 
@@ -34,7 +34,7 @@ export interface RandomDagOptions {
   readonly gated: number;
   readonly mapped: number;
   readonly setups: number;
-  /** How many groups with retries are tried to be put in. */
+  /** Number of groups with retries to try to add. */
   readonly groups: number;
 }
 
@@ -74,7 +74,7 @@ export function randomDag(seed: number, options: Partial<RandomDagOptions> = {})
   for (let i = 0; i < count; i++) {
     const upstream = tasks.filter(() => random.chance(Math.min(0.5, 2.5 / count))).map((task) => task.taskId);
     if (tasks.length > 0 && random.chance(o.mapped)) maps.push(randomMap(`m${i}`, { maps, random, tasks }));
-    // What runs over a list has it for an input, mostly; a task deep in a group may do without.
+    // Most mapped tasks have the task of their list upstream; a task inside a mapped group may not.
     const map = random.chance(o.mapped * 2) && maps.length > 0 ? random.one(maps) : null;
     const source = map?.over.kind === "output" && random.chance(0.7) ? [map.over.taskId] : [];
     tasks.push(
@@ -97,7 +97,7 @@ export function randomDag(seed: number, options: Partial<RandomDagOptions> = {})
     });
   }
   const groups = randomGroups(random, tasks, { maps, most: o.groups });
-  // Not in topological order: nothing may rely on the order of a manifest.
+  // Shuffled: no code may rely on a topological order of the manifest.
   const manifest = dagManifest(random.shuffled(tasks), {
     dagId: `random_${seed}`,
     groups,
@@ -121,8 +121,8 @@ function randomRole(
 }
 
 /**
- * Tasks that were made one after the other: nothing outside lies between them. A group may be in a map that all its tasks
- * are in; all of any other map is in it, or nothing. A setup is in it only with its teardowns.
+ * A group contains consecutive tasks, so no outside task lies between them. A group may be in a map that contains all its
+ * tasks; of any other map it contains all tasks or none. It contains a setup only together with its teardowns.
  */
 function randomGroups(
   random: Random,
@@ -165,7 +165,7 @@ function mayBeGroup(
     others,
   }: {
     readonly chain: (mapId: string | null | undefined) => string[];
-    /** The maps that it is not in. */
+    /** The maps that do not contain the group. */
     readonly others: readonly MapManifest[];
   },
 ): boolean {
@@ -181,7 +181,7 @@ function mayBeGroup(
   );
 }
 
-/** Over the output of an earlier task, whatever map that is in, or over a list; in any earlier map, or in none. */
+/** A map over the output of any earlier task, or over a list; in any earlier map, or in none. */
 function randomMap(
   mapId: string,
   { maps, random, tasks }: { maps: readonly MapManifest[]; random: Random; tasks: readonly TaskManifest[] },
@@ -193,7 +193,7 @@ function randomMap(
   return { mapId, parent, over, limit: null };
 }
 
-/** Small, fast, seeded (mulberry32). */
+/** A seeded random number generator (mulberry32). */
 export interface Random {
   below(limit: number): number;
   chance(share: number): boolean;
@@ -231,7 +231,7 @@ function randomOutcome(random: Random, failures: number): TryOutcome {
   return random.chance(0.1) ? "skip" : "success";
 }
 
-/** Some of the direct downstream (a branch), or all of the downstream (a short circuit). */
+/** Some direct downstream tasks (a branch), or all downstream tasks (a short circuit). */
 function ruledOut(tasks: readonly TaskManifest[], taskId: string, random: Random): string[] {
   const isShortCircuit = random.chance(0.3);
   const found = new Set<string>();

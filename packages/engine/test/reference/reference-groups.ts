@@ -1,6 +1,6 @@
 /**
- * Groups with retries as the reference interpreter knows them: what is outside sees no end of a task of a group before all
- * tasks of the group have ended and the group is not tried again. A group that is mapped is one group per item.
+ * Groups with retries in the reference interpreter: the end of a task is hidden from tasks outside of its group until all
+ * tasks of the group have ended and the group is not retried. A mapped group is one group per item.
  */
 import type { DagManifest, GroupManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import type { ReferenceInstance } from "./reference-interpreter.ts";
@@ -9,11 +9,11 @@ import { type Placed, startsWith } from "./reference-shape.ts";
 
 interface Definition {
   readonly id: string;
-  /** The groups that it is in. */
+  /** The enclosing groups. */
   readonly around: readonly string[];
   readonly retries: number;
   readonly members: readonly string[];
-  /** In how many maps it lies: it is there once per item of the innermost of them. */
+  /** Number of enclosing maps: the group exists once per item of the innermost map. */
   readonly depth: number;
 }
 
@@ -22,15 +22,15 @@ export interface ReferenceGroup extends Definition {
   readonly path: readonly number[];
   state: "open" | "waiting" | "success" | "failed" | "skipped";
   tries: number;
-  /** How many of them were before a group around it began again. */
+  /** Number of tries before an enclosing group was retried. */
   triesBefore: number;
 }
 
 export class ReferenceGroups {
   readonly #tasks: readonly TaskManifest[];
-  /** The innermost first. */
+  /** Innermost first. */
   readonly #definitions: readonly Definition[];
-  /** Also of items that are not there any more: their tries go on if they come back. */
+  /** Includes groups of removed items: the try number continues if the item is created again. */
   readonly #known = new Map<string, ReferenceGroup>();
   #groups: readonly ReferenceGroup[] = [];
 
@@ -56,7 +56,7 @@ export class ReferenceGroups {
       }));
   }
 
-  /** Those that have instances, the innermost first. To be called before anything else when instances come or go. */
+  /** Updates the groups that have instances, innermost first. Must be called first when instances are created or removed. */
   exist(instances: readonly ReferenceInstance[]): void {
     const before = this.#groups;
     this.#groups = this.#definitions.flatMap((definition) => {
@@ -76,7 +76,7 @@ export class ReferenceGroups {
         return group;
       });
     });
-    // What comes back at the same place has all retries.
+    // A group that is created again at the same path has all retries.
     for (const group of before) if (!this.#groups.includes(group)) group.triesBefore = group.tries - 1;
   }
 
@@ -88,7 +88,7 @@ export class ReferenceGroups {
     return this.#groups.filter(({ state }) => state === "waiting");
   }
 
-  /** From tasks: some group with retries is around the instance, and not around all of them, and has not ended. */
+  /** Whether an unfinished group with retries contains the instance, but not all tasks of `from`. */
   isHidden(instance: ReferenceInstance, from: readonly string[]): boolean {
     return this.#groups.some(
       (group) =>
@@ -103,7 +103,7 @@ export class ReferenceGroups {
     return isEnd(instance.state) && this.isHidden(instance, from) ? "running" : instance.state;
   }
 
-  /** true: some group has ended. */
+  /** true: a group has ended. */
   judge(instances: readonly ReferenceInstance[]): boolean {
     let hasEnded = false;
     for (const group of this.#groups) {
@@ -124,7 +124,7 @@ export class ReferenceGroups {
     return hasEnded;
   }
 
-  /** Answers the instances that begin again. Groups inside those are new. */
+  /** Returns the instances that begin again. Inner groups start with all retries. */
   beginAgain(begun: readonly ReferenceGroup[], instances: readonly ReferenceInstance[]): ReferenceInstance[] {
     for (const group of begun) {
       group.state = "open";
@@ -137,7 +137,7 @@ export class ReferenceGroups {
     return instances.filter((i) => begun.some((group) => isIn(i, group)));
   }
 
-  /** Whether one is in a group with retries that the other is in, too. */
+  /** Whether both instances are in the same group with retries. */
   areMates(one: ReferenceInstance, other: ReferenceInstance): boolean {
     return this.#definitions.some(({ depth, members, retries }) => {
       if (retries === 0 || !members.includes(one.taskId) || !members.includes(other.taskId)) return false;
@@ -145,7 +145,7 @@ export class ReferenceGroups {
     });
   }
 
-  /** Of those that have ended, or wait for their next try: something in them begins again. */
+  /** Reopens the groups that have ended, or wait for their next try, and have an unfinished instance. */
   reopen(instances: readonly ReferenceInstance[]): void {
     for (const group of this.#groups) {
       if (group.state === "open" || !this.#isUnfinished(group, instances)) continue;
@@ -155,12 +155,12 @@ export class ReferenceGroups {
     }
   }
 
-  /** What waits for its next try may have become a success. */
+  /** After an edit, a group that waits for its next try may be a success. */
   judgeAgain(): void {
     for (const group of this.waiting()) group.state = "open";
   }
 
-  /** Something in it has not ended, or something that stands for its instance and for those of other items. */
+  /** An instance in the group has not ended, or a placeholder for items of the group. */
   #isUnfinished({ members, path }: ReferenceGroup, instances: readonly ReferenceInstance[]): boolean {
     return instances.some(
       (i) =>
@@ -174,7 +174,7 @@ export class ReferenceGroups {
     );
   }
 
-  /** Tasks of a group that no other of it comes after, teardowns left aside unless there is nothing else. */
+  /** The last tasks of a group, without teardowns unless there are no others. */
   #last(members: readonly string[]): string[] {
     const own = this.#tasks.filter(({ taskId }) => members.includes(taskId));
     const last = (among: readonly TaskManifest[]) =>

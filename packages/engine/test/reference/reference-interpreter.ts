@@ -1,7 +1,7 @@
 /**
- * What a run should do, told in the slowest and plainest way: after every event, every task is looked at again, and the
- * states of its upstream are counted afresh. Written from the rules, sharing no code with the engine; the engine has to
- * agree with it, event by event.
+ * Reference of a run, implemented in the slowest and simplest way: after every event it evaluates every task again, from
+ * the states of all its upstream. Written from the documented rules, it shares no code with the engine, which must agree
+ * with it after every event.
  */
 import type { DagManifest, MapManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import { type ReferenceGroup, ReferenceGroups } from "./reference-groups.ts";
@@ -11,21 +11,20 @@ import { keyOf, type Placed, ReferenceShape, startsWith } from "./reference-shap
 export interface ReferenceInstance extends Placed {
   state: ReferenceState;
   tries: number;
-  /** How many of them were before it was last made to begin again. */
+  /** Number of tries before the instance was last cleared. */
   triesBefore: number;
   losses: number;
   isPastFine: boolean;
-  /** Its end follows from others: no attempt has reported it, and no person has set it. */
+  /** The end follows from other instances: no attempt reported it, and no user set it. */
   isImplied: boolean;
-  /** The list of its map was read, and there was nothing to run over. */
+  /** Ended by the list of its map, which was empty or unusable. */
   isListEnd: boolean;
-  /** Its try has waited, and goes on from there. */
+  /** Set when the current try has deferred and resumes after its wait. */
   isHalfway: boolean;
-  /** What it has ruled out. */
+  /** The tasks that it skips as a branch. */
   skip: readonly string[];
 }
 
-/** `ended` covers what an attempt or a trigger can say about the end of a try. */
 export type ReferenceEvent =
   | {
       readonly what: "queue" | "start" | "defer" | "resume" | "reschedule" | "wake" | "openGate" | "vanish";
@@ -39,29 +38,29 @@ export type ReferenceEvent =
       readonly what: "expand";
       readonly map: string;
       readonly path: readonly number[];
-      /** null: it cannot be run over. */
+      /** null: the value cannot be mapped over. */
       readonly length: number | null;
     }
-  /** A person ends the run, teardowns included. As a success: that covers what has not begun, too. */
+  /** A user ends the run, including teardowns. As success, this also covers the tasks that have not begun. */
   | { readonly what: "cancel"; readonly as: "success" | "failed" }
-  /** Somebody clears or marks instances, and the run goes on. */
+  /** A user clears or marks instances, and the run continues. */
   | {
       readonly what: "edit";
       readonly clear: readonly string[];
       readonly mark: ReadonlyMap<string, "success" | "failed" | "skipped">;
       readonly wholeGroups: boolean;
     }
-  /** Their next try begins. */
+  /** The next try of these groups begins. */
   | { readonly what: "retryGroups"; readonly groups: readonly ReferenceGroup[] };
 
 export class ReferenceRun {
   readonly #shape: ReferenceShape;
   #instances: ReferenceInstance[];
-  /** Where which map is expanded, and the tries that its instances go on from. */
+  /** The expansions by map and path, with the try number from which their instances continue. */
   readonly #expanded = new Map<string, Expansion>();
-  /** By map: the highest try of what was folded up, of it or of a map around it. */
+  /** By map: the highest try of the instances removed when it, or an enclosing map, was folded. */
   readonly #folded = new Map<string, number>();
-  /** How often an instance has ended, or a map was expanded or folded up. */
+  /** Number of ends of instances, expansions and folds. */
   #turns = 0;
   readonly groups: ReferenceGroups;
 
@@ -77,14 +76,14 @@ export class ReferenceRun {
     return this.#instances;
   }
 
-  /** Ready for admission, or held for its past. */
+  /** "slots": ready to be queued. "past": waits for the previous run. */
   waitsFor(instance: ReferenceInstance): "slots" | "past" | null {
     if (instance.state === "scheduled") return "slots";
     if (instance.state !== "none" || this.#shape.mapAhead(instance)) return null;
     return this.#judge(instance) === "run" ? "past" : null;
   }
 
-  /** Maps whose list is there, and that wait to be told how long it is. */
+  /** Maps whose list is available and whose length is still unknown. */
   expandable(): { readonly map: string; readonly path: readonly number[] }[] {
     return this.#shape.maps.flatMap((map) =>
       this.#places(map)
@@ -93,7 +92,7 @@ export class ReferenceRun {
     );
   }
 
-  /** The run was loaded again: what has not been let through has its past looked at again. */
+  /** The run was loaded again: instances that are not scheduled yet check the previous run again. */
   reload(): void {
     for (const i of this.#instances) if (i.state === "none") i.isPastFine = false;
   }
@@ -103,12 +102,12 @@ export class ReferenceRun {
     if (event.what !== "cancel") this.#lookAtEverything();
   }
 
-  /** An end that does not follow from the rest of the run, though nothing but the run has set it, of what may run now. */
+  /** An instance with an implied end that no longer follows from the rest of the run: it may run now or later. */
   #unfounded(): ReferenceInstance | undefined {
     return this.#instances.find((i) => ["run", "wait"].includes(this.#verdictOnEnd(i) ?? ""));
   }
 
-  /** What ends otherwise now, and what was about to begin and is not any more; with the state that follows. */
+  /** An instance whose implied end, or whose scheduled state, changes; with the new state. */
   #otherwise(): { readonly i: ReferenceInstance; readonly state: ReferenceState } | undefined {
     for (const i of this.#shape.tasks.flatMap(({ taskId }) =>
       this.#instances.filter((i) => i.taskId === taskId),
@@ -124,7 +123,7 @@ export class ReferenceRun {
     return i.state === "scheduled" && !i.isHalfway;
   }
 
-  /** What becomes of an instance as the run is now; null: its end stands for itself. */
+  /** The current verdict on an instance with an implied end; null: its end is not implied. */
   #verdictOnEnd(i: ReferenceInstance): Verdict | null {
     if (!i.isImplied || !isEnd(i.state)) return null;
     if (this.#isRuledOut(i)) return "skipped";
@@ -197,7 +196,7 @@ export class ReferenceRun {
         i.state = "scheduled";
         break;
       case "wake":
-        // What is upstream of it may have begun again meanwhile.
+        // Its upstream may have begun again meanwhile.
         if (i.state === "up_for_retry" && this.#judge(i) !== "run") {
           i.state = "none";
           i.isHalfway = false;
@@ -232,7 +231,7 @@ export class ReferenceRun {
     }
   }
 
-  /** With what is never run again without these, and with all ends that followed from what is gone now. */
+  /** Also clears the setups, teardowns and group mates of the cleared tasks, and implied ends that no longer follow. */
   #clear(keys: readonly string[], wholeGroups: boolean): void {
     const open = this.#instances.filter((i) => keys.includes(keyOf(i.taskId, i.path)));
     const cleared = new Set<ReferenceInstance>();
@@ -263,7 +262,7 @@ export class ReferenceRun {
     this.groups.reopen(this.#instances);
   }
 
-  /** A setup that has ended and in whose scope the task is, or its teardown. */
+  /** Whether `other` is a finished setup whose scope contains the task, or a teardown of such a setup. */
   #isNeeded(other: ReferenceInstance, by: ReferenceInstance): boolean {
     const { role, taskId, teardown } = this.#shape.task(other);
     const setup = role === "setup" ? taskId : teardown?.of;
@@ -295,7 +294,7 @@ export class ReferenceRun {
     }
   }
 
-  /** Branches that have spoken are heard again: where a group has ended, or begins again. */
+  /** Applies the decisions of branches again, after a group has ended or begins again. */
   #repeatRulings(): void {
     for (const i of this.#instances) if (i.state === "success") this.#ruleOut(i, ["none"]);
   }
@@ -317,8 +316,8 @@ export class ReferenceRun {
   }
 
   /**
-   * Maps without a list, then upstream before downstream, so that a task sees all that the event did to the tasks before
-   * it; again until nothing moves. Then groups whose tasks have all ended, for what is outside of them.
+   * Evaluates maps without a list, then tasks, upstream before downstream, so that a task sees all effects of the event on
+   * its upstream. Repeats until nothing changes. Then ends the groups whose tasks have all ended, for the tasks outside.
    */
   #lookAtEverything(): void {
     this.#lookAtTasks();
@@ -350,7 +349,7 @@ export class ReferenceRun {
     for (const path of this.#places(map)) this.#endStandIns(map, path);
   }
 
-  /** Without a list, and with none to come. */
+  /** Ends the placeholders of a map that will have no list. */
   #endStandIns(map: MapManifest, path: readonly number[]): void {
     const verdict = this.#judgeMap(map, path);
     if (verdict === "wait" || verdict === "run") return;
@@ -390,7 +389,7 @@ export class ReferenceRun {
     return judgeByRule("allSuccess", { states, setups: [] });
   }
 
-  /** Where a map is, or will be, expanded: in each item of the map around it that exists. */
+  /** The paths at which a map is not expanded yet: one in each item of its parent map. */
   #places(map: MapManifest): (readonly number[])[] {
     const members = this.#shape.members(map.mapId);
     const depth = this.#shape.chain(map.mapId).length - 1;
@@ -402,7 +401,7 @@ export class ReferenceRun {
     );
   }
 
-  /** What stands for the instances of each of its tasks, if it has not ended. */
+  /** The unfinished placeholders of the map's tasks. */
   #standIns(mapId: string, path: readonly number[]): ReferenceInstance[] {
     return this.#instances.filter(
       (i) => i.state === "none" && this.#shape.mapAhead(i)?.mapId === mapId && `${i.path}` === `${path}`,
@@ -434,7 +433,7 @@ export class ReferenceRun {
     this.#become([...others, ...made]);
   }
 
-  /** Its list is made again: as if it had never been expanded, unless some of it has begun or ended. */
+  /** Undoes an expansion whose list is computed again, unless one of its instances has begun or ended. */
   #fold(mapId: string, path: readonly number[]): void {
     const members = this.#shape.members(mapId);
     const isInside = (i: Placed) =>

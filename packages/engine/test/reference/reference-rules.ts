@@ -1,4 +1,4 @@
-/** The trigger rules as the reference interpreter knows them, from their page, sharing no code with the engine. */
+/** The trigger rules of the reference interpreter, written from their documentation; shares no code with the engine. */
 import type { TriggerRule } from "@tradewind/sdk/manifest";
 
 export type EndState = "success" | "failed" | "skipped" | "upstream_failed" | "removed";
@@ -15,7 +15,6 @@ export type ReferenceState =
 
 export type Verdict = "run" | "wait" | "skipped" | "upstream_failed";
 
-/** One sentence of the rules after the other. */
 export function judgeByRule(
   rule: TriggerRule,
   upstream: { readonly states: readonly ReferenceState[]; readonly setups: readonly ReferenceState[] },

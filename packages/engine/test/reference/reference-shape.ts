@@ -1,7 +1,7 @@
-/** How the tasks of a DAG lie to each other: what the reference interpreter and the success rule read from a manifest. */
+/** Relations between the tasks of a manifest, for the reference interpreter and the success rule. */
 import type { DagManifest, MapManifest, MapSource, TaskManifest } from "@tradewind/sdk/manifest";
 
-/** An instance of a task: its index in each list around it. Shorter than its task is deep: it stands for those to come. */
+/** An instance of a task: its index in each enclosing map. A path shorter than the number of maps is a placeholder. */
 export interface Placed {
   readonly taskId: string;
   readonly path: readonly number[];
@@ -14,7 +14,7 @@ export class ReferenceShape {
   readonly #byId: ReadonlyMap<string, TaskManifest>;
   readonly #chains: ReadonlyMap<string, readonly string[]>;
   readonly #members: ReadonlyMap<string, readonly string[]>;
-  /** Of each task: the setups in whose scope it is, but for those directly upstream of it. */
+  /** By task: the setups whose scope contains it, except those directly upstream. */
   readonly #guards: ReadonlyMap<string, readonly string[]>;
 
   constructor(manifest: DagManifest) {
@@ -50,7 +50,7 @@ export class ReferenceShape {
     return this.task({ taskId }).role === "setup";
   }
 
-  /** The instances that a rule looks at, and those of the setups that come before the rule. */
+  /** `rule`: the instances that the trigger rule evaluates; `guards`: the setups that must succeed before it. */
   upstreamOf<P extends Placed>(of: Placed, all: readonly P[]): { readonly rule: P[]; readonly guards: P[] } {
     const { map, upstream } = this.task(of);
     const guards = this.#guards.get(of.taskId)!;
@@ -61,7 +61,7 @@ export class ReferenceShape {
     return { rule: counting(upstream), guards: counting(guards) };
   }
 
-  /** The instances whose outputs the list of a map is made of, where it lies at `path`. */
+  /** The instances whose outputs are the list of a map at `path`. */
   sourcesOf<P extends Placed>(map: MapManifest, path: readonly number[], all: readonly P[]): P[] {
     const sources = sourcesOf(map.over);
     return all.filter((other) => sources.includes(other.taskId) && this.counts(other, map.parent, path));
@@ -71,24 +71,24 @@ export class ReferenceShape {
     return this.#members.get(mapId)!;
   }
 
-  /** The map that an instance waits for; undefined: it stands for itself. */
+  /** The map whose expansion a placeholder waits for; undefined: not a placeholder. */
   mapAhead(of: Placed): MapManifest | undefined {
     const mapId = this.chain(this.task(of).map)[of.path.length];
     return this.maps.find((map) => map.mapId === mapId);
   }
 
-  /** The maps that an instance is an item of, each with the place where it is expanded. */
+  /** The maps that contain an instance as an item, each with the path of its expansion. */
   mapsAround(of: Placed): (readonly [MapManifest, readonly number[]])[] {
     const ids = this.chain(this.task(of).map).slice(0, of.path.length);
     return ids.map((id, depth) => [this.maps.find(({ mapId }) => mapId === id)!, of.path.slice(0, depth)]);
   }
 
-  /** It is the only task of the map that it waits for. */
+  /** The placeholder is the only task of its map. */
   isAlone(of: Placed): boolean {
     return this.members(this.chain(this.task(of).map)[of.path.length]!).length === 1;
   }
 
-  /** Whether an instance counts for what lies at `path` of a map: within the maps that both are in, the same items. */
+  /** Whether an instance counts for a task at `path` of a map: both are in the same items of their common maps. */
   counts(other: Placed, map: string | null | undefined, path: readonly number[]): boolean {
     const common = commonLength(this.chain(this.task(other).map), this.chain(map));
     const deep = Math.min(common, other.path.length);
@@ -96,27 +96,27 @@ export class ReferenceShape {
   }
 
   /**
-   * Whether an instance lies in the items that another one is in, of the maps that both are in. One that stands for all items
-   * does not lie in one of them.
+   * Whether two instances are in the same items of their common maps. A placeholder for all items is in none of
+   * them.
    */
   isBeside(one: Placed, other: Placed): boolean {
     const common = commonLength(this.chain(this.task(one).map), this.chain(this.task(other).map));
     return startsWith(other.path, one.path.slice(0, common));
   }
 
-  /** A branch rules out what is in its own items; what gathers them has its rule. */
+  /** A branch skips tasks of its own items; tasks that collect the items follow their trigger rule. */
   isWithin(branch: Placed, other: Placed): boolean {
     const chain = this.chain(this.task(branch).map);
     const common = commonLength(chain, this.chain(this.task(other).map));
     return common >= branch.path.length && startsWith(other.path, branch.path);
   }
 
-  /** The maps around something, from the outermost on. */
+  /** A map and its enclosing maps, outermost first. */
   chain(map: string | null | undefined): readonly string[] {
     return this.#chains.get(map ?? "") ?? [];
   }
 
-  /** Between a setup and one of its teardowns; behind it, if it has none. */
+  /** The task is between a setup and one of its teardowns; after the setup, if it has no teardown. */
   isInScope(task: TaskManifest, setup: string): boolean {
     if (task.role === "teardown" || !this.#isBehind(task.taskId, setup)) return false;
     const ends = this.tasks.filter(
@@ -125,7 +125,7 @@ export class ReferenceShape {
     return ends.length === 0 || ends.some(({ taskId }) => this.#isBehind(taskId, task.taskId));
   }
 
-  /** Last tasks, leaving teardowns aside unless there is nothing else. */
+  /** The last tasks, without teardowns unless there are no others. */
   decidingTasks(): ReadonlySet<string> {
     const work = this.tasks.filter((task) => task.role !== "teardown");
     const last = (among: readonly TaskManifest[]) =>
@@ -158,7 +158,7 @@ function commonLength(a: readonly string[], b: readonly string[]): number {
   return differs < 0 ? a.length : differs;
 }
 
-/** Takes, again and again, the tasks whose upstream has all been taken. */
+/** The tasks in topological order. */
 function upstreamFirst(tasks: readonly TaskManifest[]): TaskManifest[] {
   const taken: TaskManifest[] = [];
   while (taken.length < tasks.length) {

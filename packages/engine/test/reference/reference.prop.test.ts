@@ -3,10 +3,10 @@ import { type History, liveThrough } from "./lockstep.ts";
 import { possibleEnds } from "./possible-ends.ts";
 import { type RandomDag, randomDag } from "./random-dag.ts";
 
-// Seconds of pure computation: on a busy machine they may take minutes.
+// Pure computation: takes seconds, or minutes on a busy machine.
 vi.setConfig({ testTimeout: 300_000 });
 
-/** Histories that never happened prove nothing: the kinds that must have occurred are counted. */
+/** Counts the events, so that the tests can check that the histories contain each kind. */
 function summary(histories: readonly History[]) {
   const sum = (of: (history: History) => number) =>
     histories.reduce((total, history) => total + of(history), 0);
@@ -41,7 +41,7 @@ function liveThroughAll(
   return histories;
 }
 
-test("the run model agrees with the reference interpreter on 14,000 random DAGs, event by event", () => {
+test("the run model agrees with the reference interpreter after every event: 14,000 random DAGs", () => {
   const { events, crashes, losses, ends, states } = summary(
     liveThroughAll(0, 14_000, (seed) => randomDag(seed)),
   );
@@ -52,14 +52,14 @@ test("the run model agrees with the reference interpreter on 14,000 random DAGs,
   expect(states).toEqual(new Set(["success", "failed", "skipped", "upstream_failed"]));
 });
 
-test("also with maps, gates on the past, setups and teardowns: 3,000 more", () => {
+test("the run model agrees with maps, gates on the past, setups and teardowns: 3,000 DAGs", () => {
   const histories = liveThroughAll(100_000, 103_000, (seed) =>
     randomDag(seed, { mapped: 0.3, gated: 0.2, setups: 0.3, maxTasks: 9 }),
   );
   expect(withKey(histories, /\[2\]$/)).toBeGreaterThan(240);
 });
 
-test("also with maps in maps, where little fails: 2,000 more", () => {
+test("the run model agrees with maps in maps and few failures: 2,000 DAGs", () => {
   const histories = liveThroughAll(110_000, 112_000, (seed) =>
     randomDag(seed, { mapped: 0.5, gated: 0.1, failures: 0.1, branches: 0.1, maxTasks: 10 }),
   );
@@ -67,19 +67,19 @@ test("also with maps in maps, where little fails: 2,000 more", () => {
   expect(withKey(histories, /\[\d,\d,\d\]$/)).toBeGreaterThan(20);
 });
 
-test("also with groups that are tried again, within one another: 500 more", () => {
+test("the run model agrees with retries of nested groups: 500 DAGs", () => {
   const histories = liveThroughAll(120_000, 120_500, (seed) => randomDag(seed, { groups: 3, failures: 0.4 }));
   expect(summary(histories).groupRetries).toBeGreaterThan(250);
 });
 
-test("also groups with maps, gates, setups and teardowns in them: 500 more", () => {
+test("the run model agrees with groups that contain maps, gates, setups and teardowns: 500 DAGs", () => {
   const histories = liveThroughAll(130_000, 130_500, (seed) =>
     randomDag(seed, { groups: 3, failures: 0.4, mapped: 0.2, gated: 0.1, setups: 0.2, maxTasks: 9 }),
   );
   expect(summary(histories).groupRetries).toBeGreaterThan(150);
 });
 
-test("also mapped groups that are tried again item by item, with maps and groups in them: 1,500 more", () => {
+test("the run model agrees with mapped groups that are retried per item and contain maps and groups: 1,500 DAGs", () => {
   const histories = liveThroughAll(160_000, 161_500, (seed) =>
     randomDag(seed, { groups: 4, failures: 0.3, branches: 0.1, mapped: 0.5, setups: 0.1, maxTasks: 9 }),
   );
@@ -88,7 +88,7 @@ test("also mapped groups that are tried again item by item, with maps and groups
   expect(folds).toBeGreaterThan(20);
 });
 
-test("edits keep the rule of success with setups and groups, and the model agrees: 1,000 more", () => {
+test("edits keep the success rule with setups and groups: 1,000 DAGs", () => {
   const { edits, ends, takenBack } = summary(
     liveThroughAll(140_000, 141_000, (seed) => randomDag(seed, { setups: 0.2, groups: 1, gated: 0.1 }), {
       edits: 3,
@@ -99,7 +99,7 @@ test("edits keep the rule of success with setups and groups, and the model agree
   expect(ends).toEqual(new Set(["success", "task_failure"]));
 });
 
-test("edits keep the rule of success with groups in groups that are tried again: 300 more", () => {
+test("edits keep the success rule with retries of nested groups: 300 DAGs", () => {
   const histories = liveThroughAll(
     145_000,
     145_300,
@@ -109,7 +109,7 @@ test("edits keep the rule of success with groups in groups that are tried again:
   expect(summary(histories).groupRetries).toBeGreaterThan(300);
 });
 
-test("edits keep the rule of success with maps whose lists are made again: 1,000 more", () => {
+test("edits keep the success rule with maps whose lists are computed again: 1,000 DAGs", () => {
   const histories = liveThroughAll(
     150_000,
     151_000,
@@ -120,7 +120,7 @@ test("edits keep the rule of success with maps whose lists are made again: 1,000
   expect(summary(histories).folds).toBeGreaterThan(15);
 });
 
-test("edits keep the rule of success with mapped groups that are tried again item by item: 1,000 more", () => {
+test("edits keep the success rule with mapped groups that are retried per item: 1,000 DAGs", () => {
   const histories = liveThroughAll(
     170_000,
     171_000,
@@ -130,12 +130,12 @@ test("edits keep the rule of success with mapped groups that are tried again ite
   expect(summary(histories).itemRetries).toBeGreaterThan(150);
 });
 
-/** How many of them had an instance with such a name. */
+/** Number of histories with an instance whose key matches. */
 function withKey(histories: readonly History[], pattern: RegExp): number {
   return histories.filter(({ states }) => [...states.keys()].some((key) => pattern.test(key))).length;
 }
 
-test("a task ends in one of the ways that the analysis of all orders allows", () => {
+test("a task ends in one of the states that possibleEnds computes for all orders", () => {
   let certain = 0;
   let all = 0;
   for (let seed = 200_000; seed < 202_000; seed++) {

@@ -1,4 +1,4 @@
-/** Which tasks of an edited run have been started by a signal, and have to begin because of it. */
+/** Tracks the tasks of an edited run that must begin because a signal started them. */
 import { isFinished, type TaskState } from "../../src/model/index.ts";
 
 interface Row {
@@ -8,7 +8,7 @@ interface Row {
 }
 
 export class StartDemands {
-  /** When each was started last. */
+  /** By task: the time of its last start. */
   readonly #started = new Map<string, number>();
   readonly #hasBegun: (taskId: string, since: number) => boolean;
 
@@ -20,12 +20,12 @@ export class StartDemands {
     this.#started.set(taskId, at);
   }
 
-  /** It was stopped or marked, or the run was closed before it could begin. */
+  /** The task was stopped or marked, or the run was closed before the task began. */
   forget(taskId: string): void {
     this.#started.delete(taskId);
   }
 
-  /** Starts that wait go with their run, but for the first one of a task that has not begun. */
+  /** Pending starts are dropped with the run, except the first start of a task that has not begun. */
   endRun(before: Row, after: Row): void {
     const isFirst = isFinished(before.state)
       ? before.state !== "success" && before.try_number > 0

@@ -1,8 +1,8 @@
-/** The table of starts that wait, as a database would hold it. */
+/** The stored table of pending starts. */
 import assert from "node:assert/strict";
 import type { StartChanges, StoredStart } from "../../src/model/index.ts";
 
-/** What is stored after a batch with these changes. They must fit: nothing is removed twice, added twice or out of order. */
+/** The table after a batch with these changes. Asserts that no start is removed twice, added twice or out of order. */
 export function startsAfter(
   stored: readonly StoredStart[],
   changes: readonly StartChanges[],

@@ -1,16 +1,16 @@
 /**
- * The rule that every edit has to keep: a run is a success only if every task that its rules demand has run.
+ * The success rule, which every edit must keep: a run is a success only if every task that its rules demand has run.
  *
- * It is checked at the end of a run, from two sources that know nothing of each other: how the instances ended, and a ledger
- * of what was executed, marked and cleared on the way. For every instance one of these holds:
+ * It is checked at the end of a run, from two independent sources: the end states of the instances, and a ledger of the
+ * executions, marks and clears. For every instance one of these holds:
  *
- * 1. Its last attempt reported the state that it has, and began after the last time that it had to begin again.
- * 2. A person has set that state since.
- * 3. The final states of the others do not let it run: by its trigger rule, a branch, or the list of its map.
+ * 1. Its last attempt reported the current state, and began after the instance was last cleared.
+ * 2. A user has set the current state since.
+ * 3. The final states of the others do not allow it to run: by its trigger rule, a branch, or the list of its map.
  *
- * An attempt must also have begun after the ends that its task depends on, unless an edit made one of those begin again
- * later, or the list of a map that it is in, and left the task as it was. Of two tasks that both have starts of their own, the
- * second must have begun after the first end of the first: the first may begin again by a start that the second does not have.
+ * An attempt must also have begun after its upstream ended, unless a later edit cleared the upstream task, or the list of a
+ * map that contains it, and kept the instance. If both tasks have starts of their own, the downstream task must have begun
+ * after the first end of the upstream task: a further start of the upstream task does not repeat the downstream task.
  */
 import type { DagManifest, TriggerRule } from "@tradewind/sdk/manifest";
 import { isEnd, judgeByRule, type ReferenceState, type Verdict } from "./reference-rules.ts";
@@ -18,20 +18,20 @@ import { keyOf, type Placed, ReferenceShape } from "./reference-shape.ts";
 
 export interface EndedInstance extends Placed {
   readonly state: ReferenceState;
-  /** What it ruled out, as a branch that succeeded. */
+  /** The tasks that it skipped as a successful branch. */
   readonly skip: readonly string[];
-  /** The list of its map was read, and there was nothing to run over. */
+  /** Ended by the list of its map, which was empty or unusable. */
   readonly isListEnd: boolean;
 }
 
 interface Record {
   begun: number;
   ended: number;
-  /** The first end since it was cleared last. */
+  /** The first end since the last clear. */
   firstEnded: number;
   marked: number;
   cleared: number;
-  /** As the last attempt or the last person said. */
+  /** The state reported by the last attempt or set by the last mark. */
   state: ReferenceState | null;
 }
 
@@ -45,14 +45,14 @@ const UNTOUCHED: Record = {
   state: null,
 };
 
-/** What was executed, marked and cleared, in the order in which it happened; instances are named by `keyOf`. */
+/** Executions, marks and clears in the order of their events; `keyOf` names the instances. */
 export class Ledger {
   readonly #records = new Map<string, Record>();
   #now = 0;
 
   of({ path, taskId }: Placed): Readonly<Record> {
     const record = this.#of(keyOf(taskId, path));
-    // What stood for it before its map was expanded was cleared on its behalf.
+    // A clear of its placeholder, before the map was expanded, also counts.
     const standIns = path.map((_, depth) => this.#of(keyOf(taskId, path.slice(0, depth))).cleared);
     return { ...record, cleared: Math.max(record.cleared, ...standIns) };
   }
@@ -73,7 +73,7 @@ export class Ledger {
     Object.assign(this.#of(key), { marked: ++this.#now, state });
   }
 
-  /** It has to begin again. */
+  /** The instance must begin again. */
   clear(key: string): void {
     this.#of(key).cleared = ++this.#now;
   }
@@ -86,15 +86,15 @@ export class Ledger {
   }
 }
 
-/** These rules may answer before all that is upstream has ended. */
+/** Rules that may decide before all upstream tasks have ended. */
 const EARLY: readonly TriggerRule[] = ["always", "oneSuccess", "oneFailed", "oneDone"];
 
-/** In words: what a run that ended as success has not done. */
+/** Describes what a successful run has not done. */
 export function unmetDemands(
   manifest: DagManifest,
   instances: readonly EndedInstance[],
   ledger: Ledger,
-  /** It waits for a start of its own, and had none. */
+  /** The task needs a start and had none. */
   isUndemanded: (taskId: string) => boolean = () => false,
 ): string[] {
   const shape = new ReferenceShape(manifest);
@@ -107,12 +107,12 @@ export function unmetDemands(
     else if (begun > cleared && ended > begun && state === i.state)
       unmet.push(...staleness(shape, i, instances, ledger).map((other) => `${key} ran before ${other}`));
     else if (!isUndemanded(i.taskId) && verdictOn(shape, i, instances) === "run")
-      unmet.push(`${key} is ${i.state}, and has not run`);
+      unmet.push(`${key} is ${i.state}, but has not run`);
   }
   return unmet;
 }
 
-/** What it depends on, and has ended since it began. */
+/** The upstream instances that ended after the instance began. */
 function staleness(
   shape: ReferenceShape,
   of: EndedInstance,
@@ -135,7 +135,7 @@ function hasOwnStarts(shape: ReferenceShape, of: EndedInstance): boolean {
   return shape.task(of).rules?.some(({ action }) => action === "start") === true;
 }
 
-/** When it, or the list of a map around it, had to begin again last: with another list, it may be an item that is new. */
+/** When the instance, or the list of an enclosing map, was last cleared: a different list may have created a new item. */
 function madeAgain(
   shape: ReferenceShape,
   of: EndedInstance,
