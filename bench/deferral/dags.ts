@@ -113,7 +113,7 @@ class Hot extends PollTrigger<{ run: string; n: number }, { firedAt: number }> {
   static id = "bench.hot";
   static interval = "1s";
   #event: { firedAt: number } | undefined;
-  /** Once: it may be asked again before it is stopped. */
+  /** Only once: it may be polled again before it is stopped. */
   poll() {
     if (this.#event !== undefined) return undefined;
     control ??= new Control();

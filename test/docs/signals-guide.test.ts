@@ -141,7 +141,7 @@ describe("the client in Node", () => {
     const stranger = await start(program, "tw_wrong");
     expect(await stranger.ended).toEqual(refused);
     const good = await start(program, "tw_good");
-    // One that does not look whether it is over: it must not go on as if nothing were.
+    // A client that does not check for the end of the stream must not continue.
     const heedless = await start(
       program.replace("await listening.done;", "").replace('"deployer"', '"heedless"'),
       "tw_good",

@@ -51,7 +51,7 @@ export type ScheduleManifest =
   | { readonly kind: "dates"; readonly dates: readonly string[] }
   /** One run at each moment that any of them names; those with a style have "trigger". */
   | { readonly kind: "several"; readonly of: readonly MomentSchedule[] }
-  /** A class of the DAG's bundle is asked for each run. Its name and arguments are for people: the bundle has both. */
+  /** A class of the DAG's bundle is called for each run. Its name and arguments are for display: the bundle has both. */
   | { readonly kind: "timetable"; readonly name: string; readonly args: Json }
   /** One run per event, with the event in the run's conf. */
   | { readonly kind: "trigger"; readonly trigger: TriggerCall }

@@ -470,7 +470,7 @@ describe("manual commands", () => {
       settle: "20ms",
       orders: [{ task: "long", action: "stop", after: "1m" }],
     });
-    expect(stopped.task("long")).toMatchObject({ state: "skipped", reason: "stopped by hand" });
+    expect(stopped.task("long")).toMatchObject({ state: "skipped", reason: "stopped by user" });
   });
 
   test("close a run", async () => {
@@ -479,12 +479,12 @@ describe("manual commands", () => {
       signals: [{ key: "a", after: "2h" }],
       orders: [{ action: "stop", after: "1h" }],
     });
-    expect(run).toMatchObject({ closedBy: "hand", states: { t: "skipped" } });
+    expect(run).toMatchObject({ closedBy: "user", states: { t: "skipped" } });
   });
 
   test("are rejected if they are invalid", async () => {
     for (const order of [
-      { task: "nobody", action: "stop" },
+      { task: "unknown", action: "stop" },
       { action: "start" },
       { task: "long", action: "go" },
     ])

@@ -64,7 +64,7 @@ export interface GivenSignal extends When {
 export interface GivenOrder extends When {
   readonly task?: string;
   readonly action: "start" | "restart" | "stop";
-  /** The user in the log of actions (default "hand"). */
+  /** The user in the log of actions (default "user"). */
   readonly by?: string;
 }
 

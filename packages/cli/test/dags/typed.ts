@@ -4,7 +4,7 @@ import { dag, type StandardSchemaV1 } from "tradewind";
 const params: StandardSchemaV1<{ region?: string; limit: number }> = {
   "~standard": {
     version: 1,
-    vendor: "by hand",
+    vendor: "manual",
     validate: (value) => ({ value: value as { region?: string; limit: number } }),
     jsonSchema: {
       input: () => ({

@@ -169,7 +169,7 @@ async function eventually(look: () => Promise<string>): Promise<string> {
     if (found !== "") return found;
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-  throw new Error("waited in vain");
+  throw new Error("timed out");
 }
 
 async function gone(pid: number): Promise<void> {

@@ -213,7 +213,7 @@ class TimetableChild {
     try {
       if (pid !== undefined) process.kill(-pid, "SIGKILL");
     } catch {
-      // Nobody left in the group.
+      // The group has no process left.
     }
     for (const stream of this.#process.stdio) stream?.destroy();
   }

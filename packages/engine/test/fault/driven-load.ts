@@ -53,7 +53,7 @@ export class DrivenLoad {
     }
     if (random.chance(0.01)) return "tock";
     if (random.chance(0.005)) return random.one(["go", "halt", "renew"]);
-    return random.chance(0.5) ? "bulk" : "nobody's";
+    return random.chance(0.5) ? "bulk" : "unknown";
   }
 
   /** Stored again if the outcome is unknown: a duplicate command is harmless here. */

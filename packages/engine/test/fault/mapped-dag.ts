@@ -180,7 +180,7 @@ async function perform(
     case "skip":
       return skip("scripted");
     case "failureForGood":
-      return fail("scripted, for good");
+      return fail("scripted, without retry");
     case "failure":
       throw new Error("scripted");
   }

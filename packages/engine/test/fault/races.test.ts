@@ -146,7 +146,7 @@ const EDITS: readonly Edit[] = [
   },
   {
     name: "cancelled with its run",
-    edit: ({ installation: { db } }, run) => db.transaction((tx) => cancelRun(tx, run, "cancelled by hand")),
+    edit: ({ installation: { db } }, run) => db.transaction((tx) => cancelRun(tx, run, "cancelled manually")),
     run: "failed",
     states: { gated: "failed", after: "skipped" },
     starts: 1,

@@ -93,7 +93,7 @@ async function perform(task: ScriptedTask, inputs: Readonly<Record<string, numbe
     case "skip":
       return skip("scripted");
     case "failureForGood":
-      return fail("scripted, for good");
+      return fail("scripted, without retry");
     case "failure":
       throw new Error("scripted");
   }

@@ -23,7 +23,7 @@ const MAKE = [
        INSERT INTO audit_forbidden VALUES (OLD.attempt, 'its event was replaced by ' || NEW.outcome);
      END IF;
      IF OLD.ended_at IS NOT NULL THEN
-       INSERT INTO audit_forbidden VALUES (OLD.attempt, 'changed when it was over');
+       INSERT INTO audit_forbidden VALUES (OLD.attempt, 'changed after its end');
      END IF;
      RETURN NULL;
    END $$`,
@@ -46,7 +46,7 @@ export async function auditProblems(installation: FaultInstallation): Promise<ob
   return installation.sql<object>(
     `SELECT attempt, what FROM audit_forbidden
      UNION ALL SELECT attempt, 'its task went on ' || count(*) || ' times' FROM audit_left GROUP BY attempt HAVING count(*) > 1
-     UNION ALL SELECT attempt, 'it is over, and its task did not go on' FROM deferral d
+     UNION ALL SELECT attempt, 'it has ended, and its task did not resume' FROM deferral d
        -- Begun and out of time in one batch: the task was never seen to wait.
        WHERE ended_at > deferred_at AND NOT EXISTS (SELECT 1 FROM audit_left l WHERE l.attempt = d.attempt)`,
   );

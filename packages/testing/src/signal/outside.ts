@@ -55,7 +55,7 @@ function comingSignal(given: GivenSignal, name: string, { startedAt }: OutsidePa
 }
 
 function comingOrder(given: GivenOrder, name: string, { run, startedAt, taskIds }: OutsideParts): Coming {
-  const { action, by = "hand", task } = given;
+  const { action, by = "user", task } = given;
   if (!ACTIONS.has(action))
     throw new DagTestError("TW_TEST_BAD_OPTION", `${name}.action must be "start", "restart" or "stop"`);
   if (task === undefined && action !== "stop")

@@ -118,7 +118,7 @@ describe("creating runs", () => {
       dag_run_id: "mine",
       logical_date: "2026-05-01T00:00:00+02:00",
       conf: { a: [1] },
-      note: "by hand",
+      note: "manual",
     });
     expect(response.statusCode).toBe(200);
     expect(response.json()).toMatchObject({
@@ -126,7 +126,7 @@ describe("creating runs", () => {
       state: "queued",
       logical_date: "2026-04-30T22:00:00.000Z",
       conf: { a: [1] },
-      note: "by hand",
+      note: "manual",
       triggered_by: "rest_api",
       triggering_user_name: "admin",
     });

@@ -354,7 +354,7 @@ test("returns an unexpected error as a 500 with a request id and without SQL", a
 });
 
 test("reports an unreachable database in health, and returns a retryable 503 elsewhere", async () => {
-  const database = Database.connect("postgres://nobody@127.0.0.1:1/none");
+  const database = Database.connect("postgres://missing@127.0.0.1:1/none");
   const app = await createApi({ ...tw.options, database });
   try {
     const health = await app.inject("/api/v2/monitor/health");

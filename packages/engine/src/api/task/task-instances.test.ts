@@ -215,10 +215,10 @@ describe("editing task instances", () => {
     expect(dry.task_instances.map((each: { task_id: string }) => each.task_id)).toEqual(["b", "c"]);
     expect(await state("mark")).toMatchObject({ b: "failed" });
     tw.changes.length = 0;
-    const real = (await tw.call("PATCH", path, { new_state: "success", note: "fixed by hand" })).json();
+    const real = (await tw.call("PATCH", path, { new_state: "success", note: "fixed manually" })).json();
     // Tasks that were upstream_failed because of it are evaluated again.
     expect(real.task_instances).toMatchObject([
-      { task_id: "b", state: "success", note: "fixed by hand" },
+      { task_id: "b", state: "success", note: "fixed manually" },
       { task_id: "c", state: null, note: null },
     ]);
     expect(tw.changes).toEqual([{ kind: "run_edited", dagRunIds: [id] }]);

@@ -25,7 +25,7 @@ export type BundlerReply =
   | { readonly type: "ready" }
   | { readonly type: "importing"; readonly file: string; readonly inputs: readonly InputStamp[] }
   | { readonly type: "done"; readonly file: string; readonly result: BundleResult }
-  /** An error that surfaced later than its import: nobody's result, but worth a line in the log. */
+  /** An error that surfaced after its import: part of no result, but logged. */
   | { readonly type: "stray"; readonly message: string };
 
 /** Why a file has no DAGs. `message` is complete, with position and code frame. */

@@ -110,7 +110,7 @@ it("copies signals of tasks to the service once, and does not import them again"
   await isOpen(inside.db);
   await sendSignals(inside.db, [
     { namespace: "default", key: "out", value: 1, sender: "task:etl/1/load" },
-    { namespace: "default", key: "stays", value: 2, sender: "somebody" },
+    { namespace: "default", key: "stays", value: 2, sender: "another" },
   ]);
   wakeUps.send("signals");
   await until(async () => (await signals.list({ key: "out" })).signals.length > 0);

@@ -269,7 +269,7 @@ describe("listen", () => {
   });
 
   it("rejects immediately when the server cannot be reached", async () => {
-    const nowhere = Database.connect("postgresql://nobody@127.0.0.1:1/none");
+    const nowhere = Database.connect("postgresql://missing@127.0.0.1:1/none");
     const error = await nowhere.listen("tw_test", () => {}).catch((reason) => reason);
     expect(isTransient(error)).toBe(true);
     await nowhere.close();

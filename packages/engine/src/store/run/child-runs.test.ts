@@ -58,7 +58,7 @@ describe("the run of a sub-DAG", () => {
       const by = await underWay();
       const [outcome, cancel] = await Promise.allSettled([
         make(by, `race-${round}`),
-        db.transaction((tx) => cancelRun(tx, by.runId, "by hand")),
+        db.transaction((tx) => cancelRun(tx, by.runId, "cancelled manually")),
       ]);
       expect(cancel.status).toBe("fulfilled");
       expect(await abandoned()).toEqual(

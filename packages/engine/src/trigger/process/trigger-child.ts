@@ -119,7 +119,7 @@ export class TriggerChild {
     try {
       process.kill(-pid, "SIGKILL");
     } catch {
-      // Nobody left in the group.
+      // The group has no process left.
     }
   }
 

@@ -31,7 +31,7 @@ export function print(descriptor: 1 | 2, text: string | Uint8Array): void {
   try {
     writeSync(descriptor, typeof text === "string" ? Buffer.from(text) : text);
   } catch {
-    // The pipe is full, or nobody is there.
+    // The pipe is full, or has no reader.
   }
 }
 

@@ -42,7 +42,7 @@ export class StallProbe {
     return true;
   }
 
-  /** The main thread is paused by this sample: it must be resumed whatever fails here. */
+  /** The main thread is paused by this sample: it must be resumed even if something fails here. */
   async #paused(
     session: Session,
     frames: readonly Debugger.CallFrame[],

@@ -109,7 +109,7 @@ export class TriggerLifecycle implements Asker {
 
   log(level: LogLevel, message: string, fields?: Readonly<Record<string, Json>>): void {
     if (!this.#ended) this.#around.line.log(this.who, level, message, fields);
-    // Nobody waits for it any more: what went wrong at its end is for the operator.
+    // It has no waiters any more: an error at its end is for the operator.
     else if (level === "error") print(2, `trigger "${this.#assignment.kind}", at its end: ${message}\n`);
   }
 

@@ -80,6 +80,6 @@ function report(stallReport: StallReport): void {
   try {
     writeSync(STALL_FD, `${JSON.stringify(stallReport)}\n`);
   } catch {
-    // The supervisor is gone, or does not read: there is nobody else to tell.
+    // The supervisor is gone, or does not read: there is no other receiver.
   }
 }

@@ -90,7 +90,7 @@ it("is ordered by time, and includes lines from just after the end", async () =>
   await rig.until(async () => (await texts(attempt)).length === 3, "the first lines");
   log.ended(id, [wait(attempt)], { level: "info", message: "The trigger fired: 1" });
   log.engine(id, "warn", "The trigger blocked all others for 700 ms");
-  log.engine(id + 1, "warn", "of nobody");
+  log.engine(id + 1, "warn", "without waiters");
   await log.close();
   expect((await texts(attempt)).slice(1)).toEqual([
     ...["first", "second", "The trigger fired: 1"],

@@ -274,7 +274,7 @@ describe("a triggerer after a failure", () => {
 
 it("sweeps a trigger that was seeded without a wait", async () => {
   const { job } = await rig.triggerer();
-  const id = await seedTrigger(rig.db, { kind: "demo.nobody" });
+  const id = await seedTrigger(rig.db, { kind: "demo.unknown" });
   await rig.tell("unwaited");
   await rig.until(async () => (await triggerRow(rig.db, id)) === undefined && job.size === 0, "the sweep");
 });
