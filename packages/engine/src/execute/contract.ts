@@ -16,6 +16,7 @@ import type {
   ReactCall,
   ReactOutcome,
   ReceivedSignal,
+  ResumePoint,
   RunEndRequest,
   RunFacts,
   SettledInput,
@@ -37,7 +38,7 @@ export interface Workload {
   readonly bundleHash: string;
   /** Where this machine keeps the bundle; imported by the child. */
   readonly bundlePath: string;
-  readonly step: { readonly method: string; readonly kwargs: Json; readonly event: Json } | null;
+  readonly resumePoint: ResumePoint | null;
   /** How long ago this try first started; `timeoutMs` is what is left of its time. */
   readonly elapsedMs: number;
   readonly inputs: Readonly<Record<string, SettledInput>>;

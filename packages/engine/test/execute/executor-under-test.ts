@@ -63,7 +63,7 @@ export class ExecutorUnderTest implements AsyncDisposable {
       maxTries: 0,
       bundleHash: "program",
       bundlePath: PROGRAM_PATH,
-      step: null,
+      resumePoint: null,
       elapsedMs: 0,
       inputs: {},
       run: RUN,

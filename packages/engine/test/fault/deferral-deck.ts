@@ -146,7 +146,8 @@ export class DeferralDeck {
   /** One that runs a task which has gone on behind a wait; waits for it a little. */
   async #busyScheduler(): Promise<number> {
     const { installation } = this.#parts;
-    const sql = "SELECT executor_job AS job FROM task_instance WHERE state = 'running' AND step IS NOT NULL";
+    const sql =
+      "SELECT executor_job AS job FROM task_instance WHERE state = 'running' AND resumed_attempt IS NOT NULL";
     const jobs = await Promise.all(this.#schedulers.map((each) => installation.jobOf(each)));
     for (const deadline = performance.now() + 3_000; performance.now() < deadline; await sleep(10)) {
       const [busy] = await installation.sql<{ job: number }>(sql);

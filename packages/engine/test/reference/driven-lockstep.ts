@@ -509,9 +509,9 @@ interface Editable {
 
 /** What has not begun is not cleared by name: it begins anyway. */
 function isClearable({ onlyFailed }: { readonly onlyFailed: boolean }): (row: EditableRow) => boolean {
-  return ({ state, step }) => {
+  return ({ state, resumedAttempt }) => {
     if (onlyFailed) return state === "failed" || state === "upstream_failed";
-    return state !== "none" && (state !== "scheduled" || (step ?? null) !== null);
+    return state !== "none" && (state !== "scheduled" || (resumedAttempt ?? null) !== null);
   };
 }
 

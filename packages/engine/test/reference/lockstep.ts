@@ -146,16 +146,18 @@ class Lockstep {
     const before = [...this.#stored.values()].map((row): EditableRow => {
       const facts = { isMarked: this.#marked.has(nameOf(row)), isListEnd: this.#listEnds.has(nameOf(row)) };
       if (end === null || isFinished(row.state)) return { ...row, ...facts };
-      const halted = { state: haltedAs(row.state, end), attempt: null, retryAt: null, step: null };
+      const halted = { state: haltedAs(row.state, end), attempt: null, retryAt: null, resumedAttempt: null };
       return { ...row, ...facts, ...halted, isMarked: end === "success" };
     });
     const some = before.filter(
       (row) =>
-        row.state !== "none" && (row.state !== "scheduled" || row.step != null) && this.#random.chance(0.3),
+        row.state !== "none" &&
+        (row.state !== "scheduled" || row.resumedAttempt != null) &&
+        this.#random.chance(0.3),
     );
     const marked = kind === "mark" ? some.filter((row) => row.state !== state || isImpliedEnd(row)) : [];
     const rows = before.map((row) => {
-      const facts = { attempt: null, retryAt: null, step: null, isMarked: true, isListEnd: false };
+      const facts = { attempt: null, retryAt: null, resumedAttempt: null, isMarked: true, isListEnd: false };
       return marked.includes(row) ? { ...row, state, ...facts } : row;
     });
     const isFailed = ({ state: each }: InstanceRow) => each === "failed" || each === "upstream_failed";
@@ -203,7 +205,7 @@ class Lockstep {
     this.#skips.delete(key);
     const isOut = OCCUPYING.has(row.state);
     const { retries } = this.#model.graph.byId.get(row.taskId)!.manifest;
-    const facts = { maxTries: row.tryNumber + retries, infraLosses: 0, retryAt: null, step: null };
+    const facts = { maxTries: row.tryNumber + retries, infraLosses: 0, retryAt: null, resumedAttempt: null };
     const state = isOut ? "restarting" : "none";
     return {
       ...row,
@@ -565,7 +567,7 @@ function nameOf({ mapIndex, taskId }: Pick<InstanceRow, "mapIndex" | "taskId">):
 }
 
 function rowOf(instance: Instance): InstanceRow {
-  const { mapIndex, state, tryNumber, maxTries, attempt, retryAt, infraLosses, step } = instance;
+  const { mapIndex, state, tryNumber, maxTries, attempt, retryAt, infraLosses, resumedAttempt } = instance;
   return {
     ...{
       taskId: instance.node.id,
@@ -576,7 +578,7 @@ function rowOf(instance: Instance): InstanceRow {
       attempt,
       retryAt,
       infraLosses,
-      step,
+      resumedAttempt,
     },
   };
 }

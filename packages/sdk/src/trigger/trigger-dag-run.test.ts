@@ -45,7 +45,7 @@ test("it waits without a worker, and fails when that run has failed", async () =
     timeoutMs: 3_600_000,
   });
   const ended = (state: string) => ({
-    step: {
+    resumePoint: {
       method: "ended",
       kwargs: {},
       event: { dagId: "report", runId: "mine", logicalDate: null, state },

@@ -171,8 +171,8 @@ export class Waits {
   }
 
   /** Where an operator goes on; a function begins at the top. */
-  stepOf({ step }: Instance): TaskCall["step"] {
-    const wait = this.of(step);
+  resumePointOf({ resumedAttempt }: Instance): TaskCall["resumePoint"] {
+    const wait = this.of(resumedAttempt);
     if (!wait || wait.deferral.method === null) return null;
     const { method, kwargs } = wait.deferral;
     const event = wait.outcome?.kind === "event" ? wait.outcome.payload : null;

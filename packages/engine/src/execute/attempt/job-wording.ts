@@ -14,8 +14,8 @@ export function waitingText({ trigger, timeoutMs }: Deferral): string {
   return `Waits for the trigger ${trigger.kind}${limit}.`;
 }
 
-export function sequence({ step, elapsedMs }: Workload): string {
-  if (step !== null) return ` goes on at ${step.method}()`;
+export function sequence({ resumePoint, elapsedMs }: Workload): string {
+  if (resumePoint !== null) return ` goes on at ${resumePoint.method}()`;
   return elapsedMs > 0 ? " goes on" : "";
 }
 

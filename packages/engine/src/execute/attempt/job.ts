@@ -233,10 +233,10 @@ export class AttemptJob extends BaseJob {
   }
 
   message(): RunMessage {
-    const { attempt, taskId, mapIndex, tryNumber, maxTries, step, elapsedMs, inputs } = this.workload;
+    const { attempt, taskId, mapIndex, tryNumber, maxTries, resumePoint, elapsedMs, inputs } = this.workload;
     const { bundlePath: bundle, conf, run, signals, startedBy } = this.workload;
     const call = {
-      ...{ attempt, taskId, mapIndex, tryNumber, maxTries, step, elapsedMs, inputs, run, conf },
+      ...{ attempt, taskId, mapIndex, tryNumber, maxTries, resumePoint, elapsedMs, inputs, run, conf },
       ...(startedBy && { startedBy }),
     };
     const logLimit = this.settings.maxLogBytes;

@@ -101,7 +101,7 @@ function workload(): Workload {
     maxTries: 0,
     bundleHash: "bench",
     bundlePath,
-    step: null,
+    resumePoint: null,
     elapsedMs: 0,
     inputs: {},
     run: {

@@ -82,7 +82,7 @@ test("a task that is about to begin waits once more for an upstream task that be
   const found = beginAgain({ graph, rows, ...NOTHING }, [rows[0]!], { wholeGroups: false });
   expect(found.map(({ taskId }) => taskId)).toEqual(["a", "b"]);
   // One that has waited goes on from there.
-  const halfway = [rows[0]!, row("b", "scheduled", { tryNumber: 1, step: "wait" })];
+  const halfway = [rows[0]!, row("b", "scheduled", { tryNumber: 1, resumedAttempt: "wait" })];
   expect(beginAgain({ graph, rows: halfway, ...NOTHING }, [rows[0]!], { wholeGroups: false })).toEqual([
     rows[0],
   ]);

@@ -133,8 +133,8 @@ function unfounded<R extends EditableRow>(
 }
 
 /** Its rule has let it run, and it has not begun. */
-function isLetThrough({ state, step }: EditableRow): boolean {
-  return state === "scheduled" && (step ?? null) === null;
+function isLetThrough({ state, resumedAttempt }: EditableRow): boolean {
+  return state === "scheduled" && (resumedAttempt ?? null) === null;
 }
 
 /** Neither an attempt nor a person nor a stop has ended it. */

@@ -18,7 +18,7 @@ export interface InstanceRow {
   readonly infraLosses: number;
   /** Of the current try: its execution timeout counts from here, over all its waits. */
   readonly startedAt?: number | null;
-  readonly step?: string | null;
+  readonly resumedAttempt?: string | null;
   /** Of a deferred instance. */
   readonly wait?: Wait | null;
 }
@@ -75,8 +75,8 @@ export interface Instance {
   /** Of the current attempt alone: a try that waits has several. */
   attemptStartedAt: number | null;
   endedAt: number | null;
-  /** The attempt whose wait this try goes on from; null: from the beginning. */
-  step: string | null;
+  /** The attempt that deferred, whose wait this try resumes from; null: it starts at the beginning. */
+  resumedAttempt: string | null;
   /** Set while deferred. */
   wait: Wait | null;
   /** When it became ready and when it was admitted, and the process that runs it: noted by the owner, for the record. */
@@ -132,7 +132,7 @@ export function storedInstance(node: TaskNode, row: InstanceRow): Instance {
     startedAt: row.startedAt ?? null,
     attemptStartedAt: null,
     endedAt: null,
-    step: row.step ?? null,
+    resumedAttempt: row.resumedAttempt ?? null,
     wait: row.wait ?? null,
     scheduledAt: null,
     queuedAt: null,

@@ -55,7 +55,7 @@ export class Moves {
     instance.wait = null;
     if (as === "newTry") {
       instance.tryNumber++;
-      instance.step = null;
+      instance.resumedAttempt = null;
       instance.infraLosses = 0;
       instance.startedAt = null;
       instance.endedAt = null;
@@ -75,7 +75,7 @@ export class Moves {
   /** Back to where it can begin from the beginning, if its rule lets it. */
   reset(instance: Instance): true {
     instance.attempt = null;
-    instance.step = null;
+    instance.resumedAttempt = null;
     instance.wait = null;
     instance.retryAt = null;
     this.#table.move(instance, "none");
@@ -144,7 +144,7 @@ export class Moves {
       return;
     }
     // A try that has waited goes on from its last wait, and its time goes on, too.
-    if (instance.step === null) instance.startedAt = null;
+    if (instance.resumedAttempt === null) instance.startedAt = null;
     instance.reason = event.reason;
     this.schedule(instance, "sameTry");
   }
@@ -160,7 +160,7 @@ export class Moves {
 
   reschedule(instance: Instance, event: { readonly at: number; readonly retryAt: number }): true {
     instance.startedAt ??= event.at;
-    instance.step = null;
+    instance.resumedAttempt = null;
     instance.retryAt = event.retryAt;
     this.#table.move(instance, "up_for_reschedule");
     this.sleep(instance);

@@ -85,8 +85,18 @@ class Run {
   turn(): this {
     this.model.beginAgain(this.#now, () => {});
     for (const { instance } of this.model.takeChanges()) {
-      const { attempt, infraLosses, maxTries, node, retryAt, startedAt, state, step, tryNumber, wait } =
-        instance;
+      const {
+        attempt,
+        infraLosses,
+        maxTries,
+        node,
+        retryAt,
+        startedAt,
+        state,
+        resumedAttempt,
+        tryNumber,
+        wait,
+      } = instance;
       const row = {
         taskId: node.id,
         mapIndex: -1,
@@ -97,7 +107,7 @@ class Run {
         retryAt,
         infraLosses,
       };
-      this.#rows.set(node.id, { ...row, startedAt, step, wait });
+      this.#rows.set(node.id, { ...row, startedAt, resumedAttempt, wait });
     }
     this.#drive = this.model.drive!.takeState() ?? this.#drive;
     this.#starts = startsAfter(this.#starts, this.model.drive!.takeStarts());

@@ -271,7 +271,7 @@ export class Orders {
         return;
       case "scheduled":
         // What has not begun begins anyway.
-        if (instance.step === null && instance.tryNumber === 1) return;
+        if (instance.resumedAttempt === null && instance.tryNumber === 1) return;
         this.#beginAnew(instance);
         return;
       case "deferred":
@@ -352,7 +352,8 @@ export class Orders {
   /** It works with what its upstream gave before: once more when it is through, for whatever comes now. */
   #repeatLater(slot: Slot): void {
     for (const instance of slot.instances) {
-      if (instance.state === "scheduled" && instance.step === null) this.#moves.unschedule(instance);
+      if (instance.state === "scheduled" && instance.resumedAttempt === null)
+        this.#moves.unschedule(instance);
       else if (instance.state !== "none" && instance.state !== "restarting")
         this.#drive.addStart(slot.node.id, 1);
     }

@@ -315,15 +315,15 @@ describe("deferral and reschedule", () => {
     run.queue("a");
     run.model.apply({ type: "deferred", ...run.of("a"), wait: WAIT }, 5);
     run.model.apply({ type: "resumed", ...run.of("a") }, 6);
-    expect(run.model.get("a")).toMatchObject({ step: "a-1", wait: null });
+    expect(run.model.get("a")).toMatchObject({ resumedAttempt: "a-1", wait: null });
     run.queue("a", "second");
     run.begin("a");
     run.lose("a");
-    expect(run.model.get("a")).toMatchObject({ state: "scheduled", step: "a-1", startedAt: 5 });
+    expect(run.model.get("a")).toMatchObject({ state: "scheduled", resumedAttempt: "a-1", startedAt: 5 });
     run.queue("a", "third");
     run.fail("a");
     run.model.fireRetries(50);
-    expect(run.model.get("a")).toMatchObject({ state: "scheduled", step: null, tryNumber: 2 });
+    expect(run.model.get("a")).toMatchObject({ state: "scheduled", resumedAttempt: null, tryNumber: 2 });
   });
 
   test("a task may begin by waiting, and takes no slot unless its pool says so", () => {

@@ -327,7 +327,7 @@ export class RunModel {
         return isOut && this.#moves.defer(instance, event);
       case "resumed":
         if (state !== "deferred") return false;
-        instance.step = instance.attempt;
+        instance.resumedAttempt = instance.attempt;
         return this.#moves.schedule(instance, "sameTry");
       case "rescheduled":
         return isOut && this.#moves.reschedule(instance, event);

@@ -21,8 +21,8 @@ export function dateOf({ run }: RunActor): number {
   return (run.logical_date ?? run.run_after).getTime();
 }
 
-export function beginsByWaiting({ node, step }: Instance): boolean {
-  return step === null && Boolean(node.manifest.startTrigger);
+export function beginsByWaiting({ node, resumedAttempt }: Instance): boolean {
+  return resumedAttempt === null && Boolean(node.manifest.startTrigger);
 }
 
 /** Whether its task has a limit in each run. */

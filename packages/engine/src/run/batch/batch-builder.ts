@@ -256,7 +256,7 @@ function instanceWrite(runId: number, change: Change): InstanceWrite {
     retryAt: instance.retryAt,
     pid: instance.pid,
     reason: plain(instance.reason),
-    step: instance.step,
+    resumedAttempt: instance.resumedAttempt,
     attemptStartedAt: instance.attemptStartedAt,
     keepsSlot: instance.state === "deferred" && instance.wait?.keepsSlot === true,
     maxTries: hasNewTries(change) ? instance.maxTries : null,

@@ -26,7 +26,7 @@ import { messageOf } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
 import { type Database, isTransient } from "../../store/database/database.ts";
 import { loadOutputs } from "../../store/run/run-load.ts";
-import { loadSteps, type StoredStep } from "../../store/trigger/deferrals.ts";
+import { type ResumableWait, resumableWaits } from "../../store/trigger/deferrals.ts";
 import type { Admitted } from "../admit/admission.ts";
 import type { RunActor } from "../loaded/run-actor.ts";
 import type { LargeLengths } from "./large-lengths.ts";
@@ -55,7 +55,7 @@ export type StartingSignals = ReadonlyMap<number, ReceivedSignal>;
 interface Needs {
   readonly path: string;
   readonly inputs: Pick<Workload, "inputs" | "large">;
-  readonly step: Workload["step"];
+  readonly resumePoint: Workload["resumePoint"];
   readonly signals: StartingSignals;
 }
 
@@ -63,8 +63,8 @@ export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #outputs = new OutputCache(32 * 1024 * 1024);
   readonly #waiting = new Map<Executor, number>();
-  /** By attempt. Bounded, too: not every wait that ends is followed by an attempt, and not every attempt is dispatched. */
-  readonly #steps = new OutputCache(4 * 1024 * 1024);
+  /** Ended waits by attempt. Bounded: not every ended wait is followed by an attempt, and not every attempt is dispatched. */
+  readonly #waits = new OutputCache(4 * 1024 * 1024);
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
@@ -76,10 +76,10 @@ export class Dispatcher {
     this.#outputs.set(key, output.value, JSON.stringify(output.value).length);
   }
 
-  /** Where a task goes on whose trigger just fired, for its next attempt. */
-  rememberStep({ attempt, method, kwargs, outcome }: StoredStep): void {
-    const step = { method, kwargs, outcome };
-    this.#steps.set(attempt, step, JSON.stringify(step).length);
+  /** Caches a wait whose trigger just fired, for the attempt that resumes from it. */
+  cacheWait({ attempt, method, kwargs, outcome }: ResumableWait): void {
+    const wait = { method, kwargs, outcome };
+    this.#waits.set(attempt, wait, JSON.stringify(wait).length);
   }
 
   forget(runId: number, taskId: string, mapIndex: number): void {
@@ -98,9 +98,9 @@ export class Dispatcher {
     for (const each of admitted) {
       const path = this.#options.bundles.known(each.actor.version.bundleHash);
       const inputs = path === undefined ? null : this.#inputs(each, null);
-      const step = this.#stepOf(each, null);
-      if (path === undefined || inputs === null || step === undefined) later.push(each);
-      else push(now, each.executor, this.#workload(each, { path, inputs, step, signals }));
+      const resumePoint = this.#resumePoint(each, null);
+      if (path === undefined || inputs === null || resumePoint === undefined) later.push(each);
+      else push(now, each.executor, this.#workload(each, { path, inputs, resumePoint, signals }));
     }
     for (const [executor, workloads] of now) executor.submit(workloads);
     // A bundle that cannot be had must not hold up the tasks of another.
@@ -148,26 +148,26 @@ export class Dispatcher {
       paths.set(bundleHash, await bundles.path(bundleHash));
     const needed = wanted.flatMap((each) => this.#missing(each));
     const stored = await this.#read(needed);
-    const waits = wanted.flatMap(({ instance }) => instance.step ?? []);
-    const steps = new Map((await loadSteps(database, waits)).map((step) => [step.attempt, step]));
+    const resumed = wanted.flatMap(({ instance }) => instance.resumedAttempt ?? []);
+    const waits = new Map((await resumableWaits(database, resumed)).map((wait) => [wait.attempt, wait]));
     for (const each of wanted) {
       const inputs = this.#inputs(each, stored) ?? (await this.#measured(each, stored));
       if (!this.#isWanted(each, epoch)) continue;
       const path = paths.get(each.actor.version.bundleHash) ?? "";
-      const step = this.#stepOf(each, steps) ?? null;
-      each.executor.submit([this.#workload(each, { path, inputs, step, signals })]);
+      const resumePoint = this.#resumePoint(each, waits) ?? null;
+      each.executor.submit([this.#workload(each, { path, inputs, resumePoint, signals })]);
     }
   }
 
-  /** undefined: it goes on from a wait that is neither in memory nor in `stored`. Taken once: a lost attempt reads it again. */
-  #stepOf(
-    { instance }: Admitted,
-    stored: ReadonlyMap<string, StoredStep> | null,
-  ): Workload["step"] | undefined {
-    if (instance.step === null) return null;
-    const step = this.#steps.get(instance.step) ?? stored?.get(instance.step);
-    if (!step) return undefined;
-    const { method, kwargs, outcome } = step as unknown as StoredStep;
+  /** undefined: the wait to resume from is neither cached nor in `stored`. */
+  #resumePoint(
+    { instance: { resumedAttempt } }: Admitted,
+    stored: ReadonlyMap<string, ResumableWait> | null,
+  ): Workload["resumePoint"] | undefined {
+    if (resumedAttempt === null) return null;
+    const wait = this.#waits.get(resumedAttempt) ?? stored?.get(resumedAttempt);
+    if (!wait) return undefined;
+    const { method, kwargs, outcome } = wait as unknown as ResumableWait;
     const payload = (outcome as { readonly payload?: Json } | null)?.payload ?? null;
     return method === null ? null : { method, kwargs, event: payload };
   }
@@ -240,7 +240,8 @@ export class Dispatcher {
 
   #workload(admitted: Admitted, needs: Needs): Workload {
     const { actor, instance, attempt } = admitted;
-    if (instance.step !== null) this.#steps.delete(instance.step);
+    // Cached for one attempt. If that attempt is lost, the next one reads the wait from the database.
+    if (instance.resumedAttempt !== null) this.#waits.delete(instance.resumedAttempt);
     const elapsedMs =
       instance.startedAt === null ? 0 : Math.max(0, this.#options.lease.now() - instance.startedAt);
     const { manifest } = instance.node;
@@ -253,7 +254,7 @@ export class Dispatcher {
       maxTries: instance.maxTries,
       bundleHash: actor.version.bundleHash,
       bundlePath: needs.path,
-      step: needs.step,
+      resumePoint: needs.resumePoint,
       elapsedMs,
       ...needs.inputs,
       run: actor.facts,

@@ -15,7 +15,7 @@ import { openConnection } from "../../store/settings/connections.ts";
 import { findVariable } from "../../store/settings/variables.ts";
 import { sendSignals } from "../../store/signal/signals.ts";
 import { signalsByVersion } from "../../store/signal/signals-read.ts";
-import { recallSteps, rememberStep } from "../../store/task/journal.ts";
+import { recordedSteps, recordStep } from "../../store/task/journal.ts";
 import { momentAgo } from "../../store/trigger/engine-conditions.ts";
 import { makeTriggeredRun, readRunEnd } from "./triggered-runs.ts";
 
@@ -61,9 +61,9 @@ export function taskServices(options: TaskServicesOptions): TaskServices {
       return { version: sent?.id ?? 0 };
     },
     signals: (versions) => patiently(() => signalsByVersion(database, versions)),
-    recall: (of) => patiently(() => recallSteps(database, of)),
+    recall: (of) => patiently(() => recordedSteps(database, of)),
     async remember(of, step) {
-      if (await patiently(() => rememberStep(database, of, step))) return;
+      if (await patiently(() => recordStep(database, of, step))) return;
       throw new EngineError("TASK_ATTEMPT_SUPERSEDED", "This attempt is no longer the current one.");
     },
     async triggerRun(request, by) {

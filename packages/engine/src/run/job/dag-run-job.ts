@@ -222,7 +222,7 @@ export abstract class DagRunJob extends JobLoop {
       await this.#driving.read();
       applyReports(reports, this.#reporting, { touched, traces });
       this.#waits.applyFired(fired, { touched, traces, now: this.lease.now() });
-      for (const row of fired) this.#dispatcher.rememberStep(row);
+      for (const wait of fired) this.#dispatcher.cacheWait(wait);
       this.#timers.fire(this.lease.now(), touched, traces);
       this.#driving.apply({ touched, traces, now: this.lease.now() });
     });

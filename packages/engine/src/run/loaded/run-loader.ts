@@ -164,7 +164,7 @@ function loadedActor(run: ClaimedRun, version: DagVersion, journal: Journal): Ru
       retryAt: row.retry_at?.getTime() ?? null,
       infraLosses: row.infra_losses,
       startedAt: row.started_at?.getTime() ?? null,
-      step: row.step,
+      resumedAttempt: row.resumed_attempt,
       wait: loadedWait(row),
     }),
   );

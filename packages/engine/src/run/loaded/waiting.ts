@@ -68,7 +68,7 @@ function triggerWrite({ bundleHash, instance }: WaitPlace, trigger: TriggerCall)
  * A time counted from when the wait began is nobody else's. Neither are the calls that a try has not taken yet, once it
  * has waited before.
  */
-function isShared(trigger: TriggerCall, { step }: Instance): boolean {
-  if (step !== null && waitsForCalls(trigger)) return false;
+function isShared(trigger: TriggerCall, { resumedAttempt }: Instance): boolean {
+  if (resumedAttempt !== null && waitsForCalls(trigger)) return false;
   return trigger.wake === null || "at" in trigger.wake;
 }

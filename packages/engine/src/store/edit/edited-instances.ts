@@ -21,7 +21,7 @@ import type { InstanceKey, RunSelection } from "./run-edits.ts";
 const CHOOSE = statement(
   "edit-choose-instances",
   `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.pool, t.pool_slots, t.limit_key, t.keeps_slot,
-          t.step, t.try_number, t.attempt, t.is_marked, t.reason
+          t.resumed_attempt, t.try_number, t.attempt, t.is_marked, t.reason
    FROM task_instance t WHERE t.dag_run_id = ANY($1) ORDER BY t.dag_run_id, t.task_id, t.map_index`,
 );
 
@@ -44,7 +44,7 @@ export interface EditedInstance {
   readonly limit_key: string | null;
   readonly keeps_slot: boolean;
   /** Not null: it has waited in this try, and would go on from there. */
-  readonly step: string | null;
+  readonly resumed_attempt: string | null;
   readonly try_number: number;
   readonly attempt: string | null;
   readonly is_marked: boolean;
@@ -134,7 +134,7 @@ function editable(row: EditedInstance): EditableRow & { readonly row: EditedInst
     attempt: row.attempt,
     retryAt: null,
     infraLosses: 0,
-    step: row.step,
+    resumedAttempt: row.resumed_attempt,
     isMarked: row.is_marked || isStopped(row.reason),
     isListEnd: isListEnd(row.reason),
   };

@@ -49,7 +49,7 @@ const CLEAR = statement(
      max_tries = t.try_number + coalesce((k.task->>'retries')::int, 0), infra_losses = 0,
      scheduled_at = NULL, queued_at = NULL,
      started_at = CASE WHEN t.state IN ('running', 'restarting') THEN t.started_at END, ended_at = NULL,
-     retry_at = NULL, reason = NULL, step = NULL, keeps_slot = false, is_marked = false,
+     retry_at = NULL, reason = NULL, resumed_attempt = NULL, keeps_slot = false, is_marked = false,
      note = CASE WHEN $4::boolean THEN $5 ELSE t.note END
    FROM unnest($1::bigint[], $2::text[], $3::int[]) AS u(run, task, map)
    JOIN dag_run r ON r.id = u.run
@@ -74,7 +74,7 @@ const ADAPT = statement(
 const CHOOSE_GONE = statement(
   "edit-choose-gone",
   `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.pool, t.pool_slots, t.limit_key, t.keeps_slot,
-          t.step, t.try_number, t.attempt, t.is_marked
+          t.resumed_attempt, t.try_number, t.attempt, t.is_marked
    FROM task_instance t JOIN dag_run r ON r.id = t.dag_run_id JOIN dag_version v ON v.id = r.version_id
    WHERE r.id = ANY($1) AND t.state <> 'removed'
      AND NOT EXISTS (SELECT 1 FROM jsonb_array_elements(v.manifest->'tasks') AS k(task) WHERE k.task->>'taskId' = t.task_id)`,
@@ -84,7 +84,7 @@ const MARK = statement(
   "edit-mark-instances",
   `WITH marked AS (
      UPDATE task_instance t SET state = u.state, ended_at = now(), retry_at = NULL, reason = $5, attempt = NULL,
-            step = NULL, keeps_slot = false, is_marked = $6
+            resumed_attempt = NULL, keeps_slot = false, is_marked = $6
      FROM unnest($1::bigint[], $2::text[], $3::int[], $4::text[]) AS u(run, task, map, state)
      WHERE t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map
      RETURNING t.*
@@ -234,7 +234,7 @@ async function moveToVersion(tx: Connection, runIds: readonly number[]): Promise
  * of it begins again, it waits for that (implied-ends.ts).
  */
 function isCleared(row: EditedInstance, only: ClearEdit["only"]): boolean {
-  if (row.state === "none" || (row.state === "scheduled" && row.step === null)) return false;
+  if (row.state === "none" || (row.state === "scheduled" && row.resumed_attempt === null)) return false;
   if (only === "failed") return row.state === "failed" || row.state === "upstream_failed";
   if (only === "running") return OCCUPYING.has(row.state) || row.state === "deferred";
   return only !== "new";

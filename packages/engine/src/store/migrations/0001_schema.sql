@@ -278,8 +278,8 @@ CREATE TABLE task_instance (
   infra_losses       integer NOT NULL DEFAULT 0,
   -- Whose reports count: new at every dispatch and every resume.
   attempt            uuid,
-  -- The wait from which this try goes on: the attempt that deferred. NULL: it begins at the beginning.
-  step               uuid,
+  -- The attempt that deferred, whose wait this try resumes from. NULL: the try starts at the beginning.
+  resumed_attempt    uuid,
   scheduled_at       timestamptz,
   queued_at          timestamptz,
   -- Of the try. An attempt that goes on after a wait has a start of its own.
@@ -324,7 +324,7 @@ CREATE TYPE tw_instance_move AS (
   retry_at           float8,
   pid                integer,
   reason             text,
-  step               uuid,
+  resumed_attempt    uuid,
   attempt_started_at float8,
   keeps_slot         boolean
 );

@@ -27,7 +27,7 @@ export interface InstanceWrite {
   readonly retryAt: number | null;
   readonly pid: number | null;
   readonly reason: string | null;
-  readonly step: string | null;
+  readonly resumedAttempt: string | null;
   readonly attemptStartedAt: number | null;
   readonly keepsSlot: boolean;
   /** null: as it was. */
@@ -42,7 +42,7 @@ const moveStatement = (name: string, { from, maxTries }: { from: string; maxTrie
        state = u.to_state, attempt = u.attempt, try_number = u.try_number, infra_losses = u.infra_losses,
        scheduled_at = to_timestamp(u.scheduled_at / 1000), queued_at = to_timestamp(u.queued_at / 1000),
        started_at = to_timestamp(u.started_at / 1000), ended_at = to_timestamp(u.ended_at / 1000),
-       retry_at = to_timestamp(u.retry_at / 1000), pid = u.pid, reason = u.reason, step = u.step,
+       retry_at = to_timestamp(u.retry_at / 1000), pid = u.pid, reason = u.reason, resumed_attempt = u.resumed_attempt,
        attempt_started_at = to_timestamp(u.attempt_started_at / 1000), keeps_slot = u.keeps_slot,
        is_marked = false, max_tries = ${maxTries},
        executor_job = CASE WHEN u.attempt IS NULL THEN NULL ELSE $2::bigint END,
@@ -96,7 +96,7 @@ function fields(move: InstanceWrite) {
     move.retryAt,
     move.pid,
     move.reason,
-    move.step,
+    move.resumedAttempt,
     move.attemptStartedAt,
     move.keepsSlot,
   ];
