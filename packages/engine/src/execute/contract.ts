@@ -10,7 +10,6 @@ import type {
   CancelledWait,
   ConnectionFacts,
   DeadlineCall,
-  Deferral,
   ErrorFacts,
   JournalEntry,
   ReactCall,
@@ -21,11 +20,10 @@ import type {
   RunFacts,
   SettledInput,
   SignalToSend,
-  TaskOutcome,
   TriggeredRunFacts,
   TriggerRunRequest,
 } from "@tradewind/sdk/program";
-import type { Known, LargePlace, OutputReference } from "../model/index.ts";
+import type { AttemptOutcome, Known, LargePlace } from "../model/index.ts";
 
 /** One attempt, complete: nothing needs to be looked up to run it. */
 export interface Workload {
@@ -113,33 +111,18 @@ export interface CancelTerms {
   readonly isLost?: boolean;
 }
 
-/** Why an attempt ended, as seen from outside the child. */
-export type AttemptOutcome =
-  | (Extract<TaskOutcome, { kind: "success" }> & {
-      /** In place of the output: it is large, and stored already. */
-      readonly stored?: OutputReference;
-    })
-  | { readonly kind: "skipped"; readonly reason: string | null }
-  | {
-      readonly kind: "failed";
-      readonly error: ErrorFacts;
-      readonly retry: boolean;
-    }
-  | ({ readonly kind: "deferred" } & Deferral)
-  | { readonly kind: "rescheduled"; readonly afterMs: number }
-  /** Ended because `cancel` was called; the scheduler already knows what it wants instead. */
-  | { readonly kind: "cancelled" }
-  /** The executor never got to run it (e.g. it is stopping): not the task's fault, no try is used up. */
-  | { readonly kind: "lost"; readonly reason: string };
-
-export type ExecutorEvent =
+/** What an executor reports of an attempt: at most one start, then exactly one end. */
+export type AttemptReport =
   | { readonly type: "started"; readonly attempt: string; readonly at: number; readonly pid: number }
   | {
       readonly type: "ended";
       readonly attempt: string;
       readonly at: number;
       readonly outcome: AttemptOutcome;
-    }
+    };
+
+export type ExecutorEvent =
+  | AttemptReport
   | { readonly type: "callbackEnded"; readonly callbackId: string; readonly error: ErrorFacts | null }
   /** Either an answer, or an error: then nobody knows what the signal means. */
   | {

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ExecutorUnderTest } from "../../test/execute/executor-under-test.ts";
-import { type LargePlace, LargeValue, type OutputReference } from "../model/index.ts";
+import { type AttemptOutcome, type LargePlace, LargeValue, type OutputReference } from "../model/index.ts";
 import { LargeOutputs } from "../output/large-outputs.ts";
 import { PIECE_LENGTH } from "./attempt/protocol.ts";
-import type { AttemptOutcome, Workload } from "./contract.ts";
+import type { Workload } from "./contract.ts";
 import { piecesOf, sizeUp } from "./task-runner/large-values.ts";
 
 describe("an executor with a place for large outputs", () => {

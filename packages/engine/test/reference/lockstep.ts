@@ -352,7 +352,7 @@ class Lockstep {
         ];
       case "restarting":
         return [
-          { type: "failed", ...base, retry: true, retryAt: null, reason: "stopped" },
+          { type: "restarted", ...base },
           { what: "vanish", of },
         ];
       case "queued":
@@ -429,19 +429,19 @@ class Lockstep {
     ];
   }
 
-  /** Reports that nobody may believe: of attempts long gone, of tasks that are not running. */
+  /** Reports that the model has to reject: of superseded attempts, of tasks that are not running or that restart. */
   #forge(): void {
     const one = this.#random.one([...this.#model.instances()]);
     const base = { taskId: one.node.id, mapIndex: one.mapIndex, at: this.#now };
     const attempt = `a${this.#random.below(this.#attempts + 1)}`;
     const { state } = one;
-    if (one.attempt === attempt && ["queued", "running", "restarting", "deferred"].includes(state)) return;
+    if (one.attempt === attempt && ["queued", "running", "deferred"].includes(state)) return;
     const forged: RunEvent = this.#random.chance(0.5)
       ? { type: "succeeded", ...base, attempt, skip: this.#dag.manifest.tasks.map((task) => task.taskId) }
       : { type: "failed", ...base, attempt, retry: false, retryAt: null, reason: "forged" };
     assert(
       !this.#model.apply(forged, this.#now),
-      `the model believes ${JSON.stringify(forged)} in state ${state}`,
+      `the model accepts ${JSON.stringify(forged)} in state ${state}`,
     );
   }
 

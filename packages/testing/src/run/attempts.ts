@@ -7,7 +7,7 @@
  * `ctx`, and no end.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { type Cancel, type Instance, isStreaming } from "@tradewind/engine/model";
+import { type AttemptOutcome, type Cancel, type Instance, isStreaming } from "@tradewind/engine/model";
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { Program, TaskOutcome } from "@tradewind/sdk/program";
 import { DagTestError } from "../errors.ts";
@@ -19,8 +19,7 @@ import { type AttemptCall, timedAttempt } from "./timed-attempt.ts";
 export interface EndedAttempt {
   readonly instance: Instance;
   readonly attempt: string;
-  /** "cancelled": it was asked to stop, and nobody wants to know what it made of that. */
-  readonly outcome: TaskOutcome | { readonly kind: "cancelled" };
+  readonly outcome: AttemptOutcome;
   readonly durationMs: number;
 }
 

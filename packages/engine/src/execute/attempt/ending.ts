@@ -4,7 +4,8 @@
  */
 import type { ErrorFacts, TaskOutcome } from "@tradewind/sdk/program";
 import { durationText } from "@tradewind/sdk/wording";
-import type { AttemptOutcome, CancelTerms, SignalAction } from "../contract.ts";
+import type { AttemptOutcome } from "../../model/index.ts";
+import type { CancelTerms, SignalAction } from "../contract.ts";
 import type { JobOutcome } from "./protocol.ts";
 
 type Cancel = { readonly why: "cancel"; readonly reason: string } & CancelTerms;

@@ -9,7 +9,7 @@ import type { ErrorFacts } from "@tradewind/sdk/program";
 import { durationText, errorText } from "@tradewind/sdk/wording";
 import { AttemptLog } from "../../log/attempt-log.ts";
 import { maskedError } from "../../log/masked-error.ts";
-import type { Known, LargePlace, LargeValue, OutputReference } from "../../model/index.ts";
+import type { AttemptOutcome, Known, LargePlace, LargeValue, OutputReference } from "../../model/index.ts";
 import type { LargeOutputs, OpenText } from "../../output/large-outputs.ts";
 import { SecretMask } from "../../secret/mask.ts";
 import { connectionSecrets, variableSecrets } from "../../secret/secret-forms.ts";
@@ -17,7 +17,6 @@ import { EngineError, messageOf } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
 import { missingVariableHint } from "../../service/missing-variable.ts";
 import type {
-  AttemptOutcome,
   AttemptPlace,
   CallbackWorkload,
   ExecutorEvent,

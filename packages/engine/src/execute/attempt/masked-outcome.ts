@@ -1,7 +1,7 @@
 /** An attempt's outcome without secrets in its texts. */
 import { MAX_MESSAGE_LENGTH, maskedError, maskedText } from "../../log/masked-error.ts";
+import type { AttemptOutcome } from "../../model/index.ts";
 import type { SecretMask } from "../../secret/mask.ts";
-import type { AttemptOutcome } from "../contract.ts";
 
 /** Outputs are data, not text for readers: they are passed on as they are. */
 export function maskOutcome(outcome: AttemptOutcome, mask: SecretMask): AttemptOutcome {

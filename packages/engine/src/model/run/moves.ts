@@ -84,6 +84,12 @@ export class Moves {
     return true;
   }
 
+  /** Starts over, with as many retries as its task has. */
+  restart(instance: Instance): true {
+    instance.maxTries = instance.tryNumber + instance.node.manifest.retries;
+    return this.reset(instance);
+  }
+
   /** What stands for those to come is also up to its map. And it may be the last one that kept a map from being folded up. */
   #judgeMaps({ level, node, ordinal }: Instance): void {
     const around = node.scope?.chain[level - 1] ?? null;
@@ -98,16 +104,10 @@ export class Moves {
     instance.hasBegunAgain = true;
     // As if it were loaded: its past is looked at again.
     if (instance.gate === "open") instance.gate = "none";
-    this.renewTries(instance);
     instance.startedAt = null;
     instance.endedAt = null;
     instance.reason = null;
-    this.reset(instance);
-  }
-
-  /** What follows are tries like the first ones: as many retries as the task has. */
-  renewTries(instance: Instance): void {
-    instance.maxTries = instance.tryNumber + instance.node.manifest.retries;
+    this.restart(instance);
   }
 
   end(

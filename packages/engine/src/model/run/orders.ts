@@ -169,7 +169,7 @@ export class Orders {
     }
   }
 
-  /** An attempt that was to stop has come to its end, however. */
+  /** An attempt that was asked to stop has ended, in any way but success. */
   stopped(instance: Instance, at: number): true {
     const why = this.#drive.stopping(instance.node.id) ?? "";
     this.#drive.setStopping(instance.node.id, null);
@@ -283,8 +283,7 @@ export class Orders {
 
   #beginAnew(instance: Instance): void {
     this.#leaveSlots(instance);
-    this.#moves.renewTries(instance);
-    this.#moves.reset(instance);
+    this.#moves.restart(instance);
   }
 
   #stop(slot: Slot, reason: string): void {

@@ -354,11 +354,21 @@ describe("deferral and reschedule", () => {
   });
 });
 
-test("an instance cleared while it ran starts over when the old attempt is gone", () => {
+test("an instance that was cleared while it ran starts over when its old attempt has ended", () => {
   const restarting = row("a", { state: "restarting", tryNumber: 1, maxTries: 1, attempt: "old" });
   const run = runOf([task("a")], [restarting]);
-  expect(run.succeed("a")).toBe(true);
+  expect([run.succeed("a"), run.fail("a"), run.lose("a")]).toEqual([false, false, false]);
+  expect(run.model.apply({ type: "restarted", ...run.of("a"), attempt: "other" }, 5)).toBe(false);
+  expect(run.model.apply({ type: "restarted", ...run.of("a") }, 5)).toBe(true);
   expect(run.model.get("a")).toMatchObject({ state: "scheduled", tryNumber: 2, attempt: null });
+});
+
+test.each(["stopped", "restarted"] as const)("an attempt that runs as it should is not %s", (type) => {
+  const run = runOf([task("a")]);
+  run.queue("a");
+  run.begin("a");
+  expect(run.model.apply({ type, ...run.of("a") }, 5)).toBe(false);
+  expect(run.state("a")).toBe("running");
 });
 
 test("deadlock: nothing is under way and no rule can ever be satisfied", () => {

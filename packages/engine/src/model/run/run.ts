@@ -23,10 +23,10 @@ import type { RunEvent } from "./run-event.ts";
 import { failedAndAfter } from "./run-retry.ts";
 import { type RunVerdict, runVerdict } from "./run-verdict.ts";
 import { Settling } from "./settling.ts";
-import { isFinished, type TaskState } from "./states.ts";
+import { isFinished, OCCUPYING, type TaskState } from "./states.ts";
 import type { Tally } from "./tally.ts";
 
-type Report = Exclude<Extract<RunEvent, { attempt: string }>, { type: "queued" | "startedWaiting" }>;
+type AttemptEvent = Exclude<Extract<RunEvent, { attempt: string }>, { type: "queued" | "startedWaiting" }>;
 
 /** What a run is loaded with besides the rows of its instances. */
 export interface RunJournal {
@@ -303,21 +303,21 @@ export class RunModel {
       case "retryDue":
         return this.#wakeUp(instance);
       default:
-        return instance.attempt === event.attempt && this.#hear(instance, event);
+        return instance.attempt === event.attempt && this.#applyToAttempt(instance, event);
     }
   }
 
-  /** What the current attempt, or the trigger it left behind, reports. */
-  #hear(instance: Instance, event: Report): boolean {
+  /** An event of the current attempt, or of the wait that it left behind. */
+  #applyToAttempt(instance: Instance, event: AttemptEvent): boolean {
     const { state } = instance;
     const isOut = state === "queued" || state === "running";
-    const isKept = event.type === "started" || (event.type === "succeeded" && state !== "restarting");
-    if (this.stopping(instance) !== null && !isKept) return this.#orders!.stopped(instance, this.#moves.now);
-    if (state === "restarting") {
-      if (event.type === "started") return false;
-      this.#moves.renewTries(instance);
-      return this.#moves.reset(instance);
-    }
+    const isStopping = this.stopping(instance) !== null;
+    if (event.type === "stopped")
+      return isStopping && OCCUPYING.has(state) && this.#orders!.stopped(instance, event.at);
+    if (event.type === "restarted")
+      return !isStopping && state === "restarting" && this.#moves.restart(instance);
+    // Only its success, or `stopped`, ends an attempt that was asked to stop.
+    if (isStopping && event.type !== "started" && event.type !== "succeeded") return false;
     switch (event.type) {
       case "started":
         return state === "queued" && this.#moves.run(instance, event.at);

@@ -5,12 +5,10 @@
  */
 
 import type { TaskManifest } from "@tradewind/sdk/manifest";
-import type { CancelTerms, Executor, ExecutorEvent } from "../../execute/contract.ts";
+import type { AttemptReport, CancelTerms, Executor } from "../../execute/contract.ts";
 import { dependsOnSetup, type Instance, isMappedOver, isStreaming, OCCUPYING } from "../../model/index.ts";
 import type { Admitted } from "../admit/admission.ts";
 import type { RunActor } from "../loaded/run-actor.ts";
-
-export type Report = Extract<ExecutorEvent, { attempt: string }>;
 
 export interface Held {
   readonly runId: number;
@@ -70,7 +68,7 @@ export class ActiveAttempts {
   }
 
   /** The ends among these reports are dealt with. */
-  settle(reports: readonly Report[]): void {
+  settle(reports: readonly AttemptReport[]): void {
     for (const report of reports) {
       if (report.type !== "ended") continue;
       this.#held.delete(report.attempt);

@@ -1,4 +1,4 @@
-/** An attempt that has ended, as it goes into its task's history and into the signal log. */
+/** The rows of an attempt that has ended: in the history of its task and in the signal log. */
 import type { Instance } from "../../model/index.ts";
 import type { AttemptWrite, SignalWrite } from "../../store/task/run-batch.ts";
 
@@ -15,11 +15,11 @@ export function attemptWrite(runId: number, instance: Instance, endedAt: number)
     startedAt: instance.attemptStartedAt ?? instance.startedAt,
     endedAt,
     pid: instance.pid,
-    reason: null,
+    reason: instance.reason === null ? null : tidy(instance.reason),
   };
 }
 
-/** The state of an instance, as the engine's own signal. */
+/** The signal that the engine sends when the state of an instance changes. */
 export function stateSignal(
   { dag_id: dagId, run_id: runId }: { readonly dag_id: string; readonly run_id: string },
   { mapIndex, node, state, tryNumber }: Instance,
@@ -27,7 +27,7 @@ export function stateSignal(
   return { namespace: "task", key: `${dagId}/${runId}/${node.id}`, value: { state, mapIndex, tryNumber } };
 }
 
-/** PostgreSQL takes no NUL in text. */
+/** PostgreSQL does not store NUL in text. */
 export function tidy(reason: string): string {
   return reason.replaceAll("\u0000", "");
 }

@@ -9,9 +9,10 @@ import type { Json } from "@tradewind/sdk/manifest";
 import type { ErrorFacts, ReceivedSignal, SettledInput } from "@tradewind/sdk/program";
 import type { BundleCache } from "../../code/bundle-cache.ts";
 import { PackageError } from "../../code/required-packages.ts";
-import type { AttemptOutcome, Executor, Workload } from "../../execute/contract.ts";
+import type { Executor, Workload } from "../../execute/contract.ts";
 import type { Lease } from "../../job/lease.ts";
 import {
+  type AttemptOutcome,
   apart,
   GRACE_MS,
   InputReader,

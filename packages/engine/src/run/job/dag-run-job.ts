@@ -8,11 +8,11 @@
  * stored after all (the answer was lost) then name attempts that are no longer current, and are ignored.
  */
 import { hostname } from "node:os";
-import type { AttemptOutcome, ExecutorEvent } from "../../execute/contract.ts";
+import type { AttemptReport, ExecutorEvent } from "../../execute/contract.ts";
 import { JobLoop } from "../../job/job-loop.ts";
 import { Mailbox } from "../../job/mailbox.ts";
 import type { WakeUps } from "../../job/wake-up.ts";
-import { OCCUPYING } from "../../model/index.ts";
+import { type AttemptOutcome, OCCUPYING } from "../../model/index.ts";
 import { type Database, sqlState } from "../../store/database/database.ts";
 import type { JobKind } from "../../store/job/job-lease.ts";
 import type { ServedDags } from "../../store/job/served-dags.ts";
@@ -26,7 +26,7 @@ import {
   startingSignals,
 } from "../../store/task/run-batch.ts";
 import { Admission, type Admitted } from "../admit/admission.ts";
-import { ActiveAttempts, type Report } from "../batch/active-attempts.ts";
+import { ActiveAttempts } from "../batch/active-attempts.ts";
 import { buildBatch, changesOf, isEmpty, runEnds } from "../batch/batch-builder.ts";
 import { sendNews } from "../batch/batch-news.ts";
 import { applyReports, type Gathered, type ReportsContext } from "../batch/reports.ts";
@@ -52,6 +52,7 @@ import { Timers } from "./timers.ts";
 const MAX_ROUNDS = 5;
 const HOST = hostname();
 const CHECK_VIOLATION = "23514";
+const HOST_GONE: AttemptOutcome = { kind: "lost", reason: "the process that ran it is gone" };
 
 export abstract class DagRunJob extends JobLoop {
   protected readonly database: Database;
@@ -62,7 +63,7 @@ export abstract class DagRunJob extends JobLoop {
   /** Other jobs of this kind are alive: pools are shared with them. */
   protected hasPeers = false;
   readonly #options: DagRunJobOptions;
-  readonly #mailbox: Mailbox<Report>;
+  readonly #mailbox: Mailbox<AttemptReport>;
   readonly #activeAttempts = new ActiveAttempts();
   readonly #admission: Admission;
   readonly #dispatcher: Dispatcher;
@@ -80,7 +81,10 @@ export abstract class DagRunJob extends JobLoop {
 
   constructor(kind: JobKind, options: DagRunJobOptions) {
     const { dags = null, version } = options;
-    const [who, mailbox] = [{ kind, hostname: HOST, pid: process.pid, version, dags }, new Mailbox<Report>()];
+    const [who, mailbox] = [
+      { kind, hostname: HOST, pid: process.pid, version, dags },
+      new Mailbox<AttemptReport>(),
+    ];
     super(options.database, who, { logger: options.logger, times: options.lease ?? LEASE, bell: mailbox });
     this.#mailbox = mailbox;
     this.database = options.database;
@@ -310,7 +314,7 @@ export abstract class DagRunJob extends JobLoop {
     this.onStored(batch);
   }
 
-  #settle(reports: readonly Report[]): void {
+  #settle(reports: readonly AttemptReport[]): void {
     this.#activeAttempts.settle(reports);
     this.#poison.passed(reports);
   }
@@ -354,8 +358,8 @@ export abstract class DagRunJob extends JobLoop {
       this.#dispatcher.forgetRun(actor);
       this.#admission.adopt(actor);
       for (const instance of this.#activeAttempts.reconcile(actor)) {
-        const how = { traces, at, budget: this.#options.infraLossBudget ?? INFRA_LOSS_BUDGET };
-        if (actor.lost(instance, "the process that ran it is gone", how))
+        const lossBudget = this.#options.infraLossBudget ?? INFRA_LOSS_BUDGET;
+        if (actor.end(instance, HOST_GONE, { traces, at, lossBudget }))
           this.#admission.freed(actor, instance);
       }
     }

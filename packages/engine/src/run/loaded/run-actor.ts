@@ -4,38 +4,36 @@
  * and loaded again: the database is its journal.
  */
 import { randomUUID } from "node:crypto";
-import type { ErrorFacts, RunFacts } from "@tradewind/sdk/program";
-import type { AttemptOutcome } from "../../execute/contract.ts";
+import type { RunFacts } from "@tradewind/sdk/program";
 import {
+  type AttemptOutcome,
+  attemptEnd,
   deferralOf,
-  failureReason,
+  type EndTerms,
   type Instance,
-  isStreaming,
-  type NoticeEvent,
   type Place,
   type RunEnding,
   type RunModel,
   resultOfFired,
   resultOfTimeout,
-  retryDelayMs,
   type TriggerOutcome,
   type WaitResult,
   waitOf,
 } from "../../model/index.ts";
 import type { DeadLetterWrite } from "../../store/drive/run-drives.ts";
-import { type OutputWrite, outputOf } from "../../store/output/run-outputs.ts";
+import type { OutputWrite } from "../../store/output/run-outputs.ts";
 import { limitKeyOf } from "../../store/pool/limit-key.ts";
 import type { ClaimedRun } from "../../store/run/run-claim.ts";
 import type { SignalDraft } from "../../store/signal/signals.ts";
 import type { AttemptWrite, SignalWrite } from "../../store/task/run-batch.ts";
 import type { DeferralWrite, FiredDeferral, WaitEnd } from "../../store/trigger/deferrals.ts";
-import { attemptWrite, stateSignal, tidy } from "../batch/attempt-write.ts";
+import { attemptWrite, stateSignal } from "../batch/attempt-write.ts";
 import type { RunSubscriptions } from "../drive/run-subscriptions.ts";
-import { type EventTraces, traceTask } from "./event-traces.ts";
+import { recordEnd } from "./attempt-record.ts";
+import type { EventTraces } from "./event-traces.ts";
 import { runFacts } from "./run-facts.ts";
-import { successDrafts } from "./success-signals.ts";
 import type { DagVersion } from "./version-cache.ts";
-import { deferralWrite, type WaitPlace } from "./waiting.ts";
+import { deferralWrite } from "./waiting.ts";
 
 /** What a report leaves behind besides state: rows for the batch. */
 export interface Traces extends EventTraces {
@@ -69,15 +67,7 @@ interface Circumstances {
   readonly traces: Traces;
 }
 
-export interface Ended {
-  readonly taskId: string;
-  readonly mapIndex: number;
-  readonly attempt: string;
-  readonly at: number;
-  readonly outcome: AttemptOutcome;
-  /** What the pool says about deferred tasks. */
-  readonly keepsSlot: boolean;
-}
+export interface EndCircumstances extends Circumstances, Omit<EndTerms, "run"> {}
 
 export class RunActor {
   readonly run: ClaimedRun;
@@ -139,72 +129,12 @@ export class RunActor {
     return this.run.id;
   }
 
-  /** false: a late report of an attempt that is no longer current; nothing happened. */
-  ended(report: Ended, traces: Traces): boolean {
-    const instance = this.model.get(report.taskId, report.mapIndex);
-    if (!instance || instance.attempt !== report.attempt) return false;
-    const key = { taskId: report.taskId, mapIndex: report.mapIndex, attempt: report.attempt };
-    const before = attemptWrite(this.id, instance, report.at);
-    const { outcome } = report;
-    const now = { at: report.at, traces };
-    const isRestarting = instance.state === "restarting";
-    if (this.model.stopping(instance) !== null && (isRestarting || outcome.kind !== "success"))
-      return this.#stopped(instance, now);
-    if (isRestarting) return this.#restarted(instance, now);
-    switch (outcome.kind) {
-      case "success":
-        return this.#succeeded(instance, outcome, now);
-      case "skipped":
-        return this.model.apply(
-          { type: "skipped", ...key, at: report.at, reason: outcome.reason },
-          report.at,
-        );
-      case "failed":
-        return this.#failed(instance, outcome, now);
-      case "deferred": {
-        const wait = waitOf(outcome, report.at, report.keepsSlot);
-        if (!this.model.apply({ type: "deferred", ...key, at: report.at, wait }, report.at)) return false;
-        traces.attempts.push({ ...before, state: "deferred" });
-        traces.deferrals.push(deferralWrite(this.#waitPlace(instance, report), outcome));
-        return true;
-      }
-      case "rescheduled": {
-        const retryAt = report.at + outcome.afterMs;
-        if (!this.model.apply({ type: "rescheduled", ...key, at: report.at, retryAt }, report.at))
-          return false;
-        traces.attempts.push({ ...before, state: "up_for_reschedule" });
-        return true;
-      }
-      case "cancelled":
-        return this.lost(instance, "cancelled", { traces, at: report.at, budget: null });
-      case "lost":
-        return this.lost(instance, outcome.reason, { traces, at: report.at, budget: null });
-    }
-  }
-
-  /**
-   * The attempt is gone: another attempt of the same try. Up to `budget` times, because a task may be what kills its
-   * host; null when it is known that it was not.
-   */
-  lost(
-    instance: Instance,
-    reason: string,
-    how: { readonly traces: Traces; readonly at: number; readonly budget: number | null },
-  ): boolean {
-    const attempt = instance.attempt;
-    if (attempt === null) return false;
-    if (this.model.stopping(instance) !== null) return this.#stopped(instance, how);
-    if (instance.state === "restarting") return this.#restarted(instance, how);
-    const before = attemptWrite(this.id, instance, how.at);
-    const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt };
-    // What never ends meets the end of its host sooner or later, and that is no failure of its own.
-    const budget = isStreaming(instance.node.manifest) ? null : how.budget;
-    const retryAt = budget === null ? null : how.at + this.#retryDelay(instance, how.at);
-    const event = { type: "lost", ...key, at: how.at, reason, budget, retryAt } as const;
-    if (!this.model.apply(event, how.at)) return false;
-    if (instance.state === "failed") this.#trace("failure", instance, how.traces, lostError(reason));
-    else how.traces.attempts.push({ ...before, state: "failed", reason: tidy(reason) });
-    if (instance.state === "up_for_retry") this.#trace("retry", instance, how.traces, lostError(reason));
+  /** The current attempt of `instance` has ended. false: the model ignored it, nothing happened. */
+  end(instance: Instance, outcome: AttemptOutcome, terms: EndCircumstances): boolean {
+    const before = attemptWrite(this.id, instance, terms.at);
+    const end = attemptEnd(this.model, instance, outcome, { ...terms, run: this.facts });
+    if (!this.model.apply(end, terms.at)) return false;
+    recordEnd(this, instance, { before, end, outcome }, terms.traces);
     return true;
   }
 
@@ -220,33 +150,11 @@ export class RunActor {
   }
 
   #archive(instance: Instance, { at, traces }: Circumstances): void {
-    const { attempt, dirty, endedAt, reason } = instance;
+    const { attempt, dirty, endedAt } = instance;
     // It ends and begins again in the same batch, whose rows tell only of the begin.
     if (dirty) traces.states.push(stateSignal(this.run, instance));
     if (attempt === null) return;
-    const write = attemptWrite(this.id, instance, endedAt ?? at);
-    traces.attempts.push({ ...write, reason: reason === null ? null : tidy(reason) });
-  }
-
-  /** An attempt that was asked to stop is gone. Whatever it made of that, it was stopped. */
-  #stopped(instance: Instance, { at, traces }: Circumstances): boolean {
-    const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt: instance.attempt ?? "" };
-    if (!this.model.apply({ type: "lost", ...key, at, reason: "stopped", budget: null, retryAt: null }, at))
-      return false;
-    if (instance.state === "success") this.#trace("success", instance, traces, null);
-    return true;
-  }
-
-  /** The old attempt is gone, and another try follows. It was no failure: nobody is told that it was. */
-  #restarted(instance: Instance, { at, traces }: Circumstances): boolean {
-    const before = attemptWrite(this.id, instance, at);
-    const state = isStreaming(instance.node.manifest) ? "success" : "skipped";
-    const reason = tidy(instance.reason ?? "restarted");
-    const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt: instance.attempt ?? "" };
-    if (!this.model.apply({ type: "lost", ...key, at, reason, budget: null, retryAt: null }, at))
-      return false;
-    traces.attempts.push({ ...before, state, reason });
-    return true;
+    traces.attempts.push(attemptWrite(this.id, instance, endedAt ?? at));
   }
 
   /** A ready instance that begins by waiting: no worker has to see it before its trigger fires. */
@@ -257,9 +165,7 @@ export class RunActor {
     const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt: randomUUID() };
     const wait = waitOf(deferral, now.at, now.keepsSlot);
     if (!this.model.apply({ type: "startedWaiting", ...key, at: now.at, wait }, now.at)) return false;
-    now.traces.deferrals.push(
-      deferralWrite(this.#waitPlace(instance, { at: now.at, attempt: key.attempt }), deferral),
-    );
+    now.traces.deferrals.push(deferralWrite(this, instance, { at: now.at, ...key }, deferral));
     return true;
   }
 
@@ -275,7 +181,7 @@ export class RunActor {
     const result = resultOfFired({ method, name, onFailure }, fired.outcome as unknown as TriggerOutcome);
     const kind = result.kind === "resume" ? "resumed" : "finished";
     now.traces.waitEnds.push({ attempt, kind, mustBeUnfired: false, isCancelled: false });
-    this.#follow(instance, result, now);
+    this.#endWait(instance, result, now);
     return instance;
   }
 
@@ -287,67 +193,16 @@ export class RunActor {
     // A function that goes on decides by itself what becomes of what it waited for.
     const isCancelled = result.kind !== "resume";
     now.traces.waitEnds.push({ attempt, kind: "timeout", mustBeUnfired: true, isCancelled });
-    this.#follow(instance, result, now);
+    this.#endWait(instance, result, now);
   }
 
-  #follow(instance: Instance, result: WaitResult, now: Circumstances): void {
-    const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt: instance.attempt ?? "" };
-    switch (result.kind) {
-      case "resume":
-        this.model.apply({ type: "resumed", ...key }, now.at);
-        return;
-      case "success":
-        this.#succeeded(instance, { output: result.output, skip: [] }, now);
-        return;
-      case "skipped":
-        this.model.apply({ type: "skipped", ...key, at: now.at, reason: result.reason }, now.at);
-        return;
-      case "failed":
-        this.#failed(instance, result, now);
+  #endWait(instance: Instance, result: WaitResult, now: Circumstances): void {
+    if (result.kind !== "resume") {
+      this.end(instance, result, now);
+      return;
     }
-  }
-
-  #succeeded(
-    instance: Instance,
-    outcome: Omit<Extract<AttemptOutcome, { kind: "success" }>, "kind">,
-    { at, traces }: Circumstances,
-  ): boolean {
     const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt: instance.attempt ?? "" };
-    if (!this.model.apply({ type: "succeeded", ...key, at, skip: outcome.skip }, at)) return false;
-    const output = outputOf(outcome);
-    if (output !== undefined) traces.outputs.push(this.#output(key, "return_value", output));
-    if (outcome.skip.length > 0) traces.outputs.push(this.#output(key, "tradewind.skip", outcome.skip));
-    traces.signals.push(...successDrafts(this.facts, instance, outcome.signals));
-    this.#trace("success", instance, traces, null);
-    return true;
-  }
-
-  #failed(
-    instance: Instance,
-    outcome: { readonly error: ErrorFacts; readonly retry: boolean },
-    { at, traces }: Circumstances,
-  ): boolean {
-    const { error, retry } = outcome;
-    const before = attemptWrite(this.id, instance, at);
-    const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt: instance.attempt ?? "" };
-    const reason = failureReason(error);
-    const retryAt = at + this.#retryDelay(instance, at);
-    if (!this.model.apply({ type: "failed", ...key, at, retry, retryAt, reason }, at)) return false;
-    const retried = instance.state === "up_for_retry" || instance.state === "scheduled";
-    if (retried) traces.attempts.push({ ...before, state: "failed", reason: tidy(reason) });
-    this.#trace(retried ? "retry" : "failure", instance, traces, error);
-    return true;
-  }
-
-  #waitPlace(instance: Instance, wait: { readonly at: number; readonly attempt: string }): WaitPlace {
-    const { startedAt } = this.facts;
-    return {
-      runId: this.id,
-      bundleHash: this.version.bundleHash,
-      instance,
-      runStartedAt: startedAt,
-      ...wait,
-    };
+    this.model.apply({ type: "resumed", ...key }, now.at);
   }
 
   /** Slots are counted by what the row says, always: a newer version may name another pool than the one it is in. */
@@ -358,30 +213,4 @@ export class RunActor {
     instance.place = { pool: manifest.pool, slots: manifest.poolSlots, limitKey: counters };
     return instance.place;
   }
-
-  /** Stored with what it is about, and run or sent afterwards: nothing that it does can undo that. */
-  #trace(event: NoticeEvent, instance: Instance, traces: Traces, error: ErrorFacts | null): void {
-    traceTask(this, event, instance, { ...traces, error });
-  }
-
-  #output(of: InstanceKey, key: OutputWrite["key"], value: OutputWrite["value"]): OutputWrite {
-    return { runId: this.id, taskId: of.taskId, mapIndex: of.mapIndex, key, value };
-  }
-
-  /** Of a streaming task by its failures in a row: its tries are many, and most may have gone well for days. */
-  #retryDelay(instance: Instance, at: number): number {
-    const { dag_id: dagId, run_id: runId } = this.run;
-    const { node, mapIndex } = instance;
-    const ranMs = at - (instance.attemptStartedAt ?? instance.startedAt ?? at);
-    const { drive } = this.model;
-    const tryNumber =
-      drive && isStreaming(node.manifest) ? drive.countFailure(node.id, ranMs) : instance.tryNumber;
-    return retryDelayMs(node.manifest, { dagId, runId, taskId: node.id, mapIndex, tryNumber });
-  }
-}
-
-type InstanceKey = Pick<OutputWrite, "taskId" | "mapIndex">;
-
-function lostError(reason: string): ErrorFacts {
-  return { name: "AttemptLost", message: reason, stack: null, code: "TASK_ATTEMPT_LOST" };
 }
