@@ -1,6 +1,7 @@
 /** How a job is called, and how its log says that it has ended. */
 import type { Deferral } from "@tradewind/sdk/program";
 import { durationText } from "@tradewind/sdk/wording";
+import type { OutputReference } from "../../model/index.ts";
 import type { CallbackWorkload, Workload } from "../contract.ts";
 
 export const CLOSING = {
@@ -12,6 +13,10 @@ export const CLOSING = {
 export function waitingText({ trigger, timeoutMs }: Deferral): string {
   const limit = timeoutMs === null ? "" : `, for ${durationText(timeoutMs)} at most`;
   return `Waits for the trigger ${trigger.kind}${limit}.`;
+}
+
+export function storedText({ bytes, key, store }: OutputReference): string {
+  return `Its output has ${bytes} bytes and is stored as ${key} in ${store}.`;
 }
 
 export function sequence({ resumePoint, elapsedMs }: Workload): string {

@@ -9,7 +9,7 @@ import type { ErrorFacts } from "@tradewind/sdk/program";
 import { durationText, errorText } from "@tradewind/sdk/wording";
 import { AttemptLog } from "../../log/attempt-log.ts";
 import { maskedError } from "../../log/masked-error.ts";
-import type { AttemptOutcome, Known, LargePlace, LargeValue, OutputReference } from "../../model/index.ts";
+import type { Known, LargePlace, LargeValue, OutputReference } from "../../model/index.ts";
 import type { LargeOutputs, OpenText } from "../../output/large-outputs.ts";
 import { SecretMask } from "../../secret/mask.ts";
 import { connectionSecrets, variableSecrets } from "../../secret/secret-forms.ts";
@@ -25,10 +25,12 @@ import type {
   TaskServices,
   Workload,
 } from "../contract.ts";
-import { attemptOutcome, callbackError, type Ending, errorFacts, reactionAnswer } from "./ending.ts";
-import { CLOSING, callbackSubject, sequence, subjectOf, waitingText } from "./job-wording.ts";
+import { attemptOutcome, maskedOutcome, withStoredOutput } from "./attempt-outcome.ts";
+import { callbackError, reactionAnswer } from "./callback-outcome.ts";
+import type { ChildEnd } from "./child-end.ts";
+import { errorFacts } from "./end-errors.ts";
+import { CLOSING, callbackSubject, sequence, storedText, subjectOf, waitingText } from "./job-wording.ts";
 import { IncomingOutput } from "./large-transfer.ts";
-import { maskOutcome } from "./masked-outcome.ts";
 import type { CallbackMessage, Question, ReactMessage, RunMessage } from "./protocol.ts";
 import { runEndReply } from "./run-end-reply.ts";
 
@@ -58,8 +60,8 @@ abstract class BaseJob {
   readonly sender: SenderPlace;
   readonly runStartedAt: string | null;
   readonly settings: JobSettings;
-  /** "waiting" in the executor's line, "placed" with a process, "over" when its end was reported. */
-  state: "waiting" | "placed" | "over" = "waiting";
+  /** "waiting" in the executor's line, "placed" with a process, "ended" when its end was reported. */
+  state: "waiting" | "placed" | "ended" = "waiting";
   /** By performance.now(); 0: not yet. */
   placedAt = 0;
   /** When the try began, by performance.now(): what this machine calls a moment may be another one to the database. */
@@ -155,7 +157,7 @@ abstract class BaseJob {
     return false;
   }
 
-  keepLarge(_ending: Ending): Promise<void> {
+  keepLarge(_end: ChildEnd): Promise<void> {
     return Promise.resolve();
   }
 
@@ -165,7 +167,7 @@ abstract class BaseJob {
   }
 
   /** Names the variable that the error may be about; says so in the log, too. */
-  protected explained(error: ErrorFacts, { report }: Ending): ErrorFacts {
+  protected explained(error: ErrorFacts, { report }: ChildEnd): ErrorFacts {
     const hint = missingVariableHint(error.message, this.settings.withheld, { given: report?.env ?? [] });
     if (hint === null) return error;
     this.log.engine("warn", hint);
@@ -187,7 +189,7 @@ export class AttemptJob extends BaseJob {
   readonly subject: string;
   readonly workload: Workload;
   #incoming: IncomingOutput | null = null;
-  #kept: OutputReference | ErrorFacts | null = null;
+  #stored: OutputReference | ErrorFacts | null = null;
 
   constructor(workload: Workload, settings: JobSettings) {
     super(
@@ -258,41 +260,33 @@ export class AttemptJob extends BaseJob {
   }
 
   /** Before `ended`. Only an output that the attempt succeeds with is stored. */
-  override async keepLarge(ending: Ending): Promise<void> {
+  override async keepLarge(end: ChildEnd): Promise<void> {
     const { outputs } = this.settings;
     const incoming = this.#incoming;
     if (incoming === null || outputs === null) return;
-    const outcome = attemptOutcome(this.subject, ending);
-    if (outcome.kind !== "success" || ending.report?.large !== true) return await incoming.discard();
+    const outcome = attemptOutcome(this.subject, end);
+    if (outcome.kind !== "success" || end.report?.large !== true) return await incoming.discard();
     const { attempt, dagRunId: runId, mapIndex, run, taskId } = this.workload;
     try {
       const place = { dagId: run.dagId, runId, run: run.runId, taskId, mapIndex, attempt };
-      this.#kept = await outputs.keep(await incoming.whole(), place);
+      this.#stored = await outputs.keep(await incoming.whole(), place);
     } catch (error) {
-      this.#kept = errorFacts("OUTPUT_NOT_STORED", messageOf(error));
+      this.#stored = errorFacts("OUTPUT_NOT_STORED", messageOf(error));
     }
   }
 
-  #outcome(ending: Ending): AttemptOutcome {
-    const outcome = attemptOutcome(this.subject, ending);
-    const kept = this.#kept;
-    if (kept === null || outcome.kind !== "success") return outcome;
-    if ("message" in kept) return { kind: "failed", error: kept, retry: true };
-    this.log.engine(
-      "info",
-      `Its output has ${kept.bytes} bytes and is stored as ${kept.key} in ${kept.store}.`,
+  /** The event that reports the end. Writes the closing line of the log. */
+  ended(end: ChildEnd): ExecutorEvent {
+    const outcome = maskedOutcome(
+      withStoredOutput(attemptOutcome(this.subject, end), this.#stored),
+      this.mask,
     );
-    return { ...outcome, stored: kept };
-  }
-
-  /** The event that reports the end; says in the log what the user must know. */
-  ended(ending: Ending): ExecutorEvent {
-    const outcome = maskOutcome(this.#outcome(ending), this.mask);
     const event = { type: "ended", attempt: this.id, at: Date.now() } as const;
     if (outcome.kind === "failed") {
       this.log.engine("error", errorText(outcome.error));
-      return { ...event, outcome: { ...outcome, error: this.explained(outcome.error, ending) } };
+      return { ...event, outcome: { ...outcome, error: this.explained(outcome.error, end) } };
     }
+    if (outcome.kind === "success" && outcome.stored) this.log.engine("info", storedText(outcome.stored));
     if (outcome.kind === "skipped")
       this.log.engine("info", `Skipped: ${outcome.reason ?? "no reason given"}.`);
     else if (outcome.kind === "deferred") this.log.engine("info", waitingText(outcome));
@@ -330,15 +324,15 @@ export class CallbackJob extends BaseJob {
     return { k: "callback", id: callbackId, bundle: bundlePath, call, logLimit: this.settings.maxLogBytes };
   }
 
-  ended(ending: Ending): ExecutorEvent {
+  ended(end: ChildEnd): ExecutorEvent {
     const found =
-      ending.interference?.why === "cancel"
+      end.interference?.why === "cancel"
         ? errorFacts("CALLBACK_CANCELLED", `${this.subject} was cancelled.`)
-        : callbackError(this.subject, ending);
+        : callbackError(this.subject, end);
     const error = found === null ? null : maskedError(found, this.mask);
     if (error === null) return { type: "callbackEnded", callbackId: this.id, error };
     this.log.engine("error", `Callback failed: ${errorText(error)}`);
-    return { type: "callbackEnded", callbackId: this.id, error: this.explained(error, ending) };
+    return { type: "callbackEnded", callbackId: this.id, error: this.explained(error, end) };
   }
 }
 
@@ -373,8 +367,8 @@ export class ReactionJob extends BaseJob {
     return { k: "react", id: this.id, bundle: bundlePath, call, logLimit: this.settings.maxLogBytes };
   }
 
-  ended(ending: Ending): ExecutorEvent {
-    const { action, error } = reactionAnswer(this.subject, ending);
+  ended(end: ChildEnd): ExecutorEvent {
+    const { action, error } = reactionAnswer(this.subject, end);
     const { reactionId } = this.workload;
     if (error === null) {
       if (!this.log.silent) this.log.engine("info", `Answered ${action}.`);
@@ -382,7 +376,7 @@ export class ReactionJob extends BaseJob {
     }
     const facts = maskedError(error, this.mask);
     this.log.engine("error", `No answer: ${errorText(facts)}`);
-    return { type: "reactionEnded", reactionId, action: null, error: this.explained(facts, ending) };
+    return { type: "reactionEnded", reactionId, action: null, error: this.explained(facts, end) };
   }
 }
 

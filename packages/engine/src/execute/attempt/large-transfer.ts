@@ -7,7 +7,7 @@ import { apart, type Known, type LargePlace, type LargeValue } from "../../model
 import type { OpenText } from "../../output/large-outputs.ts";
 import type { OutputDraft } from "../../output/output-draft.ts";
 import { EngineError, messageOf } from "../../service/errors.ts";
-import { errorFacts } from "./ending.ts";
+import { errorFacts } from "./end-errors.ts";
 import type { Job } from "./job.ts";
 import type { EndedMessage, PieceTarget, ToChild } from "./protocol.ts";
 

@@ -17,8 +17,9 @@ import { MemoryWatch } from "../../child/memory-watch.ts";
 import { FrameReader } from "../../log/log-frame.ts";
 import { EngineError, messageOf } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
+import type { ChildEnd } from "./child-end.ts";
 import { Deadline } from "./deadline.ts";
-import { announce, type Ending, type Interference, isOrdinary, overruled } from "./ending.ts";
+import { announce, type Interference, isGraceful, overruled } from "./interference.ts";
 import type { Job } from "./job.ts";
 import { LargeTransfer, withoutInputs } from "./large-transfer.ts";
 import {
@@ -42,7 +43,7 @@ export interface TaskProcessOptions extends ChildOptions {
 export interface TaskProcessListener {
   ready(process: TaskProcess): void;
   /** The process is idle again, unless `unfit` says why it must not be used again. */
-  over(process: TaskProcess, job: Job, ending: Ending): void;
+  jobEnded(process: TaskProcess, job: Job, end: ChildEnd): void;
   gone(process: TaskProcess, reason: string): void;
 }
 
@@ -73,7 +74,7 @@ export class TaskProcess {
   readonly #secrets = new Set<string>();
   #job: Job | null = null;
   #report: EndedMessage | null = null;
-  #exit: Ending["exit"] = null;
+  #exit: ChildEnd["exit"] = null;
   #interference: Interference | null = null;
   readonly #timeout = new Deadline();
   readonly #kill = new Deadline();
@@ -142,7 +143,7 @@ export class TaskProcess {
         this.interrupt({ why: "memory", limitMb: memoryMb, usedMb }),
       );
     }
-    if (job.large.length === 0) this.#send(job.message());
+    if (job.large.length === 0) this.#channel.send(job.message());
     else void this.#provide(job);
   }
 
@@ -153,7 +154,7 @@ export class TaskProcess {
     const earlier = this.#interference;
     // It has been asked to stop, or worse.
     if (earlier !== null && interference.why === "timeout") return;
-    job.log.engine(isOrdinary(interference) ? "info" : "warn", announce(interference));
+    job.log.engine(isGraceful(interference) ? "info" : "warn", announce(interference));
     // The first reason stands; only a cancel overrides it.
     if (interference.why === "cancel") this.#interference = overruled(earlier, interference);
     else this.#interference = earlier ?? interference;
@@ -168,7 +169,7 @@ export class TaskProcess {
     if (this.#gone || this.#exit !== null) return;
     if (this.busy || this.unfit !== "retired") this.#killGroup();
     else {
-      this.#send({ k: "exit" });
+      this.#channel.send({ k: "exit" });
       this.#kill.within(EXIT_MS, () => this.#killGroup());
     }
   }
@@ -180,7 +181,7 @@ export class TaskProcess {
     const reason = isCancel
       ? asked.reason
       : `${job.subject} exceeded its timeout of ${durationText(asked.limitMs)}`;
-    if (!again) this.#send({ k: "abort", id: job.id, why: asked.why, reason });
+    if (!again) this.#channel.send({ k: "abort", id: job.id, why: asked.why, reason });
     this.#kill.within(graceMs, () => {
       job.log.engine(
         "warn",
@@ -195,7 +196,7 @@ export class TaskProcess {
     this.#isProviding = true;
     try {
       const large = await this.#transfer.give(job, job.large);
-      if (this.#job === job && this.#exit === null) this.#send({ ...job.message(), large });
+      if (this.#job === job && this.#exit === null) this.#channel.send({ ...job.message(), large });
     } catch (error) {
       if (this.#job !== job || this.#exit !== null) return;
       // Some of it may have been sent.
@@ -214,7 +215,11 @@ export class TaskProcess {
       this.#distrust("sent a message that makes no sense", lost === "end");
       // The message may come from a newer SDK. Without a reply the task would wait forever.
       if (lost !== null && lost !== "end")
-        this.#send({ k: "reply", n: lost.question, error: "This engine does not understand the question." });
+        this.#channel.send({
+          k: "reply",
+          n: lost.question,
+          error: "This engine does not understand the question.",
+        });
     } else if (message.k === "ready") {
       if (this.jobs === 0) this.#listener.ready(this);
     } else if (message.id !== this.#job?.id || this.#report !== null) {
@@ -246,7 +251,7 @@ export class TaskProcess {
     if (job === null) return;
     this.#clearTimers();
     job.log.flush();
-    const ending: Ending = {
+    const end: ChildEnd = {
       interference: this.#interference,
       report: this.#report,
       exit: this.#report === null ? this.#exit : null,
@@ -256,7 +261,7 @@ export class TaskProcess {
     this.#job = null;
     this.#settling = false;
     this.#hold(false);
-    this.#listener.over(this, job, ending);
+    this.#listener.jobEnded(this, job, end);
     if (this.#exit !== null) this.#leave();
   }
 
@@ -272,7 +277,7 @@ export class TaskProcess {
       if (said === error) logger.debug("a question of a task was refused", facts);
       else logger.error("a question of a task could not be answered", facts);
       const code = "code" in said ? { code: said.code } : {};
-      if (this.#job === job) this.#send({ k: "reply", n, error: said.message, ...code });
+      if (this.#job === job) this.#channel.send({ k: "reply", n, error: said.message, ...code });
     }
   }
 
@@ -296,7 +301,7 @@ export class TaskProcess {
       pid: this.pid,
       what,
     });
-    // Noted as ours, lest the end be taken for the system's doing.
+    // Recorded, so that the exit is not attributed to the operating system.
     if (isBroken) this.interrupt({ why: "protocol", what });
     if (isBroken || !this.busy) this.#killGroup();
   }
@@ -319,7 +324,7 @@ export class TaskProcess {
   }
 
   #failed(error: Error): void {
-    // Also raised when a signal could not be delivered: then the process is ending, and `exit` follows.
+    // Also emitted when a signal could not be delivered: then the process is exiting, and `exit` follows.
     if (this.#child.pid !== undefined) return;
     this.#exit = { code: null, signal: null };
     this.unfit ??= messageOf(error);
@@ -359,10 +364,6 @@ export class TaskProcess {
       if (high) output.pause();
       else output.resume();
     }
-  }
-
-  #send(message: ToChild): void {
-    this.#channel.send(message);
   }
 
   #killGroup(): void {

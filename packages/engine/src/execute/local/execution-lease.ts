@@ -4,7 +4,7 @@
  * executor within half of the margin, or by the guardian when the lease ends.
  */
 
-import type { Ending } from "../attempt/ending.ts";
+import type { ChildEnd } from "../attempt/child-end.ts";
 import type { LeaseTerm } from "../contract.ts";
 
 export const LEASE_ENDED = "the scheduler could not renew its lease";
@@ -44,11 +44,11 @@ export class ExecutionLease {
     return since < this.#stoppedBefore || !this.isTrusted();
   }
 
-  /** How the process of a job came to its end: one that the guardian killed did not die by itself. */
-  cut(placedAt: number, ending: Ending): Ending {
-    const isOwn = ending.report !== null || ending.interference !== null;
-    if (isOwn || !this.isCut(placedAt)) return ending;
-    return { ...ending, interference: { why: "stop", reason: LEASE_ENDED } };
+  /** Marks the end of a job whose process the guardian killed: the process did not die by itself. */
+  cut(placedAt: number, end: ChildEnd): ChildEnd {
+    const isOwn = end.report !== null || end.interference !== null;
+    if (isOwn || !this.isCut(placedAt)) return end;
+    return { ...end, interference: { why: "stop", reason: LEASE_ENDED } };
   }
 
   /** One timer that follows the term, rather than one per renewal. */

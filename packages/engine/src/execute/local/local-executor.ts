@@ -12,7 +12,8 @@ import { INLINE_ONLY } from "../../output/output-limits.ts";
 import { EngineError } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
 import { userEnvironment } from "../../service/user-environment.ts";
-import type { Ending, Interference } from "../attempt/ending.ts";
+import { type ChildEnd, endBeforeStart } from "../attempt/child-end.ts";
+import type { Interference } from "../attempt/interference.ts";
 import {
   AttemptJob,
   CallbackJob,
@@ -94,6 +95,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
         weighEvery: options.weighEvery ?? 250,
         maxIdleMb: options.maxIdleMb ?? 512,
         guardian: this.#guardian,
+        lease: this.#lease,
         logger: options.logger,
         process: {
           environment: userEnvironment(process.env),
@@ -114,22 +116,22 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     this.#guardian.start(guardian);
     this.#pool.open(taskRunner);
     this.#open = true;
-    this.#placeAll();
+    this.placeAll();
   }
 
   submit(workloads: readonly Workload[]): void {
     for (const workload of workloads) this.#accept(new AttemptJob(workload, this.#settings));
-    this.#placeAll();
+    this.placeAll();
   }
 
   submitCallback(workload: CallbackWorkload): void {
     this.#accept(new CallbackJob(workload, this.#settings));
-    this.#placeAll();
+    this.placeAll();
   }
 
   submitReaction(workload: ReactionWorkload): void {
     this.#accept(new ReactionJob(workload, this.#settings));
-    this.#placeAll();
+    this.placeAll();
   }
 
   async adopt(attempts: readonly string[]): Promise<ReadonlySet<string>> {
@@ -145,7 +147,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
   extendLease(term: LeaseTerm): void {
     this.#guardian.extendLease(term.endsAt);
     this.#lease.extend(term);
-    this.#placeAll();
+    this.placeAll();
   }
 
   replaceUsed(): void {
@@ -225,25 +227,13 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     if (job instanceof AttemptJob) this.#report({ type: "started", attempt: job.id, at: Date.now(), pid });
   }
 
-  over(job: Job, ending: Ending): void {
-    job.state = "over";
+  jobEnded(job: Job, end: ChildEnd): void {
+    job.state = "ended";
     this.#count(job, -1);
     this.#prefetch.observe(performance.now() - job.placedAt);
     // The process is free: give it work first, then tell what happened.
-    this.#placeAll();
-    this.#conclude(job, this.#lease.cut(job.placedAt, ending));
-  }
-
-  room(): void {
-    this.#placeAll();
-  }
-
-  mayBegin(): boolean {
-    return this.#lease.isTrusted();
-  }
-
-  isCut(startedAt: number): boolean {
-    return this.#lease.isCut(startedAt);
+    this.placeAll();
+    this.#conclude(job, this.#lease.cut(job.placedAt, end));
   }
 
   /** What waits is dropped before what runs is stopped: the slots of one that ends must not start another. */
@@ -253,7 +243,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     this.#logger.warn("lease no longer trusted: stopping attempts", { attempts: jobs.length });
     for (const job of jobs) if (job.state === "waiting") this.#interfere(job, { why: "stop", reason });
     for (const job of jobs) {
-      if (job.state === "over") continue;
+      if (job.state === "ended") continue;
       if (job instanceof AttemptJob) this.#interfere(job, { why: "cancel", reason, isLost: true, graceMs });
       else this.#interfere(job, { why: "stop", reason });
     }
@@ -264,7 +254,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     job.state = "waiting";
     this.#count(job, -1);
     this.#lineOf(job).unshift(job);
-    this.#placeAll();
+    this.placeAll();
   }
 
   hopeless(reason: string): void {
@@ -290,7 +280,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
   }
 
   /** In the order of submission; a job that cannot be placed holds up those behind it, as its priority demands. */
-  #placeAll(): void {
+  placeAll(): void {
     // Reporting and placing call each other: the outermost call does it all.
     if (this.#placing || !this.#open || this.#stopping !== null || !this.#lease.isTrusted()) return;
     this.#placing = true;
@@ -322,28 +312,28 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
       return;
     }
     // Over, and only its log is being written.
-    if (job.state === "over") return;
+    if (job.state === "ended") return;
     if (job.state === "placed") {
       this.#pool.withdraw(job);
       this.#count(job, -1);
     } else this.#lineOf(job).remove(job);
-    this.#conclude(job, { interference, report: null, exit: null, errorTail: [] });
+    this.#conclude(job, endBeforeStart(interference));
   }
 
   /** A large output is stored before anybody hears of the end that it belongs to. */
-  #conclude(job: Job, ending: Ending): void {
-    job.state = "over";
-    if (job.hasLarge) void job.keepLarge(ending).then(() => this.#tell(job, ending));
-    else this.#tell(job, ending);
+  #conclude(job: Job, end: ChildEnd): void {
+    job.state = "ended";
+    if (job.hasLarge) void job.keepLarge(end).then(() => this.#tell(job, end));
+    else this.#tell(job, end);
   }
 
   /** Reports the end once the log is on disk, so that who reads it then reads all of it. */
-  #tell(job: Job, ending: Ending): void {
-    const dropped = ending.report?.dropped ?? 0;
-    const event = job.ended(ending);
+  #tell(job: Job, end: ChildEnd): void {
+    const dropped = end.report?.dropped ?? 0;
+    const event = job.ended(end);
     if (job.log.silent && dropped === 0) {
       // Not from within `cancel` or `submit`: their callers do not expect to be called back.
-      if (ending.report !== null) this.#deliver(job, event);
+      if (end.report !== null) this.#deliver(job, event);
       else queueMicrotask(() => this.#deliver(job, event));
       return;
     }

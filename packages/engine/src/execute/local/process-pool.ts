@@ -10,9 +10,10 @@ import type { Guardian } from "../../child/guardian.ts";
 import { residentBytes } from "../../child/resident-memory.ts";
 import { messageOf } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
-import type { Ending } from "../attempt/ending.ts";
+import type { ChildEnd } from "../attempt/child-end.ts";
 import type { Job } from "../attempt/job.ts";
 import { TaskProcess, type TaskProcessListener, type TaskProcessOptions } from "../attempt/task-process.ts";
+import type { ExecutionLease } from "./execution-lease.ts";
 
 export interface ProcessPoolOptions {
   /** 0: unlimited, every process used once. */
@@ -24,18 +25,15 @@ export interface ProcessPoolOptions {
   readonly maxIdleMb: number;
   readonly process: Omit<TaskProcessOptions, "heapMb" | "entry">;
   readonly guardian: Guardian;
+  readonly lease: ExecutionLease;
   readonly logger: Logger;
 }
 
 export interface ProcessPoolListener {
   started(job: Job, pid: number): void;
-  over(job: Job, ending: Ending): void;
-  /** Whether a job that a process was started for may still begin. */
-  mayBegin(): boolean;
-  /** Whether a process that was started then was ended by us, for want of a lease. */
-  isCut(startedAt: number): boolean;
-  /** Something changed that may let a waiting job be placed. */
-  room(): void;
+  jobEnded(job: Job, end: ChildEnd): void;
+  /** Something changed that may let waiting jobs be placed. */
+  placeAll(): void;
   /** The process meant for the job did not start: it waits again. */
   bounced(job: Job): void;
   /** Processes have failed to start again and again. */
@@ -138,19 +136,19 @@ export class ProcessPool implements TaskProcessListener {
     this.#starting.delete(process);
     if (!this.#live.has(process)) return;
     this.#failures = 0;
-    if (reserved !== null && this.#listener.mayBegin()) this.#run(process, reserved);
+    if (reserved !== null && this.#options.lease.isTrusted()) this.#run(process, reserved);
     else if (process.heapMb !== null) this.#retire(process);
     else this.#rest(process);
     if (reserved !== null && !this.#running.has(reserved)) this.#listener.bounced(reserved);
-    else this.#listener.room();
+    else this.#listener.placeAll();
   }
 
-  over(process: TaskProcess, job: Job, ending: Ending): void {
+  jobEnded(process: TaskProcess, job: Job, end: ChildEnd): void {
     this.#running.delete(job);
     if (this.#worn(process, job)) this.#retire(process);
     else this.#rest(process);
     if (process.jobs % this.#options.weighEvery === 0) void this.#weigh(process);
-    this.#listener.over(job, ending);
+    this.#listener.jobEnded(job, end);
   }
 
   gone(process: TaskProcess, reason: string): void {
@@ -165,9 +163,9 @@ export class ProcessPool implements TaskProcessListener {
       if (this.#leaving.size === 0 && this.#live.size === 0) this.#closing();
       return;
     }
-    if (failedToStart && !this.#listener.isCut(process.startedAt)) this.#startFailed(reason);
+    if (failedToStart && !this.#options.lease.isCut(process.startedAt)) this.#startFailed(reason);
     if (reserved) this.#listener.bounced(reserved);
-    else this.#listener.room();
+    else this.#listener.placeAll();
   }
 
   #placeWarm(job: Job): boolean {
@@ -233,7 +231,7 @@ export class ProcessPool implements TaskProcessListener {
     });
     if (process.busy) return;
     this.#retire(process);
-    this.#listener.room();
+    this.#listener.placeAll();
   }
 
   #mayStart(): boolean {
@@ -264,7 +262,7 @@ export class ProcessPool implements TaskProcessListener {
     const delay = Math.min(MAX_BACKOFF_MS, 100 * 2 ** this.#failures);
     this.#backoff ??= setTimeout(() => {
       this.#backoff = null;
-      this.#listener.room();
+      this.#listener.placeAll();
     }, delay);
     if (this.#failures >= HOPELESS_AFTER) this.#listener.hopeless(reason);
   }
