@@ -125,7 +125,7 @@ it("names the engine as the killer of a process that broke the protocol", async 
   expect(message).toMatch(
     /^The engine killed the process of task "babble": it sent something that is not JSON/,
   );
-  expect(message).not.toContain("Not by the engine");
+  expect(message).not.toContain("The engine did not kill it");
   expect(JSON.stringify(await under.log(attempt))).toContain("killing it");
   const end = childEnd({ ...exited(null, "SIGKILL"), interference: { why: "protocol", what: "sent x" } });
   expect(callbackError("The callback", end)?.message).toContain("The engine killed");

@@ -21,7 +21,7 @@ export function memoryFacts(subject: string, limit: { limitMb: number; usedMb: n
 export function protocolFacts(subject: string, what: string): ErrorFacts {
   return errorFacts(
     "TASK_PROCESS_DIED",
-    `The engine killed the process of ${subject}: it ${what} over the engine's own channel, so that its end could not be reported any more. File descriptors 3 and 4 are not the task's to write to.`,
+    `The engine killed the process of ${subject}: it ${what} over the engine's own channel, so that it could not report its end. Do not write to file descriptors 3 and 4 in a task.`,
   );
 }
 
@@ -38,15 +38,15 @@ export function deathFacts(
 ): ErrorFacts {
   const { code, signal } = exit ?? { code: null, signal: null };
   const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
-  const words = errorTail.length === 0 ? "" : ` Last words on stderr:\n${errorTail.join("\n")}`;
+  const words = errorTail.length === 0 ? "" : ` Last lines on stderr:\n${errorTail.join("\n")}`;
   if (errorTail.some((line) => line.includes("heap out of memory"))) {
     return errorFacts("TASK_OUT_OF_MEMORY", `${subject} filled its JavaScript heap (${how}).${words}`);
   }
   const hint =
     signal === "SIGKILL"
-      ? " Not by the engine: perhaps by the system, out of memory."
+      ? " The engine did not kill it: perhaps the operating system did, out of memory."
       : code === 0
-        ? " Let it return instead of calling process.exit: only then is it known to be done."
+        ? " Return from the task instead of calling process.exit: only a return counts as a success."
         : "";
   return errorFacts(
     "TASK_PROCESS_DIED",

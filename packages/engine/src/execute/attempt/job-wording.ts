@@ -1,4 +1,4 @@
-/** How a job is called, and how its log says that it has ended. */
+/** The name of a job in messages, and the lines with which its log begins and ends. */
 import type { Deferral } from "@tradewind/sdk/program";
 import { durationText } from "@tradewind/sdk/wording";
 import type { OutputReference } from "../../model/index.ts";
@@ -20,8 +20,8 @@ export function storedText({ bytes, key, store }: OutputReference): string {
 }
 
 export function sequence({ resumePoint, elapsedMs }: Workload): string {
-  if (resumePoint !== null) return ` goes on at ${resumePoint.method}()`;
-  return elapsedMs > 0 ? " goes on" : "";
+  if (resumePoint !== null) return ` resumes at ${resumePoint.method}()`;
+  return elapsedMs > 0 ? " resumes" : "";
 }
 
 export function subjectOf(workload: Workload): string {

@@ -1,7 +1,6 @@
 /**
- * One thing a task process is asked to do: an attempt of a task, a callback, or a reaction to a signal. Knows how to
- * describe itself to the child, what its log is, and how to say that it has ended; it does not know which process runs
- * it.
+ * The work of a task process: an attempt of a task, a callback, or a reaction to a signal. A job has the message for the
+ * child, the log, and the event that reports its end. It is independent of the process that runs it.
  */
 
 import type { Json } from "@tradewind/sdk/manifest";
@@ -40,9 +39,9 @@ export interface JobSettings {
   readonly maxLogBytes: number;
   readonly memoryMb: number | null;
   readonly callbackTimeoutMs: number;
-  /** null: an output that is too large for the database fails its task. */
+  /** null: large outputs are not supported, and fail their task. */
   readonly outputs: LargeOutputs | null;
-  /** Names of environment variables that this process has and user code has not. */
+  /** Names of environment variables of this process that are not passed to user code. */
   readonly withheld: ReadonlySet<string>;
 }
 
@@ -60,14 +59,14 @@ abstract class BaseJob {
   readonly sender: SenderPlace;
   readonly runStartedAt: string | null;
   readonly settings: JobSettings;
-  /** "waiting" in the executor's line, "placed" with a process, "ended" when its end was reported. */
+  /** "waiting" in the queue of the executor, "placed" with a process, "ended" when its end is known. */
   state: "waiting" | "placed" | "ended" = "waiting";
   /** By performance.now(); 0: not yet. */
   placedAt = 0;
-  /** When the try began, by performance.now(): what this machine calls a moment may be another one to the database. */
+  /** When the try started, by performance.now(): the clocks of this machine and the database may differ. */
   readonly begunAt: number;
   #processSecrets: Set<string> | null = null;
-  /** Set by the process that runs it: the disk is slower than the task's output. */
+  /** Set by the process that runs the job. Called when the log on disk falls behind the output of the task. */
   onPressure: ((high: boolean) => void) | null = null;
 
   constructor(
@@ -98,15 +97,15 @@ abstract class BaseJob {
   }
 
   /**
-   * @param secrets What earlier jobs in the same process were given: modules may have kept it, and this job may print
-   *   it. What this one is given is added.
+   * @param secrets The secrets of earlier jobs in the same process: modules may have kept them, and this job may print
+   *   them. The secrets of this job are added.
    */
   share(secrets: Set<string>): void {
     this.#processSecrets = secrets;
     if (secrets.size > 0) this.mask.inherit(new Set(secrets));
   }
 
-  /** Answers user code; what it is given and looks like a secret is hidden in the log from now on. */
+  /** Answers a request of user code. Secrets in the answer are masked in the log from now on. */
   async answer(ask: Question): Promise<Known | undefined> {
     const { services } = this.settings;
     if (ask.what === "recall" || ask.what === "remember" || ask.what === "startedBy")
@@ -130,29 +129,29 @@ abstract class BaseJob {
     return connection as Json | undefined;
   }
 
-  /** The attempt that it is; null: none. */
+  /** null: the job is not an attempt. */
   protected place(): AttemptPlace | null {
     return null;
   }
 
-  /** What is large among its inputs. */
+  /** The large values among the inputs. */
   get large(): readonly LargePlace[] {
     return [];
   }
 
-  /** @throws EngineError when it is not there, or not what was stored. */
+  /** @throws EngineError if the object is missing or differs from what was stored. */
   openLarge(value: LargeValue): Promise<OpenText> {
     const { outputs } = this.settings;
     if (outputs !== null) return outputs.open(value);
     return Promise.reject(new EngineError("OUTPUT_UNREADABLE", "This executor reads no large outputs."));
   }
 
-  /** A piece of a large output; only an attempt has one. Answers when there is room for more. */
+  /** A piece of a large output, which only an attempt has. Resolves when the next piece can be written. */
   piece(_text: string): Promise<void> {
     return Promise.resolve();
   }
 
-  /** Pieces of an output came: it is to be stored before the end is told. */
+  /** True if pieces of an output have arrived: the output is stored before the end is reported. */
   get hasLarge(): boolean {
     return false;
   }
@@ -161,12 +160,12 @@ abstract class BaseJob {
     return Promise.resolve();
   }
 
-  /** Only an attempt of a task has steps to remember, and signals that started it. */
+  /** Only an attempt has recorded steps and starting signals. */
   protected journal(_ask: JournalQuestion): Promise<Json | undefined> {
     return Promise.reject(new Error("only a task has steps"));
   }
 
-  /** Names the variable that the error may be about; says so in the log, too. */
+  /** Adds a hint to the error and to the log if the error names an environment variable that is not passed to tasks. */
   protected explained(error: ErrorFacts, { report }: ChildEnd): ErrorFacts {
     const hint = missingVariableHint(error.message, this.settings.withheld, { given: report?.env ?? [] });
     if (hint === null) return error;
@@ -259,7 +258,7 @@ export class AttemptJob extends BaseJob {
     return this.#incoming !== null;
   }
 
-  /** Before `ended`. Only an output that the attempt succeeds with is stored. */
+  /** Called before `ended`. Stores the output only if the attempt has succeeded. */
   override async keepLarge(end: ChildEnd): Promise<void> {
     const { outputs } = this.settings;
     const incoming = this.#incoming;
@@ -291,7 +290,7 @@ export class AttemptJob extends BaseJob {
       this.log.engine("info", `Skipped: ${outcome.reason ?? "no reason given"}.`);
     else if (outcome.kind === "deferred") this.log.engine("info", waitingText(outcome));
     else if (outcome.kind === "rescheduled")
-      this.log.engine("info", `To be called again in ${durationText(outcome.afterMs)}.`);
+      this.log.engine("info", `Rescheduled: runs again in ${durationText(outcome.afterMs)}.`);
     else if (!this.log.silent) this.log.engine("info", CLOSING[outcome.kind]);
     return { ...event, outcome };
   }
@@ -351,7 +350,7 @@ export class ReactionJob extends BaseJob {
       settings,
       () => `Signal "${signal.key}", version ${signal.version}, for task "${taskId}".`,
     );
-    // Whoever submits it numbers reactions as he likes: it must not be taken for an attempt or a callback.
+    // Reaction ids are chosen by the scheduler: the prefix keeps them apart from attempts and callbacks.
     this.id = `reaction ${reactionId}`;
     this.subject = `onSignal of task "${taskId}"`;
     this.workload = workload;
@@ -380,7 +379,7 @@ export class ReactionJob extends BaseJob {
   }
 }
 
-/** How long a stream may take to end when it is asked to; null: it is none. */
+/** The grace period of a streaming task; null: the job is not one. */
 export function streamGrace(job: Job): number | null {
   return job instanceof AttemptJob ? (job.workload.streamGraceMs ?? null) : null;
 }

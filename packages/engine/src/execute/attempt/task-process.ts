@@ -4,9 +4,9 @@
  *   starting ──ready──→ idle ──run──→ busy ──ended──→ settling ──→ idle
  *       └───────────────┴──────────────┴── exit, retire ───────────────→ gone
  *
- * The child leads a process group of its own: a kill reaches whatever it started. While busy, exactly one of two things
- * ends the job: the child's `ended` message, or the end of the process. "settling": the child has reported, but the last
- * bytes of its output are still on their way through other pipes; the job is over when they are in its log.
+ * The child leads its own process group, so that a kill reaches its descendants. While it is busy, exactly one of two
+ * events ends the job: the child's `ended` message, or the exit of the process. "settling": the child has reported, but
+ * the last bytes of its output are still in other pipes; the job ends when they are in its log.
  */
 import type { ChildProcess } from "node:child_process";
 import type { Socket } from "node:net";
@@ -34,20 +34,20 @@ import {
 import { type ChildOptions, startChild } from "./task-child.ts";
 
 export interface TaskProcessOptions extends ChildOptions {
-  /** For who names no grace period of his own. */
+  /** Default grace period. */
   readonly graceMs: number;
   readonly logger: Logger;
 }
 
-/** Who is told about the process. Each of the three comes at most once per start, job, and process. */
+/** `ready` is called at most once per process, `jobEnded` once per job, `gone` once per process. */
 export interface TaskProcessListener {
   ready(process: TaskProcess): void;
-  /** The process is idle again, unless `unfit` says why it must not be used again. */
+  /** The process is idle again, unless `unfit` is set. */
   jobEnded(process: TaskProcess, job: Job, end: ChildEnd): void;
   gone(process: TaskProcess, reason: string): void;
 }
 
-/** How long the pipes may stay silent before we stop waiting for what should still come. */
+/** Output that is missing is given up after the pipes have been silent for this long. */
 const SILENCE_MS = 250;
 const EXIT_MS = 2_000;
 const STRAY_LENGTH = 2_000;
@@ -56,11 +56,11 @@ export class TaskProcess {
   readonly heapMb: number | null;
   /** By performance.now(). */
   readonly startedAt = performance.now();
-  /** Jobs given to it so far; 0 is a process no user code has run in. */
+  /** Number of jobs so far; 0: no user code has run in this process. */
   jobs = 0;
-  /** Bundles it has imported. */
+  /** Hashes of the imported bundles. */
   readonly bundles = new Set<string>();
-  /** Why it must not get another job; null while it may. */
+  /** Why the process must not get another job; null: it may. */
   unfit: string | null = null;
   /** When it last became idle (ms). */
   idleSince = 0;
@@ -81,20 +81,20 @@ export class TaskProcess {
   #silence: NodeJS.Timeout | null = null;
   #memory: MemoryWatch | null = null;
   #settling = false;
-  /** The job's large inputs are being sent: it has not begun yet. */
+  /** The large inputs of the job are being sent: its code has not started. */
   #isProviding = false;
   #held = false;
-  /** What it said while it had no job: the only witness when it does not even start. */
+  /** Output without a job: the only clue if the process does not start. */
   #stray = "";
   #gone = false;
 
-  /** @throws when the system refuses to start a process at all. */
+  /** @throws if the system refuses to start a process. */
   constructor(options: TaskProcessOptions, listener: TaskProcessListener) {
     this.#options = options;
     this.#listener = listener;
     this.heapMb = options.heapMb;
     this.#child = startChild(options);
-    // First of all: a refused start is told by this event even when the pipes below do not exist.
+    // First: this event reports a refused start, in which case the pipes below do not exist.
     this.#child.on("error", (error) => this.#failed(error));
     const [, stdout, stderr] = this.#child.stdio;
     const pipe = this.#child.stdio[LOG_FD] as Readable;
@@ -147,15 +147,15 @@ export class TaskProcess {
     else void this.#provide(job);
   }
 
-  /** Ends the current job early: user code is asked first where it can be, then the process group is killed. */
+  /** Ends the current job early: aborts user code if it is running, then kills the process group. */
   interrupt(interference: Interference): void {
     const job = this.#job;
     if (job === null || this.#report !== null || this.#exit !== null) return;
     const earlier = this.#interference;
-    // It has been asked to stop, or worse.
+    // The job is being ended already.
     if (earlier !== null && interference.why === "timeout") return;
     job.log.engine(isGraceful(interference) ? "info" : "warn", announce(interference));
-    // The first reason stands; only a cancel overrides it.
+    // The first reason counts, unless a cancel replaces it.
     if (interference.why === "cancel") this.#interference = overruled(earlier, interference);
     else this.#interference = earlier ?? interference;
     const isAsked = interference.why === "cancel" || interference.why === "timeout";
@@ -163,7 +163,7 @@ export class TaskProcess {
     else this.#askToStop(job, interference, earlier !== null);
   }
 
-  /** Not needed any more. Leaves politely when it is idle and clean; otherwise the whole group is killed. */
+  /** Ends the process: an idle and clean one exits by itself, otherwise the whole group is killed. */
   retire(): void {
     if (this.unfit === null) this.unfit = "retired";
     if (this.#gone || this.#exit !== null) return;
@@ -174,7 +174,7 @@ export class TaskProcess {
     }
   }
 
-  /** @param again It knows already; but it may have less time from now on. */
+  /** @param again The abort was sent before; only the grace period may become shorter. */
   #askToStop(job: Job, asked: Extract<Interference, { why: "cancel" | "timeout" }>, again: boolean): void {
     const isCancel = asked.why === "cancel";
     const graceMs = (isCancel ? asked.graceMs : undefined) ?? this.#options.graceMs;
@@ -191,7 +191,7 @@ export class TaskProcess {
     });
   }
 
-  /** What is large among the inputs goes ahead of the job. If it cannot be had, the attempt has failed without it. */
+  /** Sends large inputs before the job. If one cannot be read, the attempt fails without being started. */
   async #provide(job: Job): Promise<void> {
     this.#isProviding = true;
     try {
@@ -199,7 +199,7 @@ export class TaskProcess {
       if (this.#job === job && this.#exit === null) this.#channel.send({ ...job.message(), large });
     } catch (error) {
       if (this.#job !== job || this.#exit !== null) return;
-      // Some of it may have been sent.
+      // Some inputs may have been sent.
       this.unfit ??= "got only some of its inputs";
       this.#report = withoutInputs(job, error);
       this.#over();
@@ -212,18 +212,18 @@ export class TaskProcess {
     const message = readFromChild(raw);
     if (message === null) {
       const lost = misunderstood(raw, this.#job?.id);
-      this.#distrust("sent a message that makes no sense", lost === "end");
+      this.#distrust("sent an invalid message", lost === "end");
       // The message may come from a newer SDK. Without a reply the task would wait forever.
       if (lost !== null && lost !== "end")
         this.#channel.send({
           k: "reply",
           n: lost.question,
-          error: "This engine does not understand the question.",
+          error: "This engine does not support the request.",
         });
     } else if (message.k === "ready") {
       if (this.jobs === 0) this.#listener.ready(this);
     } else if (message.id !== this.#job?.id || this.#report !== null) {
-      this.#distrust(`spoke for attempt ${message.id}`);
+      this.#distrust(`reported for attempt ${message.id}`);
     } else if (message.k === "request") void this.#answer(this.#job, message.n, message.ask);
     else if (message.k === "piece") this.#transfer.take(this.#job, message.text);
     else this.#ended(message);
@@ -237,7 +237,7 @@ export class TaskProcess {
     if (!this.#settling) this.#afterSilence(() => this.#over());
   }
 
-  /** The report is here; the job is over once everything the child wrote before it is in the log. */
+  /** After the report: the job ends when everything that the child wrote before it is in the log. */
   #settle(): void {
     const report = this.#report;
     if (report === null || this.#settling || this.#frames.consumed < report.logged) return;
@@ -271,11 +271,10 @@ export class TaskProcess {
     } catch (error) {
       const { logger } = this.#options;
       const facts = { attempt: job.id, error: messageOf(error) };
-      // A refusal is an answer, and the task's to deal with. Of other errors the details (hosts, statements) are for the
-      // operator, not for user code.
+      // An EngineError is passed to user code. The details of other errors (hosts, statements) are for the operator only.
       const said = error instanceof EngineError ? error : { message: failureText(ask) };
-      if (said === error) logger.debug("a question of a task was refused", facts);
-      else logger.error("a question of a task could not be answered", facts);
+      if (said === error) logger.debug("rejected a request of a task", facts);
+      else logger.error("request of a task failed", facts);
       const code = "code" in said ? { code: said.code } : {};
       if (this.#job === job) this.#channel.send({ k: "reply", n, error: said.message, ...code });
     }
@@ -287,13 +286,13 @@ export class TaskProcess {
   }
 
   #frameBytes(bytes: Buffer): void {
-    if (!this.#frames.push(bytes)) this.#distrust("wrote to the log pipe by itself");
+    if (!this.#frames.push(bytes)) this.#distrust("wrote to the log pipe");
     if (this.#report !== null) this.#settle();
   }
 
   /**
-   * User code got at our channel: what it said is ignored, and the process does not get another task. Once nothing
-   * can be understood any more (`isBroken`), it cannot report the one it has either.
+   * User code wrote to the engine's channel: the message is ignored, and the process gets no other task. If the channel is
+   * unreadable (`isBroken`), the process is killed, because it cannot report the end of its current task either.
    */
   #distrust(what: string, isBroken = false): void {
     this.unfit ??= what;
@@ -339,7 +338,7 @@ export class TaskProcess {
     this.#listener.gone(this, [this.unfit, how, this.#stray].filter(Boolean).join("; "));
   }
 
-  /** For output that never comes: a stranger holds the pipe open, or user code wrote half a frame into it. */
+  /** For output that never arrives: another process holds the pipe open, or user code wrote half a frame into it. */
   #afterSilence(done: () => void): void {
     const job = this.#job;
     let heard = -1;
@@ -372,7 +371,7 @@ export class TaskProcess {
     try {
       process.kill(-pid, "SIGKILL");
     } catch {
-      // Nobody left in the group.
+      // The group has no process any more.
     }
   }
 
