@@ -99,7 +99,7 @@ test("tasks that wait resume exactly once, whatever is killed, stopped and cut o
       ...counts,
       letters: letters.posted.length,
       revivals: said("lease lost"),
-      refused: said("a batch was refused"),
+      refused: said("batch rejected"),
       unknown,
       unheard,
       takeovers: Object.fromEntries(

@@ -73,7 +73,7 @@ test("a report that was on its way to the database while the run changed hands i
 
   delivery.resume();
   first.resume();
-  await stage.logs(place, "a batch was refused");
+  await stage.logs(place, "batch rejected");
   expect(readLog(place).filter((line) => line.reason)).toMatchObject([{ reason: "TW001" }]);
   expect(await stage.task("gated")).toMatchObject({ state: "running", attempt, try_number: 1 });
 

@@ -1,8 +1,8 @@
-/** The wake-ups that follow from a stored batch, whichever job stored it. */
+/** The wake-ups that follow from a stored batch. */
 import type { WakeUps } from "../../job/wake-up.ts";
 import type { RunBatch } from "../../store/task/run-batch.ts";
 
-/** Waits ended without their event: their triggers, and runs of sub-DAGs, may be wanted no more. */
+/** Whether waits ended without their event: their triggers and sub-DAG runs may have no waiter left. */
 function cutsWaits(batch: Pick<RunBatch, "waitEnds">): boolean {
   return batch.waitEnds.some(({ kind }) => kind === "timeout" || kind === "cancelled");
 }

@@ -4,7 +4,7 @@ import type { Admission } from "../admit/admission.ts";
 import type { RunActor, Traces } from "../loaded/run-actor.ts";
 import type { ActiveAttempts } from "./active-attempts.ts";
 
-/** What one batch is made of. */
+/** The input of one batch. */
 export interface Gathered {
   readonly touched: Set<RunActor>;
   readonly reports: readonly AttemptReport[];
@@ -15,7 +15,7 @@ export interface ReportsContext {
   readonly activeAttempts: ActiveAttempts;
   readonly actors: ReadonlyMap<number, RunActor>;
   readonly admission: Admission;
-  /** From this machine's clock to the database's. */
+  /** Converts the clock of this machine to that of the database. */
   readonly fromLocal: (at: number) => number;
 }
 

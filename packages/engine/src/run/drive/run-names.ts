@@ -1,4 +1,4 @@
-/** Which inboxes of a job's runs a signal may concern, by its name: exact names by an index, patterns one by one. */
+/** Finds the inboxes of a job's runs for a signal by its name: exact names by an index, patterns one by one. */
 import { hasWildcard, namesMatch } from "../../model/index.ts";
 import type { SignalInbox, SignalName } from "./signal-inbox.ts";
 

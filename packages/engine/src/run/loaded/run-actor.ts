@@ -1,7 +1,6 @@
 /**
- * One owned run in memory: its facts, its DAG version and the model that decides what is next. The actor does no I/O;
- * the job that owns it feeds it reports and stores what it decided. Whenever a store fails, the actor is thrown away
- * and loaded again: the database is its journal.
+ * One owned run in memory: its facts, its DAG version and the model that decides what is next. The actor does no I/O: the
+ * job that owns it applies reports and stores the decisions. If a store fails, the actor is dropped and loaded again.
  */
 import { randomUUID } from "node:crypto";
 import type { RunFacts } from "@tradewind/sdk/program";
@@ -35,12 +34,12 @@ import { runFacts } from "./run-facts.ts";
 import type { DagVersion } from "./version-cache.ts";
 import { deferralWrite } from "./waiting.ts";
 
-/** What a report leaves behind besides state: rows for the batch. */
+/** The rows of a batch besides the states of instances. */
 export interface Traces extends EventTraces {
   readonly attempts: AttemptWrite[];
   readonly outputs: OutputWrite[];
   readonly signals: SignalDraft[];
-  /** States that the rows of the batch do not show: a task that ended has begun again. */
+  /** Signals of states that no row of the batch has: a task ended and started again in the same batch. */
   readonly states: SignalWrite[];
   readonly deferrals: DeferralWrite[];
   readonly waitEnds: WaitEnd[];
@@ -61,7 +60,7 @@ export function noTraces(): Traces {
   };
 }
 
-/** With what an event of an actor is applied: when, and where it leaves its traces. */
+/** The time of an event, and the rows that it adds to. */
 interface Circumstances {
   readonly at: number;
   readonly traces: Traces;
@@ -73,22 +72,22 @@ export class RunActor {
   readonly run: ClaimedRun;
   readonly version: DagVersion;
   readonly model: RunModel;
-  /** How it hears signals; null: nothing drives it but the order of its tasks. */
+  /** null: the run is not signal-driven. */
   readonly ears: RunSubscriptions | null;
   readonly facts: RunFacts;
-  /** The earliest moment this run has a timer for. */
+  /** The earliest timer of this run. */
   notedAt = Number.POSITIVE_INFINITY;
   /** When the run times out, in milliseconds. */
   readonly deadline: number | null;
   isPaused: boolean;
-  /** It was ended before its tasks had: nothing but teardowns runs any more. */
+  /** Set if the run was ended before its tasks: only teardowns still run. */
   ending: RunEnding | null;
-  /** Maps whose lists are being measured: it is not over before they are answered. */
+  /** The number of maps whose lengths are being read: the run does not end before that. */
   unmeasured = 0;
-  /** When the next try of the failed run begins, as it is stored. */
+  /** When the next try of the failed run starts, as stored. */
   retryAt: number | null;
 
-  /** Nothing of it is under way: an earlier date may need its place (see store/run/run-places.ts). */
+  /** No task is running: an earlier date may need its slot (see store/run/run-places.ts). */
   get onlyWaitsForPast(): boolean {
     const { active, held } = this.model.counts;
     return this.version.isGated && active === 0 && held > 0;
@@ -115,7 +114,7 @@ export class RunActor {
     return this.ending === null && this.deadline !== null && this.deadline <= now;
   }
 
-  /** When something is due in this run by itself: a retry, a tick, the end of a wait, its deadline. Infinity: nothing. */
+  /** When the next timer of this run is due: a retry, a tick, the timeout of a wait or of the run. Infinity: none. */
   nextMoment(): number {
     const never = Number.POSITIVE_INFINITY;
     const deadline = this.ending ? never : (this.deadline ?? never);
@@ -138,7 +137,7 @@ export class RunActor {
     return true;
   }
 
-  /** Finished tasks that were asked to begin again do, if they may by now. true: some have. */
+  /** Restarts finished tasks that were asked to start again, if they may by now. true: some have. */
   beginAgain({ at, traces }: Circumstances): boolean {
     return this.model.beginAgain(at, (instance) => this.#archive(instance, { at, traces }));
   }
@@ -151,13 +150,13 @@ export class RunActor {
 
   #archive(instance: Instance, { at, traces }: Circumstances): void {
     const { attempt, dirty, endedAt } = instance;
-    // It ends and begins again in the same batch, whose rows tell only of the begin.
+    // The instance ends and starts again in the same batch, whose row has only the start.
     if (dirty) traces.states.push(stateSignal(this.run, instance));
     if (attempt === null) return;
     traces.attempts.push(attemptWrite(this.id, instance, endedAt ?? at));
   }
 
-  /** A ready instance that begins by waiting: no worker has to see it before its trigger fires. */
+  /** A ready instance that starts by waiting: it needs no worker before its trigger fires. */
   startWaiting(instance: Instance, now: Circumstances & { readonly keepsSlot: boolean }): boolean {
     const start = instance.node.manifest.startTrigger;
     if (!start) return false;
@@ -169,7 +168,7 @@ export class RunActor {
     return true;
   }
 
-  /** The trigger fired. false: its wait is over already, and the news only has to be put away. */
+  /** The trigger fired. null: the wait has ended already, and its row is only marked as ended. */
   fired(fired: FiredDeferral, now: Circumstances): Instance | null {
     const instance = this.model.get(fired.task_id, fired.map_index);
     const { attempt } = fired;
@@ -185,12 +184,12 @@ export class RunActor {
     return instance;
   }
 
-  /** A wait is out of time. */
+  /** A wait has timed out. */
   overdue(instance: Instance, now: Circumstances): void {
     const { attempt, wait, startedAt, node } = instance;
     if (attempt === null || wait === null) return;
     const result = resultOfTimeout(wait, node.manifest, { at: now.at, startedAt });
-    // A function that goes on decides by itself what becomes of what it waited for.
+    // A function that resumes handles the timeout itself, so its onCancel does not run.
     const isCancelled = result.kind !== "resume";
     now.traces.waitEnds.push({ attempt, kind: "timeout", mustBeUnfired: true, isCancelled });
     this.#endWait(instance, result, now);
@@ -205,7 +204,7 @@ export class RunActor {
     this.model.apply({ type: "resumed", ...key }, now.at);
   }
 
-  /** Slots are counted by what the row says, always: a newer version may name another pool than the one it is in. */
+  /** Slots are counted by the pool of the row: a newer version may name another pool. */
   placeOf(instance: Instance): Place {
     if (instance.place) return instance.place;
     const { manifest } = instance.node;

@@ -1,7 +1,7 @@
 import type { RunFacts } from "@tradewind/sdk/program";
 import type { RunRow } from "../../store/run/run-row.ts";
 
-/** A stored run as user code sees it. */
+/** The facts of a stored run for user code. */
 export function runFacts(run: RunRow): RunFacts {
   return {
     dagId: run.dag_id,

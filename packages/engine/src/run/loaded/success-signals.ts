@@ -1,4 +1,4 @@
-/** What a task sends with its success, as rows of the log: its own signals, and what became of its assets. */
+/** The signals that are stored with the success of a task: its own, and those of its assets. */
 import type { RunFacts, SignalToSend } from "@tradewind/sdk/program";
 import { type Instance, successSignals } from "../../model/index.ts";
 import { senderName } from "../../model/signal/sender-name.ts";
